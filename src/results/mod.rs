@@ -1,0 +1,3 @@
+//! What is written down.
+
+pub mod quantity;

@@ -1,0 +1,200 @@
+//! Units, labels and the typed quantities that cross module borders (no bare `f64` does).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Unit of a logged series or a published metric. The serialised form is the unit symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Unit {
+    /// Time in nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// Frequency in hertz.
+    #[serde(rename = "Hz")]
+    Hertz,
+    /// Size in bytes.
+    #[serde(rename = "B")]
+    Bytes,
+    /// Rate in bytes per second.
+    #[serde(rename = "B/s")]
+    BytesPerSecond,
+    /// Core clock cycles: what the core counts, not what the time-stamp counter counts.
+    #[serde(rename = "cycles")]
+    Cycles,
+    /// Ticks of the run's clock (time-stamp counter, or nanoseconds of the fallback clock).
+    #[serde(rename = "ticks")]
+    Ticks,
+    /// A plain ratio or count.
+    #[serde(rename = "1")]
+    One,
+}
+
+impl Unit {
+    /// The symbol that stands behind a number.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::Hertz => "Hz",
+            Unit::Bytes => "B",
+            Unit::BytesPerSecond => "B/s",
+            Unit::Cycles => "cycles",
+            Unit::Ticks => "ticks",
+            Unit::One => "1",
+        }
+    }
+
+    /// Which direction is better for a user: costs fall, rates and capacities rise.
+    pub fn better(self) -> Better {
+        match self {
+            Unit::Hertz | Unit::Bytes | Unit::BytesPerSecond => Better::Higher,
+            Unit::Nanoseconds | Unit::Cycles | Unit::Ticks | Unit::One => Better::Lower,
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.symbol())
+    }
+}
+
+/// Which direction of a metric is the better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Smaller is better (times, costs).
+    Lower,
+    /// Larger is better (rates, capacities, frequencies).
+    Higher,
+}
+
+/// Labels that tell the figures of one metric apart, such as `args=3 code=registers`; ordered by key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Labels(BTreeMap<String, String>);
+
+impl Labels {
+    /// No labels: the metric has one figure only.
+    pub fn none() -> Self {
+        Labels::default()
+    }
+
+    /// Labels from `(key, value)` pairs; a later pair replaces an earlier one with the same key.
+    pub fn of<const N: usize>(pairs: [(&str, &str); N]) -> Self {
+        Labels(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+    }
+
+    /// These labels and one more.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl fmt::Display) -> Self {
+        self.0.insert(key.to_owned(), value.to_string());
+        self
+    }
+
+    /// The value of one label.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// True when every given label is present with the given value.
+    pub fn includes(&self, wanted: &Labels) -> bool {
+        wanted.0.iter().all(|(key, value)| self.get(key) == Some(value))
+    }
+
+    /// All pairs, ordered by key.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// True when there is no label.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Labels {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, (key, value)) in self.pairs().enumerate() {
+            if position > 0 {
+                out.write_str(" ")?;
+            }
+            write!(out, "{key}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Time in nanoseconds; may be a difference, so it is signed.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Nanoseconds(pub f64);
+
+/// Core clock cycles; may be a difference, so it is signed.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct CoreCycles(pub f64);
+
+/// Ticks of the run's clock. Signed: a difference that went backwards must stay visible as a negative number (G1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Ticks(pub i64);
+
+/// Clock ticks per core clock cycle, as the chain of known latency gives it; always positive.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TicksPerCycle(pub f64);
+
+/// Frequency in hertz; always positive.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Hertz(pub f64);
+
+impl Hertz {
+    /// Duration of one period.
+    pub fn period(self) -> Nanoseconds {
+        Nanoseconds(1e9 / self.0)
+    }
+}
+
+impl CoreCycles {
+    /// The time these cycles take at a core frequency.
+    pub fn at(self, core: Hertz) -> Nanoseconds {
+        Nanoseconds(self.0 * core.period().0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_ordered_by_key_and_print_as_pairs() {
+        let labels = Labels::of([("code", "registers"), ("args", "3")]);
+        assert_eq!(labels.to_string(), "args=3 code=registers");
+        assert!(labels.includes(&Labels::of([("args", "3")])));
+        assert!(!labels.includes(&Labels::of([("args", "4")])));
+    }
+
+    #[test]
+    fn cycles_become_time_only_through_a_frequency() {
+        assert_eq!(CoreCycles(300.0).at(Hertz(3e9)), Nanoseconds(100.0));
+    }
+
+    #[test]
+    fn every_unit_serialises_as_its_symbol() {
+        for unit in [
+            Unit::Nanoseconds,
+            Unit::Hertz,
+            Unit::Bytes,
+            Unit::BytesPerSecond,
+            Unit::Cycles,
+            Unit::Ticks,
+            Unit::One,
+        ] {
+            assert_eq!(serde_json::to_value(unit).unwrap(), unit.symbol());
+        }
+    }
+}
