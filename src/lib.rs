@@ -1,5 +1,33 @@
-//! sysdyno: the machine and its operating system on the dyno.
+//! sysdyno puts a Linux machine and its operating system on the dyno: it predicts every primitive cost, measures it, and
+//! says of every figure whether it can be trusted.
+//!
+//! Data flows one way, and a module imports only modules of a lower rank (a test reads the sources and enforces it):
+//!
+//! ```text
+//! rank 0  sys                    clocks, processes, assembly: the only unsafe code, no policy
+//! rank 1  machine  statistics    facts about the machine · pure functions on numbers
+//! rank 2  results                what is written down: series, evidence, verdicts, the log, the document
+//! rank 3  rig  report            how a sample is taken · document → bytes
+//! rank 4  evaluate               series → figures with gates and verdicts
+//! rank 5  experiments            one file per experiment; one ordered table
+//! rank 6  plan  assemble         what will run · log → document
+//! rank 7  conduct                rounds of launches, each a child process
+//! rank 8  cli                    one file per verb
+//!
+//!   typed words ─ cli ─▶ plan ─▶ conduct ─▶ launch (child): experiment.measure(rig) ─▶ log.jsonl
+//!                                                                                       │
+//!   terminal · JSON ◀─ report ◀─ document ◀─ assemble: experiment.analyze(evidence) ◀───┘
+//! ```
 
+pub mod assemble;
+pub mod cli;
+pub mod conduct;
+pub mod evaluate;
+pub mod experiments;
 pub mod machine;
+pub mod plan;
+pub mod report;
 pub mod results;
+pub mod rig;
 pub mod statistics;
+pub mod sys;

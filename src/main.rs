@@ -1,2 +1,7 @@
-//! The binary.
-fn main() {}
+//! The binary: parse, act, exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sysdyno::cli::main(std::env::args_os())
+}

@@ -1,3 +1,15 @@
-//! What is written down.
+//! What is written down: quantities, predictions, series, evidence, verdicts, the log, and the document made from it.
+//!
+//! Plain data with serialisation and no policy. Everything else in the crate either produces these values (conducting a
+//! run), computes more of them (evaluating a log) or renders them (reports).
 
+pub mod document;
+pub mod evidence;
+pub mod log;
+pub mod prediction;
 pub mod quantity;
+pub mod schema;
+pub mod series;
+pub mod trouble;
+pub mod verdict;
+pub mod wording;

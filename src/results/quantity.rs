@@ -185,15 +185,9 @@ mod tests {
 
     #[test]
     fn every_unit_serialises_as_its_symbol() {
-        for unit in [
-            Unit::Nanoseconds,
-            Unit::Hertz,
-            Unit::Bytes,
-            Unit::BytesPerSecond,
-            Unit::Cycles,
-            Unit::Ticks,
-            Unit::One,
-        ] {
+        for unit in
+            [Unit::Nanoseconds, Unit::Hertz, Unit::Bytes, Unit::BytesPerSecond, Unit::Cycles, Unit::Ticks, Unit::One]
+        {
             assert_eq!(serde_json::to_value(unit).unwrap(), unit.symbol());
         }
     }

@@ -1,1 +1,55 @@
-//! Pure functions on numbers.
+//! Pure functions on numbers: no units, no files, no clock, and nothing of the rest of the crate.
+//!
+//! Samples come as `&[f64]`; replicated samples come as launches, `&[Vec<f64>]` or `&[&[f64]]`, one inner slice for
+//! each fresh process. The launch is the unit of replication: samples inside a launch depend on one another, launches
+//! do not, so every interval that is published is computed over launch estimates.
+//!
+//! One contract holds in every file: a function returns `None` when its answer does not exist (too few values, a value
+//! that is not finite, an argument outside its legal domain). No function returns NaN, none panics, none deletes data,
+//! and none draws random numbers except from a seed that the caller gives.
+//!
+//! | file | question |
+//! | --- | --- |
+//! | [`summary`] | what one sample looks like: quantiles, means, spread |
+//! | [`histogram`] | the whole distribution in buckets of one percent |
+//! | [`distribution`] | tails and quantiles of the normal, Student and binomial distributions |
+//! | [`interval`] | how far an estimate can be trusted, by order statistics and by Student's t |
+//! | [`bootstrap`] | the same for a statistic without a formula, over values and over launches |
+//! | [`location`] | the two published locations: undisturbed and typical |
+//! | [`dependence`] | how many independent values a series is worth |
+//! | [`fit`] | lines through points, least squares and robust |
+//! | [`step`] | a line with a step at a known place, fitted over launches |
+//! | [`monotone`] | the closest non-decreasing curve |
+//! | [`segmentation`] | the best cut of a sequence into pieces of constant level |
+//! | [`change`] | where a series changes its level, and whether it settles |
+//! | [`knee`] | the levels of a latency curve and the capacities between them |
+//! | [`outlier`] | values far from the rest, two modes, means that mislead |
+//! | [`dip`] | the dip statistic behind the test for two modes |
+//! | [`shift`] | Hodges–Lehmann estimates of location and of difference |
+//! | [`significance`] | Welch's test, permutation tests, many tests at once |
+//! | [`compare`] | changed, equivalent or inconclusive |
+//! | [`repetition`] | where repetition pays, and how much of it |
+
+pub mod bootstrap;
+pub mod change;
+pub mod compare;
+#[cfg(test)]
+mod contract;
+pub mod dependence;
+pub mod dip;
+pub mod distribution;
+pub mod fit;
+pub mod histogram;
+pub mod interval;
+pub mod knee;
+pub mod location;
+pub mod monotone;
+pub mod outlier;
+pub mod repetition;
+pub mod segmentation;
+pub mod shift;
+pub mod significance;
+pub mod step;
+pub mod summary;
+#[cfg(test)]
+mod synthetic;

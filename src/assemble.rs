@@ -1,0 +1,149 @@
+//! From a log to the document: every experiment analyses its launches; what was skipped or failed says why.
+
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::experiments::{self, Experiment};
+use crate::results::document::{Document, Metric, Outcome, Run, SCHEMA, Section};
+use crate::results::log::{Launch, Log, Step};
+
+/// The document of a log.
+pub fn document(log: &Log) -> Document {
+    let mut known: Vec<Metric> = Vec::new();
+    let sections = log
+        .steps
+        .iter()
+        .map(|step| {
+            let section = section(log, step, &known);
+            known.extend(section.metrics.iter().cloned());
+            section
+        })
+        .collect();
+    Document {
+        schema: SCHEMA.to_owned(),
+        run: run(log),
+        machine: log.machine.clone(),
+        quiet: log.quiet.clone(),
+        experiments: sections,
+    }
+}
+
+/// Every figure that a log supports so far, in the order of the report: what later predictions are made from.
+pub fn known_metrics(log: &Log) -> Vec<Metric> {
+    document(log).experiments.into_iter().flat_map(|section| section.metrics).collect()
+}
+
+fn run(log: &Log) -> Run {
+    let (finished, complete, ended) = match &log.finish {
+        Some((at, complete, reason)) => (Some(at.clone()), *complete, reason.clone()),
+        None => (None, false, "the run died: its log has no last line".to_owned()),
+    };
+    Run {
+        id: log.header.id.clone(),
+        started: log.header.started.clone(),
+        finished,
+        command: log.header.command.clone(),
+        seed: log.header.seed,
+        version: log.header.version.clone(),
+        build: log.header.build.clone(),
+        profile: log.header.profile.clone(),
+        complete,
+        ended,
+        rounds: log.rounds,
+        disturbed_rounds: log.disturbed_rounds.clone(),
+        resumed: log.resumed,
+        wall_seconds: log.seconds,
+        cpu: log.header.cpu,
+        clock: log.clock.clone(),
+        damage: log.damage.clone(),
+    }
+}
+
+fn section(log: &Log, step: &Step, known: &[Metric]) -> Section {
+    let launches: Vec<&Launch> = log.launches.iter().filter(|launch| launch.experiment == step.experiment).collect();
+    let experiment = experiments::find(&step.experiment);
+    let mut section = Section {
+        id: step.experiment.clone(),
+        chapter: step.experiment.split('.').next().unwrap_or_default().to_owned(),
+        title: experiment.map_or_else(|| step.experiment.clone(), |found| found.title.to_owned()),
+        method_version: step.method_version,
+        outcome: Outcome::Failed,
+        reason: None,
+        hint: None,
+        launches: launches.iter().filter(|launch| launch.succeeded()).count() as u32,
+        failed_launches: launches.iter().filter_map(|launch| failure(launch)).collect(),
+        wall_seconds: launches.iter().filter_map(|launch| launch.seconds).sum(),
+        metrics: Vec::new(),
+        rejected: Vec::new(),
+        series: Vec::new(),
+        analysis: Vec::new(),
+    };
+    if let Some(trouble) = &step.skipped {
+        section.outcome = Outcome::Skipped;
+        section.reason = Some(trouble.what.clone());
+        section.hint.clone_from(&trouble.hint);
+        return section;
+    }
+    let study = Study::of(log, &step.experiment, known).filter(|study| !study.launches.is_empty());
+    match (experiment, study) {
+        (Some(experiment), Some(study)) => fill(&mut section, experiment, (experiment.analyze)(&study)),
+        (None, _) => {
+            section.reason = Some(format!("this version of sysdyno has no experiment {}", step.experiment));
+            section.hint = Some("read the log with the version that wrote it".to_owned());
+        }
+        (_, None) => {
+            section.reason = Some(why_nothing(&section, &launches));
+            section.hint = launches.iter().rev().find_map(|launch| launch.failed.as_ref()?.hint.clone());
+        }
+    }
+    section
+}
+
+/// A method that has changed since cannot judge what an older one measured; its figures would carry the wrong version.
+fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
+    if experiment.method_version != section.method_version {
+        section.reason = Some(format!(
+            "measured with method version {}, this build analyses version {}",
+            section.method_version, experiment.method_version
+        ));
+        section.hint = Some("read the log with the version of sysdyno that wrote it".to_owned());
+        return;
+    }
+    section.metrics = findings.metrics;
+    for metric in &mut section.metrics {
+        metric.headline =
+            experiment.publication(&metric.name).is_some_and(|publication| (publication.headline)(&metric.labels));
+    }
+    // In the order of the table's publications, figures of one metric together.
+    let rank = |name: &str| experiment.publishes.iter().position(|publication| publication.metric == name);
+    section.metrics.sort_by_key(|metric| rank(&metric.name));
+    section.rejected = findings.rejected;
+    section.series = findings.curves;
+    section.analysis = findings.analysis;
+    if section.metrics.is_empty() {
+        section.reason = Some(section.rejected.first().map_or_else(
+            || "its launches gave no figure".to_owned(),
+            |rejected| format!("every figure failed a gate; {}: {}", rejected.name, rejected.reason),
+        ));
+    } else {
+        section.outcome = Outcome::Measured;
+    }
+}
+
+fn failure(launch: &Launch) -> Option<String> {
+    match (&launch.failed, launch.seconds) {
+        (Some(trouble), _) => Some(format!("launch {}: {}", launch.number, trouble.what)),
+        (None, None) => Some(format!("launch {}: the run died during it", launch.number)),
+        (None, Some(_)) if !launch.interrupted && !launch.succeeded() => {
+            Some(format!("launch {}: it ended without evidence", launch.number))
+        }
+        _ => None,
+    }
+}
+
+fn why_nothing(section: &Section, launches: &[&Launch]) -> String {
+    match section.failed_launches.last() {
+        _ if launches.is_empty() => "the run ended before its first launch".to_owned(),
+        Some(last) => format!("no launch ended well; {last}"),
+        None => "no launch ended well".to_owned(),
+    }
+}

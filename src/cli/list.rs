@@ -1,0 +1,60 @@
+//! `sysdyno list`: every experiment, and whether it can run here.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::arguments::ListOptions;
+use super::{DONE, Failure, json, print, terminal_width};
+use crate::experiments::{self, Experiment};
+use crate::machine::{self, Machine};
+use crate::report::terminal::plain_table;
+use crate::results::trouble::Trouble;
+
+/// One experiment in the listing.
+#[derive(Serialize)]
+struct Entry {
+    id: &'static str,
+    chapter: &'static str,
+    title: &'static str,
+    measures: &'static str,
+    method_version: u32,
+    needs: Vec<&'static str>,
+    metrics: Vec<&'static str>,
+    runs_here: bool,
+    reason: Option<Trouble>,
+}
+
+pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
+    let machine = machine::detect(Path::new("/"), Path::new("."));
+    let entries: Vec<Entry> = experiments::TABLE.iter().map(|experiment| entry(experiment, &machine)).collect();
+    if options.json {
+        print(&json(&entries)?)?;
+        return Ok(DONE);
+    }
+    let rows = entries.iter().map(row).collect();
+    let text = plain_table(&["experiment", "measures", "needs", "here"], rows, terminal_width());
+    print(&format!("{text}\n\nSelect by experiment or by chapter ({}).\n", experiments::chapters().join(", ")))?;
+    Ok(DONE)
+}
+
+fn entry(experiment: &Experiment, machine: &Machine) -> Entry {
+    let reason = experiment.needs.iter().find_map(|need| (need.check)(machine).err());
+    Entry {
+        id: experiment.id,
+        chapter: experiment.chapter(),
+        title: experiment.title,
+        measures: experiment.measures,
+        method_version: experiment.method_version,
+        needs: experiment.needs.iter().map(|need| need.what).collect(),
+        metrics: experiment.publishes.iter().map(|publication| publication.metric).collect(),
+        runs_here: reason.is_none(),
+        reason,
+    }
+}
+
+fn row(entry: &Entry) -> Vec<String> {
+    let needs = if entry.needs.is_empty() { "nothing special".to_owned() } else { entry.needs.join(", ") };
+    let here = entry.reason.as_ref().map_or_else(|| "yes".to_owned(), |reason| format!("no: {}", reason.what));
+    vec![entry.id.to_owned(), entry.measures.to_owned(), needs, here]
+}

@@ -1,0 +1,119 @@
+//! The command line: one file per verb. A verb checks what was typed, calls the rest, and says how it ended.
+//!
+//! Data goes to standard output, talk to standard error. Exit codes: 0 done, 1 some experiment failed, 2 the command was
+//! wrong, 130 interrupted.
+
+mod arguments;
+mod completions;
+mod doctor;
+mod explain;
+mod launch;
+mod list;
+mod machine;
+mod predict;
+mod report;
+mod run;
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::results::trouble::Trouble;
+
+use arguments::{Arguments, Verb};
+
+pub use arguments::command;
+
+/// Everything went as asked; skips with a reason included.
+const DONE: u8 = 0;
+/// Some experiment failed, or a result could not be kept.
+const FAILED: u8 = 1;
+/// The command was wrong.
+const WRONG_COMMAND: u8 = 2;
+/// A signal ended the run; what was measured is kept.
+const INTERRUPTED: u8 = 130;
+
+/// Trouble with the exit code it deserves.
+struct Failure {
+    code: u8,
+    trouble: Trouble,
+}
+
+impl From<Trouble> for Failure {
+    /// What verbs refuse by themselves is a wrong command; what went wrong later says so explicitly.
+    fn from(trouble: Trouble) -> Self {
+        Failure { code: WRONG_COMMAND, trouble }
+    }
+}
+
+impl Failure {
+    fn while_working(trouble: Trouble) -> Self {
+        Failure { code: FAILED, trouble }
+    }
+}
+
+/// Parses, acts, and returns the exit code.
+pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let typed: Vec<OsString> = words.collect();
+    let arguments = match Arguments::try_parse_from(&typed) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are data and no error; everything else is talk.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { WRONG_COMMAND } else { DONE });
+        }
+    };
+    let command: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let outcome = match arguments.verb {
+        Verb::Run(options) => run::run(&options, &command),
+        Verb::List(options) => list::list(&options),
+        Verb::Explain(options) => explain::explain(&options),
+        Verb::Machine(options) => machine::machine(&options),
+        Verb::Doctor(options) => doctor::doctor(&options),
+        Verb::Predict(options) => predict::predict(&options),
+        Verb::Report(options) => report::report(&options),
+        Verb::Completions(options) => completions::completions(&options),
+        Verb::Man => completions::manual(),
+        Verb::Launch => launch::launch(),
+    };
+    ExitCode::from(outcome.unwrap_or_else(|failure| {
+        complain(&failure.trouble);
+        failure.code
+    }))
+}
+
+fn complain(trouble: &Trouble) {
+    eprintln!("error: {trouble}");
+}
+
+/// What work gives on a thread of its own, which may pin itself to a CPU; none where no thread can be had (ulimit -u).
+fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    std::thread::Builder::new().spawn(work).ok()?.join().ok()
+}
+
+/// Writes data to standard output. A reader that has gone away (`| head`) is no error.
+fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::while_working(Trouble::new(format!("cannot write to standard output: {error}"))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Width of the terminal that standard output is, if it is one.
+fn terminal_width() -> Option<u16> {
+    let stdout = std::io::stdout();
+    // Scripts and pagers say how wide they are in COLUMNS.
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    if stdout.is_terminal() { comfy_table::Table::new().width().or_else(said) } else { said() }
+}
+
+/// A value as indented JSON with a final newline.
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|error| Failure::while_working(Trouble::new(format!("cannot encode: {error}"))))
+}

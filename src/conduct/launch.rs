@@ -1,0 +1,239 @@
+//! One launch: this binary again, as a child process, with an order on its standard input and records on its output.
+
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::results::log::Record;
+use crate::results::trouble::Trouble;
+use crate::rig::order::Order;
+use crate::sys::process;
+
+use super::interrupt::Interrupt;
+
+/// Longest padding of the environment in bytes: the stack of a process begins below its environment, so its length moves
+/// every stack address (Mytkowicz et al., ASPLOS 2009).
+const PADDING: usize = 4096;
+
+/// Most bytes that a launch may say: a launch that goes mad must not fill the memory.
+const MOST_OUTPUT: usize = 64 << 20;
+
+/// How a launch ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// With exit status 0 and all its records.
+    Well,
+    /// Killed, because a signal asked the run to end.
+    Interrupted,
+    /// In any other way.
+    Failed(Trouble),
+}
+
+/// Starts launches.
+#[derive(Debug)]
+pub struct Launcher {
+    program: &'static str,
+}
+
+impl Launcher {
+    /// Launches are this very file, even if it was replaced or removed since.
+    pub fn new() -> Self {
+        Launcher { program: "/proc/self/exe" }
+    }
+
+    /// Runs one launch to its end, or kills it when its time is up or a signal asks to stop. Returns what it said either
+    /// way.
+    pub fn launch(&self, order: &Order, time_out: Duration, interrupt: &Interrupt) -> (Ended, Vec<Record>) {
+        let mut child = match self.start(order) {
+            Ok(child) => child,
+            Err(error) => {
+                let trouble = Trouble::new(format!("cannot start a launch: {error}"))
+                    .hint("check limits on processes (ulimit -u, pids cgroup) and that /proc is mounted");
+                return (Ended::Failed(trouble), Vec::new());
+            }
+        };
+        let heard = listen(&mut child, Instant::now() + time_out, interrupt);
+        let cut_short = heard.cut_short;
+        if cut_short.is_some() {
+            process::kill_group(child.id());
+        }
+        let status = child.wait();
+        // Whatever the launch started and left behind goes with it.
+        process::kill_group(child.id());
+        let (records, garbled) = parse(&heard.output);
+        let ended = match (cut_short, status, garbled) {
+            (Some(CutShort::Interrupted), ..) => Ended::Interrupted,
+            (Some(CutShort::Failed(reason)), ..) => Ended::Failed(reason),
+            (None, Err(error), _) => Ended::Failed(Trouble::new(format!("lost track of the launch: {error}"))),
+            (None, Ok(status), _) if !status.success() => Ended::Failed(describe(status, &heard.complaint)),
+            (None, Ok(_), Some(garbled)) => {
+                Ended::Failed(Trouble::new(format!("the launch wrote a broken record: {garbled}")))
+            }
+            (None, Ok(_), None) if !records.iter().any(|record| matches!(record, Record::Evidence { .. })) => {
+                Ended::Failed(Trouble::new("the launch ended without evidence"))
+            }
+            (None, Ok(_), None) => Ended::Well,
+        };
+        (ended, records)
+    }
+
+    fn start(&self, order: &Order) -> std::io::Result<Child> {
+        let mut random = fastrand::Rng::with_seed(order.seed);
+        let mut child = Command::new(self.program)
+            .arg("launch")
+            .env_clear()
+            .env("SYSDYNO_PADDING", "x".repeat(random.usize(..PADDING)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: a terminal's interrupt reaches the conductor alone, and a kill reaches all of a launch.
+            .process_group(0)
+            .spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            let text = serde_json::to_vec(order)?;
+            // A launch that died before reading shows in its exit status.
+            let _ = input.write_all(&text);
+        }
+        Ok(child)
+    }
+}
+
+impl Default for Launcher {
+    fn default() -> Self {
+        Launcher::new()
+    }
+}
+
+/// What a launch said.
+struct Heard {
+    output: Vec<u8>,
+    complaint: Vec<u8>,
+    /// Why it was not heard to the end.
+    cut_short: Option<CutShort>,
+}
+
+/// Why a launch was killed.
+enum CutShort {
+    Interrupted,
+    Failed(Trouble),
+}
+
+/// Listens until both streams end. Sleeps in between: the conductor must not use the machine while a launch measures.
+fn listen(child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> Heard {
+    let (mut output, mut complaint) = (child.stdout.take(), child.stderr.take());
+    let mut heard = Heard { output: Vec::new(), complaint: Vec::new(), cut_short: None };
+    while output.is_some() || complaint.is_some() {
+        if interrupt.caught().is_some() {
+            heard.cut_short = Some(CutShort::Interrupted);
+            return heard;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            heard.cut_short = Some(CutShort::Failed(
+                Trouble::new("the launch did not end in its time and was killed")
+                    .hint("run `sysdyno doctor`: a stopped or overloaded machine makes launches hang"),
+            ));
+            return heard;
+        }
+        let (output_ready, complaint_ready) = wait_for(output.as_ref(), complaint.as_ref(), left);
+        if output_ready && !take(&mut output, &mut heard.output) {
+            output = None;
+        }
+        if complaint_ready && !take(&mut complaint, &mut heard.complaint) {
+            complaint = None;
+        }
+        if heard.output.len() > MOST_OUTPUT {
+            heard.cut_short =
+                Some(CutShort::Failed(Trouble::new("the launch wrote more than any launch should and was killed")));
+            return heard;
+        }
+    }
+    heard
+}
+
+/// Which of two streams have something to read or have ended; neither when time is up or a signal came.
+fn wait_for(one: Option<&impl AsFd>, other: Option<&impl AsFd>, left: Duration) -> (bool, bool) {
+    let mut waited: Vec<PollFd<'_>> = Vec::new();
+    waited.extend(one.map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN)));
+    waited.extend(other.map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN)));
+    let milliseconds = left.as_millis().min(60_000) as u16;
+    // An error here is an interrupted wait: the caller looks for signals.
+    if poll(&mut waited, PollTimeout::from(milliseconds.max(1))).is_err() {
+        return (false, false);
+    }
+    let mut ready = waited.iter().map(|stream| stream.any().unwrap_or(true));
+    let first = one.is_some() && ready.next().unwrap_or(false);
+    let second = other.is_some() && ready.next().unwrap_or(false);
+    (first, second)
+}
+
+/// Takes what is there; false when the stream has ended.
+fn take(stream: &mut Option<impl Read>, into: &mut Vec<u8>) -> bool {
+    let mut buffer = [0_u8; 1 << 14];
+    match stream.as_mut().map(|stream| stream.read(&mut buffer)) {
+        Some(Ok(count)) if count > 0 => {
+            into.extend_from_slice(&buffer[..count]);
+            true
+        }
+        Some(Err(error)) if error.kind() == std::io::ErrorKind::Interrupted => true,
+        _ => false,
+    }
+}
+
+/// The records in what a launch said, and what could not be read of it.
+fn parse(output: &[u8]) -> (Vec<Record>, Option<String>) {
+    let mut records = Vec::new();
+    for line in output.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        match serde_json::from_slice(line) {
+            Ok(record) => records.push(record),
+            Err(error) => return (records, Some(error.to_string())),
+        }
+    }
+    (records, None)
+}
+
+/// An exit status in words, with what the launch complained of.
+fn describe(status: ExitStatus, complaint: &[u8]) -> Trouble {
+    let complaint = String::from_utf8_lossy(complaint);
+    let mut lines = complaint.lines();
+    let said = lines.next().map(|line| line.trim_start_matches("error: ").to_owned()).filter(|line| !line.is_empty());
+    let hint = lines.find_map(|line| line.strip_prefix("hint: ")).map(str::to_owned);
+    let what = match (status.signal(), said) {
+        (Some(signal), said) => {
+            let name =
+                nix::sys::signal::Signal::try_from(signal).map_or_else(|_| signal.to_string(), |name| name.to_string());
+            format!("the launch was killed by {name}{}", said.map_or_else(String::new, |said| format!(": {said}")))
+        }
+        (None, Some(said)) => said,
+        (None, None) => format!("the launch ended with exit status {}", status.code().unwrap_or(-1)),
+    };
+    Trouble { what, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken_records_end_the_reading_and_keep_what_came_before() {
+        let good = br#"{"record":"round_end","round":3}"#;
+        let mut output = good.to_vec();
+        output.extend_from_slice(b"\n{\"record\":\"ser");
+        let (records, garbled) = parse(&output);
+        assert_eq!(records.len(), 1);
+        assert!(garbled.is_some());
+    }
+
+    #[test]
+    fn an_exit_status_becomes_a_sentence() {
+        let killed = describe(ExitStatus::from_raw(9), b"");
+        assert_eq!(killed.what, "the launch was killed by SIGKILL");
+        let refused = describe(ExitStatus::from_raw(1 << 8), b"error: no such clock\nhint: choose another\n");
+        assert_eq!(refused.what, "no such clock");
+        assert_eq!(refused.hint.as_deref(), Some("choose another"));
+    }
+}

@@ -1,0 +1,429 @@
+//! Conducting a run: rounds of launches, each a child process; predictions written first; everything into the log.
+//!
+//! ```text
+//! header · machine · quiet · clock · plan
+//! round 1, in the order of the table:   predict → log → launch → log
+//! rounds 2 … n, in random order:        launch → log          canaries in every round
+//! finish
+//! ```
+//!
+//! The conducting process never measures. It keeps off the measured CPU, sleeps while a launch runs, and holds no state
+//! that the log does not hold: predictions and the stopping rule read the log like any report does. That is why a run
+//! that was interrupted, or killed, goes on with `--resume` as if nothing had happened.
+
+pub mod directory;
+pub mod interrupt;
+pub mod launch;
+pub mod progress;
+pub mod serve;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::assemble;
+use crate::experiments::{self, Experiment, Foreknowledge, Nature};
+use crate::machine::Machine;
+use crate::machine::quiet::Check;
+use crate::plan::{self, Plan, Profile};
+use crate::results::document::Document;
+use crate::results::log::{self, Clock, Header, Log, LogWriter, Record};
+use crate::results::series::Series;
+use crate::results::trouble::Trouble;
+use crate::rig::canary;
+use crate::rig::order::{CANARY, Order};
+use crate::statistics::{outlier, summary};
+use crate::sys::affinity;
+
+use directory::RunDirectory;
+use interrupt::Interrupt;
+use launch::{Ended, Launcher};
+use progress::Progress;
+
+/// Half-width of an interval, relative to the value, at which a run may stop adding rounds.
+const TIGHT: f64 = 0.01;
+/// A canary that deviates by less than this from its median is no reason to repeat a round, however steady the others are.
+const CANARY_TOLERANCE: f64 = 0.1;
+/// Rounds between looks at the intervals, once the planned rounds are done.
+const ROUNDS_BETWEEN_LOOKS: u32 = 5;
+/// Launches of one experiment that fail in a row before it is given up.
+const FAILURES_IN_A_ROW: u32 = 3;
+/// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
+const CALIBRATION: Duration = Duration::from_millis(200);
+
+/// Bytes that a launch may take where nothing says how much there is.
+const LEAST_MEMORY: u64 = 64 << 20;
+
+/// What a run is made of, once it is known.
+pub struct Setting {
+    /// First line of the log.
+    pub header: Header,
+    /// Profile.
+    pub profile: Profile,
+    /// The machine.
+    pub machine: Machine,
+    /// What would spoil figures.
+    pub quiet: Vec<Check>,
+    /// What runs.
+    pub plan: Plan,
+    /// CPUs that this process may use.
+    pub allowed: Vec<u32>,
+    /// Clock asked for.
+    pub source: crate::sys::clock::Source,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Everything that it found.
+    pub document: Document,
+    /// Whether a signal ended it.
+    pub interrupted: bool,
+}
+
+/// Runs a plan from the beginning.
+pub fn run(setting: &Setting, directory: &RunDirectory, progress: &Progress) -> Result<Outcome, Trouble> {
+    let interrupt = Interrupt::watch()?;
+    let mut writer = LogWriter::create(&directory.log())?;
+    writer.write(&Record::Run(setting.header.clone()))?;
+    writer.write(&Record::Machine { machine: Box::new(setting.machine.clone()) })?;
+    writer.write(&Record::Quiet { checks: setting.quiet.clone() })?;
+    writer.write(&Record::Plan {
+        steps: setting.plan.steps.clone(),
+        rounds: setting.plan.rounds,
+        estimated_seconds: setting.plan.estimated_seconds,
+    })?;
+    let clock = crate::rig::clock::calibrate(setting.source, CALIBRATION)?;
+    writer.write(&Record::Clock(clock.clone()))?;
+    Conductor::new(setting, directory, progress, &interrupt, writer, clock).conduct()
+}
+
+/// Goes on with an interrupted run: its clock, plan and predictions hold.
+pub fn resume(
+    setting: &Setting,
+    directory: &RunDirectory,
+    progress: &Progress,
+    command: &[String],
+) -> Result<Outcome, Trouble> {
+    let interrupt = Interrupt::watch()?;
+    let before = log::read(&directory.log())?;
+    let (mut writer, cut_bytes) = LogWriter::reopen(&directory.log())?;
+    writer.write(&Record::Resumed { at: directory::now(), command: command.to_vec(), cut_bytes })?;
+    writer.write(&Record::Quiet { checks: setting.quiet.clone() })?;
+    let clock = if let Some(clock) = before.clock {
+        clock
+    } else {
+        let clock = crate::rig::clock::calibrate(setting.source, CALIBRATION)?;
+        writer.write(&Record::Clock(clock.clone()))?;
+        clock
+    };
+    Conductor::new(setting, directory, progress, &interrupt, writer, clock).conduct()
+}
+
+struct Conductor<'a> {
+    setting: &'a Setting,
+    directory: &'a RunDirectory,
+    progress: &'a Progress,
+    interrupt: &'a Interrupt,
+    launcher: Launcher,
+    writer: LogWriter,
+    clock: Clock,
+    began: Instant,
+}
+
+/// Why a run adds no more rounds.
+enum Stop {
+    Interrupted(&'static str),
+    Time,
+    Enough,
+    GivenUp,
+    NothingRuns,
+}
+
+impl<'a> Conductor<'a> {
+    fn new(
+        setting: &'a Setting,
+        directory: &'a RunDirectory,
+        progress: &'a Progress,
+        interrupt: &'a Interrupt,
+        writer: LogWriter,
+        clock: Clock,
+    ) -> Self {
+        // Keep off the measured CPU where there is another. Launches pin themselves, whatever mask they inherit.
+        let others: Vec<u32> = setting.allowed.iter().copied().filter(|&cpu| cpu != setting.header.cpu).collect();
+        if !others.is_empty() {
+            // A refusal only means that the conductor, which sleeps nearly all the time, may wake up there.
+            let _ = affinity::restrict(&others);
+        }
+        let launcher = Launcher::new();
+        Conductor { setting, directory, progress, interrupt, launcher, writer, clock, began: Instant::now() }
+    }
+
+    fn conduct(mut self) -> Result<Outcome, Trouble> {
+        let stop = match self.rounds() {
+            Ok(stop) => stop,
+            Err(trouble) => {
+                // What is in the log stays; the reason may not fit on the disk any more.
+                let _ = self.finish(false, &trouble.what);
+                return Err(trouble);
+            }
+        };
+        self.progress.done();
+        let (complete, reason) = match &stop {
+            Stop::Interrupted(signal) => (false, format!("interrupted by {signal}")),
+            Stop::Time => (true, "the time was up".to_owned()),
+            Stop::Enough => (true, "all rounds are done".to_owned()),
+            Stop::GivenUp => (false, "every experiment was given up after failed launches".to_owned()),
+            Stop::NothingRuns => (true, "no experiment can run here".to_owned()),
+        };
+        self.finish(complete, &reason)?;
+        let document = assemble::document(&self.log()?);
+        self.directory.write_result(&document)?;
+        Ok(Outcome { document, interrupted: matches!(stop, Stop::Interrupted(_)) })
+    }
+
+    fn finish(&mut self, complete: bool, reason: &str) -> Result<(), Trouble> {
+        let seconds = self.elapsed();
+        self.writer.write(&Record::Finish { at: directory::now(), complete, reason: reason.to_owned(), seconds })
+    }
+
+    fn log(&self) -> Result<Log, Trouble> {
+        log::read(&self.directory.log())
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn rounds(&mut self) -> Result<Stop, Trouble> {
+        if self.setting.plan.running.is_empty() {
+            return Ok(Stop::NothingRuns);
+        }
+        let log = self.log()?;
+        let mut number = log.launches.iter().map(|launch| launch.number).max().unwrap_or(0);
+        let mut round = log.launches.iter().map(|launch| launch.round).max().unwrap_or(0);
+        let mut state = Rounds::from(&log);
+        if let Some(stop) = self.first_round(&log, &mut number, &mut state)? {
+            return Ok(stop);
+        }
+        if state.ended == 0 {
+            round = round.max(1);
+            self.end_round(round, &mut state, &mut number)?;
+        }
+        let mut random = fastrand::Rng::with_seed(self.setting.header.seed ^ u64::from(round));
+        loop {
+            if let Some(stop) = self.enough(&state)? {
+                return Ok(stop);
+            }
+            round += 1;
+            let mut order: Vec<&'static Experiment> = self.running(round, &state);
+            random.shuffle(&mut order);
+            for experiment in order {
+                if let Some(stop) = self.one(experiment, round, &mut number, &mut state)? {
+                    return Ok(stop);
+                }
+            }
+            self.end_round(round, &mut state, &mut number)?;
+        }
+    }
+
+    /// In the order of the table, each experiment that was not yet predicted is; then it is launched for the first time.
+    fn first_round(&mut self, log: &Log, number: &mut u32, state: &mut Rounds) -> Result<Option<Stop>, Trouble> {
+        for planned in &self.setting.plan.running {
+            let experiment = planned.experiment;
+            if !log.predictions.iter().any(|(of, _)| of == experiment.id) {
+                self.predict(experiment)?;
+            }
+            let launched = log.launches.iter().any(|launch| launch.experiment == experiment.id && launch.succeeded());
+            if !launched && let Some(stop) = self.one(experiment, 1, number, state)? {
+                return Ok(Some(stop));
+            }
+        }
+        Ok(None)
+    }
+
+    fn predict(&mut self, experiment: &Experiment) -> Result<(), Trouble> {
+        let known = assemble::known_metrics(&self.log()?);
+        let by = Foreknowledge { machine: &self.setting.machine, cpu: self.setting.header.cpu, known: &known };
+        for prediction in (experiment.predict)(&by) {
+            self.writer.write(&Record::Prediction { experiment: experiment.id.to_owned(), prediction })?;
+        }
+        Ok(())
+    }
+
+    fn running(&self, round: u32, state: &Rounds) -> Vec<&'static Experiment> {
+        self.setting
+            .plan
+            .running
+            .iter()
+            .map(|planned| planned.experiment)
+            .filter(|experiment| plan::takes_part(experiment, round) && !state.given_up(experiment.id))
+            .collect()
+    }
+
+    /// One launch of one experiment; a stop when a signal came.
+    fn one(
+        &mut self,
+        experiment: &'static Experiment,
+        round: u32,
+        number: &mut u32,
+        state: &mut Rounds,
+    ) -> Result<Option<Stop>, Trouble> {
+        let left = self.setting.plan.estimated_seconds - self.elapsed();
+        self.progress.show(state.ended, self.setting.plan.rounds, experiment.id, left);
+        let (ended, _) = self.launch(experiment.id, round, number, experiment.time_out)?;
+        state.note(experiment.id, &ended);
+        if let Ended::Failed(trouble) = &ended {
+            self.progress.say(&format!("{}: launch {number} failed: {}", experiment.id, trouble.what));
+            if state.given_up(experiment.id) {
+                self.progress.say(&format!(
+                    "{}: {FAILURES_IN_A_ROW} launches failed in a row, it is not launched again",
+                    experiment.id
+                ));
+            }
+        }
+        Ok(self.interrupt.caught().map(Stop::Interrupted))
+    }
+
+    /// Starts a launch and writes down everything that it says.
+    fn launch(
+        &mut self,
+        experiment: &str,
+        round: u32,
+        number: &mut u32,
+        time_out: f64,
+    ) -> Result<(Ended, Vec<Series>), Trouble> {
+        *number += 1;
+        let order = Order {
+            experiment: experiment.to_owned(),
+            launch: *number,
+            cpu: self.setting.header.cpu,
+            allowed: self.setting.allowed.clone(),
+            memory: self.setting.machine.available_memory_bytes().map_or(LEAST_MEMORY, |found| found.value / 4),
+            clock: self.clock.clone(),
+            // Each launch makes its own choices, but the same ones whenever the run is repeated with its seed.
+            seed: fastrand::Rng::with_seed(self.setting.header.seed.wrapping_add(u64::from(*number))).u64(..),
+            batches: self.setting.profile.batches,
+            conductor: std::process::id(),
+        };
+        let at = self.elapsed();
+        self.writer.write(&Record::Launch { launch: *number, round, experiment: experiment.to_owned(), at })?;
+        let began = Instant::now();
+        let (ended, records) = self.launcher.launch(&order, Duration::from_secs_f64(time_out), self.interrupt);
+        let mut series = Vec::new();
+        for record in records {
+            if let Record::Series { series: one, .. } = &record {
+                series.push(one.clone());
+            }
+            self.writer.write(&record)?;
+        }
+        let failed = match &ended {
+            Ended::Well | Ended::Interrupted => None,
+            Ended::Failed(trouble) => Some(trouble.clone()),
+        };
+        self.writer.write(&Record::LaunchEnd {
+            launch: *number,
+            experiment: experiment.to_owned(),
+            seconds: began.elapsed().as_secs_f64(),
+            failed,
+            interrupted: ended == Ended::Interrupted,
+        })?;
+        Ok((ended, series))
+    }
+
+    /// Sends out the canaries and closes the round.
+    fn end_round(&mut self, round: u32, state: &mut Rounds, number: &mut u32) -> Result<(), Trouble> {
+        let (_, series) = self.launch(CANARY, round, number, 10.0)?;
+        let disturbed = state.judge_canaries(&series);
+        state.ended += 1;
+        state.disturbed += u32::from(!disturbed.is_empty());
+        self.writer.write(&Record::RoundEnd { round, disturbed })
+    }
+
+    /// The stopping rule: planned rounds, more for disturbed rounds and wide intervals, never beyond the time.
+    fn enough(&self, state: &Rounds) -> Result<Option<Stop>, Trouble> {
+        let plan = &self.setting.plan;
+        if let Some(signal) = self.interrupt.caught() {
+            return Ok(Some(Stop::Interrupted(signal)));
+        }
+        if self.running(1, state).is_empty() {
+            return Ok(Some(Stop::GivenUp));
+        }
+        let per_round = self.elapsed() / f64::from(state.ended.max(1));
+        if state.ended > 0 && self.elapsed() + per_round > plan.limit_seconds {
+            return Ok(Some(Stop::Time));
+        }
+        let replaced = (plan.rounds + state.disturbed).min(plan.most_rounds);
+        if state.ended < replaced {
+            return Ok(None);
+        }
+        // Looks are few, because every look is a chance to stop at a lucky moment.
+        let look = (state.ended - replaced).is_multiple_of(ROUNDS_BETWEEN_LOOKS);
+        Ok((state.ended >= plan.most_rounds || look && self.tight()?).then_some(Stop::Enough))
+    }
+
+    /// Whether every cost is known well enough.
+    fn tight(&self) -> Result<bool, Trouble> {
+        let document = assemble::document(&self.log()?);
+        Ok(document.experiments.iter().flat_map(|section| &section.metrics).all(|metric| {
+            let cost = experiments::TABLE
+                .iter()
+                .find_map(|experiment| experiment.publication(&metric.name))
+                .is_none_or(|publication| publication.nature == Nature::Cost);
+            let half_width = (metric.interval95[1] - metric.interval95[0]) / 2.0;
+            !cost || !metric.headline || half_width <= TIGHT * metric.value.abs()
+        }))
+    }
+}
+
+/// What the rounds so far have shown.
+#[derive(Debug, Default)]
+struct Rounds {
+    ended: u32,
+    disturbed: u32,
+    failures: BTreeMap<String, u32>,
+    canaries: BTreeMap<&'static str, Vec<f64>>,
+}
+
+impl Rounds {
+    /// The state that a log leaves.
+    fn from(log: &Log) -> Self {
+        let mut state = Rounds { ended: log.rounds, disturbed: log.disturbed_rounds.len() as u32, ..Rounds::default() };
+        for launch in log.launches.iter().filter(|launch| launch.experiment == CANARY && launch.succeeded()) {
+            state.judge_canaries(&launch.series);
+        }
+        state
+    }
+
+    fn note(&mut self, experiment: &str, ended: &Ended) {
+        let failures = self.failures.entry(experiment.to_owned()).or_default();
+        *failures = if matches!(ended, Ended::Failed(_)) { *failures + 1 } else { 0 };
+    }
+
+    fn given_up(&self, experiment: &str) -> bool {
+        self.failures.get(experiment).is_some_and(|&failures| failures >= FAILURES_IN_A_ROW)
+    }
+
+    /// Adds the canaries of a round and names those that deviate from their own median by more than 3.5 robust standard
+    /// deviations and more than the tolerance.
+    fn judge_canaries(&mut self, series: &[Series]) -> Vec<String> {
+        let clock = value_of(series, canary::NAMES[0]).filter(|&clock| clock > 0.0);
+        let mut deviating = Vec::new();
+        for name in &canary::NAMES[1..] {
+            let Some(ticks) = value_of(series, name) else { continue };
+            // What runs at the core's clock is compared in core cycles: a change of frequency is no disturbance.
+            let value = if canary::CLOCKED.contains(name) { ticks / clock.unwrap_or(1.0) } else { ticks };
+            let before = self.canaries.entry(name).or_default();
+            let strange = outlier::deviates(before, value) == Some(true);
+            let far = summary::median(before).is_some_and(|median| value > median * (1.0 + CANARY_TOLERANCE));
+            before.push(value);
+            if strange && far {
+                deviating.push((*name).to_owned());
+            }
+        }
+        deviating
+    }
+}
+
+fn value_of(series: &[Series], name: &str) -> Option<f64> {
+    series.iter().find(|series| series.name == name)?.values.first().copied()
+}

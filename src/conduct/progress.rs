@@ -1,0 +1,44 @@
+//! Progress on standard error: one line with the remaining time, only on a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::results::wording::duration;
+
+/// Shows how far a run is. It draws only between launches: nothing ticks while one measures.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Progress that is shown, if standard error is a terminal and it is wanted.
+    pub fn new(wanted: bool) -> Self {
+        let target = if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(1), target);
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} rounds  {msg}") {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        Progress { bar }
+    }
+
+    /// Shows the state before a launch: rounds that ended, rounds planned, what is launched, seconds left.
+    pub fn show(&self, ended: u32, planned: u32, experiment: &str, seconds_left: f64) {
+        self.bar.set_length(u64::from(planned.max(ended)));
+        self.bar.set_position(u64::from(ended));
+        self.bar.set_message(format!("{experiment:<20} about {} left", duration(seconds_left.max(0.0))));
+    }
+
+    /// Says something above the bar; on a stream that is no terminal, as a plain line.
+    pub fn say(&self, line: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("{line}");
+        } else {
+            self.bar.println(line);
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn done(&self) {
+        self.bar.finish_and_clear();
+    }
+}

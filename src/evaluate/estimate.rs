@@ -1,0 +1,228 @@
+//! Estimates of a figure over launches: the two locations, their intervals, and differences of two series.
+
+use crate::results::document::Quantiles;
+use crate::results::quantity::Unit;
+use crate::statistics::change::{Steadiness, steady_state};
+use crate::statistics::interval::quantile_interval;
+use crate::statistics::location::launch_estimates;
+use crate::statistics::summary;
+
+use super::sample::{Account, Sample};
+
+/// Confidence that intervals aim at.
+pub const LEVEL: f64 = 0.95;
+
+/// A figure before its gates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// Unit of everything below.
+    pub unit: Unit,
+    /// Headline.
+    pub value: f64,
+    /// Interval over launches.
+    pub interval: [f64; 2],
+    /// Confidence it really has.
+    pub level: f64,
+    /// The location without preference for undisturbed batches.
+    pub typical: Option<f64>,
+    /// Standard deviation of the launch estimates; 0 with one launch.
+    pub stddev: f64,
+    /// Quantiles over clean batches.
+    pub quantiles: Option<Quantiles>,
+    /// In words.
+    pub estimator: String,
+    /// Launches behind it.
+    pub launches: u32,
+    /// Launches whose batches never came to rest on one level (Barrett et al., OOPSLA 2017).
+    pub restless: u32,
+    /// Every batch behind it.
+    pub account: Account,
+}
+
+impl Estimate {
+    /// Undisturbed cost: lower quartile over launches of the launches' lower quartiles; typical cost beside it.
+    pub fn undisturbed(sample: &Sample) -> Option<Estimate> {
+        let what = if sample.unit == Unit::Cycles { "frequency-normalised batches" } else { "batches" };
+        Self::located(sample, 0.25, &format!("p25/p25 of {what}"))
+    }
+
+    /// Middle: median over launches of the launches' medians.
+    pub fn median(sample: &Sample) -> Option<Estimate> {
+        Self::located(sample, 0.5, "median/median")
+    }
+
+    fn located(sample: &Sample, probability: f64, estimator: &str) -> Option<Estimate> {
+        let estimates = launch_estimates(&sample.launches, probability);
+        let value = summary::quantile(&estimates, probability)?;
+        let (interval, level) = match quantile_interval(&estimates, probability, LEVEL) {
+            Some(interval) => ([interval.low, interval.high], interval.level),
+            None => ([value, value], 0.0),
+        };
+        let all: Vec<f64> = sample.launches.iter().flatten().copied().collect();
+        Some(Estimate {
+            unit: sample.unit,
+            value,
+            interval,
+            level,
+            typical: summary::median(&launch_estimates(&sample.launches, 0.5)),
+            stddev: summary::standard_deviation(&estimates).unwrap_or(0.0),
+            quantiles: quantiles(&all),
+            estimator: estimator.to_owned(),
+            launches: estimates.len() as u32,
+            restless: sample.launches.iter().filter(|launch| restless(launch)).count() as u32,
+            account: sample.account,
+        })
+    }
+
+    /// Cost of what a long body has more than a short one: (times · long − short) / (times − 1), where a long batch holds
+    /// `times` as many operations as a short one and both costs are per operation.
+    ///
+    /// The lower quartile of each series is taken first, because noise is one-sided in each of them but not in their
+    /// difference; the difference is taken within a launch, so that what a launch does to both cancels; and the median is
+    /// taken over launches, because what is left is noise to both sides. A launch in which nothing clean is left of one
+    /// body stands aside.
+    pub fn difference(long: &Sample, short: &Sample, times: f64) -> Option<Estimate> {
+        if long.unit != short.unit {
+            return None;
+        }
+        let (long, short) = (&long.shared_with(short), &short.shared_with(long));
+        let differences = |probability: f64| -> Vec<f64> {
+            let (long, short) =
+                (launch_estimates(&long.launches, probability), launch_estimates(&short.launches, probability));
+            long.iter().zip(&short).map(|(long, short)| (times * long - short) / (times - 1.0)).collect()
+        };
+        let estimator = "median over launches of the difference of p25";
+        let mut estimate = Self::over_launches(&differences(0.25), long.unit, estimator)?;
+        let pairs: Vec<f64> = long
+            .launches
+            .iter()
+            .zip(&short.launches)
+            .flat_map(|(long, short)| long.iter().zip(short))
+            .map(|(long, short)| (times * long - short) / (times - 1.0))
+            .collect();
+        estimate.typical = summary::median(&differences(0.5));
+        estimate.quantiles = quantiles(&pairs);
+        estimate.restless =
+            long.launches.iter().zip(&short.launches).filter(|(long, short)| restless(long) || restless(short)).count()
+                as u32;
+        estimate.account = long.account.and(&short.account);
+        Some(estimate)
+    }
+
+    /// What a gross cost has above an overhead that stands before or after it, never beside it: the difference of the lower
+    /// quartiles within each launch, the median over launches (gate G5 decides whether it may be published).
+    pub fn net(gross: &Sample, overhead: &Sample) -> Option<Estimate> {
+        if gross.launches.len() != overhead.launches.len() || gross.unit != overhead.unit {
+            return None;
+        }
+        let differences = |probability: f64| -> Vec<f64> {
+            let (gross, overhead) =
+                (launch_estimates(&gross.launches, probability), launch_estimates(&overhead.launches, probability));
+            gross.iter().zip(&overhead).map(|(gross, overhead)| gross - overhead).collect()
+        };
+        let estimator = "median over launches of gross p25 less overhead p25";
+        let mut estimate = Self::over_launches(&differences(0.25), gross.unit, estimator)?;
+        estimate.typical = summary::median(&differences(0.5));
+        estimate.account = gross.account.and(&overhead.account);
+        Some(estimate)
+    }
+
+    /// A figure with one value per launch: the median over launches.
+    pub fn over_launches(values: &[f64], unit: Unit, estimator: &str) -> Option<Estimate> {
+        let launches: Vec<Vec<f64>> = values.iter().map(|&value| vec![value]).collect();
+        let count = values.len() as u64;
+        let account = Account { taken: count, clean: count, operations: 1, ..Account::default() };
+        let numbers = (1..=values.len() as u32).collect();
+        let mut estimate = Self::median(&Sample { unit, launches, numbers, account })?;
+        estimator.clone_into(&mut estimate.estimator);
+        estimate.typical = None;
+        Some(estimate)
+    }
+
+    /// The same figure in another unit.
+    #[must_use]
+    pub fn scaled(&self, by: f64, unit: Unit) -> Estimate {
+        Estimate {
+            unit,
+            value: self.value * by,
+            interval: self.interval.map(|end| end * by),
+            typical: self.typical.map(|value| value * by),
+            stddev: self.stddev * by,
+            quantiles: self.quantiles.map(|found| Quantiles {
+                p10: found.p10 * by,
+                p50: found.p50 * by,
+                p90: found.p90 * by,
+                p99: found.p99 * by,
+            }),
+            ..self.clone()
+        }
+    }
+
+    /// Standard error of the headline, from the width of its interval; 0 where there is none.
+    pub fn standard_error(&self) -> f64 {
+        // 95 % of a normal distribution lie within 1.96 standard errors; narrower levels only make this larger.
+        (self.interval[1] - self.interval[0]) / (2.0 * 1.96)
+    }
+}
+
+fn restless(batches: &[f64]) -> bool {
+    steady_state(batches) == Some(Steadiness::NoSteadyState)
+}
+
+fn quantiles(values: &[f64]) -> Option<Quantiles> {
+    summary::quantiles(values).map(|found| Quantiles { p10: found.p10, p50: found.p50, p90: found.p90, p99: found.p99 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(launches: Vec<Vec<f64>>) -> Sample {
+        let taken = launches.iter().map(Vec::len).sum::<usize>() as u64;
+        let account = Account { taken, clean: taken, operations: 32, shortest: 1e5, ..Account::default() };
+        let numbers = (1..=launches.len() as u32).collect();
+        Sample { unit: Unit::Cycles, launches, numbers, account }
+    }
+
+    #[test]
+    fn undisturbed_is_below_typical_on_one_sided_noise() {
+        let launches =
+            (0..30).map(|launch| (0..30).map(|batch| 300.0 + f64::from(launch * batch % 7)).collect()).collect();
+        let estimate = Estimate::undisturbed(&sample(launches)).unwrap();
+        assert!(estimate.value < estimate.typical.unwrap());
+        assert!(estimate.interval[0] <= estimate.value && estimate.value <= estimate.interval[1]);
+        assert_eq!(estimate.launches, 30);
+    }
+
+    #[test]
+    fn a_difference_removes_what_both_bodies_share() {
+        // 32 operations of 4 cycles and 20 cycles around them; twice as many operations in the long body.
+        let short = sample((0..12).map(|_| vec![(32.0 * 4.0 + 20.0) / 32.0; 10]).collect());
+        let long = sample((0..12).map(|_| vec![(64.0 * 4.0 + 20.0) / 64.0; 10]).collect());
+        let estimate = Estimate::difference(&long, &short, 2.0).unwrap();
+        assert!((estimate.value - 4.0).abs() < 1e-12);
+        assert!((estimate.typical.unwrap() - 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_difference_of_unlike_samples_is_refused() {
+        let short = sample(vec![vec![1.0]; 3]);
+        let long = Sample { unit: Unit::Nanoseconds, ..short.clone() };
+        assert_eq!(Estimate::difference(&long, &short, 2.0), None);
+    }
+
+    #[test]
+    fn a_difference_is_taken_within_launches_that_have_both() {
+        let long = Sample { numbers: vec![1, 3, 4], ..sample(vec![vec![3.0], vec![30.0], vec![5.0]]) };
+        let short = Sample { numbers: vec![1, 2, 4], ..sample(vec![vec![1.0], vec![900.0], vec![2.0]]) };
+        let estimate = Estimate::difference(&long, &short, 2.0).unwrap();
+        // 2 · 3 − 1 and 2 · 5 − 2; the second and the third launch lack one body.
+        assert!((estimate.value - 6.5).abs() < 1e-12 && estimate.launches == 2, "{estimate:?}");
+    }
+
+    #[test]
+    fn one_launch_has_no_interval_and_says_so() {
+        let estimate = Estimate::undisturbed(&sample(vec![vec![5.0, 6.0]])).unwrap();
+        assert!(estimate.level.abs() < 1e-12);
+    }
+}

@@ -1,0 +1,186 @@
+//! What an analysis returns, and how an estimate becomes a published figure or a rejected one.
+
+use crate::results::document::{Block, Curve, Metric, Rejected};
+use crate::results::prediction::Prediction;
+use crate::results::quantity::{Better, CoreCycles, Labels, Unit};
+use crate::results::verdict::{AgainstPrediction, Gate, Trust, Verdict};
+use crate::results::wording;
+
+use super::estimate::Estimate;
+use super::gates;
+use super::study::Study;
+
+/// Figures, curves and text of one experiment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Findings {
+    /// Published figures.
+    pub metrics: Vec<Metric>,
+    /// Figures that failed a hard gate.
+    pub rejected: Vec<Rejected>,
+    /// Curves.
+    pub curves: Vec<Curve>,
+    /// What it means.
+    pub analysis: Vec<Block>,
+}
+
+impl Findings {
+    /// Publishes a figure made of batches: the common gates and the experiment's own decide its fate.
+    pub fn publish(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, own: Vec<Gate>) {
+        let mut all = gates::of_batches(study, estimate);
+        all.extend(own);
+        self.judge(study, name, labels, estimate, all);
+    }
+
+    /// Publishes a figure that is not made of batches itself: the gates of its interval,
+    /// those of its launches and the experiment's own decide.
+    pub fn publish_derived(
+        &mut self,
+        study: &Study<'_>,
+        name: &str,
+        labels: Labels,
+        estimate: &Estimate,
+        own: Vec<Gate>,
+    ) {
+        let mut all = gates::of_derived(study, estimate);
+        all.extend(own);
+        self.judge(study, name, labels, estimate, all);
+    }
+
+    /// Publishes a figure that contention cannot move: the step of a clock, the rate of a counter.
+    pub fn publish_fact(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, own: Vec<Gate>) {
+        let mut all = gates::of_interval(estimate);
+        all.extend(own);
+        self.judge(study, name, labels, estimate, all);
+    }
+
+    fn judge(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, mut gates: Vec<Gate>) {
+        let (shown, core) = in_time(study, estimate);
+        let prediction = study.prediction(name, &labels).cloned();
+        let positive = shown.value.is_finite() && shown.value > 0.0;
+        gates.push(positive_gate(&shown, positive));
+        let verdict = Verdict::from_gates(gates, against(&shown, prediction.as_ref()));
+        if verdict.trust == Trust::Impossible {
+            let reason =
+                verdict.failures().first().map_or_else(String::new, |gate| format!("{}: {}", gate.id, gate.evidence));
+            self.rejected.push(Rejected { name: name.to_owned(), labels, reason, gates: verdict.gates });
+            return;
+        }
+        let cycles = core.map(|_| estimate);
+        self.metrics.push(Metric {
+            name: name.to_owned(),
+            labels,
+            unit: shown.unit,
+            better: shown.unit.better(),
+            headline: false,
+            value: shown.value,
+            interval95: shown.interval,
+            interval_level: shown.level,
+            typical: shown.typical,
+            stddev: shown.stddev,
+            quantiles: shown.quantiles,
+            cycles: cycles.map(|found| found.value),
+            cycles_interval95: cycles.map(|found| found.interval),
+            at_core_hz: core,
+            estimator: shown.estimator.clone(),
+            launches: shown.launches,
+            samples: shown.account.clean,
+            operations_per_batch: shown.account.operations,
+            void: shown.account.void(),
+            disturbed: shown.account.disturbed,
+            prediction,
+            gross: None,
+            verdict,
+        });
+    }
+
+    /// Notes a figure that this machine cannot give, and why.
+    pub fn cannot(&mut self, name: &str, labels: Labels, reason: &str) {
+        self.rejected.push(Rejected { name: name.to_owned(), labels, reason: reason.to_owned(), gates: Vec::new() });
+    }
+
+    /// The published figure with a name and labels.
+    pub fn metric(&self, name: &str, labels: &Labels) -> Option<&Metric> {
+        self.metrics.iter().find(|metric| metric.name == name && metric.labels == *labels)
+    }
+
+    /// Adds a paragraph.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.analysis.push(Block::Paragraph(text.into()));
+    }
+
+    /// Adds a table.
+    pub fn tabulate(&mut self, caption: &str, columns: &[&str], rows: Vec<Vec<String>>) {
+        self.analysis.push(Block::Table {
+            caption: caption.to_owned(),
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            rows,
+        });
+    }
+
+    /// Says of every prediction that failed by how much, term by term, and of the others that they held.
+    pub fn say_predictions(&mut self) {
+        let judged: Vec<(&Metric, &Prediction)> =
+            self.metrics.iter().filter_map(|metric| Some((metric, metric.prediction.as_ref()?))).collect();
+        if judged.is_empty() {
+            return;
+        }
+        let inside =
+            judged.iter().filter(|(metric, _)| metric.verdict.against_prediction == AgainstPrediction::AsPredicted);
+        let mut text = match (inside.count(), judged.len()) {
+            (0, 1) => "The figure lies outside its predicted range.".to_owned(),
+            (1, 1) => "The figure lies inside its predicted range.".to_owned(),
+            (inside, all) => format!("{inside} of {all} figures lie inside their predicted ranges."),
+        };
+        for (metric, prediction) in &judged {
+            let verdict = metric.verdict.against_prediction;
+            if verdict != AgainstPrediction::AsPredicted {
+                let widest = prediction.terms.iter().max_by(|one, other| one.value.total_cmp(&other.value));
+                let largest = widest.map_or_else(String::new, |term| {
+                    format!("; the largest term is {} ({})", term.what, term.basis.text())
+                });
+                text += &format!(
+                    " {} is {} than predicted: {} against {} ({}){largest}.",
+                    title(metric),
+                    verdict.word(),
+                    wording::quantity(metric.value, metric.unit),
+                    wording::quantity(prediction.value, prediction.unit),
+                    wording::factor(metric.value / prediction.value),
+                );
+            }
+        }
+        self.say(text);
+    }
+}
+
+/// Name and labels of a figure, as tables and sentences show them.
+fn title(metric: &Metric) -> String {
+    if metric.labels.is_empty() { metric.name.clone() } else { format!("{} ({})", metric.name, metric.labels) }
+}
+
+/// Cycles become nanoseconds by the run's reference frequency; everything else stays as it is.
+fn in_time(study: &Study<'_>, estimate: &Estimate) -> (Estimate, Option<f64>) {
+    match (estimate.unit, study.core) {
+        (Unit::Cycles, Some(core)) => (estimate.scaled(CoreCycles(1.0).at(core).0, Unit::Nanoseconds), Some(core.0)),
+        _ => (estimate.clone(), None),
+    }
+}
+
+fn positive_gate(shown: &Estimate, positive: bool) -> Gate {
+    let severity = crate::results::verdict::Severity::Hard;
+    Gate::of("G8", severity, positive, format!("{} is above zero", wording::quantity(shown.value, shown.unit)))
+}
+
+/// The verdict on a prediction: inside its range, or on which side.
+fn against(shown: &Estimate, prediction: Option<&Prediction>) -> AgainstPrediction {
+    let Some(prediction) = prediction.filter(|prediction| prediction.unit == shown.unit) else {
+        return AgainstPrediction::None;
+    };
+    let lower_is_better = shown.unit.better() == Better::Lower;
+    if shown.value < prediction.low {
+        if lower_is_better { AgainstPrediction::Faster } else { AgainstPrediction::Slower }
+    } else if shown.value > prediction.high {
+        if lower_is_better { AgainstPrediction::Slower } else { AgainstPrediction::Faster }
+    } else {
+        AgainstPrediction::AsPredicted
+    }
+}

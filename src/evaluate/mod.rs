@@ -1,0 +1,11 @@
+//! From series to figures: normalise, estimate, apply gates, give a verdict.
+//!
+//! An experiment's `analyze` receives a [`study::Study`] (the launches of one experiment, read from a log) and returns
+//! [`findings::Findings`]. Everything here is a pure function of what the log says, so an old log gets a better report
+//! whenever these rules improve.
+
+pub mod estimate;
+pub mod findings;
+pub mod gates;
+pub mod sample;
+pub mod study;

@@ -1,0 +1,166 @@
+//! Samples of a figure over launches: cost per operation of clean batches, and the account of all others.
+
+use crate::results::quantity::{Labels, Unit};
+use crate::results::series::{Class, Series};
+use crate::statistics::summary::median;
+
+use super::study::Study;
+
+/// Where every batch went.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Account {
+    /// Batches taken.
+    pub taken: u64,
+    /// Clean ones: the sample.
+    pub clean: u64,
+    /// Disturbed ones: preempted, migrated, faulted.
+    pub disturbed: u64,
+    /// Void: the clock went backwards.
+    pub backwards: u64,
+    /// Void: the probes of the core clock disagree.
+    pub unsteady: u64,
+    /// Void: the operation failed.
+    pub wrong: u64,
+    /// Batches that ended on another CPU than they began.
+    pub migrated: u64,
+    /// Operations in a batch (median over launches).
+    pub operations: u64,
+    /// Shortest clean batch in ticks.
+    pub shortest: f64,
+}
+
+impl Account {
+    fn add(&mut self, series: &Series) {
+        for (index, &value) in series.values.iter().enumerate() {
+            self.taken += 1;
+            match series.class(index) {
+                Class::Clean => {
+                    self.clean += 1;
+                    self.shortest = if self.clean == 1 { value } else { self.shortest.min(value) };
+                }
+                Class::Migrated => {
+                    self.disturbed += 1;
+                    self.migrated += 1;
+                }
+                Class::Preempted | Class::Faulted => self.disturbed += 1,
+                Class::Backwards => self.backwards += 1,
+                Class::Unsteady => self.unsteady += 1,
+                Class::Wrong => self.wrong += 1,
+            }
+        }
+    }
+
+    /// Batches without any value.
+    pub fn void(&self) -> u64 {
+        self.backwards + self.unsteady + self.wrong
+    }
+
+    /// Both accounts together, as for a figure that is a difference of two series.
+    #[must_use]
+    pub fn and(&self, other: &Account) -> Account {
+        Account {
+            taken: self.taken + other.taken,
+            clean: self.clean + other.clean,
+            disturbed: self.disturbed + other.disturbed,
+            backwards: self.backwards + other.backwards,
+            unsteady: self.unsteady + other.unsteady,
+            wrong: self.wrong + other.wrong,
+            migrated: self.migrated + other.migrated,
+            operations: self.operations.max(other.operations),
+            shortest: self.shortest.min(other.shortest),
+        }
+    }
+}
+
+/// Cost per operation, launch by launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Core cycles where every batch had its clock probes, else nanoseconds.
+    pub unit: Unit,
+    /// Clean batches of each launch; a launch without any is left out.
+    pub launches: Vec<Vec<f64>>,
+    /// Number of each of these launches, ascending in the order of the log.
+    pub numbers: Vec<u32>,
+    /// All batches.
+    pub account: Account,
+}
+
+impl Sample {
+    /// The launches that another sample has as well: differences are taken within a launch.
+    #[must_use]
+    pub fn shared_with(&self, other: &Sample) -> Sample {
+        let shared = |number: &u32| other.numbers.contains(number);
+        Sample {
+            unit: self.unit,
+            launches: self
+                .numbers
+                .iter()
+                .zip(&self.launches)
+                .filter(|(number, _)| shared(number))
+                .map(|(_, launch)| launch.clone())
+                .collect(),
+            numbers: self.numbers.iter().copied().filter(shared).collect(),
+            account: self.account,
+        }
+    }
+}
+
+impl Study<'_> {
+    /// The cost per operation of a series of batches, in core cycles where every batch has its clock probes, else in
+    /// nanoseconds; none when no launch has a clean batch of it.
+    pub fn sample(&self, name: &str, labels: &Labels) -> Option<Sample> {
+        let normalised = self.series(name, labels).iter().all(|series| series.clock.len() == series.values.len());
+        if normalised {
+            self.sample_of(name, labels, Unit::Cycles, |ticks, clock| ticks / clock)
+        } else {
+            self.sample_of(name, labels, Unit::Nanoseconds, |ticks, _| self.nanoseconds(ticks))
+        }
+    }
+
+    /// A sample in another unit: `convert` gets the ticks per operation of a batch and the ticks per core cycle around it
+    /// (not a number where the series has no probes).
+    pub fn sample_of(
+        &self,
+        name: &str,
+        labels: &Labels,
+        unit: Unit,
+        convert: impl Fn(f64, f64) -> f64,
+    ) -> Option<Sample> {
+        let series = self.numbered_series(name, labels);
+        let mut account = Account::default();
+        for (_, series) in &series {
+            account.add(series);
+        }
+        let operations: Vec<f64> = series.iter().map(|(_, series)| series.operations as f64).collect();
+        account.operations = median(&operations)? as u64;
+        let clean = |series: &Series| -> Vec<f64> {
+            (0..series.values.len())
+                .filter(|&index| series.class(index) == Class::Clean)
+                .map(|index| {
+                    let clock = series.clock.get(index).copied().unwrap_or(f64::NAN);
+                    convert(series.values[index] / series.operations as f64, clock)
+                })
+                .collect()
+        };
+        let (numbers, launches): (Vec<u32>, Vec<Vec<f64>>) = series
+            .into_iter()
+            .map(|(number, series)| (number, clean(series)))
+            .filter(|(_, values)| !values.is_empty())
+            .unzip();
+        (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account })
+    }
+
+    /// The sample of plain values: one launch, one vector; the account counts them all as clean.
+    pub fn plain_sample(&self, name: &str, labels: &Labels) -> Option<Sample> {
+        let series = self.numbered_series(name, labels);
+        let unit = series.first()?.1.unit;
+        let (numbers, launches): (Vec<u32>, Vec<Vec<f64>>) = series
+            .into_iter()
+            .filter(|(_, series)| !series.values.is_empty())
+            .map(|(number, series)| (number, series.values.clone()))
+            .unzip();
+        let taken = launches.iter().map(Vec::len).sum::<usize>() as u64;
+        let account = Account { taken, clean: taken, operations: 1, ..Account::default() };
+        (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account })
+    }
+}

@@ -1,0 +1,114 @@
+//! What an analysis may look at: the launches of one experiment and what the run found once.
+
+use crate::machine::Machine;
+use crate::results::document::Metric;
+use crate::results::evidence::Evidence;
+use crate::results::log::{Clock, Launch, Log};
+use crate::results::prediction::Prediction;
+use crate::results::quantity::{Hertz, Labels};
+use crate::results::series::Series;
+use crate::statistics::summary::median;
+
+/// The material of one experiment's analysis.
+#[derive(Debug, Clone)]
+pub struct Study<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// CPU on which launches measured.
+    pub cpu: u32,
+    /// The run's clock.
+    pub clock: &'a Clock,
+    /// Reference core frequency: the median over all launches of the run; none where no chain of known latency validates.
+    pub core: Option<Hertz>,
+    /// Launches of this experiment that ended well, in the order in which they ran.
+    pub launches: Vec<&'a Launch>,
+    /// Predictions of this experiment's figures.
+    pub predictions: Vec<&'a Prediction>,
+    /// Figures of the experiments before it.
+    pub known: &'a [Metric],
+    /// Seed for resampling: the same log gives the same interval.
+    pub seed: u64,
+}
+
+impl<'a> Study<'a> {
+    /// The study of one experiment of a log; none when the log has no clock, because then nothing was measured.
+    pub fn of(log: &'a Log, experiment: &str, known: &'a [Metric]) -> Option<Self> {
+        let clock = log.clock.as_ref()?;
+        Some(Study {
+            machine: &log.machine,
+            cpu: log.header.cpu,
+            clock,
+            core: core_frequency(clock, &log.launches),
+            launches: comparable(&log.launches, experiment),
+            predictions: log.predictions.iter().filter(|(of, _)| of == experiment).map(|(_, found)| found).collect(),
+            known,
+            seed: log.header.seed,
+        })
+    }
+
+    /// Counters of every launch.
+    pub fn evidence(&self) -> impl Iterator<Item = &'a Evidence> {
+        self.launches.iter().filter_map(|launch| launch.evidence.as_ref())
+    }
+
+    /// The series with a name and exactly these labels in each launch that has it.
+    pub fn series(&self, name: &str, labels: &Labels) -> Vec<&'a Series> {
+        self.numbered_series(name, labels).into_iter().map(|(_, series)| series).collect()
+    }
+
+    /// The same with the numbers of the launches.
+    pub fn numbered_series(&self, name: &str, labels: &Labels) -> Vec<(u32, &'a Series)> {
+        let of =
+            |launch: &'a Launch| launch.series.iter().find(|series| series.name == name && series.labels == *labels);
+        self.launches.iter().filter_map(|launch| Some((launch.number, of(launch)?))).collect()
+    }
+
+    /// All values of a series that is not made of batches, launch after launch.
+    pub fn values(&self, name: &str, labels: &Labels) -> Vec<f64> {
+        self.series(name, labels).into_iter().flat_map(|series| series.values.iter().copied()).collect()
+    }
+
+    /// Values of a remark, one per launch that made it.
+    pub fn remarks(&self, what: &str) -> Vec<&'a str> {
+        self.evidence()
+            .flat_map(|evidence| &evidence.remarks)
+            .filter(|remark| remark.what == what)
+            .map(|remark| remark.value.as_str())
+            .collect()
+    }
+
+    /// The prediction of a figure.
+    pub fn prediction(&self, metric: &str, labels: &Labels) -> Option<&'a Prediction> {
+        self.predictions.iter().find(|prediction| prediction.is_for(metric, labels)).copied()
+    }
+
+    /// Nanoseconds in a number of clock ticks.
+    pub fn nanoseconds(&self, ticks: f64) -> f64 {
+        ticks / self.clock.hertz * 1e9
+    }
+}
+
+/// Launches of one experiment that ended well. Where any of them has a chain of known latency, one without it (something
+/// disturbed its self-check) cannot be told in cycles and stands aside.
+fn comparable<'a>(launches: &'a [Launch], experiment: &str) -> Vec<&'a Launch> {
+    let well: Vec<&Launch> =
+        launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded()).collect();
+    let normalised =
+        |launch: &&Launch| launch.evidence.as_ref().is_some_and(|evidence| evidence.ticks_per_cycle_before.is_some());
+    if well.iter().any(normalised) { well.into_iter().filter(normalised).collect() } else { well }
+}
+
+/// Core frequency of one launch: its chain probes before and after, against the run's clock.
+pub fn core_frequency_of(clock: &Clock, evidence: &Evidence) -> Option<f64> {
+    let ticks_per_cycle = f64::midpoint(evidence.ticks_per_cycle_before?, evidence.ticks_per_cycle_after?);
+    (ticks_per_cycle > 0.0).then(|| clock.hertz / ticks_per_cycle)
+}
+
+fn core_frequency(clock: &Clock, launches: &[Launch]) -> Option<Hertz> {
+    let found: Vec<f64> = launches
+        .iter()
+        .filter(|launch| launch.succeeded())
+        .filter_map(|launch| core_frequency_of(clock, launch.evidence.as_ref()?))
+        .collect();
+    median(&found).map(Hertz)
+}

@@ -1,0 +1,366 @@
+//! # Question
+//!
+//! How fast does this core run while it works, and how fast does the counter tick that everything else is timed with?
+//! These are two different clocks. The time-stamp counter (TSC) ticks at a constant rate chosen by the manufacturer; the
+//! core's clock moves with load, heat and the neighbours' use of the same chip. A time divided by the wrong one of the two
+//! gives "cycles" that nothing ever counted.
+//!
+//! # Method
+//!
+//! **The counter.** Two pairs of readings (counter, CLOCK_MONOTONIC_RAW), each the tightest of 25 brackets
+//! counter–clock–counter, stand at the two ends of every launch. Ticks over nanoseconds is the rate; half the widths of
+//! the two brackets over the span is its error. Both clocks are read after whatever lies in between: a sleep whose nominal
+//! length were divided by would count its wake-up.
+//!
+//! **The core.** A chain of instructions in which each needs the result of the one before cannot run faster than the
+//! latency of the instruction, and on an undisturbed core runs exactly that fast. Three chains are timed, interleaved, in
+//! batches of 25 µs and more: 20 multiplies (`imul r32, r32`, 3 cycles each), 60 additions of two registers (1 cycle each), and
+//! 10 multiplies mixed with 30 additions. All three last 60 cycles per turn of their loop if and only if multiply and
+//! addition have the latencies assumed, so the ratio of their times tests the assumption on the spot. Between the two
+//! clock reads of a batch stand the chain, one subtraction and one taken branch per 60 cycles (which run beside the
+//! chain), one call and one return; the bias of the timing pair is removed.
+//!
+//! The core frequency is the counter's rate divided by the ticks per cycle of the multiply chain: the median over launches
+//! of the launches' medians. The cycle time is its reciprocal. All later figures in cycles are converted with probes of
+//! the same chain on both sides of each batch, because the clock moves while a run lasts.
+//!
+//! # Prediction
+//!
+//! The counter: what CPUID or the kernel claim, within 200 ppm; a nominal frequency is a weaker claim. The core: the
+//! highest single-core frequency that the machine claims (assuming that nothing else runs), at least its base
+//! frequency. In a guest these claims can be missing or false; then the range is wide.
+//!
+//! # What could fool us
+//!
+//! - Additions of small constants, `inc`, `dec` and `lea` are executed in the renamer on newer cores, in no time at all: a
+//!   chain of them reports a core of 17 GHz. Both operands here are registers.
+//! - `sleep` between two readings of the counter yields the counter's rate, never the core's, however often it is printed
+//!   as "CPU frequency".
+//! - A core that was idle needs milliseconds to reach its speed: batches begin after a warm-up that ends only when the
+//!   chains have settled.
+//! - A competitor on the same CPU stretches time but not cycles: its batches are classed as preempted, and the clean ones
+//!   do not move.
+//! - A sibling hardware thread shares execution ports but not latency: chains are immune to it.
+//!
+//! # References
+//!
+//! Intel SDM vol. 3B, 19.17 (invariant TSC); Agner Fog, instruction tables; uops.info; McVoy & Staelin, USENIX 1996 (mhz).
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::CycleTime;
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication, always, never};
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{factor, number, percent, quantity};
+use crate::rig::Rig;
+use crate::rig::sampler::{Sizing, Workload};
+use crate::sys::arch;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "cpu.frequency",
+    title: "Clock frequencies",
+    measures: "rate of the counter, frequency and cycle time of the core",
+    method_version: 1,
+    source: include_str!("frequency.rs"),
+    needs: &[],
+    uses: &[],
+    publishes: &[
+        Publication {
+            metric: "cpu.frequency.tsc",
+            unit: Unit::Hertz,
+            meaning: "rate of the counter that times everything",
+            nature: Nature::State,
+            headline: always,
+        },
+        Publication {
+            metric: "cpu.frequency.core",
+            unit: Unit::Hertz,
+            meaning: "core clock while measuring, by the multiply chain",
+            nature: Nature::State,
+            headline: always,
+        },
+        Publication {
+            metric: "cpu.frequency.core_by_chain",
+            unit: Unit::Hertz,
+            meaning: "the same by each chain of known latency; they must agree",
+            nature: Nature::State,
+            headline: never,
+        },
+        Publication {
+            metric: "cpu.cycle_time",
+            unit: Unit::Nanoseconds,
+            meaning: "duration of one core cycle",
+            nature: Nature::State,
+            headline: always,
+        },
+    ],
+    effort: Effort::Cheap,
+    seconds: 0.02,
+    time_out: 10.0,
+    predict,
+    measure,
+    analyze,
+};
+
+/// Chains disagree by less than this, or their latencies are not what is assumed.
+const CHAINS_AGREE: f64 = 0.015;
+/// T(2N) against 2 T(N).
+const LINEAR: f64 = 0.002;
+/// Plausible core clocks in hertz: the slowest that Linux cores idle at, and above every record.
+const PLAUSIBLE: (f64, f64) = (0.2e9, 6.5e9);
+/// Agreement of the counter's rate between launches, in parts per million.
+const COUNTER_REPEATS_PPM: f64 = 5.0;
+
+/// Distance of the counter's rate from a claim, in parts per million, beyond which the claim is called contradicted.
+const CLAIM_PPM: f64 = 200.0;
+
+const CHAINS: [(&str, arch::Kernel, u64); 3] =
+    [("multiply", arch::multiply_chain, 20), ("add", arch::add_chain, 60), ("mixed", arch::mixed_chain, 40)];
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let mut predictions = Vec::new();
+    if let Some(claim) = by.machine.tsc_hertz_claims().best() {
+        predictions.push(Prediction::of("cpu.frequency.tsc", Labels::none(), Unit::Hertz).hardware(
+            "rate claimed for the counter",
+            (claim.value, claim.value * (1.0 - 200e-6), claim.value * (1.0 + 200e-6)),
+            Basis::machine(&claim.source),
+        ));
+    } else if let Some(nominal) = by.machine.nominal_core_hertz(by.cpu) {
+        predictions.push(Prediction::of("cpu.frequency.tsc", Labels::none(), Unit::Hertz).hardware(
+            "counters tick near the nominal frequency",
+            (nominal.value, nominal.value * 0.9, nominal.value * 1.1),
+            Basis::machine(&nominal.source),
+        ));
+    }
+    let cycle = CycleTime::known(by);
+    let hertz = (1e9 / cycle.value.0, 1e9 / cycle.high.0, 1e9 / cycle.low.0);
+    predictions.push(Prediction::of("cpu.cycle_time", Labels::none(), Unit::Nanoseconds).hardware(
+        "one core cycle at the highest frequency that the machine suggests",
+        (cycle.value.0, cycle.low.0, cycle.high.0),
+        cycle.basis.clone(),
+    ));
+    for (metric, labels) in [("cpu.frequency.core", Labels::none())]
+        .into_iter()
+        .chain(CHAINS.map(|(chain, ..)| ("cpu.frequency.core_by_chain", Labels::of([("chain", chain)]))))
+    {
+        predictions.push(Prediction::of(metric, labels, Unit::Hertz).hardware(
+            "highest core frequency that the machine suggests",
+            hertz,
+            cycle.basis.clone(),
+        ));
+    }
+    predictions
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let mut workloads: Vec<Workload<'_>> = CHAINS
+        .into_iter()
+        .map(|(chain, kernel, instructions)| {
+            Workload::kernel("chain", Labels::of([("chain", chain)]), instructions, kernel)
+        })
+        .collect();
+    // The same chain twice as long, for the dose response.
+    let (_, kernel, instructions) = CHAINS[0];
+    workloads.push(Workload::kernel("double", Labels::none(), instructions, kernel).sized(Sizing::TimesThat(2, 0)));
+    rig.sample(workloads)
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    publish_counter(study, &mut findings);
+    let Some(latency) = multiply_latency(study) else {
+        findings.say(
+            "The core clock is not published: the times of multiply, addition and their mixture do not stand in the ratios of whole cycles, so no chain of known latency was found on this core.",
+        );
+        return findings;
+    };
+    publish_core(study, &mut findings, latency);
+    compare_clocks(study, &mut findings, latency);
+    findings.say_predictions();
+    findings
+}
+
+/// Cycles of a multiply: the nearest integer to the ratio of multiply and addition, when all launches agree on it.
+fn multiply_latency(study: &Study<'_>) -> Option<f64> {
+    let mut whole: Vec<i64> =
+        study.evidence().map(|found| found.chain_ratio.map_or(0, |ratio| ratio.round() as i64)).collect();
+    whole.dedup();
+    // Launches without a valid chain have no probes.
+    let probed = study.evidence().all(|found| found.ticks_per_cycle_before.is_some());
+    (whole.len() == 1 && whole[0] >= 1 && probed).then(|| whole[0] as f64)
+}
+
+/// Cycles per instruction of a chain, given the latency of a multiply.
+fn cycles_per_instruction(chain: &str, multiply: f64) -> f64 {
+    match chain {
+        "multiply" => multiply,
+        "add" => 1.0,
+        _ => (10.0 * multiply + 30.0) / 40.0,
+    }
+}
+
+fn publish_counter(study: &Study<'_>, findings: &mut Findings) {
+    if study.clock.source != arch::COUNTER {
+        findings.say("The counter of this machine cannot be used as a clock; times come from CLOCK_MONOTONIC_RAW.");
+        return;
+    }
+    let rates: Vec<f64> = study
+        .evidence()
+        .filter_map(|found| found.clock_deviation_ppm)
+        .map(|ppm| study.clock.hertz * (1.0 + ppm * 1e-6))
+        .collect();
+    let estimator = "median over launches of ticks per CLOCK_MONOTONIC_RAW second";
+    let Some(estimate) = Estimate::over_launches(&rates, Unit::Hertz, estimator) else { return };
+    let spread = estimate.stddev / estimate.value * 1e6;
+    let bound = study.evidence().filter_map(|found| found.clock_deviation_bound_ppm).fold(0.0, f64::max);
+    let mut gates = vec![Gate::of(
+        "G14",
+        Severity::Noisy,
+        spread <= COUNTER_REPEATS_PPM.max(bound),
+        format!(
+            "launches repeat the rate within {} ppm (standard deviation); at most {}, or the error bound of a launch, {} ppm",
+            number(spread),
+            number(COUNTER_REPEATS_PPM),
+            number(bound)
+        ),
+    )];
+    gates.extend(study.machine.tsc_hertz_claims().all().iter().map(|claim| {
+        let apart = (estimate.value / claim.value - 1.0).abs() * 1e6;
+        Gate::of(
+            "G12",
+            Severity::Remark,
+            apart <= CLAIM_PPM,
+            format!("{} ppm from what {} claims; at most {CLAIM_PPM}", number(apart), claim.source),
+        )
+    }));
+    findings.publish_fact(study, "cpu.frequency.tsc", Labels::none(), &estimate, gates);
+}
+
+fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
+    let hertz = |chain: &str| {
+        let cycles = cycles_per_instruction(chain, latency);
+        let labels = Labels::of([("chain", chain)]);
+        let sample = study.sample_of("chain", &labels, Unit::Hertz, |ticks, _| study.clock.hertz * cycles / ticks)?;
+        Estimate::median(&sample)
+    };
+    let Some(reference) = hertz("multiply") else { return };
+    for (chain, ..) in CHAINS {
+        let Some(estimate) = hertz(chain) else { continue };
+        let apart = (estimate.value / reference.value - 1.0).abs();
+        let own = vec![Gate::of(
+            "G14",
+            Severity::Hard,
+            apart <= CHAINS_AGREE,
+            format!("{} apart from the multiply chain; at most {}", percent(apart), percent(CHAINS_AGREE)),
+        )];
+        findings.publish(study, "cpu.frequency.core_by_chain", Labels::of([("chain", chain)]), &estimate, own);
+    }
+    findings.publish(study, "cpu.frequency.core", Labels::none(), &reference, core_gates(study, &reference));
+    let period = study.sample_of("chain", &Labels::of([("chain", "multiply")]), Unit::Nanoseconds, |ticks, _| {
+        study.nanoseconds(ticks) / latency
+    });
+    if let Some(estimate) = period.as_ref().and_then(Estimate::median) {
+        findings.publish(study, "cpu.cycle_time", Labels::none(), &estimate, core_gates(study, &reference));
+    }
+}
+
+fn core_gates(study: &Study<'_>, core: &Estimate) -> Vec<Gate> {
+    let mut gates = vec![Gate::of(
+        "G8",
+        Severity::Hard,
+        (PLAUSIBLE.0..=PLAUSIBLE.1).contains(&core.value),
+        format!(
+            "{} lies between {} and {}",
+            quantity(core.value, Unit::Hertz),
+            quantity(PLAUSIBLE.0, Unit::Hertz),
+            quantity(PLAUSIBLE.1, Unit::Hertz)
+        ),
+    )];
+    if let Some(maximum) = study.machine.maximum_core_hertz(study.cpu) {
+        gates.push(Gate::of(
+            "G12",
+            Severity::Remark,
+            core.value <= maximum.value * 1.02,
+            format!(
+                "measured {} against a claimed maximum of {} ({})",
+                quantity(core.value, Unit::Hertz),
+                quantity(maximum.value, Unit::Hertz),
+                maximum.source
+            ),
+        ));
+    }
+    let once =
+        study.sample("chain", &Labels::of([("chain", "multiply")])).and_then(|sample| Estimate::undisturbed(&sample));
+    let twice = study.sample("double", &Labels::none()).and_then(|sample| Estimate::undisturbed(&sample));
+    if let (Some(once), Some(twice)) = (once, twice) {
+        let ratio = twice.value / once.value;
+        gates.push(Gate::of(
+            "G7",
+            Severity::Hard,
+            (ratio - 1.0).abs() <= LINEAR,
+            format!("T(2N) / 2 T(N) = {ratio:.5}; within {}", percent(LINEAR)),
+        ));
+    }
+    gates
+}
+
+/// The clocks of this machine side by side: what is claimed, what was measured.
+fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let hertz = |value: f64| quantity(value, Unit::Hertz);
+    for claim in study.machine.tsc_hertz_claims().all() {
+        rows.push(vec!["counter, claimed".into(), hertz(claim.value), claim.source.clone()]);
+    }
+    let metric = |findings: &Findings, name: &str| findings.metric(name, &Labels::none()).map(|found| found.value);
+    let (counter, core) = (metric(findings, "cpu.frequency.tsc"), metric(findings, "cpu.frequency.core"));
+    if let Some(value) = counter {
+        rows.push(vec!["counter, measured".into(), hertz(value), "this run".into()]);
+    }
+    if let Some(claim) = study.machine.nominal_core_hertz(study.cpu) {
+        rows.push(vec!["core, nominal".into(), hertz(claim.value), claim.source]);
+    }
+    if let Some(claim) = study.machine.maximum_core_hertz(study.cpu) {
+        rows.push(vec!["core, highest claimed".into(), hertz(claim.value), claim.source]);
+    }
+    let launches: Vec<f64> =
+        study.evidence().filter_map(|found| crate::evaluate::study::core_frequency_of(study.clock, found)).collect();
+    let lowest = launches.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = launches.iter().copied().fold(0.0, f64::max);
+    if let Some(value) = core {
+        rows.push(vec![
+            "core, measured".into(),
+            hertz(value),
+            format!("this run; {} to {} over launches", hertz(lowest), hertz(highest)),
+        ]);
+    }
+    findings.tabulate("Clocks: claimed and measured", &["clock", "frequency", "source"], rows);
+    if let (Some(counter), Some(core)) = (counter, core) {
+        let moved = highest / lowest - 1.0;
+        findings.say(format!(
+            "While this core worked it ran at {} and the counter ticked at {}: one tick is {} core cycles. Whoever calls ticks \"cycles\" on this machine is wrong by that factor. Over the launches of this section the core clock moved by {}. A multiply takes {} cycles, an addition one: the three chains agree on the frequency.",
+            hertz(core),
+            hertz(counter),
+            factor(core / counter).trim_start_matches('×'),
+            percent(moved),
+            number(latency),
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_chains_of_a_turn_last_as_long_where_a_multiply_takes_three_cycles() {
+        for (chain, _, instructions) in CHAINS {
+            let cycles = cycles_per_instruction(chain, 3.0) * instructions as f64;
+            assert!((cycles - arch::CHAIN_CYCLES as f64).abs() < 1e-9, "{chain}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! # Question
+//!
+//! What does one turn of a loop cost that does nothing else? Every benchmark has such a loop around what it measures, and
+//! many subtract it. Is there anything to subtract?
+//!
+//! # Method
+//!
+//! Three loops. **registers**: one subtraction of two registers and one taken branch, in assembly, the loop body starting
+//! at a 64-byte boundary. **memory**: counter and limit live on the stack, where the counter is incremented, loaded and
+//! compared, as gcc emits `for (i = 0; i < n; i++)` without optimisation (other compilers choose other instructions). **compiled**: a `for` loop of this tool's own compiler at full optimisation,
+//! whose index is forced into existence.
+//!
+//! Each loop is timed with N and with 2N turns, alternating, in batches of 25 µs and more. The cost of a turn is the
+//! difference of the two over N, in core cycles by the clock probes beside each batch: whatever stands once in a batch
+//! (the call, the timing pair, the mispredicted exit) cancels. The register loop is also timed starting 16, 32 and 48 bytes
+//! into a 64-byte block.
+//!
+//! # Prediction
+//!
+//! registers: one taken branch, one cycle on most cores. memory: the stored counter is needed by the next turn, so an
+//! addition and the latency of forwarding a store to a load, 4 to 6 cycles, or one at most on cores that rename memory.
+//! compiled: as registers, plus what forcing the index costs.
+//!
+//! # What could fool us
+//!
+//! - A subtraction of the loop from the cost of its body assumes that the two run one after the other. On a core that
+//!   executes out of order the loop's two instructions run beside the body. That is why no figure of this tool subtracts
+//!   this one: it is published because people ask.
+//! - Timing only N turns mixes in the cost of starting and leaving the loop; one-turn loops measure nothing else.
+//! - Code alignment can double the cost of a tiny loop. Four alignments are measured; if fewer than three agree within
+//!   5 %, the figure says so.
+//! - Unoptimised code measures store forwarding: the "5 to 18 cycles per iteration" of many reports are the memory loop
+//!   on a core that was also clocked down.
+//! - `dec` with a constant can be free in the renamer of newer cores; the subtraction here uses two registers.
+//!
+//! # References
+//!
+//! Agner Fog, microarchitecture.pdf (taken branches, store forwarding, memory renaming); Intel optimisation manual
+//! (JCC erratum).
+
+use std::hint::black_box;
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, TAKEN_BRANCH, store_forwarding};
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication, always};
+use crate::results::prediction::Prediction;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::number;
+use crate::rig::Rig;
+use crate::rig::sampler::{Sizing, Workload};
+use crate::sys::arch;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "cpu.loop",
+    title: "Loop overhead",
+    measures: "one turn of an empty loop: in registers, in memory, compiled",
+    method_version: 1,
+    source: include_str!("loop_cost.rs"),
+    needs: &[],
+    uses: &["cpu.cycle_time"],
+    publishes: &[Publication {
+        metric: "cpu.loop.overhead",
+        unit: Unit::Nanoseconds,
+        meaning: "one turn of an empty loop",
+        nature: Nature::Cost,
+        headline: always,
+    }],
+    effort: Effort::Cheap,
+    seconds: 0.03,
+    time_out: 10.0,
+    predict,
+    measure,
+    analyze,
+};
+
+/// Less than half a cycle per turn needs two taken branches per cycle and more: no core does it.
+const FLOOR_CYCLES: f64 = 0.5;
+/// A register loop slower than this is not waiting for its own two instructions.
+const CEILING_CYCLES: f64 = 2.1;
+/// Alignments agree within this.
+const ALIGNMENTS_AGREE: f64 = 0.05;
+/// The long batch has this many times the turns of the short one.
+const TIMES: u64 = 2;
+
+const CODES: [&str; 3] = ["registers", "memory", "compiled"];
+
+/// The optimised loop of this tool's own compiler; the index must exist in a register in every turn.
+#[inline(never)]
+extern "C" fn compiled_loop(turns: u64) {
+    for turn in 0..turns {
+        black_box(turn);
+    }
+}
+
+fn code_labels(code: &str) -> Labels {
+    Labels::of([("code", code)])
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let cycle = CycleTime::known(by);
+    let prediction = |code| Prediction::of("cpu.loop.overhead", code_labels(code), Unit::Nanoseconds);
+    let branch = || (cycle.of(TAKEN_BRANCH.times(1.0)), TAKEN_BRANCH.basis());
+    let forwarding = store_forwarding(by);
+    let with = |prediction: Prediction, what: &str, (range, basis)| prediction.hardware(what, range, basis);
+    vec![
+        with(prediction("registers"), "one taken branch per turn", branch()),
+        prediction("memory")
+            .hardware("adding to the counter", cycle.of(ADDITION.times(1.0)), ADDITION.basis())
+            .hardware(
+                "the next turn waits for the stored counter",
+                cycle.of(forwarding.times(1.0)),
+                forwarding.basis(),
+            ),
+        with(prediction("compiled"), "one taken branch per turn", branch()).software(
+            "forcing the index into existence",
+            cycle.of(PIPELINE_SLOT.times(1.0)),
+            PIPELINE_SLOT.basis(),
+        ),
+    ]
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let mut workloads = Vec::new();
+    for (code, kernel) in
+        CODES.into_iter().zip([arch::REGISTER_LOOPS[0], arch::memory_loop as arch::Kernel, compiled_loop])
+    {
+        let position = workloads.len();
+        workloads.push(Workload::kernel("short", code_labels(code), 1, kernel));
+        workloads
+            .push(Workload::kernel("long", code_labels(code), 1, kernel).sized(Sizing::TimesThat(TIMES, position)));
+    }
+    for (quarter, kernel) in arch::REGISTER_LOOPS.into_iter().enumerate() {
+        // Long enough that entering and leaving the loop do not show: a comparison of alignments needs no difference.
+        workloads.push(Workload::kernel("aligned", alignment(quarter), 1, kernel).sized(Sizing::SameAs(1)));
+    }
+    rig.sample(workloads)
+}
+
+fn alignment(quarter: usize) -> Labels {
+    Labels::none().with("offset", quarter * 16)
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let alignments: Vec<f64> = (0..arch::REGISTER_LOOPS.len())
+        .filter_map(|quarter| Estimate::undisturbed(&study.sample("aligned", &alignment(quarter))?))
+        .map(|estimate| estimate.value)
+        .collect();
+    let registers = turn(study, "registers").map(|estimate| estimate.value);
+    for code in CODES {
+        let Some(estimate) = turn(study, code) else { continue };
+        let mut own =
+            vec![gates::floor(&estimate, FLOOR_CYCLES, "two taken branches per cycle"), gates::resolved(&estimate)];
+        match code {
+            "registers" => own.extend(register_gates(&estimate, &alignments)),
+            "memory" => own.extend(registers.map(|registers| {
+                Gate::of(
+                    "G20",
+                    Severity::Hard,
+                    estimate.value >= registers * 0.95,
+                    format!(
+                        "{} cycles against {} in registers: memory cannot be faster",
+                        number(estimate.value),
+                        number(registers)
+                    ),
+                )
+            })),
+            _ => {}
+        }
+        findings.publish(study, "cpu.loop.overhead", code_labels(code), &estimate, own);
+    }
+    explain_figures(&mut findings, &alignments);
+    findings.say_predictions();
+    findings
+}
+
+/// Cost of one turn: what N more turns cost, over N.
+fn turn(study: &Study<'_>, code: &str) -> Option<Estimate> {
+    let (long, short) = (study.sample("long", &code_labels(code))?, study.sample("short", &code_labels(code))?);
+    Estimate::difference(&long, &short, TIMES as f64)
+}
+
+fn register_gates(estimate: &Estimate, alignments: &[f64]) -> Vec<Gate> {
+    let agreeing = most_agreeing(alignments);
+    vec![
+        Gate::of(
+            "G8",
+            Severity::Remark,
+            estimate.value <= CEILING_CYCLES,
+            format!(
+                "{} cycles; more than {CEILING_CYCLES} means that the loop waits for something else",
+                number(estimate.value)
+            ),
+        ),
+        Gate::of(
+            "alignment",
+            Severity::Remark,
+            agreeing >= 3,
+            format!("{agreeing} of {} alignments agree within 5 %; at least 3", alignments.len()),
+        ),
+    ]
+}
+
+/// Size of the largest group of values that lie within the tolerance of one of them.
+fn most_agreeing(values: &[f64]) -> usize {
+    values
+        .iter()
+        .map(|centre| values.iter().filter(|&value| (value / centre - 1.0).abs() <= ALIGNMENTS_AGREE).count())
+        .max()
+        .unwrap_or(0)
+}
+
+fn explain_figures(findings: &mut Findings, alignments: &[f64]) {
+    let cycles = |findings: &Findings, code| {
+        findings.metric("cpu.loop.overhead", &code_labels(code)).and_then(|found| found.cycles)
+    };
+    if let (Some(registers), Some(memory)) = (cycles(findings, "registers"), cycles(findings, "memory")) {
+        let reason = if memory < 2.5 {
+            "this core renames memory, so that the stored counter reaches the next turn without going through the store buffer"
+        } else {
+            "the next turn waits until the stored counter is forwarded to its load"
+        };
+        findings.say(format!(
+            "A turn costs {} cycles with the counter in a register and {} with counter and limit in memory, as gcc emits it without optimisation. The reason: {reason}. Neither may be subtracted from the cost of a loop body, beside which it runs.",
+            number(registers),
+            number(memory),
+        ));
+    }
+    if let Some(compiled) = cycles(findings, "compiled") {
+        findings.say(format!("The loop of the optimising compiler costs {} cycles per turn.", number(compiled)));
+    }
+    if !alignments.is_empty() {
+        let values: Vec<String> = alignments.iter().map(|&value| number(value)).collect();
+        findings.say(format!(
+            "Starting 0, 16, 32 and 48 bytes into a 64-byte block, the register loop takes {} cycles per turn.",
+            values.join(", ")
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alignments_agree_when_three_of_four_do() {
+        assert_eq!(most_agreeing(&[1.0, 1.01, 0.99, 2.0]), 3);
+        assert_eq!(most_agreeing(&[1.0, 1.2, 1.5, 2.0]), 1);
+        assert_eq!(most_agreeing(&[]), 0);
+    }
+}

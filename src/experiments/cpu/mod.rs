@@ -1,0 +1,6 @@
+//! The CPU chapter: clock, timers, loops, procedure calls.
+
+pub mod frequency;
+pub mod loop_cost;
+pub mod procedure_call;
+pub mod timer;

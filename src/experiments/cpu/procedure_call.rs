@@ -1,0 +1,600 @@
+//! # Question
+//!
+//! What does it cost to call a procedure and come back, and what does each argument add? What happens at the argument that
+//! no longer fits into a register?
+//!
+//! # Method
+//!
+//! Procedures with 0 to 7 integer arguments are called in three kinds of code.
+//!
+//! - **registers**: assembly that follows the calling convention: the caller moves each argument into its register (System
+//!   V AMD64 has six; the seventh is pushed on the stack) and calls; the procedure returns.
+//! - **memory**: the same, but the procedure first stores every argument to its frame and loads it back, as code compiled
+//!   without optimisation does.
+//! - **compiled**: functions of this tool's own compiler at full optimisation, called through a pointer that it cannot see
+//!   through, so that nothing is inlined and every argument is really passed.
+//!
+//! Each kind is called in two ways. **throughput**: the calls are independent, so the processor works on several at once;
+//! the figure is the time per call when nothing waits. **latency**: each call takes its arguments from the result of the
+//! one before and multiplies the first (by one in assembly, by a constant in compiled code; 3 cycles on most cores, inside
+//! the figure), so the calls form a chain; the figure is the time from one result to the next. A function without arguments cannot wait for a value: in assembly the
+//! result register itself carries the chain, in compiled code the next function is reached through the last result.
+//!
+//! A loop with 32 calls and a loop with 64 calls make the same number of turns, alternately, in batches of 25 µs and
+//! more; the difference over 32 is the cost of one call, in core cycles by the clock probes beside each batch. Loop, timer
+//! and batch overhead are in both and cancel. Nothing else is subtracted.
+//!
+//! A line with a step is fitted to each launch: a slope per argument over 0 to 6 arguments, and what the seventh adds
+//! beyond it. The intervals come from the launches.
+//!
+//! # Prediction
+//!
+//! throughput: two taken branches, or the pipeline slots of moves, call and return, whichever takes longer; in memory also
+//! one store per argument. latency: the multiply, plus a store forwarded to a load where the argument goes through memory,
+//! but never less than the throughput. A register move costs nothing on a core that renames it away.
+//!
+//! # What could fool us
+//!
+//! - A loop subtracted from the loop around the call: calls overlap with the loop, and the difference can fall below one
+//!   cycle, which no call and return can.
+//! - A callee that adds up its arguments grows with their number; then the slope is the callee's, not the call's. These
+//!   callees do the same work whatever they are given.
+//! - Inlining and tail calls remove the call. A test takes the assembly at its word by injecting known work.
+//! - A predicted call is no link in a chain of data: the processor runs ahead through it. Latency therefore shows the path
+//!   of the data, and the call itself only where it is slower than that path.
+//! - One straight line through all eight points hides the step at the stack.
+//!
+//! # References
+//!
+//! System V ABI, AMD64 supplement, 3.2.3; Arm AAPCS64; Agner Fog, microarchitecture.pdf (return stack, store forwarding).
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{
+    CycleTime, MULTIPLY, PIPELINE_SLOT, STORE_SLOT, call_and_return, store_forwarding,
+};
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::results::document::{Axis, Curve};
+use crate::results::prediction::Prediction;
+use crate::results::quantity::{CoreCycles, Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{number, percent};
+use crate::rig::Rig;
+use crate::rig::sampler::{Sizing, Workload};
+use crate::statistics::fit::least_squares;
+use crate::statistics::location::launch_estimates;
+use crate::statistics::monotone::isotonic_residual;
+use crate::statistics::step::{Coefficient, StepFit, fit_step_over_launches};
+use crate::sys::arch::{self, CALLS_PER_ITERATION, CallKernel};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "cpu.procedure_call",
+    title: "Procedure call",
+    measures: "call and return with 0 to 7 integer arguments, independent and chained",
+    method_version: 1,
+    source: include_str!("procedure_call.rs"),
+    needs: &[],
+    uses: &["cpu.cycle_time"],
+    publishes: &[
+        Publication {
+            metric: "cpu.procedure_call.time",
+            unit: Unit::Nanoseconds,
+            meaning: "one call and return",
+            nature: Nature::Cost,
+            headline: summary_call,
+        },
+        Publication {
+            metric: "cpu.procedure_call.per_argument",
+            unit: Unit::Nanoseconds,
+            meaning: "what each argument in a register adds",
+            nature: Nature::Cost,
+            headline: through_memory,
+        },
+        Publication {
+            metric: "cpu.procedure_call.seventh_argument",
+            unit: Unit::Nanoseconds,
+            meaning: "what the first argument on the stack adds beyond that",
+            nature: Nature::Cost,
+            headline: through_memory,
+        },
+    ],
+    effort: Effort::Cheap,
+    seconds: 0.2,
+    time_out: 10.0,
+    predict,
+    measure,
+    analyze,
+};
+
+/// Most arguments measured.
+const MOST_ARGUMENTS: usize = 7;
+/// A call and a return are two taken branches: below one cycle no core makes both.
+const FLOOR_CYCLES: f64 = 1.0;
+/// The long kernel has this many times the calls of the short one.
+const TIMES: f64 = 2.0;
+/// A figure may lie this far below one that it cannot be smaller than: resolution of the comparison, in cycles.
+const SLACK_CYCLES: f64 = 0.15;
+
+/// Distance of the costs from a curve that never falls, beyond which no line is fitted. Intervals of a few thousandths of
+/// a cycle would reject every curve: how an unrolled loop falls into blocks of code moves its costs by up to 5 %.
+const RISING: f64 = 0.05;
+
+/// Least cost of an argument in cycles that means anything: half a percent of a call.
+const LEAST_ARGUMENT: f64 = 0.02;
+
+const CODES: [&str; 3] = ["registers", "memory", "compiled"];
+const CHAINS: [&str; 2] = ["throughput", "latency"];
+
+/// The summary shows calls with no argument, with one, with six in registers, and with the first on the stack.
+fn summary_call(labels: &Labels) -> bool {
+    let arguments = labels.get("args").unwrap_or_default();
+    match labels.get("chain") {
+        Some("throughput") => ["0", "6", "7"].contains(&arguments),
+        _ => arguments == "1",
+    }
+}
+
+/// Arguments in registers cost less than the place of the code moves a call: their slopes are not for a summary.
+fn through_memory(labels: &Labels) -> bool {
+    labels.get("chain") == Some("throughput") && labels.get("code") == Some("memory")
+}
+
+fn labels(code: &str, chain: &str) -> Labels {
+    Labels::of([("code", code), ("chain", chain)])
+}
+
+fn labels_with(arguments: usize, code: &str, chain: &str) -> Labels {
+    labels(code, chain).with("args", arguments)
+}
+
+/// Callees of the compiled kind: the first argument times an odd constant that the compiler cannot turn into shifts, the
+/// others only passed.
+macro_rules! callees {
+    ($($name:ident($($argument:ident),*);)+) => {
+        $(#[inline(never)]
+        extern "C" fn $name(first: i64 $(, $argument: i64)*) -> i64 {
+            $(let _ = $argument;)*
+            first.wrapping_mul(0x9E37_79B9)
+        })+
+    };
+}
+
+callees! {
+    one(); two(b); three(b, c); four(b, c, d); five(b, c, d, e); six(b, c, d, e, f); seven(b, c, d, e, f, g);
+}
+
+#[inline(never)]
+extern "C" fn none() -> i64 {
+    0
+}
+
+/// Copies of a statement: a loop around one would be in both kernels alike and stay in the difference.
+macro_rules! eight {
+    ($($body:tt)*) => {
+        $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*;
+    };
+}
+macro_rules! thirty_two {
+    ($($body:tt)*) => {
+        eight!($($body)*); eight!($($body)*); eight!($($body)*); eight!($($body)*);
+    };
+}
+
+/// A function that runs a statement 32 or 64 times per turn.
+macro_rules! kernel {
+    ($name:ident, $state:ident = $initial:expr, $callee:ident = $pointer:expr; $($body:tt)*) => {
+        extern "C" fn $name(turns: u64) {
+            let $callee = black_box($pointer);
+            let mut $state = black_box($initial);
+            for _ in 0..turns {
+                $($body)*
+            }
+            $state = black_box($state);
+            let _ = $state;
+        }
+    };
+}
+
+/// Kernels of one compiled callee: independent calls and chained calls.
+macro_rules! compiled {
+    ($callee:ident as $type:ty, $value:ident: $($argument:expr),+) => {{
+        kernel!(independent_short, $value = 7_i64, callee = $callee as $type; thirty_two!(callee($($argument),+)););
+        kernel!(independent_long, $value = 7_i64, callee = $callee as $type;
+            thirty_two!(callee($($argument),+)); thirty_two!(callee($($argument),+)););
+        kernel!(chained_short, $value = 7_i64, callee = $callee as $type;
+            thirty_two!($value = callee($($argument),+)););
+        kernel!(chained_long, $value = 7_i64, callee = $callee as $type;
+            thirty_two!($value = callee($($argument),+)); thirty_two!($value = callee($($argument),+)););
+        [
+            CallKernel { short: independent_short, long: independent_long },
+            CallKernel { short: chained_short, long: chained_long },
+        ]
+    }};
+}
+
+/// Without arguments only the function itself can depend on the last result: it is chosen by it from two equal ones.
+fn compiled_without_arguments() -> [CallKernel; 2] {
+    type Pair = [extern "C" fn() -> i64; 2];
+    kernel!(independent_short, value = 0_i64, callees = [none, none] as Pair; thirty_two!(callees[0]()););
+    kernel!(independent_long, value = 0_i64, callees = [none, none] as Pair;
+        thirty_two!(callees[0]()); thirty_two!(callees[0]()););
+    kernel!(chained_short, value = 0_i64, callees = [none, none] as Pair;
+        thirty_two!(value = callees[(value & 1) as usize]()););
+    kernel!(chained_long, value = 0_i64, callees = [none, none] as Pair;
+        thirty_two!(value = callees[(value & 1) as usize]()); thirty_two!(value = callees[(value & 1) as usize]()););
+    [
+        CallKernel { short: independent_short, long: independent_long },
+        CallKernel { short: chained_short, long: chained_long },
+    ]
+}
+
+/// `[independent, chained]` kernels of compiled callees by number of arguments.
+fn compiled_kernels() -> [[CallKernel; 2]; MOST_ARGUMENTS + 1] {
+    [
+        compiled_without_arguments(),
+        compiled!(one as extern "C" fn(i64) -> i64, v: v),
+        compiled!(two as extern "C" fn(i64, i64) -> i64, v: v, v),
+        compiled!(three as extern "C" fn(i64, i64, i64) -> i64, v: v, v, v),
+        compiled!(four as extern "C" fn(i64, i64, i64, i64) -> i64, v: v, v, v, v),
+        compiled!(five as extern "C" fn(i64, i64, i64, i64, i64) -> i64, v: v, v, v, v, v),
+        compiled!(six as extern "C" fn(i64, i64, i64, i64, i64, i64) -> i64, v: v, v, v, v, v, v),
+        compiled!(seven as extern "C" fn(i64, i64, i64, i64, i64, i64, i64) -> i64, v: v, v, v, v, v, v, v),
+    ]
+}
+
+/// The kernels of a kind of code and a way of calling, by number of arguments.
+fn kernels(code: &str, chain: &str) -> Vec<CallKernel> {
+    match (code, chain) {
+        ("registers", "throughput") => arch::CALLS_IN_REGISTERS.to_vec(),
+        ("registers", _) => arch::CHAINED_CALLS_IN_REGISTERS.to_vec(),
+        ("memory", "throughput") => arch::CALLS_THROUGH_MEMORY.to_vec(),
+        ("memory", _) => arch::CHAINED_CALLS_THROUGH_MEMORY.to_vec(),
+        (_, chain) => compiled_kernels().map(|pair| pair[usize::from(chain == "latency")]).to_vec(),
+    }
+}
+
+/// Every combination of code and way of calling.
+fn variants() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CODES.into_iter().flat_map(|code| CHAINS.into_iter().map(move |chain| (code, chain)))
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let mut predictions = Vec::new();
+    for (code, chain) in variants() {
+        for arguments in 0..=MOST_ARGUMENTS {
+            predictions.push(predict_call(by, arguments, code, chain));
+        }
+        predictions.push(predict_argument(by, code, chain));
+        if arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS {
+            predictions.push(predict_stack_argument(by, code, chain));
+        }
+    }
+    predictions
+}
+
+/// Branches and pipeline slots run side by side: the longer of the two is the cost.
+fn predict_call(by: &Foreknowledge<'_>, arguments: usize, code: &str, chain: &str) -> Prediction {
+    let cycle = CycleTime::known(by);
+    let prediction = Prediction::of("cpu.procedure_call.time", labels_with(arguments, code, chain), Unit::Nanoseconds);
+    let call = call_and_return(by);
+    let slots = PIPELINE_SLOT.times(arguments as f64 * if code == "memory" { 3.0 } else { 1.0 });
+    // The spilled arguments are one store each; the return address is another.
+    let stores = if code == "memory" { STORE_SLOT.times(arguments as f64) } else { (0.0, 0.0, 0.0) };
+    let work = longest(slots, stores);
+    let front = (call.value.max(work.0 + 1.0), call.low.max(work.1), call.high.max(work.2 + call.high / 2.0));
+    if chain == "throughput" {
+        return prediction.hardware("call and return, moves and stores beside them", cycle.of(front), call.basis());
+    }
+    let forwarding = store_forwarding(by);
+    let through_memory = code == "memory" && arguments > 0;
+    let path = if through_memory { forwarding.times(1.0) } else { (0.0, 0.0, 1.0) };
+    let data = (MULTIPLY.value + path.0, MULTIPLY.low + path.1, MULTIPLY.high + path.2);
+    let total = longest(front, data);
+    prediction.hardware("the longer of call and data path (multiply, store forwarding)", cycle.of(total), call.basis())
+}
+
+fn longest(one: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
+    (one.0.max(other.0), one.1.max(other.1), one.2.max(other.2))
+}
+
+fn predict_argument(by: &Foreknowledge<'_>, code: &str, chain: &str) -> Prediction {
+    let cycle = CycleTime::known(by);
+    let prediction = Prediction::of("cpu.procedure_call.per_argument", labels(code, chain), Unit::Nanoseconds);
+    if code == "memory" {
+        let (value, _, high) = STORE_SLOT.times(1.0);
+        prediction.hardware("a store and a load per argument", cycle.of((value, 0.1, high)), STORE_SLOT.basis())
+    } else {
+        let (value, _, high) = PIPELINE_SLOT.times(1.0);
+        prediction.hardware("a pipeline slot for the move", cycle.of((value * 0.5, 0.0, high)), PIPELINE_SLOT.basis())
+    }
+}
+
+fn predict_stack_argument(by: &Foreknowledge<'_>, code: &str, chain: &str) -> Prediction {
+    let cycle = CycleTime::known(by);
+    let (value, _, high) = STORE_SLOT.times(if code == "memory" { 2.0 } else { 1.0 });
+    Prediction::of("cpu.procedure_call.seventh_argument", labels(code, chain), Unit::Nanoseconds).hardware(
+        "a push, a load and a correction of the stack pointer",
+        cycle.of((value * 0.6, 0.0, high * 1.5)),
+        STORE_SLOT.basis(),
+    )
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let mut workloads = Vec::new();
+    for (code, chain) in variants() {
+        for (arguments, kernel) in kernels(code, chain).into_iter().enumerate() {
+            let labels = labels_with(arguments, code, chain);
+            let position = workloads.len();
+            workloads.push(Workload::kernel("short", labels.clone(), CALLS_PER_ITERATION, kernel.short));
+            // The same number of turns with twice the calls in each.
+            workloads.push(
+                Workload::kernel("long", labels, 2 * CALLS_PER_ITERATION, kernel.long).sized(Sizing::SameAs(position)),
+            );
+        }
+    }
+    rig.sample(workloads)
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    for (code, chain) in variants() {
+        let estimates: Vec<Option<Estimate>> =
+            (0..=MOST_ARGUMENTS).map(|arguments| call(study, &labels_with(arguments, code, chain))).collect();
+        for (arguments, estimate) in estimates.iter().enumerate() {
+            let Some(estimate) = estimate else { continue };
+            let mut own = vec![
+                gates::floor(estimate, FLOOR_CYCLES, "a call and a return are two taken branches"),
+                gates::resolved(estimate),
+            ];
+            own.extend(order_gates(study, arguments, code, chain, estimate));
+            findings.publish(study, "cpu.procedure_call.time", labels_with(arguments, code, chain), estimate, own);
+        }
+        publish_regression(study, &mut findings, code, chain, &estimates);
+        findings.curves.extend(curve(study, code, chain, &estimates));
+    }
+    explain_figures(&mut findings);
+    findings.say_predictions();
+    findings
+}
+
+/// Cost of one call: what 32 more calls per turn cost, over 32.
+fn call(study: &Study<'_>, labels: &Labels) -> Option<Estimate> {
+    let (long, short) = (study.sample("long", labels)?, study.sample("short", labels)?);
+    Estimate::difference(&long, &short, TIMES)
+}
+
+/// Orders that no machine can break: a chain is not faster than independent calls, memory not faster than registers.
+fn order_gates(study: &Study<'_>, arguments: usize, code: &str, chain: &str, estimate: &Estimate) -> Vec<Gate> {
+    let mut gates = Vec::new();
+    let mut not_below = |code: &str, chain: &str, why: &str| {
+        if let Some(other) = call(study, &labels_with(arguments, code, chain)) {
+            let slack = SLACK_CYCLES + 3.0 * (estimate.standard_error() + other.standard_error());
+            gates.push(Gate::of(
+                "G20",
+                Severity::Remark,
+                estimate.value >= other.value - slack,
+                format!("{} {} against {}: {why}", number(estimate.value), estimate.unit, number(other.value)),
+            ));
+        }
+    };
+    if chain == "latency" {
+        not_below(code, "throughput", "chained calls against independent ones, which other code makes");
+    }
+    if code == "memory" {
+        not_below("registers", chain, "spilled arguments against arguments in registers");
+    }
+    gates
+}
+
+/// The line with a step, fitted to each launch; not published where the points do not rise with the arguments.
+fn publish_regression(
+    study: &Study<'_>,
+    findings: &mut Findings,
+    code: &str,
+    chain: &str,
+    estimates: &[Option<Estimate>],
+) {
+    let Some(fit) = regression(study, code, chain) else { return };
+    let rising = rising_gate(estimates);
+    let mut publish = |name: &str, coefficient: Coefficient| {
+        let Some(estimate) = coefficient_estimate(study, coefficient, &fit) else { return };
+        let least = Gate::of(
+            "G5",
+            Severity::Hard,
+            estimate.value >= LEAST_ARGUMENT,
+            format!(
+                "{} {}; less than {LEAST_ARGUMENT} is no cost that stands out of the layout of the code",
+                number(estimate.value),
+                estimate.unit
+            ),
+        );
+        let scattered = scatter_gate(&estimate, estimates);
+        let gates = vec![rising.clone(), least, scattered, gates::resolved(&estimate)];
+        findings.publish_derived(study, name, labels(code, chain), &estimate, gates);
+    };
+    publish("cpu.procedure_call.per_argument", fit.slope);
+    if let Some(step) = fit.step.filter(|_| arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
+        publish("cpu.procedure_call.seventh_argument", step);
+    }
+}
+
+fn regression(study: &Study<'_>, code: &str, chain: &str) -> Option<StepFit> {
+    let by_arguments: Vec<BTreeMap<u32, f64>> = (0..=MOST_ARGUMENTS)
+        .map(|arguments| launch_costs(study, &labels_with(arguments, code, chain)))
+        .collect::<Option<_>>()?;
+    // A launch in which something was never clean has no row.
+    let rows: Vec<Vec<f64>> = by_arguments[0]
+        .keys()
+        .filter_map(|launch| by_arguments.iter().map(|costs| costs.get(launch).copied()).collect())
+        .collect();
+    let x: Vec<f64> = (0..=MOST_ARGUMENTS).map(|arguments| arguments as f64).collect();
+    fit_step_over_launches(&x, &rows, MOST_ARGUMENTS as f64, 0.95)
+}
+
+/// One cost per launch, by its number.
+fn launch_costs(study: &Study<'_>, labels: &Labels) -> Option<BTreeMap<u32, f64>> {
+    let (long, short) = (study.sample("long", labels)?, study.sample("short", labels)?);
+    let (long, short) = (long.shared_with(&short), short.shared_with(&long));
+    let costs = launch_estimates(&long.launches, 0.25)
+        .into_iter()
+        .zip(launch_estimates(&short.launches, 0.25))
+        .map(|(long, short)| (TIMES * long - short) / (TIMES - 1.0));
+    Some(long.numbers.iter().copied().zip(costs).collect())
+}
+
+fn coefficient_estimate(study: &Study<'_>, coefficient: Coefficient, fit: &StepFit) -> Option<Estimate> {
+    let unit = study.sample("short", &labels_with(0, "registers", "throughput"))?.unit;
+    let mut estimate = Estimate::over_launches(
+        &vec![coefficient.estimate; fit.launches],
+        unit,
+        "median over launches of a line with a step",
+    )?;
+    if let Some(interval) = coefficient.interval {
+        estimate.interval = [interval.low, interval.high];
+        estimate.level = interval.level;
+    }
+    estimate.stddev = estimate.standard_error() * (fit.launches as f64).sqrt();
+    estimate.quantiles = None;
+    Some(estimate)
+}
+
+/// More arguments may not cost less, beyond what the place of a few instructions in their block of code does: otherwise a
+/// line through the points says nothing.
+fn rising_gate(estimates: &[Option<Estimate>]) -> Gate {
+    let costs: Vec<f64> = estimates.iter().flatten().map(|estimate| estimate.value).collect();
+    let residual = if costs.len() == estimates.len() { isotonic_residual(&costs) } else { None };
+    Gate::of(
+        "G20",
+        Severity::Hard,
+        residual.is_some_and(|residual| residual < RISING),
+        residual.map_or_else(
+            || "not every number of arguments was measured".to_owned(),
+            |residual| {
+                format!(
+                    "the costs are within {} of a curve that never falls with more arguments; at most {}",
+                    percent(residual),
+                    percent(RISING)
+                )
+            },
+        ),
+    )
+}
+
+/// The points of a line scatter with the place of the code as much as with launches: a slope or step within twice the
+/// error that this scatter gives it is noisy, however well it repeats.
+fn scatter_gate(estimate: &Estimate, estimates: &[Option<Estimate>]) -> Gate {
+    let (x, y): (Vec<f64>, Vec<f64>) = estimates[..MOST_ARGUMENTS]
+        .iter()
+        .enumerate()
+        .filter_map(|(arguments, estimate)| Some((arguments as f64, estimate.as_ref()?.value)))
+        .unzip();
+    let error = least_squares(&x, &y).map_or(f64::INFINITY, |line| line.slope_error);
+    Gate::of(
+        "scatter",
+        Severity::Noisy,
+        estimate.value.abs() >= 2.0 * error,
+        format!(
+            "{} {}; the scatter of the points around a line gives it an error of {}",
+            number(estimate.value),
+            estimate.unit,
+            number(error)
+        ),
+    )
+}
+
+fn curve(study: &Study<'_>, code: &str, chain: &str, estimates: &[Option<Estimate>]) -> Option<Curve> {
+    let scale = |unit: Unit| match (unit, study.core) {
+        (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
+        _ => 1.0,
+    };
+    let points: Vec<[f64; 4]> = estimates
+        .iter()
+        .enumerate()
+        .filter_map(|(arguments, estimate)| {
+            let estimate = estimate.as_ref()?;
+            let by = scale(estimate.unit);
+            Some([arguments as f64, estimate.value * by, estimate.interval[0] * by, estimate.interval[1] * by])
+        })
+        .collect();
+    (!points.is_empty()).then(|| Curve {
+        name: "cpu.procedure_call.by_args".to_owned(),
+        labels: labels(code, chain),
+        x: Axis { label: "integer arguments".to_owned(), unit: Unit::One },
+        y: Axis { label: "call and return".to_owned(), unit: Unit::Nanoseconds },
+        points,
+    })
+}
+
+fn explain_figures(findings: &mut Findings) {
+    let cycles = |findings: &Findings, arguments, code, chain| {
+        findings.metric("cpu.procedure_call.time", &labels_with(arguments, code, chain)).and_then(|found| found.cycles)
+    };
+    let mut rows = Vec::new();
+    for (code, chain) in variants() {
+        let mut row = vec![code.to_owned(), chain.to_owned()];
+        row.extend(
+            (0..=MOST_ARGUMENTS)
+                .map(|arguments| cycles(findings, arguments, code, chain).map_or_else(|| "–".to_owned(), number)),
+        );
+        rows.push(row);
+    }
+    findings.tabulate(
+        "Core cycles per call by number of integer arguments",
+        &["code", "chain", "0", "1", "2", "3", "4", "5", "6", "7"],
+        rows,
+    );
+    let first = cycles(findings, 0, "registers", "throughput").zip(cycles(findings, 6, "registers", "throughput"));
+    if let Some((bare, six)) = first {
+        findings.say(format!(
+            "A call without arguments and its return cost {} cycles, with six arguments in registers {} cycles. Arguments in registers are nearly free because the moves run beside the call.",
+            number(bare),
+            number(six),
+        ));
+    }
+    let seventh = cycles(findings, 6, "memory", "throughput").zip(cycles(findings, 7, "memory", "throughput"));
+    if let (Some((six, seven)), true) = (seventh, arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
+        findings.say(format!(
+            "Where the procedure keeps its arguments in memory, six cost {} cycles and seven {}: the seventh is pushed by the caller and fetched by the procedure.",
+            number(six),
+            number(seven),
+        ));
+    }
+    let chained = cycles(findings, 1, "registers", "latency").zip(cycles(findings, 1, "memory", "latency"));
+    if let Some((registers, memory)) = chained {
+        let reason = if memory < registers + 1.0 {
+            "the way through memory adds nothing that would show beside the call, so this core hands the stored value to the load by renaming"
+        } else {
+            "the way through memory adds a store forwarded to a load"
+        };
+        findings.say(format!(
+            "Chained calls with one argument take {} cycles from result to result in registers and {} through memory: {reason}.",
+            number(registers),
+            number(memory),
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_code_and_call_has_a_kernel_for_each_number_of_arguments() {
+        for (code, chain) in variants() {
+            assert_eq!(kernels(code, chain).len(), MOST_ARGUMENTS + 1, "{code} {chain}");
+        }
+    }
+
+    #[test]
+    fn compiled_callees_depend_on_their_first_argument_only() {
+        assert_eq!(seven(3, 1, 1, 1, 1, 1, 1), seven(3, 2, 2, 2, 2, 2, 2));
+        assert_ne!(seven(3, 1, 1, 1, 1, 1, 1), seven(4, 1, 1, 1, 1, 1, 1));
+    }
+}

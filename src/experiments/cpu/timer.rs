@@ -1,0 +1,562 @@
+//! # Question
+//!
+//! What does it cost to read the time, how finely does each clock resolve it, and which ways of reading keep the work that
+//! is to be timed between the two readings?
+//!
+//! # Method
+//!
+//! Three different quantities are measured for every idiom, and never merged.
+//!
+//! **Overhead** is what a reading costs a program that makes many: 16 readings per turn of a loop, batches of 25 µs and
+//! more, in core cycles by the clock probes beside each batch.
+//!
+//! **Bias** is what an empty interval shows: the mean difference of back-to-back readings, without those more than three
+//! times as long as the median, which something interrupted. Both readings take their time somewhere in their own middle,
+//! so the interval holds the second half of one and the first half of the next. It is what a single timed interval contains
+//! too much, and it is *not* the overhead where readings overlap or wait.
+//!
+//! **Resolution** is the step of the clock, from 2000 readings at uneven distances: the largest step on whose multiples nine
+//! of ten readings lie. It may be many ticks: counters of many machines advance in steps. (The greatest common divisor of
+//! all differences says 1 on counters that add 1 to a reading rather than return the same value twice.) A clock that the
+//! kernel computes from the counter shows nanoseconds and still moves in the counter's steps; if its readings bunch at the
+//! phases of that step, the step is its resolution.
+//!
+//! The idioms: `rdtsc`; `rdtscp`; `lfence; rdtsc`; fenced on both sides; this tool's own pair; `cpuid; rdtsc … rdtscp;
+//! cpuid`; and the kernel's clocks through the vDSO, by real system call, and through the Rust standard library. On Arm,
+//! the virtual counter with and without barriers.
+//!
+//! **Serialisation self-test.** A chain of 100 dependent multiplies (300 cycles where a multiply takes 3) is put between
+//! the two readings, before the first, and after the second. An idiom keeps order if the interval grows by the whole chain
+//! in the first case and by nothing in the others. Unordered readings run ahead of the chain and lose part of it.
+//!
+//! # Prediction
+//!
+//! A reading of the counter takes 15 to 60 cycles by core; waiting for earlier instructions adds to it; the vDSO adds some
+//! 40 instructions; a real system call adds entering and leaving the kernel; CPUID takes about a hundred cycles, or
+//! thousands in a guest, where it exits to the hypervisor. The bias is about one reading, because from the middle of one to
+//! the middle of the next lies one reading; CPUID stands outside. The resolution of a counter follows from the maker: about
+//! 10 ns on AMD Zen, one or two ticks on Intel; of a kernel clock it is the counter's, but at least a nanosecond; of a coarse
+//! clock a tick of the kernel.
+//!
+//! # What could fool us
+//!
+//! - CPUID as "cheap serialiser": every execution in a virtual machine is a trip to the hypervisor, which also empties
+//!   caches and predictors for what follows. The bias hides it (both CPUIDs stand outside the interval), the overhead
+//!   shows it.
+//! - Two readings that overlap make the bias too small. The self-test shows which idioms do.
+//! - Counting the `mov` instructions around `rdtsc` predicts nothing.
+//! - Differences taken in unsigned numbers turn a clock that steps back by one tick into 584 years. All differences here
+//!   are signed, and a batch whose difference is negative is void.
+//! - A median of readings cannot be finer than the clock's step; means can, when readings fall at random places of the
+//!   step.
+//!
+//! # References
+//!
+//! Intel SDM vol. 2 (RDTSC, RDTSCP, LFENCE, CPUID); Paoloni, Intel 324264-001 (2010); Linux lib/vdso/gettimeofday.c;
+//! clock_gettime(2).
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{
+    CPUID, CPUID_EXIT, Constant, CycleTime, INSTANT_ARITHMETIC, KERNEL_CLOCK_SERVICE, KERNEL_ROUND_TRIP, KERNEL_TICK,
+    LOAD_FENCE, NANOSECOND, ORDERED_READING, VDSO_ARITHMETIC, VDSO_COARSE, counter_reading, counter_step,
+};
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::results::prediction::Prediction;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{number, quantity};
+use crate::rig::Rig;
+use crate::rig::sampler::Workload;
+use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median, phase_concentration};
+use crate::sys::arch::{self, ChainAt, READINGS_PER_ITERATION, Reader};
+use crate::sys::clock::{KERNEL_READERS, Source};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "cpu.timer",
+    title: "Timer overhead and resolution",
+    measures: "reading the time by every idiom: overhead, bias, resolution, order",
+    method_version: 1,
+    source: include_str!("timer.rs"),
+    needs: &[],
+    uses: &["cpu.cycle_time"],
+    publishes: &[
+        Publication {
+            metric: "cpu.timer.overhead",
+            unit: Unit::Nanoseconds,
+            meaning: "one reading, among many",
+            nature: Nature::Cost,
+            headline: common_idiom,
+        },
+        Publication {
+            metric: "cpu.timer.bias",
+            unit: Unit::Nanoseconds,
+            meaning: "length of an empty interval",
+            nature: Nature::Cost,
+            headline: own_pair,
+        },
+        Publication {
+            metric: "cpu.timer.resolution",
+            unit: Unit::Nanoseconds,
+            meaning: "step of the clock",
+            nature: Nature::Cost,
+            headline: basic_clock,
+        },
+    ],
+    effort: Effort::Cheap,
+    seconds: 0.08,
+    time_out: 10.0,
+    predict,
+    measure,
+    analyze,
+};
+
+/// Back-to-back pairs per launch and placement of the chain.
+const PAIRS: usize = 400;
+/// The same for an idiom that takes microseconds.
+const SLOW_PAIRS: usize = 40;
+/// A pair that takes longer than this many nanoseconds is slow.
+const SLOW_NANOSECONDS: f64 = 1_000.0;
+/// Consecutive readings per launch for the resolution.
+const READINGS: usize = 2_000;
+/// An empty interval of ordered readings is longer than this.
+const BIAS_FLOOR_CYCLES: f64 = 8.0;
+/// Cycles by which an idiom may miss the chain of the self-test and still keep order.
+const ORDER_TOLERANCE_CYCLES: f64 = 6.0;
+/// CPUID slower than this many cycles exits to a hypervisor.
+const CPUID_EXIT_CYCLES: f64 = 500.0;
+
+/// Readings bunch at the phases of the counter's step by at least this much when they are computed from it.
+const ON_COUNTER_STEP: f64 = 0.8;
+/// Readings of a kernel clock compared with the counter's step at once: few, because the clock is slewed meanwhile.
+const PHASE_WINDOW: usize = 100;
+/// Idioms whose empty intervals are mostly exactly zero: their step is longer than a reading.
+const ZERO_BIAS: [&str; 1] = ["clock_gettime_coarse"];
+
+/// The idioms that this machine and this run can use.
+fn readers(counter: bool) -> Vec<Reader> {
+    let counters: &[Reader] = if counter { &arch::COUNTER_READERS } else { &[] };
+    counters.iter().chain(&KERNEL_READERS).copied().collect()
+}
+
+fn labels(reader: &Reader) -> Labels {
+    Labels::of([("method", reader.name)])
+}
+
+/// The summary leaves out the rarer variants of the kernel's clocks.
+fn common_idiom(labels: &Labels) -> bool {
+    let method = labels.get("method").unwrap_or_default();
+    method == "clock_gettime" || !(method.starts_with("clock_gettime_") || method == "instant_now")
+}
+
+/// The summary shows the bias of the pair that times everything else.
+fn own_pair(labels: &Labels) -> bool {
+    ["rdtscp_lfence", "fenced"].iter().any(|method| labels.get("method") == Some(method))
+}
+
+/// The summary shows the step of the counter and of the clock that programs call.
+fn basic_clock(labels: &Labels) -> bool {
+    ["rdtsc", "cntvct", "clock_gettime"].iter().any(|method| labels.get("method") == Some(method))
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let mut predictions = Vec::new();
+    for reader in &readers(true) {
+        predictions.push(predict_reading(by, reader, "cpu.timer.overhead"));
+        if !ZERO_BIAS.contains(&reader.name) {
+            // From the middle of one reading to the middle of the next lies about one reading.
+            predictions.push(predict_reading(by, reader, "cpu.timer.bias"));
+        }
+        predictions.push(predict_resolution(by, reader));
+    }
+    predictions
+}
+
+fn predict_reading(by: &Foreknowledge<'_>, reader: &Reader, metric: &str) -> Prediction {
+    let cycle = CycleTime::known(by);
+    let prediction = Prediction::of(metric, labels(reader), Unit::Nanoseconds);
+    let inside = |what: &str| metric == "cpu.timer.overhead" || !what.starts_with("CPUID");
+    terms(by, reader).into_iter().filter(|(_, what, _)| inside(what)).fold(
+        prediction,
+        |prediction, (software, what, constant)| {
+            let range = cycle.of(constant.times(1.0));
+            if software {
+                prediction.software(what, range, constant.basis())
+            } else {
+                prediction.hardware(what, range, constant.basis())
+            }
+        },
+    )
+}
+
+fn predict_resolution(by: &Foreknowledge<'_>, reader: &Reader) -> Prediction {
+    let prediction = Prediction::of("cpu.timer.resolution", labels(reader), Unit::Nanoseconds);
+    let step = counter_step(by);
+    match reader.name {
+        "clock_gettime_coarse" => {
+            prediction.software("one tick of the kernel", KERNEL_TICK.times(1.0), KERNEL_TICK.basis())
+        }
+        _ if reader.ticks => prediction.hardware("step of the counter", step.times(1.0), step.basis()),
+        _ => {
+            let (value, low, high) = step.times(1.0);
+            let least = NANOSECOND.value;
+            let range = (value.max(least), low.max(least), high.max(least));
+            prediction.hardware("step of the counter, at least a nanosecond", range, step.basis())
+        }
+    }
+}
+
+/// What a reading consists of: software or not, what, constant.
+fn terms(by: &Foreknowledge<'_>, reader: &Reader) -> Vec<(bool, &'static str, Constant)> {
+    let reading = (false, "reading the counter", counter_reading(by));
+    let ordered = (false, "waiting for earlier instructions", ORDERED_READING);
+    let fence = (false, "LFENCE or barrier", LOAD_FENCE);
+    let vdso = (true, "sequence check, scale and add in the vDSO", VDSO_ARITHMETIC);
+    match reader.name {
+        "rdtsc" | "cntvct" => vec![reading],
+        "rdtscp" => vec![reading, ordered],
+        "lfence_rdtsc" | "isb_cntvct" => vec![reading, fence],
+        "rdtscp_lfence" => vec![reading, ordered, fence],
+        "fenced" => vec![reading, fence, (false, "second fence or barrier", LOAD_FENCE)],
+        "cpuid_rdtsc" if by.machine.is_guest() => {
+            vec![reading, ordered, (false, "CPUID, with an exit to the hypervisor", CPUID_EXIT)]
+        }
+        "cpuid_rdtsc" => vec![reading, ordered, (false, "CPUID", CPUID)],
+        "clock_gettime_coarse" => vec![(true, "sequence check and add in the vDSO", VDSO_COARSE)],
+        "clock_gettime_syscall" => vec![
+            reading,
+            (true, "entering and leaving the kernel", KERNEL_ROUND_TRIP),
+            (true, "the kernel's clock and the copy to the caller", KERNEL_CLOCK_SERVICE),
+        ],
+        "instant_now" => vec![reading, ordered, vdso, (true, "conversion and difference", INSTANT_ARITHMETIC)],
+        _ => vec![reading, ordered, vdso],
+    }
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let counter = rig.counts_ticks();
+    let readers = readers(counter);
+    let mut counter_step = None;
+    for reader in &readers {
+        measure_pairs(rig, reader)?;
+        if let Some(step) = resolution(reader, counter_step) {
+            let unit = if reader.ticks { Unit::Ticks } else { Unit::Nanoseconds };
+            rig.record("step", labels(reader), unit, vec![step])?;
+            if reader.ticks {
+                // The first idiom reads fastest: readings microseconds apart, as with CPUID, can show half of the step.
+                counter_step.get_or_insert(rig.nanoseconds(step));
+            }
+        }
+    }
+    let workloads = readers
+        .iter()
+        .map(|reader| Workload::function("readings", labels(reader), READINGS_PER_ITERATION, reader.repeat))
+        .collect();
+    rig.sample(workloads)
+}
+
+/// Back-to-back pairs, with the chain of the self-test at every place; one mean each, in the idiom's own unit.
+fn measure_pairs(rig: &mut Rig<'_>, reader: &Reader) -> Result<(), Trouble> {
+    let mut pilot = [0_i64; 8];
+    let began = crate::sys::clock::monotonic_raw();
+    (reader.pairs)(&mut pilot, ChainAt::Nowhere);
+    let each = (crate::sys::clock::monotonic_raw() - began) as f64 / pilot.len() as f64;
+    let mut differences = vec![0_i64; if each > SLOW_NANOSECONDS { SLOW_PAIRS } else { PAIRS }];
+    let unit = if reader.ticks { Unit::Ticks } else { Unit::Nanoseconds };
+    let places: &[(&str, ChainAt)] = if reader.ticks {
+        &[
+            ("nowhere", ChainAt::Nowhere),
+            ("between", ChainAt::Between),
+            ("before", ChainAt::Before),
+            ("after", ChainAt::After),
+        ]
+    } else {
+        &[("nowhere", ChainAt::Nowhere)]
+    };
+    for &(place, chain) in places {
+        (reader.pairs)(&mut differences, chain);
+        let values: Vec<f64> = differences.iter().map(|&difference| difference as f64).collect();
+        if let Some(mean) = mean_of_uninterrupted(&values) {
+            rig.record("pair", labels(reader).with("chain", place), unit, vec![mean])?;
+        }
+    }
+    if let Some(clock) = rig.ticks_per_cycle() {
+        rig.record("pair_clock", labels(reader), Unit::Ticks, vec![clock])?;
+    }
+    Ok(())
+}
+
+/// The step of the clock in its own unit, from readings at uneven distances. A clock that the kernel computes from the
+/// counter cannot be finer than the counter, however many digits it shows: `counter_step` is the counter's in nanoseconds.
+fn resolution(reader: &Reader, counter_step: Option<f64>) -> Option<f64> {
+    if reader.name == "clock_gettime_coarse" {
+        // Its step is a tick of the kernel, milliseconds: wait for two of them instead of reading on and on.
+        // Ticks are not even to the nanosecond, so their common divisor says nothing: the shortest counts.
+        return steps_of(reader, 2).windows(2).map(|pair| (pair[1] - pair[0]) as f64).reduce(f64::min);
+    }
+    let mut values = vec![0_i64; READINGS];
+    (reader.readings)(&mut values);
+    let own = clock_step(&values)? as f64;
+    let on_counter = |step: &f64| {
+        let concentrations: Vec<f64> = values
+            .chunks_exact(PHASE_WINDOW)
+            .filter_map(|window| {
+                let since: Vec<f64> = window.iter().map(|value| (value - window[0]) as f64).collect();
+                phase_concentration(&since, *step)
+            })
+            .collect();
+        median(&concentrations).is_some_and(|found| found >= ON_COUNTER_STEP)
+    };
+    Some(counter_step.filter(|step| !reader.ticks && *step > own).filter(on_counter).unwrap_or(own))
+}
+
+/// The readings at which a slow clock changed, up to a number of changes or 50 ms.
+fn steps_of(reader: &Reader, changes: usize) -> Vec<i64> {
+    let read = || {
+        let mut value = [0_i64];
+        (reader.readings)(&mut value);
+        value[0]
+    };
+    let deadline = Source::MonotonicRaw.stamp().ticks + 50_000_000;
+    let mut values = vec![read()];
+    while values.len() <= changes && Source::MonotonicRaw.stamp().ticks < deadline {
+        let now = read();
+        if values.last() != Some(&now) {
+            values.push(now);
+        }
+    }
+    values
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let readers = readers(study.clock.source == arch::COUNTER);
+    for reader in &readers {
+        publish_overhead(study, &mut findings, reader);
+        publish_bias(study, &mut findings, reader);
+        publish_resolution(study, &mut findings, reader);
+    }
+    report_order(study, &mut findings, &readers);
+    explain_figures(&mut findings);
+    findings.say_predictions();
+    findings
+}
+
+fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
+    let Some(estimate) = overhead(study, reader.name) else { return };
+    let mut own = vec![gates::floor(&estimate, 1.0, "a reading is several instructions")];
+    match reader.name {
+        "cpuid_rdtsc" => {
+            let exits = estimate.value > CPUID_EXIT_CYCLES;
+            own.push(Gate::of(
+                "G12",
+                Severity::Remark,
+                exits == study.machine.is_guest(),
+                format!(
+                    "CPUID takes {} {}: {} a hypervisor; the machine {} to be virtual",
+                    number(estimate.value),
+                    estimate.unit,
+                    if exits { "it exits to" } else { "too fast for an exit to" },
+                    if study.machine.is_guest() { "claims" } else { "does not claim" }
+                ),
+            ));
+        }
+        "clock_gettime_syscall" => {
+            if let Some(vdso) = overhead(study, "clock_gettime") {
+                own.push(Gate::of(
+                    "G40",
+                    Severity::Remark,
+                    estimate.value > vdso.value,
+                    format!(
+                        "real system call {} against vDSO {} {}",
+                        number(estimate.value),
+                        number(vdso.value),
+                        estimate.unit
+                    ),
+                ));
+            }
+        }
+        _ => {}
+    }
+    findings.publish(study, "cpu.timer.overhead", labels(reader), &estimate, own);
+}
+
+fn overhead(study: &Study<'_>, method: &str) -> Option<Estimate> {
+    Estimate::undisturbed(&study.sample("readings", &Labels::of([("method", method)]))?)
+}
+
+/// Mean length of the intervals with the chain at a place, one per launch: core cycles for counter ticks with a probe
+/// beside them, else nanoseconds.
+fn intervals(study: &Study<'_>, reader: &Reader, place: &str) -> (Vec<f64>, Unit) {
+    let values = study.values("pair", &labels(reader).with("chain", place));
+    let clocks = study.values("pair_clock", &labels(reader));
+    if reader.ticks && clocks.len() == values.len() {
+        (values.iter().zip(&clocks).map(|(ticks, clock)| ticks / clock).collect(), Unit::Cycles)
+    } else if reader.ticks {
+        (values.iter().map(|&ticks| study.nanoseconds(ticks)).collect(), Unit::Nanoseconds)
+    } else {
+        (values, Unit::Nanoseconds)
+    }
+}
+
+fn publish_bias(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
+    let (values, unit) = intervals(study, reader, "nowhere");
+    let estimator = "median over launches of the mean of back-to-back readings that nothing interrupted";
+    let Some(estimate) = Estimate::over_launches(&values, unit, estimator) else { return };
+    // A clock whose step is longer than a reading shows mostly nothing at all: that is its resolution, not its bias.
+    if estimate.value <= 0.0 {
+        return;
+    }
+    let mut own = Vec::new();
+    if unit == Unit::Cycles {
+        own.push(gates::floor(&estimate, BIAS_FLOOR_CYCLES, "two readings of a counter"));
+    }
+    if reader.claims_order && reader.ticks {
+        own.extend(not_below_unordered(study, &estimate));
+    }
+    findings.publish_derived(study, "cpu.timer.bias", labels(reader), &estimate, own);
+}
+
+/// Waiting for earlier work cannot make a pair of readings shorter than one that does not wait.
+fn not_below_unordered(study: &Study<'_>, estimate: &Estimate) -> Option<Gate> {
+    let plain = arch::COUNTER_READERS.iter().find(|reader| !reader.claims_order)?;
+    let (values, unit) = intervals(study, plain, "nowhere");
+    let unordered = median(&values).filter(|_| unit == estimate.unit)?;
+    let step = study.values("step", &labels(plain)).into_iter().reduce(f64::min)?;
+    let clock = median(&study.values("pair_clock", &labels(plain))).unwrap_or(1.0);
+    Some(Gate::of(
+        "G20",
+        Severity::Hard,
+        estimate.value >= unordered - step / clock,
+        format!(
+            "{} {unit} against {} of {}, which does not wait",
+            number(estimate.value),
+            number(unordered),
+            plain.name
+        ),
+    ))
+}
+
+fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
+    let steps: Vec<f64> = study
+        .values("step", &labels(reader))
+        .into_iter()
+        .map(|step| if reader.ticks { study.nanoseconds(step) } else { step })
+        .collect();
+    // One launch that saw finer steps proves them; none can see finer ones than there are.
+    let Some(finest) = steps.iter().copied().reduce(f64::min) else { return };
+    let estimator = "smallest over launches of the step on which nine of ten readings lie";
+    let Some(estimate) = Estimate::over_launches(&vec![finest; steps.len()], Unit::Nanoseconds, estimator) else {
+        return;
+    };
+    findings.publish_fact(study, "cpu.timer.resolution", labels(reader), &estimate, Vec::new());
+}
+
+/// The self-test of order: how much of a chain of known length each idiom keeps in the interval, and lets in from outside.
+fn report_order(study: &Study<'_>, findings: &mut Findings, readers: &[Reader]) {
+    let mut rows = Vec::new();
+    let mut broken = Vec::new();
+    let multiply = study.evidence().find_map(|found| found.chain_ratio).map_or(3.0, f64::round);
+    let chain = arch::SELF_TEST_CYCLES / 3.0 * multiply;
+    for reader in readers.iter().filter(|reader| reader.ticks) {
+        let growth = |place| {
+            let (empty, unit) = intervals(study, reader, "nowhere");
+            let (with, _) = intervals(study, reader, place);
+            let grown: Vec<f64> = with.iter().zip(&empty).map(|(with, empty)| with - empty).collect();
+            median(&grown).filter(|_| unit == Unit::Cycles)
+        };
+        let (Some(between), Some(before), Some(after)) = (growth("between"), growth("before"), growth("after")) else {
+            continue;
+        };
+        let keeps = (between - chain).abs() <= ORDER_TOLERANCE_CYCLES
+            && before.abs() <= ORDER_TOLERANCE_CYCLES
+            && after.abs() <= ORDER_TOLERANCE_CYCLES;
+        if reader.claims_order && !keeps {
+            broken.push(reader.name);
+        }
+        rows.push(vec![
+            reader.name.to_owned(),
+            format!("{between:.1}"),
+            format!("{before:.1}"),
+            format!("{after:.1}"),
+            if keeps { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    if rows.is_empty() {
+        return;
+    }
+    findings.tabulate(
+        &format!("Serialisation self-test: cycles by which an interval grows with a chain of {chain} cycles"),
+        &["idiom", "between the readings", "before the first", "after the second", "keeps order"],
+        rows,
+    );
+    findings.say(if broken.is_empty() {
+        "Every idiom that claims to keep order does so on this machine.".to_owned()
+    } else {
+        format!(
+            "Beware: {}, used as an ordered pair of readings, does not see the whole chain, or sees something outside, by more than {ORDER_TOLERANCE_CYCLES} cycles.",
+            broken.join(", ")
+        )
+    });
+}
+
+fn explain_figures(findings: &mut Findings) {
+    let time = |findings: &Findings, metric: &str, method: &str| {
+        findings.metric(metric, &Labels::of([("method", method)])).map(|found| found.value)
+    };
+    let nanoseconds = |value| quantity(value, Unit::Nanoseconds);
+    if let (Some(cpuid), Some(plain)) =
+        (time(findings, "cpu.timer.overhead", "cpuid_rdtsc"), time(findings, "cpu.timer.overhead", "rdtsc"))
+    {
+        findings.say(format!(
+            "Serialising with CPUID costs {} per reading against {} for RDTSC alone, {} times as much.",
+            nanoseconds(cpuid),
+            nanoseconds(plain),
+            number(cpuid / plain),
+        ));
+    }
+    if let (Some(real), Some(vdso)) = (
+        time(findings, "cpu.timer.overhead", "clock_gettime_syscall"),
+        time(findings, "cpu.timer.overhead", "clock_gettime"),
+    ) {
+        findings.say(format!(
+            "clock_gettime costs {} as programs call it and {} as a real system call, {} times as much{}.",
+            nanoseconds(vdso),
+            nanoseconds(real),
+            number(real / vdso),
+            if real < 1.5 * vdso { ": here the clock source makes every call a system call" } else { "" },
+        ));
+    }
+    if let Some(step) = time(findings, "cpu.timer.resolution", "rdtsc") {
+        findings.say(format!(
+            "The counter advances in steps of {}: no single interval is known better.",
+            nanoseconds(step)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_idiom_has_a_name_of_its_own() {
+        let mut names: Vec<&str> = readers(true).iter().map(|reader| reader.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn the_coarse_clock_shows_its_step() {
+        let coarse = KERNEL_READERS.iter().find(|reader| reader.name == "clock_gettime_coarse").unwrap();
+        let values = steps_of(coarse, 2);
+        assert!(values.len() >= 2, "a tick of the kernel is at most 10 ms");
+        assert!(values.windows(2).all(|pair| pair[1] - pair[0] >= 1_000_000));
+    }
+}

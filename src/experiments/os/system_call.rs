@@ -1,0 +1,446 @@
+//! # Question
+//!
+//! What does it cost to ask the kernel for something, and how much of that is the way in and out?
+//!
+//! # Method
+//!
+//! Each call of the set is made directly with the system-call instruction, its arguments in registers, again and again in
+//! batches of 25 µs and more; the cost of one is the batch over its calls, in core cycles by the clock probes beside each
+//! batch. Between the two clock reads of a batch stand nothing but the calls, the sum of their answers, and one subtraction
+//! and one branch for every eight of them, which run in the shadow of the call. Every answer is checked: the sum over a
+//! batch must be what that many right answers add up to, or the batch is void.
+//!
+//! The set: **enosys**, a number that no call has, which the kernel refuses at once: the floor; **getpid**, **getppid**,
+//! **gettid**, which return a number; **read_dev_zero** and **write_dev_null**, one byte through the file layer;
+//! **getcwd**, which walks the path of the working directory; **clock_gettime**, really entering the kernel, and
+//! **clock_gettime_vdso**, as programs call it; **sched_yield** with nobody to yield to; **io_uring_nop**, a no-operation
+//! by the ring, one per system call, and **io_uring_nop_batched**, 32 of them per system call, each counted.
+//!
+//! **Gross** is the whole call. **Service** is what the kernel does for it: gross less the floor of the same launch.
+//! Entering the kernel waits for what came before, so the two stand one after the other and may be subtracted. Service is
+//! published where it stands out of its error by three and is at least a quarter of the gross figure.
+//!
+//! # Prediction
+//!
+//! The way in and out: 70 to 150 cycles on bare metal without page-table isolation, hundreds more with it; when this run
+//! has already timed a clock read by real system call, that figure less the clock's own work. The service: counted
+//! instructions at two per cycle.
+//!
+//! # What could fool us
+//!
+//! - A library may answer instead of the kernel: old C libraries kept the process number; the vDSO answers clock reads.
+//! - A write of no bytes, or to a closed file, returns at once and looks fast. Here every answer is checked.
+//! - System-call filters (containers), tracing and audit make every call dearer; the machine description records them.
+//! - Mitigations change the figure two- to fivefold; their state belongs to it.
+//! - A hypervisor that runs the guest's kernel without hardware help takes part in every entry.
+//! - getcwd as "the smallest system call" measures the depth of a path; the depth is recorded.
+//!
+//! # References
+//!
+//! syscalls(2), vdso(7), io_uring(7); Linux Documentation/admin-guide/hw-vuln; McVoy & Staelin, USENIX 1996 (lat_syscall).
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{Constant, CycleTime, KERNEL_CLOCK_SERVICE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP};
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{number, quantity};
+use crate::rig::Rig;
+use crate::rig::sampler::Workload;
+use crate::sys::process::{self, Trial};
+use crate::sys::ring::{self, Ring};
+use crate::sys::{clock, system_call};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "os.system_call",
+    title: "System calls",
+    measures: "entering and leaving the kernel, and what a dozen calls do there",
+    method_version: 1,
+    source: include_str!("system_call.rs"),
+    needs: &[],
+    uses: &["cpu.cycle_time", "cpu.timer.overhead"],
+    publishes: &[
+        Publication {
+            metric: "os.system_call.time",
+            unit: Unit::Nanoseconds,
+            meaning: "one call, from user code to user code",
+            nature: Nature::Cost,
+            headline: common_call,
+        },
+        Publication {
+            metric: "os.system_call.service",
+            unit: Unit::Nanoseconds,
+            meaning: "what the kernel does for it, above the floor",
+            nature: Nature::Cost,
+            headline: crate::experiments::never,
+        },
+    ],
+    effort: Effort::Cheap,
+    seconds: 0.05,
+    time_out: 10.0,
+    predict,
+    measure,
+    analyze,
+};
+
+/// A call of the set.
+struct Call {
+    /// Label.
+    name: &'static str,
+    /// What the kernel does for it.
+    what: &'static str,
+    /// Instructions of that, counted roughly, for the prediction.
+    instructions: f64,
+}
+
+/// The floor, then the set in the order of the report.
+const CALLS: [Call; 12] = [
+    Call { name: FLOOR, what: "refuse a number that no call has", instructions: 0.0 },
+    Call { name: "getpid", what: "return a number", instructions: 40.0 },
+    Call { name: "getppid", what: "follow a pointer under a read lock and return a number", instructions: 60.0 },
+    Call { name: "gettid", what: "return a number", instructions: 40.0 },
+    Call { name: "read_dev_zero", what: "file layer, clear one byte of user memory", instructions: 260.0 },
+    Call { name: "write_dev_null", what: "file layer, throw one byte away", instructions: 180.0 },
+    Call { name: "getcwd", what: "walk up the path of the working directory and copy it", instructions: 600.0 },
+    Call { name: "clock_gettime", what: "read the clock and copy 16 bytes", instructions: 200.0 },
+    Call { name: VDSO, what: "read the clock without the kernel", instructions: 40.0 },
+    Call { name: "sched_yield", what: "ask the scheduler, find nobody else", instructions: 500.0 },
+    Call { name: RING, what: "one no-operation through the ring and one system call", instructions: 800.0 },
+    Call { name: RING_BATCHED, what: "each of 32 no-operations of one system call", instructions: 150.0 },
+];
+
+const FLOOR: &str = "enosys";
+const VDSO: &str = "clock_gettime_vdso";
+const RING: &str = "io_uring_nop";
+const RING_BATCHED: &str = "io_uring_nop_batched";
+
+/// Below these no processor enters and leaves its kernel.
+const FLOOR_CYCLES: f64 = 40.0;
+const FLOOR_NANOSECONDS: f64 = 15.0;
+/// A call may come out this much cheaper than the floor of all calls before something is wrong.
+const FLOOR_SLACK: f64 = 0.03;
+/// Calls in one turn of the loop.
+const CALLS_PER_TURN: u64 = 8;
+/// Longest path of a working directory (PATH_MAX).
+const LONGEST_PATH: usize = 4096;
+
+fn labels(call: &str) -> Labels {
+    Labels::of([("call", call)])
+}
+
+/// The summary shows the floor and what users know by name.
+fn common_call(labels: &Labels) -> bool {
+    !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let entry = Entry::known(by);
+    CALLS.iter().map(|call| entry.prediction(call)).collect()
+}
+
+/// What entering and leaving the kernel is expected to cost, in nanoseconds.
+struct Entry {
+    cycle: CycleTime,
+    range: (f64, f64, f64),
+    basis: Basis,
+}
+
+impl Entry {
+    /// From the real clock read of this run where there is one, else from the constants table.
+    fn known(by: &Foreknowledge<'_>) -> Self {
+        let cycle = CycleTime::known(by);
+        let timed = by.metric("cpu.timer.overhead", &Labels::of([("method", "clock_gettime_syscall")]));
+        if let Some(timed) = timed {
+            let (service, least, most) = cycle.of(KERNEL_CLOCK_SERVICE.times(1.0));
+            let range = (timed.value - service, timed.value - most, timed.value - least);
+            if range.1 > 0.0 {
+                return Entry { cycle, range, basis: Basis::metric("cpu.timer.overhead method=clock_gettime_syscall") };
+            }
+        }
+        Entry { range: cycle.of(KERNEL_ROUND_TRIP.times(1.0)), basis: KERNEL_ROUND_TRIP.basis(), cycle }
+    }
+
+    fn prediction(&self, call: &Call) -> Prediction {
+        let prediction = Prediction::of("os.system_call.time", labels(call.name), Unit::Nanoseconds);
+        let service = self.cycle.of(KERNEL_INSTRUCTION.times(call.instructions));
+        let share = match call.name {
+            VDSO => 0.0,
+            RING_BATCHED => 1.0 / f64::from(ring::ENTRIES),
+            _ => 1.0,
+        };
+        let (value, low, high) = self.range;
+        let entered = if share > 0.0 {
+            prediction.hardware(
+                "entering and leaving the kernel",
+                (value * share, low * share, high * share),
+                self.basis.clone(),
+            )
+        } else {
+            prediction
+        };
+        if call.instructions > 0.0 {
+            entered.software(call.what, service, Constant::basis(&KERNEL_INSTRUCTION))
+        } else {
+            entered
+        }
+    }
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let cannot_open = |error: std::io::Error| Trouble::new(format!("cannot open a device file: {error}"));
+    let zero = File::open("/dev/zero").map_err(cannot_open)?;
+    let null = File::options().write(true).open("/dev/null").map_err(cannot_open)?;
+    let filtered = process::is_filtered();
+    let mut path = vec![0_u8; LONGEST_PATH];
+    let length = system_call::current_directory(&mut path);
+    let depth = path.split(|&byte| byte == b'/').skip(1).count();
+    rig.remark("getcwd.depth", &depth);
+    let mut workloads: Vec<Workload<'_>> = Vec::new();
+    for call in &CALLS {
+        if let Err(reason) = available(call.name, filtered) {
+            rig.remark(&format!("cannot.{}", call.name), &reason);
+            continue;
+        }
+        workloads.push(match call.name {
+            FLOOR => answers(call, system_call::REFUSED, system_call::refused),
+            "getpid" => answers(call, system_call::process_number(), system_call::process_number),
+            "getppid" => answers(call, system_call::parent_number(), system_call::parent_number),
+            "gettid" => answers(call, system_call::thread_number(), system_call::thread_number),
+            "read_dev_zero" => {
+                let (zero, mut byte) = (&zero, 0_u8);
+                answers(call, 1, move || system_call::read_byte(zero.as_fd(), &mut byte))
+            }
+            "write_dev_null" => {
+                let null = &null;
+                answers(call, 1, move || system_call::write_byte(null.as_fd(), &7))
+            }
+            "getcwd" => {
+                let mut path = vec![0_u8; LONGEST_PATH];
+                answers(call, length, move || system_call::current_directory(&mut path))
+            }
+            "clock_gettime" => answers(call, 0, system_call::monotonic_time),
+            "sched_yield" => answers(call, 0, system_call::yield_processor),
+            // A clock that steps back would add to the sum.
+            VDSO => {
+                let mut last = clock::monotonic();
+                answers(call, 0, move || {
+                    let before = std::mem::replace(&mut last, clock::monotonic());
+                    i64::from(last < before)
+                })
+            }
+            RING => ring_workload(call, 1)?,
+            _ => ring_workload(call, ring::ENTRIES)?,
+        });
+    }
+    rig.sample(workloads)
+}
+
+/// Whether a call can be made at all, tried in a child process where a filter might kill who makes it.
+fn available(call: &str, filtered: bool) -> Result<(), String> {
+    let needs_ring = call == RING || call == RING_BATCHED;
+    if filtered {
+        let tried = process::try_in_child(|| match call {
+            "getpid" => system_call::process_number() > 0,
+            "getppid" => system_call::parent_number() >= 0,
+            "gettid" => system_call::thread_number() > 0,
+            "getcwd" => system_call::current_directory(&mut [0; LONGEST_PATH]) > 0,
+            "clock_gettime" => system_call::monotonic_time() == 0,
+            "sched_yield" => system_call::yield_processor() == 0,
+            FLOOR => system_call::refused() == system_call::REFUSED,
+            _ if needs_ring => Ring::new().is_ok_and(|mut ring| ring.no_operations(1).is_ok()),
+            _ => true,
+        });
+        match tried {
+            Ok(Trial::Refused) if !needs_ring => return Err("a system-call filter refuses it".to_owned()),
+            // A ring that is refused says why below.
+            Ok(Trial::Worked | Trial::Refused) => {}
+            Ok(Trial::Killed(signal)) => return Err(format!("a system-call filter kills who makes it ({signal})")),
+            Err(error) => return Err(format!("it cannot be tried in a child process: {error}")),
+        }
+    }
+    if needs_ring && let Err(error) = Ring::new() {
+        return Err(format!("no io_uring here: {error} (see sysctl kernel.io_uring_disabled)"));
+    }
+    Ok(())
+}
+
+/// A call that always gives the same answer.
+fn answers<'a>(call: &Call, right: i64, mut make: impl FnMut() -> i64 + 'a) -> Workload<'a> {
+    Workload::of("call", labels(call.name), CALLS_PER_TURN, move |turns| {
+        let mut sum = 0_i64;
+        for _ in 0..turns {
+            sum += make();
+            sum += make();
+            sum += make();
+            sum += make();
+            sum += make();
+            sum += make();
+            sum += make();
+            sum += make();
+        }
+        let expected = right * (CALLS_PER_TURN * turns) as i64;
+        if sum == expected { Ok(()) } else { Err(format!("answers add up to {sum}, right ones to {expected}")) }
+    })
+}
+
+fn ring_workload<'a>(call: &Call, count: u32) -> Result<Workload<'a>, Trouble> {
+    let mut ring = Ring::new().map_err(|error| Trouble::new(format!("cannot set up a ring: {error}")))?;
+    Ok(Workload::of("call", labels(call.name), u64::from(count), move |turns| {
+        for _ in 0..turns {
+            match ring.no_operations(count) {
+                Ok(completed) if completed == count => {}
+                Ok(completed) => return Err(format!("{completed} of {count} no-operations completed")),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }))
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let floor = study.sample("call", &labels(FLOOR));
+    let floor_estimate = floor.as_ref().and_then(Estimate::undisturbed);
+    for call in &CALLS {
+        if let Some(reason) = study.remarks(&format!("cannot.{}", call.name)).first() {
+            findings.cannot("os.system_call.time", labels(call.name), reason);
+            continue;
+        }
+        let Some(sample) = study.sample("call", &labels(call.name)) else { continue };
+        let Some(estimate) = Estimate::undisturbed(&sample) else { continue };
+        let own = call_gates(study, call, &estimate, floor_estimate.as_ref());
+        findings.publish(study, "os.system_call.time", labels(call.name), &estimate, own);
+        if let Some(net) = floor.as_ref().filter(|_| enters_alone(call)).and_then(|floor| Estimate::net(&sample, floor))
+        {
+            let own = vec![gates::net_resolved(&net, estimate.value)];
+            findings.publish(study, "os.system_call.service", labels(call.name), &net, own);
+        }
+    }
+    explain_figures(study, &mut findings);
+    findings.say_predictions();
+    findings
+}
+
+/// True for calls that enter the kernel once each: only then is the floor inside their figure.
+fn enters_alone(call: &Call) -> bool {
+    ![FLOOR, VDSO, RING_BATCHED].contains(&call.name)
+}
+
+fn call_gates(study: &Study<'_>, call: &Call, estimate: &Estimate, floor: Option<&Estimate>) -> Vec<Gate> {
+    let mut own = Vec::new();
+    let cycles = estimate.unit == Unit::Cycles;
+    if call.name == FLOOR {
+        let least = if cycles { FLOOR_CYCLES } else { FLOOR_NANOSECONDS };
+        own.push(gates::floor(estimate, least, "no processor enters and leaves its kernel faster"));
+    }
+    if let Some(floor) = floor.filter(|_| enters_alone(call)) {
+        own.push(Gate::of(
+            "G20",
+            Severity::Hard,
+            estimate.value >= floor.value * (1.0 - FLOOR_SLACK),
+            format!("{} against the floor of {} {}", number(estimate.value), number(floor.value), floor.unit),
+        ));
+    }
+    if call.name == RING_BATCHED
+        && let Some(single) = study.sample("call", &labels(RING)).and_then(|sample| Estimate::undisturbed(&sample))
+    {
+        own.push(Gate::of(
+            "G20",
+            Severity::Hard,
+            estimate.value <= single.value,
+            format!("{} in a batch against {} alone", number(estimate.value), number(single.value)),
+        ));
+    }
+    own
+}
+
+fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+    let time = |findings: &Findings, call: &str| findings.metric("os.system_call.time", &labels(call)).cloned();
+    let Some(floor) = time(findings, FLOOR) else { return };
+    let nanoseconds = |value: f64| quantity(value, Unit::Nanoseconds);
+    let call = study.known.iter().find(|metric| {
+        metric.name == "cpu.procedure_call.time"
+            && metric.labels == Labels::of([("args", "0"), ("code", "registers"), ("chain", "throughput")])
+    });
+    if let Some(call) = call {
+        findings.say(format!(
+            "Entering the kernel and leaving it again costs {}{}, {} procedure calls without arguments.",
+            nanoseconds(floor.value),
+            floor.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", number(cycles))),
+            number(floor.value / call.value),
+        ));
+    }
+    if let (Some(real), Some(vdso)) = (time(findings, "clock_gettime"), time(findings, VDSO)) {
+        let times = real.value / vdso.value;
+        findings.say(if times >= 1.5 {
+            format!("Reading the clock through the vDSO saves the way into the kernel: {} instead of {}.", nanoseconds(vdso.value), nanoseconds(real.value))
+        } else {
+            format!("Reading the clock through the vDSO costs {}, a real call {}: on this machine the vDSO enters the kernel too.", nanoseconds(vdso.value), nanoseconds(real.value))
+        });
+    }
+    if let (Some(single), Some(batched)) = (time(findings, RING), time(findings, RING_BATCHED)) {
+        findings.say(format!(
+            "A no-operation through io_uring costs {} alone and {} among 32 of one system call.",
+            nanoseconds(single.value),
+            nanoseconds(batched.value),
+        ));
+    }
+    if let (Some(depth), Some(getcwd)) = (study.remarks("getcwd.depth").first(), time(findings, "getcwd")) {
+        findings.say(format!("getcwd costs {} in a working directory {depth} levels deep.", nanoseconds(getcwd.value)));
+    }
+    let mitigations: Vec<String> = study
+        .machine
+        .kernel
+        .mitigations
+        .iter()
+        .filter(|mitigation| mitigation.state.starts_with("Mitigation"))
+        .map(|mitigation| mitigation.vulnerability.clone())
+        .collect();
+    let guest = if study.machine.is_guest() { " Below this kernel is a hypervisor." } else { "" };
+    findings.say(if mitigations.is_empty() {
+        format!("No mitigation is active that the kernel would report.{guest}")
+    } else {
+        format!("Part of the floor are the active mitigations: {}.{guest}", mitigations.join(", "))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_comes_first_and_every_call_has_a_name_of_its_own() {
+        assert_eq!(CALLS[0].name, FLOOR);
+        let mut names: Vec<&str> = CALLS.iter().map(|call| call.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CALLS.len());
+    }
+
+    #[test]
+    fn the_kernel_answers_as_expected() {
+        assert_eq!(system_call::refused(), system_call::REFUSED);
+        assert_eq!(system_call::process_number(), i64::from(std::process::id()));
+        assert_eq!(system_call::monotonic_time(), 0);
+    }
+
+    #[test]
+    fn a_wrong_answer_voids_the_batch() {
+        let mut answer = 0;
+        let mut workload = answers(&CALLS[1], 7, move || {
+            answer += 1;
+            if answer == 12 { 8 } else { 7 }
+        });
+        assert!((workload.work)(1).is_ok());
+        assert!((workload.work)(1).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! Control groups: how much of the machine this process may use.
+
+use procfs_core::FromRead;
+use procfs_core::ProcessCGroups;
+
+use super::cpu_list::CpuList;
+use super::fact::Fact;
+use super::mount::{self, Mount};
+use super::tree::Tree;
+
+/// The control group that each process names.
+const GROUPS: &str = "/proc/self/cgroup";
+
+/// What the control groups allow; absent where they do not restrict.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Restrictions {
+    /// `v1`, `v2` or `v1 and v2`.
+    pub version: Option<Fact<String>>,
+    /// CPU time per time, in CPUs.
+    pub quota_cpus: Option<Fact<f64>>,
+    pub memory_bytes: Option<Fact<u64>>,
+    pub processes: Option<Fact<u64>>,
+    pub cpus: Option<Fact<CpuList>>,
+}
+
+/// Reads the restrictions of this process's groups and of all groups above them, of which the narrowest counts.
+pub(super) fn read(tree: &Tree) -> Restrictions {
+    let mounts = mount::read(tree);
+    let groups = tree.bytes(GROUPS).and_then(|bytes| ProcessCGroups::from_read(bytes.as_slice()).ok());
+    let groups = groups.map(|groups| groups.0).unwrap_or_default();
+    let levels = |controller: &str| -> Vec<String> {
+        let of_one = groups.iter().find(|group| group.controllers.iter().any(|name| name == controller));
+        let first = of_one.and_then(|group| Some((hierarchy(&mounts, controller)?, &group.pathname)));
+        let unified = groups.iter().find(|group| group.hierarchy == 0);
+        let second = unified
+            .and_then(|group| Some((mounts.iter().find(|mount| mount.file_system == "cgroup2")?, &group.pathname)));
+        [first, second].into_iter().flatten().flat_map(|(mount, path)| directories(mount, path)).collect()
+    };
+    Restrictions {
+        version: version(&groups, &mounts),
+        quota_cpus: narrowest(levels("cpu").iter().flat_map(|level| [quota_v2(tree, level), quota_v1(tree, level)])),
+        memory_bytes: narrowest(levels("memory").iter().flat_map(|level| {
+            // Version 1 writes the largest multiple of a page below 2^63 when there is no limit.
+            let limit = |file: &str| tree.parsed::<u64>(&format!("{level}/{file}")).filter(|fact| fact.value < 1 << 60);
+            [limit("memory.max"), limit("memory.limit_in_bytes")]
+        })),
+        processes: narrowest(levels("pids").iter().map(|level| tree.parsed::<u64>(&format!("{level}/pids.max")))),
+        cpus: levels("cpuset").iter().find_map(|level| {
+            ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"].iter().find_map(|file| {
+                let path = format!("{level}/{file}");
+                tree.cpu_list(&path).filter(|list| !list.is_empty()).map(|list| Fact::new(list, path))
+            })
+        }),
+    }
+}
+
+fn narrowest<T: PartialOrd>(limits: impl Iterator<Item = Option<Fact<T>>>) -> Option<Fact<T>> {
+    limits.flatten().reduce(|narrow, other| if other.value < narrow.value { other } else { narrow })
+}
+
+fn version(groups: &[procfs_core::ProcessCGroup], mounts: &[Mount]) -> Option<Fact<String>> {
+    let mounted = |kind: &str| mounts.iter().any(|mount| mount.file_system == kind);
+    let first = groups.iter().any(|group| group.hierarchy != 0) && mounted("cgroup");
+    let second = groups.iter().any(|group| group.hierarchy == 0) && mounted("cgroup2");
+    let version = match (first, second) {
+        (true, true) => "v1 and v2",
+        (true, false) => "v1",
+        (false, true) => "v2",
+        (false, false) => return None,
+    };
+    Some(Fact::new(version.to_owned(), format!("{GROUPS}, {}", mount::MOUNTS)))
+}
+
+/// The mount of a version 1 controller.
+fn hierarchy<'a>(mounts: &'a [Mount], controller: &str) -> Option<&'a Mount> {
+    let has = |mount: &&Mount| mount.super_options.split(',').any(|option| option == controller);
+    mounts.iter().filter(|mount| mount.file_system == "cgroup").find(has)
+}
+
+/// The directories of a group and of all groups above it that are visible, from the narrowest to the widest.
+fn directories(mount: &Mount, path: &str) -> Vec<String> {
+    // In a container the mount begins at the container's own group, and the path may be given from the host's root.
+    let below = path.strip_prefix(mount.root.trim_end_matches('/')).unwrap_or_default();
+    let point = mount.point.to_string_lossy();
+    let parts: Vec<&str> = below.split('/').filter(|part| !part.is_empty() && *part != "..").collect();
+    (0..=parts.len())
+        .rev()
+        .map(|depth| {
+            let mut directory = point.trim_end_matches('/').to_owned();
+            for part in &parts[..depth] {
+                directory.push('/');
+                directory.push_str(part);
+            }
+            directory
+        })
+        .collect()
+}
+
+fn quota_v2(tree: &Tree, level: &str) -> Option<Fact<f64>> {
+    tree.fact(&format!("{level}/cpu.max"))?.filter_map(|text| parse_cpu_max(&text))
+}
+
+fn quota_v1(tree: &Tree, level: &str) -> Option<Fact<f64>> {
+    let quota = tree.parsed::<i64>(&format!("{level}/cpu.cfs_quota_us"))?;
+    let period = tree.parsed::<i64>(&format!("{level}/cpu.cfs_period_us"))?.value;
+    quota.filter_map(|quota| cpus(quota, period))
+}
+
+/// CPUs of a `cpu.max` such as `50000 100000`; `None` when it says `max`.
+fn parse_cpu_max(text: &str) -> Option<f64> {
+    let (quota, period) = text.split_once(' ')?;
+    cpus(quota.parse().ok()?, period.trim().parse().ok()?)
+}
+
+/// Quota by period, to a millionth; -1 stands for "no quota".
+fn cpus(quota: i64, period: i64) -> Option<f64> {
+    (quota > 0 && period > 0).then(|| (quota as f64 / period as f64 * 1e6).round() / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_max_is_a_number_of_cpus() {
+        assert_eq!(parse_cpu_max("50000 100000"), Some(0.5));
+        assert_eq!(parse_cpu_max("max 100000"), None);
+        assert_eq!(parse_cpu_max("100000 0"), None);
+        assert_eq!(parse_cpu_max("-1 100000"), None);
+        assert_eq!(parse_cpu_max(""), None);
+    }
+
+    #[test]
+    fn a_group_is_looked_up_below_what_is_mounted() {
+        let mount = |root: &str| Mount {
+            device: "0:1".to_owned(),
+            root: root.to_owned(),
+            point: "/sys/fs/cgroup/cpu".into(),
+            options: String::new(),
+            file_system: "cgroup".to_owned(),
+            source: String::new(),
+            super_options: "rw,cpu,cpuacct".to_owned(),
+        };
+        assert_eq!(
+            directories(&mount("/"), "/a/b"),
+            ["/sys/fs/cgroup/cpu/a/b", "/sys/fs/cgroup/cpu/a", "/sys/fs/cgroup/cpu"]
+        );
+        assert_eq!(directories(&mount("/docker/x"), "/docker/x"), ["/sys/fs/cgroup/cpu"]);
+        assert_eq!(directories(&mount("/"), "/../../etc"), ["/sys/fs/cgroup/cpu/etc", "/sys/fs/cgroup/cpu"]);
+        assert!(hierarchy(&[mount("/")], "cpuacct").is_some());
+    }
+}

@@ -1,0 +1,235 @@
+//! The processor: who made it, what it can do, and how fast its clocks are said to run.
+
+use procfs_core::{CpuInfo, FromRead};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cpu_list::CpuList;
+use super::cpuid::Cpuid;
+use super::fact::{Claims, Fact};
+use super::frequency;
+use super::microarchitecture::{Identity, Microarchitecture};
+use super::topology::{self, LogicalCpu};
+use super::tree::Tree;
+
+/// Where most of what is known of a processor stands.
+pub(super) const CPUINFO: &str = "/proc/cpuinfo";
+
+/// Flags of `/proc/cpuinfo` that say what the time-stamp counter is good for.
+const COUNTER_FLAGS: &[&str] = &[
+    "tsc",
+    "constant_tsc",
+    "nonstop_tsc",
+    "tsc_known_freq",
+    "tsc_reliable",
+    "rdtscp",
+    "tsc_adjust",
+    "tsc_deadline_timer",
+];
+
+/// The processor and its logical CPUs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cpu {
+    /// Instruction set: `x86_64` or `aarch64`.
+    pub architecture: Option<Fact<String>>,
+    /// Maker: `GenuineIntel`, `AuthenticAMD`, or the MIDR implementer of an Arm core.
+    pub vendor: Option<Fact<String>>,
+    /// Name of the product.
+    pub model_name: Claims<String>,
+    /// CPUID family.
+    pub family: Option<Fact<u32>>,
+    /// CPUID model, or the MIDR part number of an Arm core.
+    pub model: Option<Fact<u32>>,
+    /// CPUID stepping, or the MIDR revision of an Arm core.
+    pub stepping: Option<Fact<u32>>,
+    /// Microcode revision.
+    pub microcode: Option<Fact<String>>,
+    /// Which core it is, with the evidence.
+    pub microarchitecture: Microarchitecture,
+    /// How many CPUs the kernel runs.
+    pub count: Claims<u32>,
+    /// The online logical CPUs, by number.
+    pub logical: Vec<LogicalCpu>,
+    /// Frequency that the maker guarantees, in hertz.
+    pub nominal_hertz: Claims<f64>,
+    /// Highest frequency of the fastest core, in hertz.
+    pub maximum_hertz: Claims<f64>,
+    /// Frequency at the moment of reading, in hertz: a rumour, never a basis (a guest shows its counter's rate here).
+    pub momentary_hertz: Claims<f64>,
+    /// Rate of the time-stamp counter (x86) or of the generic timer (Arm), in hertz.
+    pub counter_hertz: Claims<f64>,
+    /// The flags of `/proc/cpuinfo` that concern the time-stamp counter, such as `constant_tsc`.
+    pub counter_flags: Vec<String>,
+    /// All feature flags, sorted.
+    pub features: Vec<String>,
+    /// True when the processor says that a hypervisor runs below; not known on Arm.
+    pub hypervisor: Option<Fact<bool>>,
+}
+
+impl Cpu {
+    /// True when the processor has this feature, by its name in `/proc/cpuinfo`.
+    pub fn has_feature(&self, name: &str) -> bool {
+        self.features.binary_search_by(|feature| feature.as_str().cmp(name)).is_ok()
+    }
+
+    /// True when the time-stamp counter runs at one rate in every frequency and idle state (Intel SDM 17.17.1, "invariant
+    /// TSC"). The Arm generic timer always does.
+    pub fn counter_is_invariant(&self) -> bool {
+        let arm = self.architecture.as_ref().is_some_and(|fact| fact.value == "aarch64");
+        arm || (self.has_feature("constant_tsc") && self.has_feature("nonstop_tsc"))
+    }
+
+    /// The numbers of the online CPUs.
+    pub fn online(&self) -> CpuList {
+        CpuList::of(self.logical.iter().map(|cpu| cpu.cpu))
+    }
+
+    /// How many packages (sockets), cores and logical CPUs there are, as far as the topology files tell.
+    pub fn topology(&self) -> Topology {
+        let distinct = |key: fn(&LogicalCpu) -> Option<(u32, u32)>| {
+            let mut keys: Vec<_> = self.logical.iter().filter_map(key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            keys.len()
+        };
+        Topology {
+            packages: distinct(|cpu| cpu.package_id.map(|package| (package, 0))),
+            cores: distinct(|cpu| cpu.siblings.first().map(|first| (first, 0))),
+            logical: self.logical.len(),
+        }
+    }
+}
+
+/// Counts of the topology; zero where the files do not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Topology {
+    /// Packages (sockets).
+    pub packages: usize,
+    /// Physical cores that have an online CPU.
+    pub cores: usize,
+    /// Online logical CPUs.
+    pub logical: usize,
+}
+
+/// Reads everything about the processor; `guest` says that a hypervisor is below.
+pub(super) fn read(tree: &Tree, cpuid: &Cpuid, guest: bool) -> Cpu {
+    let blocks = Blocks::read(tree);
+    let features = features(&blocks);
+    let listed = CpuList::of(blocks.cpu_numbers());
+    let mut logical = topology::read(tree, &listed);
+    for (position, cpu) in blocks.cpu_numbers().into_iter().enumerate() {
+        let midr = blocks.midr(position);
+        if let Some(entry) = logical.iter_mut().find(|entry| entry.cpu == cpu) {
+            entry.midr = midr;
+        }
+    }
+    let mut cpu = Cpu {
+        architecture: architecture(tree, &blocks),
+        vendor: blocks.text("vendor_id").or_else(|| blocks.text("CPU implementer")),
+        model_name: Claims::of([blocks.text("model name"), cpuid.brand.clone(), device_tree_model(tree)]),
+        family: blocks.number("cpu family"),
+        model: blocks.number("model").or_else(|| blocks.number("CPU part")),
+        stepping: blocks.number("stepping").or_else(|| blocks.number("CPU revision")),
+        microcode: blocks.text("microcode"),
+        count: counts(tree, &listed),
+        logical,
+        counter_flags: COUNTER_FLAGS.iter().filter(|flag| features.contains(**flag)).map(ToString::to_string).collect(),
+        hypervisor: hypervisor(&blocks, &features),
+        features: features.into_iter().collect(),
+        ..Cpu::default()
+    };
+    cpu.microarchitecture = classify(&cpu, &blocks, guest);
+    frequency::read(tree, cpuid, &blocks, &mut cpu);
+    cpu
+}
+
+fn counts(tree: &Tree, listed: &CpuList) -> Claims<u32> {
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    let online = tree.cpu_list(ONLINE).map(|list| Fact::new(list.len() as u32, ONLINE));
+    let named = (!listed.is_empty()).then(|| Fact::new(listed.len() as u32, CPUINFO));
+    Claims::of([online.filter(|fact| fact.value > 0), named])
+}
+
+fn classify(cpu: &Cpu, blocks: &Blocks, guest: bool) -> Microarchitecture {
+    let value = |fact: &Option<Fact<u32>>| fact.as_ref().map_or(0, |fact| fact.value);
+    Microarchitecture::of(Identity {
+        vendor: cpu.vendor.as_ref().map_or("", |fact| fact.value.as_str()),
+        family: value(&cpu.family),
+        model: value(&cpu.model),
+        // The largest core stands for the machine: cores are listed from small to large on most big.LITTLE parts.
+        midr: cpu
+            .logical
+            .iter()
+            .max_by_key(|entry| entry.capacity)
+            .and_then(|entry| entry.midr)
+            .or_else(|| blocks.midr(0)),
+        features: &cpu.features,
+        guest,
+    })
+}
+
+fn architecture(tree: &Tree, blocks: &Blocks) -> Option<Fact<String>> {
+    let by_cpuinfo = |field: &str, name: &str| {
+        blocks.text(field).map(|_| Fact::new(name.to_owned(), format!("{CPUINFO} has the field {field:?}")))
+    };
+    tree.fact("/proc/sys/kernel/arch")
+        .or_else(|| by_cpuinfo("vendor_id", "x86_64"))
+        .or_else(|| by_cpuinfo("CPU implementer", "aarch64"))
+        .or_else(|| tree.is_live().then(|| Fact::new(std::env::consts::ARCH.to_owned(), "this program's own target")))
+}
+
+/// Boards without a model name in `/proc/cpuinfo` have one in their device tree.
+fn device_tree_model(tree: &Tree) -> Option<Fact<String>> {
+    tree.fact("/proc/device-tree/model")
+}
+
+fn hypervisor(blocks: &Blocks, features: &std::collections::BTreeSet<String>) -> Option<Fact<bool>> {
+    blocks.text("flags").map(|_| Fact::new(features.contains("hypervisor"), format!("{CPUINFO} flag hypervisor")))
+}
+
+fn features(blocks: &Blocks) -> std::collections::BTreeSet<String> {
+    let listed = blocks.text("flags").or_else(|| blocks.text("Features"));
+    listed.map(|fact| fact.value.split_whitespace().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// `/proc/cpuinfo`, one block per CPU.
+pub(super) struct Blocks(Option<CpuInfo>);
+
+impl Blocks {
+    fn read(tree: &Tree) -> Blocks {
+        Blocks(tree.bytes(CPUINFO).and_then(|bytes| CpuInfo::from_read(bytes.as_slice()).ok()))
+    }
+
+    fn cpu_numbers(&self) -> Vec<u32> {
+        let Some(info) = &self.0 else { return Vec::new() };
+        // With one CPU every field is common to all, the number included.
+        (0..info.cpus.len())
+            .filter_map(|position| info.get_field(position, "processor")?.parse().ok())
+            .filter(|number| *number < 1 << 16)
+            .collect()
+    }
+
+    /// A field of the first CPU.
+    pub fn text(&self, field: &str) -> Option<Fact<String>> {
+        let value = self.0.as_ref()?.get_field(0, field)?;
+        (!value.is_empty()).then(|| Fact::new(value.to_owned(), format!("{CPUINFO} {field}")))
+    }
+
+    /// A number of the first CPU, decimal or with `0x`.
+    fn number(&self, field: &str) -> Option<Fact<u32>> {
+        self.text(field)?.filter_map(|text| parse_number(&text))
+    }
+
+    /// MIDR implementer and part number of the block at this position.
+    fn midr(&self, position: usize) -> Option<(u32, u32)> {
+        let field = |name: &str| self.0.as_ref()?.get_field(position, name).and_then(parse_number);
+        Some((field("CPU implementer")?, field("CPU part")?))
+    }
+}
+
+fn parse_number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

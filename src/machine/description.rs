@@ -1,0 +1,171 @@
+//! The machine in words: rows that a terminal or a report prints without knowing what they are about.
+
+use std::fmt::Display;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fact::{Claims, Fact};
+use super::{Machine, contradiction};
+
+mod place;
+mod processor;
+mod system;
+
+/// A titled group of rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FactSection {
+    /// What the rows are about.
+    pub title: String,
+    /// The rows, in order of reading.
+    pub rows: Vec<FactRow>,
+}
+
+/// One fact in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FactRow {
+    /// What it is.
+    pub name: String,
+    /// The value with its unit.
+    pub value: String,
+    /// Who states it; empty for a remark.
+    pub source: String,
+    /// What to keep in mind.
+    pub note: Option<String>,
+}
+
+impl FactRow {
+    /// A row without a note.
+    pub(super) fn new(name: &str, value: impl Display, source: impl Into<String>) -> FactRow {
+        FactRow { name: name.to_owned(), value: value.to_string(), source: source.into(), note: None }
+    }
+
+    /// A row for a fact, if it is known.
+    pub(super) fn of<T>(name: &str, fact: Option<&Fact<T>>, write: impl Fn(&T) -> String) -> Option<FactRow> {
+        fact.map(|fact| FactRow::new(name, write(&fact.value), fact.source.clone()))
+    }
+
+    /// A row for a fact of text or number, if it is known.
+    pub(super) fn plain<T: Display>(name: &str, fact: Option<&Fact<T>>) -> Option<FactRow> {
+        FactRow::of(name, fact, ToString::to_string)
+    }
+
+    /// A row for the best claim, with the other claims as its note.
+    pub(super) fn claims<T>(name: &str, claims: &Claims<T>, write: impl Fn(&T) -> String) -> Option<FactRow> {
+        let texts = claims.texts(write);
+        let (best, others) = texts.split_first()?;
+        let others: Vec<String> = others.iter().map(|fact| format!("{} ({})", fact.value, fact.source)).collect();
+        let note = (!others.is_empty()).then(|| format!("also: {}", others.join("; ")));
+        Some(FactRow::new(name, &best.value, best.source.clone()).with_note(note))
+    }
+
+    /// The row with a note, if there is one.
+    pub(super) fn with_note(mut self, note: Option<String>) -> FactRow {
+        self.note = note.or(self.note);
+        self
+    }
+}
+
+impl Machine {
+    /// The whole description, section by section.
+    pub fn sections(&self) -> Vec<FactSection> {
+        let section = |title: &str, rows: Vec<FactRow>| FactSection { title: title.to_owned(), rows };
+        let sections = vec![
+            section("Processor", processor::processor(self)),
+            section("Caches", processor::caches(self)),
+            section("Memory", system::memory(&self.memory)),
+            section("Storage", place::storage(&self.storage)),
+            section("Network", place::network(&self.network)),
+            section("Kernel", system::kernel(&self.kernel)),
+            section("Limits", place::limits(&self.limits)),
+            section("Contradictions", contradictions(self)),
+        ];
+        sections.into_iter().filter(|section| !section.rows.is_empty()).collect()
+    }
+
+    /// The machine in one line: processor, CPUs, memory, kernel, what stands in between.
+    pub fn summary_line(&self) -> String {
+        let name = self.cpu.model_name.best().map(|fact| fact.value.clone());
+        let class = self.cpu.microarchitecture.class.name();
+        let topology = self.cpu.topology();
+        let mut parts = vec![name.unwrap_or_else(|| format!("{class} processor"))];
+        let usable = self.available_cpus();
+        let restricted = usable < topology.logical as f64;
+        parts.push(format!(
+            "{} CPUs{}",
+            topology.logical,
+            if restricted { format!(" ({usable} usable)") } else { String::new() }
+        ));
+        parts.extend(self.memory.total_bytes.as_ref().map(|fact| bytes(fact.value)));
+        parts.extend(self.kernel.release.as_ref().map(|fact| format!("Linux {}", fact.value)));
+        parts.push(match self.limits.hypervisor.best() {
+            Some(name) if name.value == "unnamed" => "virtual machine".to_owned(),
+            Some(name) => format!("virtual machine ({})", name.value),
+            None => "no hypervisor seen".to_owned(),
+        });
+        parts.extend(self.limits.container.best().map(|fact| format!("container ({})", fact.value)));
+        parts.join(", ")
+    }
+}
+
+fn contradictions(machine: &Machine) -> Vec<FactRow> {
+    let joined = |texts: Vec<&str>, separator: &str| texts.join(separator);
+    contradiction::all(machine)
+        .iter()
+        .map(|found| {
+            let answers = joined(found.claims.iter().map(|claim| claim.value.as_str()).collect(), " ≠ ");
+            let sources = joined(found.claims.iter().map(|claim| claim.source.as_str()).collect(), "; ");
+            FactRow::new(&found.question, answers, sources)
+        })
+        .collect()
+}
+
+/// Bytes with a binary unit: exact multiples without decimals, others with one.
+pub(super) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let Some(power) = (count >= 1024).then(|| (count.ilog2() / 10) as usize) else { return format!("{count} B") };
+    let unit = UNITS[power - 1];
+    let size = 1u64 << (10 * power);
+    if count.is_multiple_of(size) {
+        format!("{} {unit}", count / size)
+    } else {
+        format!("{:.1} {unit}", count as f64 / size as f64)
+    }
+}
+
+/// A frequency in GHz or MHz, to a kilohertz.
+pub(super) fn hertz(hertz: f64) -> String {
+    let (scaled, unit, decimals) = if hertz >= 1e9 { (hertz / 1e9, "GHz", 6) } else { (hertz / 1e6, "MHz", 3) };
+    let text = format!("{scaled:.decimals$}");
+    // Two decimals always stay, as in the names of products.
+    let shortest = text.find('.').map_or(text.len(), |point| point + 3);
+    let trimmed = text.trim_end_matches('0').len().max(shortest);
+    format!("{} {unit}", &text[..trimmed])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_binary_units() {
+        for (count, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (4096, "4 KiB"),
+            (48 << 10, "48 KiB"),
+            (1280 << 10, "1.2 MiB"),
+            (16 << 30, "16 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
+    }
+
+    #[test]
+    fn frequencies_keep_two_decimals_at_least() {
+        for (value, text) in [(2.6e9, "2.60 GHz"), (2_591_998_000.0, "2.591998 GHz"), (25e6, "25.00 MHz")] {
+            assert_eq!(hertz(value), text);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Rows about the processor and its caches.
+
+use super::{FactRow, bytes, hertz};
+use crate::machine::contradiction::core_types;
+use crate::machine::{Cache, Cpu, CpuList, Machine};
+
+/// The processor, row by row.
+pub(super) fn processor(machine: &Machine) -> Vec<FactRow> {
+    let cpu = &machine.cpu;
+    let mut rows = vec![
+        FactRow::claims("model", &cpu.model_name, Clone::clone),
+        FactRow::plain("architecture", cpu.architecture.as_ref()),
+        identity(cpu),
+        microarchitecture(cpu),
+        FactRow::plain("microcode", cpu.microcode.as_ref()),
+        FactRow::claims("CPUs", &cpu.count, ToString::to_string),
+        topology(cpu),
+        core_types(machine).map(|fact| FactRow::new("core types", fact.value, fact.source)),
+    ];
+    rows.extend([
+        FactRow::claims("nominal frequency", &cpu.nominal_hertz, |value| hertz(*value)),
+        FactRow::claims("maximum frequency", &cpu.maximum_hertz, |value| hertz(*value)),
+        FactRow::claims("frequency when read", &cpu.momentary_hertz, |value| hertz(*value))
+            .map(|row| row.with_note(Some("changes by the millisecond; never used".to_owned()))),
+        FactRow::claims("counter rate", &cpu.counter_hertz, |value| hertz(*value)),
+        counter(cpu),
+        (!cpu.features.is_empty()).then(|| {
+            let count = format!("{} flags", cpu.features.len());
+            FactRow::new("features", count, "/proc/cpuinfo").with_note(Some(cpu.features.join(" ")))
+        }),
+    ]);
+    rows.push(Some(FactRow::new("fingerprint", &machine.fingerprint, "hash of model, topology, caches and memory")));
+    rows.into_iter().flatten().collect()
+}
+
+fn identity(cpu: &Cpu) -> Option<FactRow> {
+    let (vendor, model) = (cpu.vendor.as_ref()?, cpu.model.as_ref()?);
+    let stepping = cpu.stepping.as_ref().map_or(0, |fact| fact.value);
+    let value = match &cpu.family {
+        Some(family) => format!("{} family {} model {} stepping {stepping}", vendor.value, family.value, model.value),
+        None => format!("implementer {} part {:#x} revision {stepping}", vendor.value, model.value),
+    };
+    Some(FactRow::new("identity", value, "/proc/cpuinfo"))
+}
+
+fn microarchitecture(cpu: &Cpu) -> Option<FactRow> {
+    let found = &cpu.microarchitecture;
+    let evidence: Vec<&str> =
+        [&found.by_model, &found.by_features].into_iter().flatten().map(|fact| fact.source.as_str()).collect();
+    if evidence.is_empty() {
+        return None;
+    }
+    let efficiency = found.efficiency_class.map(|class| format!(" + {}", class.name())).unwrap_or_default();
+    let doubt = if found.certain { "" } else { " (not certain)" };
+    let value = format!("{}{efficiency}{doubt}", found.class.name());
+    Some(FactRow::new("microarchitecture", value, evidence.join("; ")).with_note(Some(found.reason.clone())))
+}
+
+fn topology(cpu: &Cpu) -> Option<FactRow> {
+    let topology = cpu.topology();
+    let value = format!("packages {}, cores {}, CPUs {}", topology.packages, topology.cores, topology.logical);
+    (topology.packages > 0).then(|| FactRow::new("topology", value, "/sys/devices/system/cpu/cpu*/topology"))
+}
+
+fn counter(cpu: &Cpu) -> Option<FactRow> {
+    let value = if cpu.counter_is_invariant() { "invariant" } else { "not invariant" };
+    let known = !cpu.counter_flags.is_empty() || cpu.counter_is_invariant();
+    let note = (!cpu.counter_flags.is_empty()).then(|| cpu.counter_flags.join(" "));
+    known.then(|| FactRow::new("counter", value, "/proc/cpuinfo").with_note(note))
+}
+
+/// The caches, one row for each shape.
+pub(super) fn caches(machine: &Machine) -> Vec<FactRow> {
+    machine.caches.iter().map(|cache| one_cache(cache, machine)).collect()
+}
+
+fn one_cache(cache: &Cache, machine: &Machine) -> FactRow {
+    /// Lists of more instances are cut: a server has hundreds.
+    const SHOWN: usize = 4;
+    let sharers: Vec<String> = cache.instances.iter().take(SHOWN).map(CpuList::to_string).collect();
+    let rest = if cache.instances.len() > SHOWN { ", …" } else { "" };
+    let shape = [
+        cache.ways.map(|ways| if ways == 0 { "fully associative".to_owned() } else { format!("{ways} ways") }),
+        cache.line_bytes.map(|line| format!("{line} B lines")),
+        Some(format!("{} instances: CPUs {}{rest}", cache.instances.len(), sharers.join(" | "))),
+    ];
+    let shape: Vec<String> = shape.into_iter().flatten().collect();
+    let row = FactRow::claims(&cache.name(), &cache.size_bytes, |value| bytes(*value));
+    let mut row =
+        row.unwrap_or_else(|| FactRow::new(&cache.name(), "size not told", "/sys/devices/system/cpu/cpu*/cache"));
+    row.value = format!("{}, {}", row.value, shape.join(", "));
+    let invented = machine.is_guest() && cache.level >= 3;
+    row.note = match (row.note, invented) {
+        (note, false) => note,
+        (None, true) => Some("size and sharing are what the hypervisor says".to_owned()),
+        (Some(note), true) => Some(format!("size and sharing are what the hypervisor says; {note}")),
+    };
+    row
+}

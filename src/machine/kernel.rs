@@ -1,0 +1,182 @@
+//! The kernel: its version and the settings that change what an operation costs (gate G17).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cpu_list::CpuList;
+use super::fact::{Claims, Fact};
+use super::tree::{Tree, value_of};
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// The kernel and its settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Kernel {
+    /// Release, such as `6.18.44`.
+    pub release: Option<Fact<String>>,
+    /// The whole version text: compiler, preemption model, build date.
+    pub version: Option<Fact<String>>,
+    /// Command line.
+    pub command_line: Option<Fact<String>>,
+    /// Timer interrupts per second while a CPU is busy (`CONFIG_HZ`): 100, 250, 300 or 1000 on all but odd kernels.
+    pub tick_hertz: Option<Fact<u32>>,
+    /// Preemption model.
+    pub preemption: Claims<String>,
+    /// Clock source behind `clock_gettime`.
+    pub clock_source: Option<Fact<String>>,
+    /// Clock sources that could be chosen.
+    pub clock_sources_available: Vec<String>,
+    /// What is done against each processor vulnerability, by its name.
+    pub mitigations: Vec<Mitigation>,
+    /// Address-space randomisation: 0 none, 1 without the heap, 2 full.
+    pub address_randomisation: Option<Fact<u32>>,
+    /// What `perf_event_open` is refused to unprivileged users: from -1 (nothing) to 4 (everything).
+    pub perf_event_paranoid: Option<Fact<i32>>,
+    /// `io_uring`: 0 allowed, 1 for a group, 2 disabled.
+    pub io_uring_disabled: Option<Fact<u32>>,
+    /// Linux security modules.
+    pub security_modules: Option<Fact<String>>,
+    /// Driver of the processor's idle states.
+    pub idle_driver: Option<Fact<String>>,
+    /// Idle states of CPU 0, lightest first.
+    pub idle_states: Vec<IdleState>,
+    /// Driver of the processor's frequency.
+    pub frequency_driver: Option<Fact<String>>,
+    /// Frequency governors in use, each once, joined with `, `.
+    pub governor: Option<Fact<String>>,
+    /// Preference between energy and performance that the hardware's own governor is given.
+    pub energy_preference: Option<Fact<String>>,
+    /// True when frequencies above the nominal one are allowed.
+    pub turbo: Option<Fact<bool>>,
+    /// CPUs that the scheduler leaves alone.
+    pub isolated: Option<Fact<CpuList>>,
+    /// CPUs without a timer interrupt while they run one task.
+    pub tickless: Option<Fact<CpuList>>,
+}
+
+/// What the kernel does against one vulnerability (`/sys/devices/system/cpu/vulnerabilities`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mitigation {
+    /// Name of the vulnerability, as the file is called.
+    pub vulnerability: String,
+    /// `Not affected`, `Vulnerable…` or `Mitigation: …`.
+    pub state: String,
+}
+
+impl Mitigation {
+    /// True when something is done, and so something is paid.
+    pub fn is_active(&self) -> bool {
+        self.state.starts_with("Mitigation")
+    }
+}
+
+/// An idle state of a CPU (`cpu0/cpuidle/stateN`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IdleState {
+    /// Its name, such as `C6`.
+    pub name: String,
+    /// Time to leave it in microseconds, as the driver states it.
+    pub exit_microseconds: Option<u32>,
+    /// True when it may not be entered.
+    pub disabled: bool,
+}
+
+/// Reads everything about the kernel.
+pub(super) fn read(tree: &Tree) -> Kernel {
+    const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
+    let release = tree.fact("/proc/sys/kernel/osrelease");
+    let version = tree.fact("/proc/version");
+    let list = |path: &str| tree.cpu_list(path).filter(|list| !list.is_empty()).map(|list| Fact::new(list, path));
+    Kernel {
+        tick_hertz: tick_hertz(tree, release.as_ref()),
+        preemption: preemption(tree, version.as_ref()),
+        clock_source: tree.fact(&format!("{CLOCK}/current_clocksource")),
+        clock_sources_available: tree
+            .trimmed(&format!("{CLOCK}/available_clocksource"))
+            .map(|text| text.split_whitespace().map(str::to_owned).collect())
+            .unwrap_or_default(),
+        release,
+        version,
+        command_line: tree.fact("/proc/cmdline"),
+        mitigations: mitigations(tree),
+        address_randomisation: tree.parsed("/proc/sys/kernel/randomize_va_space"),
+        perf_event_paranoid: tree.parsed("/proc/sys/kernel/perf_event_paranoid"),
+        io_uring_disabled: tree.parsed("/proc/sys/kernel/io_uring_disabled"),
+        security_modules: tree.fact("/sys/kernel/security/lsm"),
+        idle_driver: tree.fact(&format!("{CPUS}/cpuidle/current_driver")),
+        idle_states: idle_states(tree),
+        frequency_driver: tree.fact(&format!("{CPUS}/cpu0/cpufreq/scaling_driver")),
+        governor: of_all_policies(tree, "scaling_governor"),
+        energy_preference: of_all_policies(tree, "energy_performance_preference"),
+        turbo: turbo(tree),
+        isolated: list(&format!("{CPUS}/isolated")),
+        tickless: list(&format!("{CPUS}/nohz_full")),
+    }
+}
+
+fn tick_hertz(tree: &Tree, release: Option<&Fact<String>>) -> Option<Fact<u32>> {
+    let release = &release?.value;
+    [
+        format!("/boot/config-{release}"),
+        format!("/lib/modules/{release}/config"),
+        format!("/usr/lib/modules/{release}/config"),
+    ]
+    .into_iter()
+    .find_map(|path| {
+        let hertz = value_of(&tree.text(&path)?, "CONFIG_HZ")?.parse().ok()?;
+        Some(Fact::new(hertz, format!("{path} CONFIG_HZ")))
+    })
+}
+
+/// The model in force where debugfs shows it, then what the kernel was built with.
+fn preemption(tree: &Tree, version: Option<&Fact<String>>) -> Claims<String> {
+    const CHOICE: &str = "/sys/kernel/debug/sched/preempt";
+    let chosen = tree.trimmed(CHOICE).and_then(|text| {
+        let (_, rest) = text.split_once('(')?;
+        Some(Fact::new(rest.split_once(')')?.0.to_owned(), CHOICE))
+    });
+    let built = version.and_then(|fact| {
+        let word = fact.value.split_whitespace().find(|word| word.starts_with("PREEMPT"));
+        Some(Fact::new(word?.to_owned(), fact.source.clone()))
+    });
+    Claims::of([chosen, built])
+}
+
+fn mitigations(tree: &Tree) -> Vec<Mitigation> {
+    let directory = format!("{CPUS}/vulnerabilities");
+    let read = |vulnerability: String| {
+        let state = tree.trimmed(&format!("{directory}/{vulnerability}"))?;
+        Some(Mitigation { vulnerability, state })
+    };
+    tree.names(&directory).into_iter().filter_map(read).collect()
+}
+
+fn idle_states(tree: &Tree) -> Vec<IdleState> {
+    let directory = format!("{CPUS}/cpu0/cpuidle");
+    let read = |number: u32| {
+        let path = |file: &str| format!("{directory}/state{number}/{file}");
+        Some(IdleState {
+            name: tree.trimmed(&path("name"))?,
+            exit_microseconds: tree.parsed(&path("latency")).map(|fact| fact.value),
+            disabled: tree.parsed::<u32>(&path("disable")).is_some_and(|fact| fact.value != 0),
+        })
+    };
+    tree.numbered(&directory, "state").into_iter().filter_map(read).collect()
+}
+
+/// One setting of all CPUs: the distinct values.
+fn of_all_policies(tree: &Tree, file: &str) -> Option<Fact<String>> {
+    let mut values: Vec<String> = tree
+        .numbered(CPUS, "cpu")
+        .into_iter()
+        .filter_map(|cpu| tree.trimmed(&format!("{CPUS}/cpu{cpu}/cpufreq/{file}")))
+        .collect();
+    values.sort();
+    values.dedup();
+    (!values.is_empty()).then(|| Fact::new(values.join(", "), format!("{CPUS}/cpu*/cpufreq/{file}")))
+}
+
+fn turbo(tree: &Tree) -> Option<Fact<bool>> {
+    let switch = |path: String, on: u32| tree.parsed::<u32>(&path).map(|fact| fact.map(|value| value == on));
+    switch(format!("{CPUS}/intel_pstate/no_turbo"), 0).or_else(|| switch(format!("{CPUS}/cpufreq/boost"), 1))
+}

@@ -1,0 +1,229 @@
+//! What this process may use and do: control groups, affinity, resource limits, privileges, containers, hypervisors.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cgroup;
+use super::cpu_list::CpuList;
+use super::fact::{Claims, Fact};
+use super::tree::{Tree, value_of};
+use super::virtualisation;
+
+const STATUS: &str = "/proc/self/status";
+const LIMITS: &str = "/proc/self/limits";
+
+/// What stands between this process and the whole machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// Versions of control groups in use: `v1`, `v2` or `v1 and v2`.
+    pub cgroup_version: Option<Fact<String>>,
+    /// CPU time that the control groups allow, in CPUs, above 0; absent without a quota.
+    pub cpu_quota: Option<Fact<f64>>,
+    /// Memory that the control groups allow, in bytes; absent without a limit.
+    pub memory_bytes: Option<Fact<u64>>,
+    /// Number of processes that the control groups allow; absent without a limit.
+    pub processes: Option<Fact<u64>>,
+    /// CPUs that the control groups allow.
+    pub group_cpus: Option<Fact<CpuList>>,
+    /// CPUs that this process may run on.
+    pub affinity: Claims<CpuList>,
+    /// Resource limits of this process.
+    pub resources: Vec<ResourceLimit>,
+    /// Effective user.
+    pub user: Option<Fact<u32>>,
+    /// System-call filter: 0 none, 1 strict, 2 a filter program.
+    pub seccomp: Option<Fact<u32>>,
+    /// True when no exec can give more privileges.
+    pub no_new_privileges: Option<Fact<bool>>,
+    /// Effective capabilities, by name (`capabilities(7)`, without `CAP_`).
+    pub capabilities: Option<Fact<Vec<String>>>,
+    /// Process that traces this one.
+    pub tracer: Option<Fact<u32>>,
+    /// Signs of a container.
+    pub container: Claims<String>,
+    /// Signs of a hypervisor.
+    pub hypervisor: Claims<String>,
+}
+
+/// A resource limit (`getrlimit(2)`); an absent value is unlimited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceLimit {
+    /// Name as in `/proc/self/limits`, without `Max`.
+    pub name: String,
+    /// Value in force.
+    pub soft: Option<u64>,
+    /// Value that the process may raise it to.
+    pub hard: Option<u64>,
+    /// Unit, empty for priorities.
+    pub unit: String,
+    /// Who states it.
+    pub source: String,
+}
+
+impl Limits {
+    /// A resource limit by its name, such as `locked memory`.
+    pub fn resource(&self, name: &str) -> Option<&ResourceLimit> {
+        self.resources.iter().find(|limit| limit.name == name)
+    }
+
+    /// True when the process has this capability; false also when nobody tells.
+    pub fn is_capable(&self, capability: &str) -> bool {
+        self.capabilities.as_ref().is_some_and(|fact| fact.value.iter().any(|name| name == capability))
+    }
+}
+
+/// Reads everything about the limits; the hypervisor was asked for earlier, because the processor's identity needs it.
+pub(super) fn read(tree: &Tree, hypervisor: Claims<String>) -> Limits {
+    let status = tree.text(STATUS).unwrap_or_default();
+    let field = |key: &str| value_of(&status, key).map(|value| Fact::new(value.to_owned(), format!("{STATUS} {key}")));
+    let number = |key: &str| field(key).and_then(|fact| fact.filter_map(|text| text.parse::<u32>().ok()));
+    let groups = cgroup::read(tree);
+    Limits {
+        cgroup_version: groups.version,
+        cpu_quota: groups.quota_cpus,
+        memory_bytes: groups.memory_bytes,
+        processes: groups.processes,
+        group_cpus: groups.cpus,
+        affinity: Claims::of([
+            asked_affinity(tree),
+            field("Cpus_allowed_list").and_then(|fact| fact.filter_map(|text| CpuList::parse(&text))),
+        ]),
+        resources: resources(tree),
+        user: field("Uid").and_then(|fact| fact.filter_map(|text| text.split_whitespace().nth(1)?.parse().ok())),
+        seccomp: number("Seccomp"),
+        no_new_privileges: number("NoNewPrivs").map(|fact| fact.map(|value| value != 0)),
+        capabilities: field("CapEff").and_then(|fact| {
+            fact.filter_map(|text| u64::from_str_radix(&text, 16).ok()).map(|fact| fact.map(capability_names))
+        }),
+        tracer: virtualisation::tracer(&status).map(|process| Fact::new(process, format!("{STATUS} TracerPid"))),
+        container: virtualisation::containers(tree),
+        hypervisor,
+    }
+}
+
+fn asked_affinity(tree: &Tree) -> Option<Fact<CpuList>> {
+    use nix::sched::{CpuSet, sched_getaffinity};
+
+    let own_thread = nix::unistd::Pid::from_raw(0);
+    let set = tree.is_live().then(|| sched_getaffinity(own_thread).ok()).flatten()?;
+    let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).map(|cpu| cpu as u32);
+    Some(Fact::new(CpuList::of(cpus), "sched_getaffinity"))
+}
+
+fn resources(tree: &Tree) -> Vec<ResourceLimit> {
+    let listed: Vec<ResourceLimit> = tree.text(LIMITS).unwrap_or_default().lines().filter_map(parse_limit).collect();
+    if listed.is_empty() && tree.is_live() { asked_limits() } else { listed }
+}
+
+/// A line of `/proc/self/limits`; the heading and anything else is none.
+fn parse_limit(line: &str) -> Option<ResourceLimit> {
+    let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
+    let name = columns.next()?.strip_prefix("Max ")?.to_owned();
+    let mut value = || match columns.next()? {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    };
+    let (soft, hard) = (value()?, value()?);
+    let unit = columns.next().unwrap_or_default().to_owned();
+    Some(ResourceLimit { name, soft, hard, unit, source: LIMITS.to_owned() })
+}
+
+/// The limits that experiments depend on, for a machine whose `/proc` is not mounted.
+fn asked_limits() -> Vec<ResourceLimit> {
+    use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+
+    let finite = |value: u64| (value != RLIM_INFINITY).then_some(value);
+    [
+        ("open files", "files", Resource::RLIMIT_NOFILE),
+        ("locked memory", "bytes", Resource::RLIMIT_MEMLOCK),
+        ("processes", "processes", Resource::RLIMIT_NPROC),
+        ("address space", "bytes", Resource::RLIMIT_AS),
+        ("file size", "bytes", Resource::RLIMIT_FSIZE),
+        ("stack size", "bytes", Resource::RLIMIT_STACK),
+    ]
+    .into_iter()
+    .filter_map(|(name, unit, resource)| {
+        let (soft, hard) = getrlimit(resource).ok()?;
+        let (name, unit, source) = (name.to_owned(), unit.to_owned(), "getrlimit".to_owned());
+        Some(ResourceLimit { name, soft: finite(soft), hard: finite(hard), unit, source })
+    })
+    .collect()
+}
+
+/// Capabilities in the order of their bits (`linux/capability.h`).
+const CAPABILITIES: [&str; 41] = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETGID",
+    "SETUID",
+    "SETPCAP",
+    "LINUX_IMMUTABLE",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_ADMIN",
+    "NET_RAW",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "SYS_MODULE",
+    "SYS_RAWIO",
+    "SYS_CHROOT",
+    "SYS_PTRACE",
+    "SYS_PACCT",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_NICE",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "MKNOD",
+    "LEASE",
+    "AUDIT_WRITE",
+    "AUDIT_CONTROL",
+    "SETFCAP",
+    "MAC_OVERRIDE",
+    "MAC_ADMIN",
+    "SYSLOG",
+    "WAKE_ALARM",
+    "BLOCK_SUSPEND",
+    "AUDIT_READ",
+    "PERFMON",
+    "BPF",
+    "CHECKPOINT_RESTORE",
+];
+
+fn capability_names(bits: u64) -> Vec<String> {
+    CAPABILITIES
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| bits & 1 << bit != 0)
+        .map(|(_, name)| (*name).to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_with_and_without_units() {
+        let limit =
+            parse_limit("Max locked memory         8388608              unlimited            bytes     ").unwrap();
+        assert_eq!((limit.name.as_str(), limit.soft, limit.hard), ("locked memory", Some(8_388_608), None));
+        assert_eq!(limit.unit, "bytes");
+        let priority = parse_limit("Max nice priority         0                    0                    ").unwrap();
+        assert_eq!((priority.soft, priority.unit.as_str()), (Some(0), ""));
+        assert_eq!(parse_limit("Limit                     Soft Limit           Hard Limit           Units     "), None);
+        assert_eq!(parse_limit("Max open files  many  20000  files"), None);
+    }
+
+    #[test]
+    fn capabilities_are_named_by_their_bits() {
+        assert_eq!(capability_names(1 << 21 | 1 << 38), ["SYS_ADMIN", "PERFMON"]);
+        assert_eq!(capability_names(u64::MAX).len(), CAPABILITIES.len());
+        assert_eq!((CAPABILITIES[12], CAPABILITIES[14], CAPABILITIES[23]), ("NET_ADMIN", "IPC_LOCK", "SYS_NICE"));
+    }
+}

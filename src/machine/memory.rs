@@ -1,0 +1,218 @@
+//! The main memory: how much, in which pages, on which nodes, and how fast it can be at most.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cpu_list::CpuList;
+use super::fact::{Claims, Fact};
+use super::smbios::{self, Module};
+use super::tree::{Access, Tree, value_of};
+
+const MEMINFO: &str = "/proc/meminfo";
+const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// The main memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    /// What the kernel manages, in bytes.
+    pub total_bytes: Option<Fact<u64>>,
+    /// What programs can have without swapping, in bytes, at the moment of reading.
+    pub available_bytes: Option<Fact<u64>>,
+    /// Size of a base page in bytes.
+    pub page_bytes: Claims<u64>,
+    /// Pools of explicit huge pages, smallest page first.
+    pub huge_pages: Vec<HugePages>,
+    /// Transparent huge pages: `always`, `madvise` or `never`.
+    pub transparent_huge_pages: Option<Fact<String>>,
+    /// When a fault may compact memory to get a transparent huge page.
+    pub transparent_defrag: Option<Fact<String>>,
+    /// Swap space in bytes.
+    pub swap_total_bytes: Option<Fact<u64>>,
+    /// Swap space in use, in bytes.
+    pub swap_used_bytes: Option<Fact<u64>>,
+    /// NUMA nodes, by number.
+    pub nodes: Vec<Node>,
+    /// The modules that are plugged in, where the firmware's table can be read.
+    pub modules: Vec<Module>,
+    /// Number of memory channels in use.
+    pub channels: Claims<u32>,
+    /// Highest bandwidth that the modules can deliver, in bytes per second: channels × width × transfers.
+    pub peak_bytes_per_second: Option<Fact<u64>>,
+    /// Why no peak bandwidth is derived; absent when one is.
+    pub peak_unknown: Option<String>,
+}
+
+/// A pool of explicit huge pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HugePages {
+    /// Size of one page in bytes.
+    pub page_bytes: u64,
+    /// Pages in the pool.
+    pub total: u64,
+    /// Pages that nobody uses.
+    pub free: u64,
+    /// Directory in sysfs.
+    pub source: String,
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Node {
+    /// Its number.
+    pub node: u32,
+    /// Its CPUs; empty for a node of memory only.
+    pub cpus: CpuList,
+    /// Its memory in bytes.
+    pub total_bytes: Option<u64>,
+    /// Relative distance to each node, by number; 10 is local. The firmware's opinion, not a measurement.
+    pub distances: Vec<u32>,
+    /// Directory in sysfs.
+    pub source: String,
+}
+
+/// Reads everything about the memory.
+pub(super) fn read(tree: &Tree) -> Memory {
+    let meminfo = tree.text(MEMINFO).unwrap_or_default();
+    let bytes = |key: &str| kibibytes(&meminfo, key).map(|bytes| Fact::new(bytes, format!("{MEMINFO} {key}")));
+    let swap_free = kibibytes(&meminfo, "SwapFree");
+    let swap_total_bytes = bytes("SwapTotal");
+    let mut memory = Memory {
+        total_bytes: bytes("MemTotal"),
+        available_bytes: bytes("MemAvailable"),
+        page_bytes: page_bytes(tree),
+        huge_pages: huge_pages(tree),
+        transparent_huge_pages: tree.chosen(&format!("{TRANSPARENT}/enabled")),
+        transparent_defrag: tree.chosen(&format!("{TRANSPARENT}/defrag")),
+        swap_used_bytes: swap_total_bytes
+            .clone()
+            .and_then(|fact| fact.filter_map(|total| total.checked_sub(swap_free?))),
+        swap_total_bytes,
+        nodes: nodes(tree),
+        modules: tree.bytes(smbios::TABLE).map(|table| smbios::modules(&table)).unwrap_or_default(),
+        ..Memory::default()
+    };
+    memory.channels = Claims::of([controller_channels(tree), slot_channels(&memory.modules)]);
+    match peak(tree, &memory) {
+        Ok(peak) => memory.peak_bytes_per_second = Some(peak),
+        Err(reason) => memory.peak_unknown = Some(reason),
+    }
+    memory
+}
+
+/// A value of `/proc/meminfo`, whose `kB` are KiB.
+fn kibibytes(meminfo: &str, key: &str) -> Option<u64> {
+    value_of(meminfo, key)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn page_bytes(tree: &Tree) -> Claims<u64> {
+    const MAPS: &str = "/proc/self/smaps";
+    let asked = || nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
+    let live = tree.is_live().then(asked).flatten().map(|bytes| Fact::new(bytes as u64, "sysconf(_SC_PAGESIZE)"));
+    let mapped = tree.text(MAPS).and_then(|text| kibibytes(&text, "KernelPageSize"));
+    Claims::of([live, mapped.map(|bytes| Fact::new(bytes, format!("{MAPS} KernelPageSize")))])
+}
+
+fn huge_pages(tree: &Tree) -> Vec<HugePages> {
+    const POOLS: &str = "/sys/kernel/mm/hugepages";
+    let mut pools: Vec<HugePages> = tree
+        .names(POOLS)
+        .into_iter()
+        .filter_map(|name| {
+            let source = format!("{POOLS}/{name}");
+            let count = |file: &str| tree.parsed(&format!("{source}/{file}")).map(|fact| fact.value);
+            let kibibytes: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+            Some(HugePages {
+                page_bytes: kibibytes.checked_mul(1024)?,
+                total: count("nr_hugepages")?,
+                free: count("free_hugepages").unwrap_or(0),
+                source,
+            })
+        })
+        .collect();
+    pools.sort_by_key(|pool| pool.page_bytes);
+    pools
+}
+
+fn nodes(tree: &Tree) -> Vec<Node> {
+    const NODES: &str = "/sys/devices/system/node";
+    let read_node = |node: u32| {
+        let source = format!("{NODES}/node{node}");
+        let meminfo = tree.text(&format!("{source}/meminfo")).unwrap_or_default();
+        // Each line starts with "Node 0 ".
+        let total =
+            meminfo.lines().find_map(|line| line.split_once("MemTotal").map(|(_, rest)| format!("MemTotal{rest}")));
+        let distances = tree.text(&format!("{source}/distance")).unwrap_or_default();
+        Node {
+            node,
+            cpus: tree.cpu_list(&format!("{source}/cpulist")).unwrap_or_default(),
+            total_bytes: total.and_then(|line| kibibytes(&line, "MemTotal")),
+            distances: distances.split_whitespace().filter_map(|distance| distance.parse().ok()).collect(),
+            source,
+        }
+    };
+    tree.numbered(NODES, "node").into_iter().map(read_node).collect()
+}
+
+/// Channels with a module, by the driver of the memory controller (`drivers/edac` of the kernel).
+fn controller_channels(tree: &Tree) -> Option<Fact<u32>> {
+    const CONTROLLERS: &str = "/sys/devices/system/edac/mc";
+    let mut channels = BTreeSet::new();
+    for controller in tree.numbered(CONTROLLERS, "mc") {
+        let directory = format!("{CONTROLLERS}/mc{controller}");
+        for module in tree.numbered(&directory, "dimm") {
+            let location = tree.trimmed(&format!("{directory}/dimm{module}/dimm_location")).unwrap_or_default();
+            let mut words = location.split_whitespace();
+            if words.any(|word| word == "channel")
+                && let Some(channel) = words.next()
+            {
+                channels.insert((controller, channel.to_owned()));
+            }
+        }
+    }
+    (!channels.is_empty()).then(|| Fact::new(channels.len() as u32, format!("{CONTROLLERS}/mc*/dimm*/dimm_location")))
+}
+
+/// Channels with a module, by the names of the slots; only when every name tells its channel.
+fn slot_channels(modules: &[Module]) -> Option<Fact<u32>> {
+    let named: Option<BTreeSet<String>> = modules.iter().map(smbios::channel).collect();
+    let count = named?.len() as u32;
+    (count > 0).then(|| Fact::new(count, format!("{} type 17, names of the slots", smbios::TABLE)))
+}
+
+fn peak(tree: &Tree, memory: &Memory) -> Result<Fact<u64>, String> {
+    if memory.modules.is_empty() {
+        return Err(match tree.access(smbios::TABLE) {
+            Access::Denied => format!("{} is readable by root only, and speed and channels stand there", smbios::TABLE),
+            Access::Absent => format!("{} does not exist (usual in a guest and on Arm boards)", smbios::TABLE),
+            Access::Readable => format!("{} lists no memory module", smbios::TABLE),
+        });
+    }
+    let speeds: Option<BTreeSet<(u64, u32)>> =
+        memory.modules.iter().map(|module| Some((module.transfers_per_second?, module.data_bits?))).collect();
+    // One slow module slows down its whole channel, and usually all of them.
+    let Some((transfers, bits)) = speeds.and_then(|speeds| speeds.first().copied()) else {
+        return Err("the firmware's table does not tell speed and width of every module".to_owned());
+    };
+    let Some(channels) = memory.channels.best() else {
+        return Err("the names of the slots do not tell how many channels are in use".to_owned());
+    };
+    let peak = u64::from(channels.value) * u64::from(bits / 8) * transfers;
+    let formula = format!("{} channels × {bits} bits × {} MT/s", channels.value, transfers / 1_000_000);
+    Ok(Fact::new(peak, format!("{formula} ({} type 17; {})", smbios::TABLE, channels.source)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meminfo_counts_in_kibibytes() {
+        let text = "MemTotal:       12341884 kB\nSwapTotal:             0 kB\nHugePages_Total:       0\n";
+        assert_eq!(kibibytes(text, "MemTotal"), Some(12_341_884 * 1024));
+        assert_eq!(kibibytes(text, "SwapTotal"), Some(0));
+        assert_eq!(kibibytes(text, "HugePages_Total"), None);
+        assert_eq!(kibibytes("MemTotal: 18446744073709551615 kB", "MemTotal"), None);
+    }
+}

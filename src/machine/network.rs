@@ -1,0 +1,86 @@
+//! The network interfaces.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::storage::device_driver;
+use super::tree::Tree;
+
+const INTERFACES: &str = "/sys/class/net";
+
+/// One network interface (`/sys/class/net/NAME`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Interface {
+    /// Its name, such as `eth0`.
+    pub name: String,
+    /// Link rate in bits per second, above 0; absent where the driver has none (virtual devices, links that are down).
+    pub bits_per_second: Option<u64>,
+    /// Largest packet in bytes.
+    pub mtu_bytes: Option<u32>,
+    /// Driver; absent for interfaces without a device.
+    pub driver: Option<String>,
+    /// `up`, `down`, `unknown` (a loopback never says more).
+    pub state: Option<String>,
+    /// What it is made of.
+    pub kind: InterfaceKind,
+    /// Directory of these facts.
+    pub source: String,
+}
+
+/// What an interface is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum InterfaceKind {
+    /// The machine talking to itself.
+    Loopback,
+    /// A cable, or what the driver presents as one.
+    #[default]
+    Wired,
+    /// A radio: its rate and latency change by the second.
+    Wireless,
+    /// A device that a hypervisor provides.
+    Paravirtual,
+    /// Software alone: bridge, tunnel, virtual pair.
+    Virtual,
+}
+
+/// All interfaces, by name.
+pub(super) fn read(tree: &Tree) -> Vec<Interface> {
+    let is_interface = |name: &String| tree.exists(&format!("{INTERFACES}/{name}/type"));
+    tree.names(INTERFACES).into_iter().filter(is_interface).map(|name| read_one(tree, name)).collect()
+}
+
+fn read_one(tree: &Tree, name: String) -> Interface {
+    /// `ARPHRD_LOOPBACK` of `linux/if_arp.h`.
+    const LOOPBACK: &str = "772";
+    let source = format!("{INTERFACES}/{name}");
+    let text = |file: &str| tree.trimmed(&format!("{source}/{file}"));
+    let exists = |file: &str| tree.exists(&format!("{source}/{file}"));
+    let driver = device_driver(tree, &format!("{source}/device"));
+    let paravirtual =
+        |driver: &str| ["virtio_net", "xen", "vif", "hv_netvsc", "vmxnet3"].iter().any(|name| driver.starts_with(name));
+    let kind = if text("type").as_deref() == Some(LOOPBACK) {
+        InterfaceKind::Loopback
+    } else if exists("wireless") || exists("phy80211") {
+        InterfaceKind::Wireless
+    } else if driver.as_deref().is_some_and(paravirtual) {
+        InterfaceKind::Paravirtual
+    } else if exists("device") {
+        InterfaceKind::Wired
+    } else {
+        InterfaceKind::Virtual
+    };
+    Interface {
+        name,
+        // -1 is "not known"; software interfaces such as TUN claim a rate that means nothing.
+        bits_per_second: text("speed")
+            .and_then(|text| text.parse::<u64>().ok())
+            .filter(|megabits| *megabits > 0 && kind != InterfaceKind::Virtual)
+            .and_then(|megabits| megabits.checked_mul(1_000_000)),
+        mtu_bytes: text("mtu").and_then(|text| text.parse().ok()),
+        driver,
+        state: text("operstate"),
+        kind,
+        source,
+    }
+}

@@ -1,0 +1,234 @@
+//! Memory modules as the firmware lists them: SMBIOS structures of type 17 ("Memory Device").
+//!
+//! Layout: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 and 7.18.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The table of structures; readable by root only.
+pub(super) const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
+
+/// One memory module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Module {
+    /// Size in bytes, above 0.
+    pub size_bytes: u64,
+    /// Kind of memory, such as `DDR4`.
+    pub kind: Option<String>,
+    /// Data width in bits, without error correction.
+    pub data_bits: Option<u32>,
+    /// Transfers per second that the module is configured for, or else that it is capable of.
+    pub transfers_per_second: Option<u64>,
+    /// Name of the slot.
+    pub slot: String,
+    /// Name of the bank.
+    pub bank: String,
+    /// Maker and part number.
+    pub product: String,
+}
+
+/// The modules that are plugged in, from the raw table. A table that is cut off gives the modules before the cut.
+pub fn modules(table: &[u8]) -> Vec<Module> {
+    const MEMORY_DEVICE: u8 = 17;
+    const END_OF_TABLE: u8 = 127;
+    let mut found = Vec::new();
+    let mut rest = table;
+    while let Some((structure, next)) = Structure::split(rest) {
+        match structure.kind {
+            MEMORY_DEVICE => found.extend(module(&structure)),
+            END_OF_TABLE => break,
+            _ => {}
+        }
+        rest = next;
+    }
+    found
+}
+
+/// One structure: the formatted area, and the strings behind it.
+struct Structure<'a> {
+    kind: u8,
+    formatted: &'a [u8],
+    strings: &'a [u8],
+}
+
+impl<'a> Structure<'a> {
+    /// The first structure of a table, and the table behind it.
+    fn split(table: &'a [u8]) -> Option<(Structure<'a>, &'a [u8])> {
+        /// Type, length and handle.
+        const HEADER: usize = 4;
+        let (kind, length) = (*table.first()?, usize::from(*table.get(1)?));
+        if length < HEADER || length > table.len() {
+            return None;
+        }
+        let (formatted, behind) = table.split_at(length);
+        // The strings end with two zero bytes, also when there is no string.
+        let end = behind.windows(2).position(|pair| pair == [0, 0])?;
+        let structure = Structure { kind, formatted, strings: &behind[..end] };
+        Some((structure, &behind[end + 2..]))
+    }
+
+    fn byte(&self, offset: usize) -> Option<u8> {
+        self.formatted.get(offset).copied()
+    }
+
+    fn word(&self, offset: usize) -> Option<u16> {
+        let bytes = self.formatted.get(offset..offset + 2)?;
+        Some(u16::from_le_bytes([bytes[0], bytes[1]]))
+    }
+
+    fn double_word(&self, offset: usize) -> Option<u32> {
+        Some(u32::from(self.word(offset)?) | u32::from(self.word(offset + 2)?) << 16)
+    }
+
+    /// The string whose number stands at this offset; numbers start at 1, and 0 is "no string".
+    fn string(&self, offset: usize) -> String {
+        let number = self.byte(offset).map_or(0, usize::from);
+        let bytes = number.checked_sub(1).and_then(|position| self.strings.split(|byte| *byte == 0).nth(position));
+        String::from_utf8_lossy(bytes.unwrap_or_default()).trim().to_owned()
+    }
+}
+
+fn module(structure: &Structure<'_>) -> Option<Module> {
+    // 0 and 65535 stand for "unknown" in the two speeds, and then 32-bit fields at the end may hold them.
+    let speed = |short: usize, long: usize| match structure.word(short) {
+        Some(0xffff) => structure.double_word(long).map(|speed| speed & 0x7fff_ffff).filter(|speed| *speed > 0),
+        speed => speed.map(u32::from).filter(|speed| *speed > 0),
+    };
+    Some(Module {
+        size_bytes: size_bytes(structure)?,
+        kind: structure.byte(0x12).and_then(kind_name).map(str::to_owned),
+        data_bits: structure.word(0x0a).filter(|bits| (1..=256).contains(bits)).map(u32::from),
+        transfers_per_second: speed(0x20, 0x58).or_else(|| speed(0x15, 0x54)).map(|speed| u64::from(speed) * 1_000_000),
+        slot: structure.string(0x10),
+        bank: structure.string(0x11),
+        product: format!("{} {}", structure.string(0x17), structure.string(0x1a)).trim().to_owned(),
+    })
+}
+
+fn size_bytes(structure: &Structure<'_>) -> Option<u64> {
+    match structure.word(0x0c)? {
+        // Empty slot; size not known.
+        0 | 0xffff => None,
+        // 32 GiB and more: the size in MiB stands in the extended field.
+        0x7fff => structure.double_word(0x1c).map(|size| u64::from(size & 0x7fff_ffff) << 20).filter(|size| *size > 0),
+        size if size & 0x8000 != 0 => Some(u64::from(size & 0x7fff) << 10).filter(|size| *size > 0),
+        size => Some(u64::from(size) << 20),
+    }
+}
+
+/// Table 78 of DSP0134.
+fn kind_name(code: u8) -> Option<&'static str> {
+    let name = match code {
+        0x07 => "RAM",
+        0x0f => "SDRAM",
+        0x12 => "DDR",
+        0x13 => "DDR2",
+        0x18 => "DDR3",
+        0x1a => "DDR4",
+        0x1b => "LPDDR",
+        0x1c => "LPDDR2",
+        0x1d => "LPDDR3",
+        0x1e => "LPDDR4",
+        0x20 => "HBM",
+        0x21 => "HBM2",
+        0x22 => "DDR5",
+        0x23 => "LPDDR5",
+        0x24 => "HBM3",
+        _ => return None,
+    };
+    Some(name)
+}
+
+/// The memory channel that the names of slot and bank tell: the name up to the channel's letter, because sockets and
+/// controllers each have a channel A (`Controller1-ChannelA-DIMM0`, `P0 CHANNEL B`, `CPU1_DIMM_C2`). Makers agree on
+/// nothing, so `None` is the usual answer on other boards, and no bandwidth is derived there.
+pub(super) fn channel(module: &Module) -> Option<String> {
+    [&module.bank, &module.slot].into_iter().find_map(|name| channel_in(name))
+}
+
+fn channel_in(name: &str) -> Option<String> {
+    let upper = name.to_ascii_uppercase();
+    // A word is no channel: what follows the letter is a digit (DIMM_A1), or nothing or a separator (ChannelA-DIMM0).
+    let up_to_letter = |marker: &str, digit_follows: bool| {
+        let behind = upper.find(marker)? + marker.len();
+        let rest = upper[behind..].trim_start_matches([' ', '_', '-']);
+        let mut letters = rest.chars();
+        let letter = letters.next()?;
+        let next = letters.next();
+        let fits = if digit_follows {
+            letter.is_ascii_alphabetic() && next.is_some_and(|next| next.is_ascii_digit())
+        } else {
+            letter.is_ascii_alphanumeric() && !next.is_some_and(|next| next.is_ascii_alphabetic())
+        };
+        fits.then(|| upper[..=upper.len() - rest.len()].to_owned())
+    };
+    up_to_letter("CHANNEL", false).or_else(|| up_to_letter("DIMM", true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A memory device of `length` bytes, a slot and a bank name.
+    fn device(size: u16, extended: u32, speed: u16, names: [&str; 2]) -> Vec<u8> {
+        let mut bytes = vec![0; 0x5c];
+        bytes[..2].copy_from_slice(&[17, 0x5c]);
+        bytes[0x0a..0x0c].copy_from_slice(&64u16.to_le_bytes());
+        bytes[0x0c..0x0e].copy_from_slice(&size.to_le_bytes());
+        bytes[0x10..0x13].copy_from_slice(&[1, 2, 0x1a]);
+        bytes[0x15..0x17].copy_from_slice(&speed.to_le_bytes());
+        bytes[0x1c..0x20].copy_from_slice(&extended.to_le_bytes());
+        for name in names {
+            bytes.extend(name.bytes().chain([0]));
+        }
+        bytes.push(0);
+        bytes
+    }
+
+    #[test]
+    fn modules_are_read_and_empty_slots_are_not() {
+        let mut table = vec![0u8, 4, 0, 0, 0, 0];
+        table.extend(device(16384, 0, 3200, ["ChannelA-DIMM0", "BANK 0"]));
+        table.extend(device(0, 0, 0, ["ChannelB-DIMM0", "BANK 1"]));
+        table.extend(device(0x7fff, 65536, 2933, ["DIMM_B1", "P0 CHANNEL B"]));
+        table.extend([127, 4, 0, 0, 0, 0]);
+        let found = modules(&table);
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].size_bytes, found[1].size_bytes), (16 << 30, 64 << 30));
+        assert_eq!(found[0].transfers_per_second, Some(3_200_000_000));
+        assert_eq!(found[0].kind.as_deref(), Some("DDR4"));
+        assert_eq!(found[1].slot, "DIMM_B1");
+        assert_eq!(channel(&found[0]).as_deref(), Some("CHANNELA"));
+        assert_eq!(channel(&found[1]).as_deref(), Some("P0 CHANNEL B"));
+    }
+
+    #[test]
+    fn names_that_tell_no_channel_are_not_guessed() {
+        for name in ["DIMM 0", "BANK 3", "Slot1", "DIMMs", "System Board Memory", ""] {
+            assert_eq!(channel_in(name), None, "{name}");
+        }
+        for (name, channel) in [
+            ("CPU1_DIMM_C2", "CPU1_DIMM_C"),
+            ("P1-DIMMA1", "P1-DIMMA"),
+            ("Controller0-ChannelA-DIMM0", "CONTROLLER0-CHANNELA"),
+            ("Controller1-ChannelA-DIMM0", "CONTROLLER1-CHANNELA"),
+            ("_Node1_Channel2_Dimm0", "_NODE1_CHANNEL2"),
+        ] {
+            assert_eq!(channel_in(name).as_deref(), Some(channel), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_table_makes_it_panic(table in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = modules(&table);
+        }
+
+        #[test]
+        fn a_cut_table_gives_no_more_modules(cut in 0usize..220) {
+            let table = [device(8192, 0, 3200, ["A", "B"]), device(8192, 0, 3200, ["C", "D"])].concat();
+            prop_assert!(modules(&table[..cut.min(table.len())]).len() <= 2);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What will run: selection and machine become steps, each with its launches or the reason why it is skipped.
+
+use crate::experiments::{self, Effort, Experiment};
+use crate::machine::Machine;
+use crate::results::log::Step;
+use crate::results::trouble::Trouble;
+use crate::results::wording::duration;
+
+/// How thorough a run is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Profile {
+    /// Name, as in the flags.
+    pub name: &'static str,
+    /// Rounds of short launches.
+    pub rounds: u32,
+    /// More rounds than planned, at most, as a share of them: for wide intervals and disturbed rounds.
+    pub more_rounds: f64,
+    /// Batches of each workload in a launch.
+    pub batches: u32,
+    /// Most seconds a run of everything may take.
+    pub limit_seconds: f64,
+}
+
+/// `--quick`: a first look.
+pub const QUICK: Profile = Profile { name: "quick", rounds: 8, more_rounds: 0.0, batches: 16, limit_seconds: 30.0 };
+/// Without a flag: reports.
+pub const DEFAULT: Profile =
+    Profile { name: "default", rounds: 30, more_rounds: 0.5, batches: 30, limit_seconds: 180.0 };
+/// `--rigorous`: publication and comparison.
+pub const RIGOROUS: Profile =
+    Profile { name: "rigorous", rounds: 60, more_rounds: 0.5, batches: 30, limit_seconds: 900.0 };
+
+/// Every profile.
+pub const PROFILES: [Profile; 3] = [QUICK, DEFAULT, RIGOROUS];
+
+/// An expensive experiment takes part in every round whose number leaves this remainder.
+const EXPENSIVE_EVERY: u32 = 4;
+/// Seconds to start and end a launch.
+const LAUNCH_SECONDS: f64 = 0.012;
+/// Seconds of the canaries of a round.
+const CANARY_SECONDS: f64 = 0.02;
+/// Seconds to calibrate the clock and to describe the machine.
+pub const START_SECONDS: f64 = 0.4;
+/// Batches for which the table's durations hold.
+const NOMINAL_BATCHES: f64 = 30.0;
+
+/// One experiment of a plan.
+#[derive(Clone, Copy)]
+pub struct Planned {
+    /// The experiment.
+    pub experiment: &'static Experiment,
+    /// Launches, when it runs.
+    pub launches: u32,
+}
+
+/// What will run and what will not.
+pub struct Plan {
+    /// What runs, in the order of the report.
+    pub running: Vec<Planned>,
+    /// Everything selected, with reasons for what is skipped.
+    pub steps: Vec<Step>,
+    /// Rounds planned.
+    pub rounds: u32,
+    /// Rounds at most.
+    pub most_rounds: u32,
+    /// Seconds expected.
+    pub estimated_seconds: f64,
+    /// Seconds at most.
+    pub limit_seconds: f64,
+    /// Remarks for the user, such as a limit that cuts rounds.
+    pub warnings: Vec<String>,
+}
+
+/// The experiments that words select: identifiers, chapters, or everything when there are none.
+pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, Trouble> {
+    if words.is_empty() {
+        return Ok(experiments::TABLE.to_vec());
+    }
+    for word in words {
+        if !experiments::TABLE.iter().any(|experiment| experiment.id == word || experiment.chapter() == word) {
+            return Err(unknown(word));
+        }
+    }
+    let chosen =
+        |experiment: &&Experiment| words.iter().any(|word| experiment.id == word || experiment.chapter() == word);
+    Ok(experiments::TABLE.iter().copied().filter(chosen).collect())
+}
+
+fn unknown(word: &str) -> Trouble {
+    let mut names: Vec<&str> = experiments::TABLE.iter().map(|experiment| experiment.id).collect();
+    names.extend(experiments::chapters());
+    // A user may know only the second half of an identifier.
+    let likeness = |name: &str| {
+        let half = name.split_once('.').map_or(name, |(_, half)| half);
+        strsim::jaro_winkler(name, word).max(strsim::jaro_winkler(half, word))
+    };
+    names.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
+    let near: Vec<&str> = names.iter().copied().filter(|name| likeness(name) > 0.7).take(3).collect();
+    let hint = if near.is_empty() {
+        format!("chapters are {}; `sysdyno list` shows every experiment", experiments::chapters().join(", "))
+    } else {
+        format!("did you mean {}? `sysdyno list` shows every experiment", near.join(" or "))
+    };
+    Trouble::new(format!("there is no experiment or chapter named '{word}'")).hint(hint)
+}
+
+/// Seconds that one launch is expected to take.
+fn launch_seconds(experiment: &Experiment, profile: &Profile) -> f64 {
+    LAUNCH_SECONDS + experiment.seconds * (0.3 + 0.7 * f64::from(profile.batches) / NOMINAL_BATCHES)
+}
+
+/// True when an experiment takes part in a round (from 1).
+pub fn takes_part(experiment: &Experiment, round: u32) -> bool {
+    experiment.effort == Effort::Cheap || round % EXPENSIVE_EVERY == 1
+}
+
+/// Makes the plan; refuses a time limit that does not allow a single round.
+pub fn plan(
+    selected: &[&'static Experiment],
+    machine: &Machine,
+    profile: &Profile,
+    time: Option<f64>,
+) -> Result<Plan, Trouble> {
+    let skipped: Vec<Option<Trouble>> = selected
+        .iter()
+        .map(|experiment| experiment.needs.iter().find_map(|need| (need.check)(machine).err()))
+        .collect();
+    let running: Vec<&'static Experiment> = selected
+        .iter()
+        .zip(&skipped)
+        .filter(|(_, skipped)| skipped.is_none())
+        .map(|(experiment, _)| *experiment)
+        .collect();
+    let seconds_of = |round: u32| {
+        CANARY_SECONDS
+            + running
+                .iter()
+                .filter(|experiment| takes_part(experiment, round))
+                .map(|experiment| launch_seconds(experiment, profile))
+                .sum::<f64>()
+    };
+    let limit_seconds = time.unwrap_or(profile.limit_seconds);
+    let mut rounds = 0;
+    let mut estimated_seconds = START_SECONDS;
+    while rounds < profile.rounds && estimated_seconds + seconds_of(rounds + 1) <= limit_seconds {
+        rounds += 1;
+        estimated_seconds += seconds_of(rounds);
+    }
+    if rounds == 0 && !running.is_empty() {
+        let needed = START_SECONDS + seconds_of(1);
+        return Err(Trouble::new(format!(
+            "a time limit of {} is too short: one round of this plan takes about {}",
+            duration(limit_seconds),
+            duration(needed)
+        ))
+        .hint(format!("allow --time {}s or more, or select fewer experiments", needed.ceil())));
+    }
+    let mut warnings = Vec::new();
+    if rounds < profile.rounds && !running.is_empty() {
+        warnings.push(format!(
+            "the time limit of {} allows {rounds} of {} rounds: intervals will be wider",
+            duration(limit_seconds),
+            profile.rounds
+        ));
+    }
+    let launches = |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round)).count() as u32;
+    Ok(Plan {
+        steps: selected
+            .iter()
+            .zip(skipped)
+            .map(|(experiment, skipped)| Step {
+                experiment: experiment.id.to_owned(),
+                method_version: experiment.method_version,
+                launches: if skipped.is_some() { 0 } else { launches(experiment) },
+                skipped,
+            })
+            .collect(),
+        running: running.into_iter().map(|experiment| Planned { experiment, launches: launches(experiment) }).collect(),
+        rounds,
+        most_rounds: rounds + (f64::from(rounds) * profile.more_rounds).ceil() as u32,
+        estimated_seconds,
+        limit_seconds,
+        warnings,
+    })
+}
+
+/// The CPU to measure on: the one asked for, else one that interrupts and other work are likely to spare.
+pub fn choose_cpu(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Result<u32, Trouble> {
+    let list = || allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    match asked {
+        Some(cpu) if allowed.contains(&cpu) => Ok(cpu),
+        Some(cpu) => Err(Trouble::new(format!("CPU {cpu} does not exist or is not allowed to this process"))
+            .hint(format!("CPUs allowed here: {}", list()))),
+        None => {
+            let fastest = |cpu: &u32| machine.maximum_core_hertz(*cpu).map_or(0.0, |found| found.value);
+            let top = allowed.iter().map(fastest).fold(0.0, f64::max);
+            // The last of the fastest: the first CPU takes most interrupts.
+            allowed.iter().copied().rfind(|cpu| fastest(cpu) >= top * 0.99).ok_or_else(|| {
+                Trouble::new("the affinity mask of this process cannot be read").hint("name a CPU with --cpu N")
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_chapter_selects_its_experiments_in_the_order_of_the_table() {
+        let ids: Vec<&str> = select(&words(&["cpu.timer", "cpu"])).unwrap().iter().map(|found| found.id).collect();
+        assert_eq!(ids[..2], ["cpu.frequency", "cpu.timer"]);
+        assert_eq!(select(&[]).unwrap().len(), experiments::TABLE.len());
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_near_ones() {
+        let trouble = select(&words(&["cpu.tmier"])).err().unwrap();
+        assert!(trouble.hint.unwrap().contains("cpu.timer"));
+        let trouble = select(&words(&["procedure_cal"])).err().unwrap();
+        assert!(trouble.hint.unwrap().contains("cpu.procedure_call"));
+        let trouble = select(&words(&["zzz"])).err().unwrap();
+        assert!(trouble.hint.unwrap().contains("chapters are cpu"));
+    }
+
+    #[test]
+    fn expensive_experiments_sit_out_three_rounds_of_four() {
+        let mut expensive = *experiments::TABLE[0];
+        expensive.effort = Effort::Expensive;
+        let rounds: Vec<u32> = (1..=9).filter(|&round| takes_part(&expensive, round)).collect();
+        assert_eq!(rounds, [1, 5, 9]);
+    }
+}

@@ -1,0 +1,12 @@
+//! The document as `result.json`.
+
+use crate::results::document::Document;
+use crate::results::trouble::Trouble;
+
+/// The document as indented JSON with a final newline.
+pub fn render(document: &Document) -> Result<String, Trouble> {
+    let mut text = serde_json::to_string_pretty(document)
+        .map_err(|error| Trouble::new(format!("cannot encode the result: {error}")))?;
+    text.push('\n');
+    Ok(text)
+}

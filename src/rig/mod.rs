@@ -1,0 +1,190 @@
+//! The rig: how a sample is taken. One rig lives in each launch and is handed to the experiment's `measure`.
+//!
+//! A launch receives an [`order::Order`], pins itself, checks the clock it was handed, warms up, takes interleaved batches
+//! ([`sampler`]) between clock probes ([`instruments`]), and writes series and evidence as log records.
+
+pub mod canary;
+pub mod clock;
+pub mod instruments;
+pub mod noise;
+pub mod order;
+pub mod sampler;
+
+use std::io::Write;
+
+use crate::results::evidence::{Evidence, Remark};
+use crate::results::log::Record;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::series::Series;
+use crate::results::trouble::Trouble;
+use crate::sys::clock::monotonic_raw;
+use crate::sys::{affinity, counters};
+
+use instruments::{Instruments, Live};
+use order::Order;
+use sampler::{Sampler, Settings, Workload};
+
+/// What an experiment measures with.
+pub struct Rig<'a> {
+    order: &'a Order,
+    instruments: Live,
+    random: fastrand::Rng,
+    out: &'a mut dyn Write,
+    /// Nanoseconds that the tool spent on itself: start, self-checks, sizing, records.
+    own: f64,
+    started: i64,
+    span: Span,
+    evidence: Evidence,
+}
+
+/// Counters at the moment when measuring began.
+struct Span {
+    began: i64,
+    anchor: clock::Pair,
+    counters: counters::ThreadCounters,
+    run_delay: Option<f64>,
+    steal: Option<f64>,
+}
+
+impl<'a> Rig<'a> {
+    /// Pins the launch to its CPU, finds the clock's bias and the core clock, and starts the evidence.
+    ///
+    /// `started` is CLOCK_MONOTONIC_RAW at the start of the process, for the tool's own share of the launch.
+    pub fn set_up(order: &'a Order, started: i64, out: &'a mut dyn Write) -> Result<Self, Trouble> {
+        affinity::restrict(&[order.cpu]).map_err(|error| {
+            Trouble::new(format!("cannot run on CPU {}: {error}", order.cpu)).hint("choose another with --cpu N")
+        })?;
+        let anchor = clock::pair(order.source()?);
+        let instruments = Live::start(order)?;
+        let evidence = Evidence {
+            cpu: order.cpu,
+            timer_bias: instruments.bias(),
+            timer_resolution: instruments.resolution(),
+            chain_ratio: instruments.chain_ratio(),
+            settled: true,
+            ..Evidence::default()
+        };
+        let random = fastrand::Rng::with_seed(order.seed);
+        let span = Span {
+            began: monotonic_raw(),
+            anchor,
+            counters: counters::thread(),
+            run_delay: counters::run_delay(),
+            steal: counters::steal(order.cpu),
+        };
+        let own = (span.began - started) as f64;
+        let mut rig = Rig { order, instruments, random, out, own, started, span, evidence };
+        rig.evidence.ticks_per_cycle_before = rig.instruments.steady_probe();
+        Ok(rig)
+    }
+
+    /// How many batches of each workload this launch takes.
+    pub fn batches(&self) -> u32 {
+        self.order.batches
+    }
+
+    /// CPU on which the launch runs.
+    pub fn cpu(&self) -> u32 {
+        self.order.cpu
+    }
+
+    /// CPUs that the run may use.
+    pub fn allowed(&self) -> &'a [u32] {
+        &self.order.allowed
+    }
+
+    /// Bytes of memory that this launch may take.
+    pub fn memory(&self) -> u64 {
+        self.order.memory
+    }
+
+    /// True when intervals are ticks of the architecture's counter.
+    pub fn counts_ticks(&self) -> bool {
+        self.order.clock.source == crate::sys::arch::COUNTER
+    }
+
+    /// Nanoseconds in a number of ticks of the run's clock.
+    pub fn nanoseconds(&self, ticks: f64) -> f64 {
+        ticks / self.order.clock.hertz * 1e9
+    }
+
+    /// Random choices of this launch, seeded by the run's seed and the launch's number.
+    pub fn random(&mut self) -> &mut fastrand::Rng {
+        &mut self.random
+    }
+
+    /// Ticks per core cycle right now; none where no chain of known latency validates.
+    pub fn ticks_per_cycle(&mut self) -> Option<f64> {
+        self.instruments.probe()
+    }
+
+    /// Takes interleaved, frequency-normalised batches of all workloads and records one series for each.
+    pub fn sample(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Trouble> {
+        let settings = Settings::of(self.order, &self.instruments);
+        let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run(workloads);
+        self.evidence.warm_up_batches += outcome.warm_up_batches;
+        self.evidence.settled &= outcome.settled;
+        self.own += outcome.sizing_ticks / self.order.clock.hertz * 1e9;
+        self.evidence.remarks.extend(outcome.remarks);
+        outcome.series.into_iter().try_for_each(|series| self.record_series(series))
+    }
+
+    /// Records values that are not batches: readings, sizes, counts.
+    pub fn record(&mut self, name: &str, labels: Labels, unit: Unit, values: Vec<f64>) -> Result<(), Trouble> {
+        self.record_series(Series::plain(name, labels, unit, values))
+    }
+
+    /// Notes a fact that a verdict or an analysis needs.
+    pub fn remark(&mut self, what: &str, value: &dyn std::fmt::Display) {
+        self.evidence.remarks.push(Remark { what: what.to_owned(), value: value.to_string() });
+    }
+
+    fn record_series(&mut self, series: Series) -> Result<(), Trouble> {
+        let began = monotonic_raw();
+        let record = Record::Series { launch: self.order.launch, experiment: self.order.experiment.clone(), series };
+        write_record(self.out, &record)?;
+        self.own += (monotonic_raw() - began) as f64;
+        Ok(())
+    }
+
+    /// Closes the evidence and records it: the last record of a launch.
+    pub fn finish(mut self) -> Result<(), Trouble> {
+        self.evidence.ticks_per_cycle_after = self.instruments.steady_probe();
+        let counters_now = counters::thread();
+        let now = monotonic_raw();
+        let span = &self.span;
+        let evidence = &mut self.evidence;
+        evidence.wall = (now - span.began) as f64;
+        evidence.cpu_time = (counters_now.cpu_time - span.counters.cpu_time) as f64;
+        evidence.voluntary_switches = counters_now.voluntary_switches - span.counters.voluntary_switches;
+        evidence.involuntary_switches = counters_now.involuntary_switches - span.counters.involuntary_switches;
+        evidence.minor_faults = counters_now.minor_faults - span.counters.minor_faults;
+        evidence.major_faults = counters_now.major_faults - span.counters.major_faults;
+        evidence.run_delay = difference(counters::run_delay(), span.run_delay);
+        evidence.steal = difference(counters::steal(self.order.cpu), span.steal);
+        let check = clock::deviation(&self.order.clock, &span.anchor, &clock::pair(self.order.source()?));
+        evidence.clock_deviation_ppm = check.map(|(deviation, _)| deviation);
+        evidence.clock_deviation_bound_ppm = check.map(|(_, bound)| bound);
+        let ended = monotonic_raw();
+        evidence.own_share = (self.own + (ended - now) as f64) / (ended - self.started) as f64;
+        let record = Record::Evidence {
+            launch: self.order.launch,
+            experiment: self.order.experiment.clone(),
+            evidence: self.evidence,
+        };
+        write_record(self.out, &record)
+    }
+}
+
+fn difference(now: Option<f64>, before: Option<f64>) -> Option<f64> {
+    Some(now? - before?)
+}
+
+/// Writes one record as one line.
+fn write_record(out: &mut dyn Write, record: &Record) -> Result<(), Trouble> {
+    let mut line = serde_json::to_vec(record).map_err(|error| Trouble::new(format!("cannot encode: {error}")))?;
+    line.push(b'\n');
+    out.write_all(&line)
+        .and_then(|()| out.flush())
+        .map_err(|error| Trouble::new(format!("cannot hand records to the conducting process: {error}")))
+}

@@ -1,0 +1,108 @@
+//! The contract of the whole folder, tested on wild input: an answer is made of finite numbers or absent, and nothing panics.
+
+use proptest::prelude::*;
+
+use super::bootstrap::{Resampling, bootstrap, hierarchical_bootstrap, paired_bootstrap};
+use super::summary::{self, lower_quartile, mean, median};
+use super::{
+    change, compare, dependence, dip, fit, histogram, interval, knee, location, monotone, outlier, repetition,
+    segmentation, shift, significance, step,
+};
+
+/// Values as no healthy launch gives them: ties, zeros, both ends of the range of numbers, and no numbers at all.
+fn wild_value() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => (-3..4_i32).prop_map(f64::from),
+        4 => 1.0..1e3_f64,
+        1 => prop::sample::select(vec![f64::MAX, f64::MIN, f64::MIN_POSITIVE, 1e300, -1e300, 5e-324, 1e-300, 1e15]),
+        1 => prop::num::f64::NORMAL,
+    ]
+}
+
+fn wild_values() -> impl Strategy<Value = Vec<f64>> {
+    let finite = || prop::collection::vec(wild_value(), 0..30);
+    let broken = (finite(), prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY])).prop_map(
+        |(mut values, end)| {
+            values.push(end);
+            values
+        },
+    );
+    let ties = prop::collection::vec((0..4_i32).prop_map(f64::from), 0..70);
+    prop_oneof![4 => finite(), 2 => ties, 1 => broken]
+}
+
+/// Fails when the printed answer holds a number that is not finite.
+#[track_caller]
+fn assert_finite(answer: impl std::fmt::Debug) {
+    let printed = format!("{answer:?}");
+    assert!(!printed.contains("NaN") && !printed.contains("inf"), "{printed}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn one_sample(values in wild_values(), probability in -0.1..1.1_f64, level in -0.1..1.1_f64) {
+        let resampling = Resampling { count: 50, seed: 1, level };
+        assert_finite(summary::quantile(&values, probability));
+        assert_finite(summary::quantiles(&values));
+        for function in [
+            summary::mean, summary::variance, summary::coefficient_of_variation, summary::trimmed_mean,
+            summary::median_absolute_deviation, summary::geometric_mean, summary::harmonic_mean,
+        ] {
+            assert_finite(function(&values));
+        }
+        assert_finite(histogram::Histogram::of(&values).quantile(probability));
+        assert_finite(interval::quantile_interval(&values, probability, level));
+        assert_finite(interval::dependent_quantile_interval(&values, probability, 40.0 * probability, level));
+        assert_finite(interval::mean_interval(&values, level));
+        assert_finite(interval::logarithmic_mean_interval(&values, level));
+        assert_finite(bootstrap(&values, resampling, mean));
+        assert_finite(bootstrap(&values, resampling, lower_quartile));
+        assert_finite(dependence::effective_sample_size(&values));
+        assert_finite(dependence::runs_test(&values));
+        assert_finite(dependence::lag_one_test(&values));
+        assert_finite(monotone::isotonic_unweighted(&values));
+        assert_finite(monotone::isotonic_residual(&values));
+        assert_finite(segmentation::noise_around_curve(&values));
+        assert_finite(change::levels(&values));
+        assert_finite(change::warmed_up(&values));
+        assert_finite(outlier::robust_scores(&values));
+        assert_finite(outlier::deviates(&values, probability));
+        assert_finite(outlier::check_mean(&values));
+        assert_finite(dip::dip(&values));
+        assert_finite(shift::pseudo_median(&values, level));
+        assert_finite(significance::benjamini_hochberg(&values));
+        let footprints: Vec<f64> = (0..values.len()).map(|place| (place as f64 / 4.0).exp2()).collect();
+        assert_finite(knee::staircase(&footprints, &values, None));
+    }
+
+    #[test]
+    fn two_samples(one in wild_values(), other in wild_values(), level in -0.1..1.1_f64) {
+        let resampling = Resampling { count: 50, seed: 1, level };
+        let both: Vec<f64> = other.iter().copied().cycle().take(if other.is_empty() { 0 } else { one.len() }).collect();
+        assert_finite(paired_bootstrap(&one, &both, resampling, median));
+        assert_finite(fit::least_squares(&one, &both));
+        assert_finite(fit::theil_sen(&one, &both, level));
+        assert_finite(step::fit_step(&one, &both, 2.0));
+        assert_finite(shift::two_sample_shift(&one, &other, level));
+        assert_finite(significance::welch(&one, &other, level));
+        let few = |values: &[f64]| values[..values.len().min(6)].to_vec();
+        assert_finite(significance::permutation_test(&few(&one), &few(&other), 1));
+        if let Some(comparison) = compare::compare(&few(&one), &few(&other), level, 1) {
+            assert_finite(comparison.minimum_detectable_change());
+            assert_finite(comparison.percent_interval());
+            assert_finite(comparison);
+        }
+    }
+
+    #[test]
+    fn launches(launches in prop::collection::vec(wild_values(), 0..9), level in -0.1..1.1_f64) {
+        let resampling = Resampling { count: 20, seed: 1, level };
+        assert_finite(location::undisturbed(&launches, level));
+        assert_finite(location::typical(&launches, level));
+        assert_finite(location::disturbance(&launches));
+        assert_finite(repetition::variance_components(&launches));
+        assert_finite(hierarchical_bootstrap(&launches, resampling, median, mean));
+    }
+}

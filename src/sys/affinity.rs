@@ -1,0 +1,25 @@
+//! Which CPU code runs on.
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// CPUs that this thread may run on (sched_getaffinity(2)); empty when the kernel does not say.
+pub fn allowed() -> Vec<u32> {
+    sched_getaffinity(Pid::from_raw(0))
+        .map(|set| (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).map(|cpu| cpu as u32).collect())
+        .unwrap_or_default()
+}
+
+/// Restricts this thread, and every process it starts from now on, to the given CPUs.
+pub fn restrict(cpus: &[u32]) -> Result<(), std::io::Error> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu as usize)?;
+    }
+    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+}
+
+/// The CPU that executes this call.
+pub fn current() -> u32 {
+    nix::sched::sched_getcpu().map_or(0, |cpu| cpu as u32)
+}

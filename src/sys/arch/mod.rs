@@ -1,0 +1,228 @@
+//! Timed code in assembly, one file per architecture with identical signatures.
+//!
+//! Each kernel takes the number of iterations of its loop. What an iteration contains is stated where the kernel is, and
+//! a known-truth test holds it to that.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "aarch64")]
+use aarch64 as native;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as native;
+
+pub use native::{
+    COUNTER, COUNTER_READERS, ELF_MACHINE, EXIT_CODE, REGISTER_ARGUMENTS, add_chain, clone_child, counter_permitted,
+    flush_line, memory_loop, mixed_chain, multiply_chain, stamp, system_call,
+};
+use native::{calls, register_loop, self_test_chain};
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("sysdyno knows the timed code of x86_64 and aarch64 only");
+
+/// Timed code: runs its loop for a number of iterations.
+pub type Kernel = extern "C" fn(iterations: u64);
+
+/// Core cycles in one iteration of [`multiply_chain`], [`add_chain`] and [`mixed_chain`] where a multiply takes 3 cycles
+/// and an add 1: the same for all three, so that their times can be compared directly.
+pub const CHAIN_CYCLES: u64 = 60;
+
+/// The shortest register loop at its four alignments in a 64-byte block: 0, 16, 32 and 48 bytes.
+pub const REGISTER_LOOPS: [Kernel; 4] =
+    [register_loop::<0, 0>, register_loop::<16, 0>, register_loop::<32, 0>, register_loop::<48, 0>];
+
+/// Register loops with 0, 1, 2, 4 and 8 dependent additions injected: max(1, additions) cycles per iteration.
+pub const REGISTER_LOOPS_WITH_ADDITIONS: [(u64, Kernel); 5] = [
+    (0, register_loop::<0, 0>),
+    (1, register_loop::<0, 1>),
+    (2, register_loop::<0, 2>),
+    (4, register_loop::<0, 4>),
+    (8, register_loop::<0, 8>),
+];
+
+/// Calls in one iteration of the short kernel of a [`CallKernel`]; the long one has twice as many.
+pub const CALLS_PER_ITERATION: u64 = 32;
+
+/// Two kernels that differ only in how many calls an iteration holds, so that their difference is calls and nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct CallKernel {
+    /// [`CALLS_PER_ITERATION`] calls per iteration.
+    pub short: Kernel,
+    /// Twice as many.
+    pub long: Kernel,
+}
+
+macro_rules! call_kernels {
+    ($spilled:literal, $chain:literal; $($args:literal)+) => {
+        [$(CallKernel {
+            short: calls::<$args, $spilled, $chain, 32, 0, 0>,
+            long: calls::<$args, $spilled, $chain, 64, 0, 0>,
+        }),+]
+    };
+}
+
+/// Independent calls with 0…7 arguments in registers.
+pub const CALLS_IN_REGISTERS: [CallKernel; 8] = call_kernels!(0, 0; 0 1 2 3 4 5 6 7);
+/// Chained calls with 0…7 arguments in registers.
+pub const CHAINED_CALLS_IN_REGISTERS: [CallKernel; 8] = call_kernels!(0, 1; 0 1 2 3 4 5 6 7);
+/// Independent calls whose callee stores and reloads its 0…7 arguments.
+pub const CALLS_THROUGH_MEMORY: [CallKernel; 8] = call_kernels!(1, 0; 0 1 2 3 4 5 6 7);
+/// Chained calls whose callee stores and reloads its 0…7 arguments.
+pub const CHAINED_CALLS_THROUGH_MEMORY: [CallKernel; 8] = call_kernels!(1, 1; 0 1 2 3 4 5 6 7);
+
+/// Chained one-argument calls with 0, 4 and 16 dependent multiplies injected into the callee: known truth for tests.
+pub const CHAINED_CALLS_WITH_MULTIPLIES: [(u64, CallKernel); 3] = [
+    (0, CallKernel { short: calls::<1, 0, 1, 32, 0, 0>, long: calls::<1, 0, 1, 64, 0, 0> }),
+    (4, CallKernel { short: calls::<1, 0, 1, 32, 4, 0>, long: calls::<1, 0, 1, 64, 4, 0> }),
+    (16, CallKernel { short: calls::<1, 0, 1, 32, 16, 0>, long: calls::<1, 0, 1, 64, 16, 0> }),
+];
+
+/// Independent calls with 0, 32 and 64 no-operations injected into the callee: known truth for tests.
+pub const CALLS_WITH_NOPS: [(u64, CallKernel); 3] = [
+    (0, CallKernel { short: calls::<0, 0, 0, 32, 0, 0>, long: calls::<0, 0, 0, 64, 0, 0> }),
+    (32, CallKernel { short: calls::<0, 0, 0, 32, 0, 32>, long: calls::<0, 0, 0, 64, 0, 32> }),
+    (64, CallKernel { short: calls::<0, 0, 0, 32, 0, 64>, long: calls::<0, 0, 0, 64, 0, 64> }),
+];
+
+/// A reading of the architecture's counter and the CPU it was taken on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Ticks of the clock.
+    pub ticks: i64,
+    /// CPU that executed the reading.
+    pub cpu: u32,
+}
+
+/// What a child made by [`clone_child`] does, in this order, before it leaves.
+#[derive(Debug, Clone, Copy)]
+pub struct ChildTask {
+    /// Where it stores a reading of the counter first; null for nowhere.
+    pub stamp: *mut i64,
+    /// How long it sleeps then; null for not at all.
+    pub nap: *const libc::timespec,
+    /// Path, arguments and environment of the image that it executes; null for none.
+    pub image: *const [*const libc::c_void; 3],
+    /// Its exit status; 127 when the image could not be executed.
+    pub status: i32,
+}
+
+/// Where the chain of known latency stands relative to a pair of readings, in the serialisation self-test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChainAt {
+    /// No chain: the pair alone.
+    Nowhere,
+    /// Between the readings: the interval must grow by the whole chain.
+    Between,
+    /// Before the first reading: the interval must not grow.
+    Before,
+    /// After the second reading: the interval must not grow.
+    After,
+}
+
+/// Core cycles of the chain in the serialisation self-test: 100 dependent multiplies of 3 cycles.
+pub const SELF_TEST_CYCLES: f64 = 300.0;
+
+/// An idiom of reading the time.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    /// Name in labels, such as `lfence_rdtsc`.
+    pub name: &'static str,
+    /// What it consists of.
+    pub what: &'static str,
+    /// True when the readings are ticks of the architecture's counter, false when they are nanoseconds.
+    pub ticks: bool,
+    /// True when the idiom claims to keep earlier and later work out of the interval.
+    pub claims_order: bool,
+    /// Takes 16 readings per iteration and drops them.
+    pub repeat: fn(iterations: u64),
+    /// Fills the buffer with the differences of back-to-back pairs, the chain placed as told.
+    pub pairs: fn(differences: &mut [i64], chain: ChainAt),
+    /// Fills the buffer with readings at uneven distances.
+    pub readings: fn(values: &mut [i64]),
+}
+
+/// Readings in one iteration of [`Reader::repeat`].
+pub const READINGS_PER_ITERATION: u64 = 16;
+
+/// One way to read a clock, monomorphised into the loops of a [`Reader`].
+pub(crate) trait Reading {
+    /// One reading: ticks or nanoseconds.
+    fn read() -> i64;
+    /// The reading that closes an interval, where it differs from the one that opens it.
+    fn read_end() -> i64 {
+        Self::read()
+    }
+}
+
+pub(crate) fn repeat<R: Reading>(iterations: u64) {
+    for _ in 0..iterations {
+        for _ in 0..READINGS_PER_ITERATION {
+            std::hint::black_box(R::read());
+        }
+    }
+}
+
+pub(crate) fn pairs<R: Reading>(differences: &mut [i64], chain: ChainAt) {
+    // One loop per placement: a test of the placement inside the loop would stand in the interval.
+    match chain {
+        ChainAt::Nowhere => differences.iter_mut().for_each(|difference| {
+            let start = R::read();
+            *difference = R::read_end() - start;
+        }),
+        ChainAt::Between => differences.iter_mut().for_each(|difference| {
+            let start = R::read();
+            self_test_chain();
+            *difference = R::read_end() - start;
+        }),
+        ChainAt::Before => differences.iter_mut().for_each(|difference| {
+            self_test_chain();
+            let start = R::read();
+            *difference = R::read_end() - start;
+        }),
+        ChainAt::After => differences.iter_mut().for_each(|difference| {
+            let start = R::read();
+            let end = R::read_end();
+            self_test_chain();
+            *difference = end - start;
+        }),
+    }
+}
+
+pub(crate) fn readings<R: Reading>(values: &mut [i64]) {
+    for (index, value) in values.iter_mut().enumerate() {
+        // Readings at even distances would show the distance as the step of the clock: make the distances uneven.
+        for turn in 0..index * 7 % 61 {
+            std::hint::black_box(turn);
+        }
+        *value = R::read();
+    }
+}
+
+/// A row of a table of readers.
+macro_rules! reader {
+    ($name:literal, $reading:ty, ticks $ticks:literal, order $claims_order:literal, $what:literal) => {
+        $crate::sys::arch::Reader {
+            name: $name,
+            what: $what,
+            ticks: $ticks,
+            claims_order: $claims_order,
+            repeat: $crate::sys::arch::repeat::<$reading>,
+            pairs: $crate::sys::arch::pairs::<$reading>,
+            readings: $crate::sys::arch::readings::<$reading>,
+        }
+    };
+}
+pub(crate) use reader;
+
+/// Differences of back-to-back readings of the tool's own timing pair.
+pub fn own_pairs(differences: &mut [i64]) {
+    struct Own;
+    impl Reading for Own {
+        #[inline(always)]
+        fn read() -> i64 {
+            stamp().ticks
+        }
+    }
+    pairs::<Own>(differences, ChainAt::Nowhere);
+}

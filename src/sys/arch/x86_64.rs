@@ -1,0 +1,446 @@
+//! x86_64: the time-stamp counter, chains of known latency, loops, procedure calls.
+//!
+//! Sources: Intel SDM volume 2 (RDTSC, RDTSCP, LFENCE, CPUID), AMD APM volume 3; latencies from Agner Fog's tables and
+//! uops.info.
+
+use std::arch::{asm, naked_asm};
+
+use super::{ChildTask, Reader, Reading, Stamp, reader};
+
+/// Name of the counter in logs.
+pub const COUNTER: &str = "tsc";
+
+/// Integer arguments that the calling convention passes in registers (System V AMD64 ABI, section 3.2.3).
+pub const REGISTER_ARGUMENTS: usize = 6;
+
+/// Reads the counter and the CPU number, ordered: earlier instructions have executed, later ones have not begun.
+#[inline(always)]
+pub fn stamp() -> Stamp {
+    let (low, high, aux): (u32, u32, u32);
+    // SAFETY: RDTSCP writes EAX, EDX, ECX only; it waits until all earlier instructions have executed and earlier loads
+    // are visible. LFENCE lets no later instruction begin before it completes. No memory is touched. The asm block has no
+    // `nomem`, so the compiler moves no memory access across it.
+    unsafe { asm!("rdtscp", "lfence", out("eax") low, out("edx") high, out("ecx") aux, options(nostack)) };
+    // Linux keeps (node << 12) | cpu in TSC_AUX (arch/x86/include/asm/segment.h, VDSO_CPUNODE_BITS).
+    Stamp { ticks: join(low, high), cpu: aux & 0xfff }
+}
+
+#[inline(always)]
+fn join(low: u32, high: u32) -> i64 {
+    (u64::from(high) << 32 | u64::from(low)) as i64
+}
+
+/// True when the process may read the counter: a process can forbid it to itself and its children (prctl PR_SET_TSC),
+/// and every reading would then kill it.
+pub fn counter_permitted() -> bool {
+    let mut mode: libc::c_int = 0;
+    // SAFETY: PR_GET_TSC stores one int through the pointer, which is valid for it; the other arguments are unused.
+    let answer = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode, 0, 0, 0) };
+    // A kernel without the call has no way to forbid it either.
+    answer != 0 || mode == libc::PR_TSC_ENABLE
+}
+
+/// Makes a system call with up to three arguments; the answer is the kernel's, negative for an error number.
+///
+/// # Safety
+///
+/// What the call does with its arguments must be sound: pointers valid for what the kernel reads and writes through them.
+#[inline(always)]
+pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
+    let answer: i64;
+    // SAFETY: SYSCALL overwrites RCX and R11 and returns in RAX (System V AMD64 ABI, A.2.1); memory may be read and written,
+    // so the block has neither `nomem` nor `readonly`.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
+            in("rdx") arguments[2], lateout("rcx") _, lateout("r11") _, options(nostack));
+    };
+    answer
+}
+
+/// Makes a child process with clone(2) and the given flags. The child does what `task` says with nothing but registers and
+/// system calls, and leaves with `task.status`; it never returns here. The parent gets the child's number, or a negative
+/// error number.
+///
+/// # Safety
+///
+/// The pointers in `task` must stay valid until the child has ended or executed another image. With CLONE_VM the child
+/// shares this memory and needs CLONE_VFORK, so that the parent waits for it.
+#[inline(always)]
+pub unsafe fn clone_child(flags: i64, task: &ChildTask) -> i64 {
+    let answer: i64;
+    // SAFETY: the child begins behind the system call with a copy of all registers (System V AMD64 ABI, A.2.1: only RAX, RCX
+    // and R11 change), writes at most the stamp, and ends in execve(2) or exit_group(2): it never touches the stack.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 7f",
+            "test r12, r12",
+            "jz 2f",
+            "rdtscp",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "mov qword ptr [r12], rax",
+            "2:",
+            "test r13, r13",
+            "jz 3f",
+            "mov eax, 35",
+            "mov rdi, r13",
+            "xor esi, esi",
+            "syscall",
+            "3:",
+            "test r14, r14",
+            "jz 4f",
+            "mov eax, 59",
+            "mov rdi, qword ptr [r14]",
+            "mov rsi, qword ptr [r14 + 8]",
+            "mov rdx, qword ptr [r14 + 16]",
+            "syscall",
+            "mov r15d, 127",
+            "4:",
+            "mov edi, r15d",
+            "mov eax, 231",
+            "syscall",
+            "ud2",
+            "7:",
+            inlateout("rax") libc::SYS_clone => answer,
+            in("rdi") flags,
+            in("rsi") 0,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") 0,
+            in("r12") task.stamp,
+            in("r13") task.nap,
+            in("r14") task.image,
+            in("r15") i64::from(task.status),
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// Code of the smallest program: exit_group(42).
+pub const EXIT_CODE: &[u8] = &[0xbf, 42, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05];
+
+/// Number of this architecture in an ELF header (EM_X86_64).
+pub const ELF_MACHINE: u16 = 62;
+
+/// Removes the line that holds `place` from every cache level.
+#[inline(always)]
+pub fn flush_line<T>(place: &T) {
+    // SAFETY: CLFLUSH of an address that is valid to read changes no data; MFENCE orders it before later loads.
+    unsafe { asm!("clflush [{place}]", "mfence", place = in(reg) std::ptr::from_ref(place), options(nostack)) };
+}
+
+/// The chain of the serialisation self-test: 100 dependent multiplies, 300 cycles, no memory.
+#[inline(always)]
+pub fn self_test_chain() {
+    // SAFETY: works on two registers that the compiler hands over and takes back.
+    unsafe {
+        asm!(".rept 100", "imul {value:e}, {factor:e}", ".endr", value = inout(reg) 3 => _, factor = in(reg) 5, options(nostack));
+    };
+}
+
+/// A chain of dependent instructions. The loop counter is decremented by a register because newer cores execute
+/// `dec` and additions of small constants in the renamer, in no time at all.
+macro_rules! chain {
+    ($(#[$about:meta])* $name:ident, $($line:literal),+) => {
+        $(#[$about])*
+        // SAFETY: a naked function that follows the C calling convention: it reads RDI, overwrites RAX, RCX, RDX and RSI
+        // (all scratch registers), touches no memory and returns with the stack as it found it.
+        #[unsafe(naked)]
+        pub extern "C" fn $name(iterations: u64) {
+            naked_asm!(
+                "mov eax, 3",
+                "mov ecx, 5",
+                "mov esi, 1",
+                "test rdi, rdi",
+                "jz 3f",
+                ".p2align 6",
+                "2:",
+                $($line,)+
+                "sub rdi, rsi",
+                "jnz 2b",
+                "3:",
+                "ret",
+            )
+        }
+    };
+}
+
+chain!(
+    /// 20 dependent multiplies per iteration: 60 cycles where a 32-bit IMUL takes 3 (Intel since Nehalem, AMD since Zen).
+    multiply_chain,
+    ".rept 20",
+    "imul eax, ecx",
+    ".endr"
+);
+chain!(
+    /// 60 dependent register additions per iteration: 60 cycles on every core; both operands are registers, because
+    /// additions of constants may take no time (Intel since Golden Cove).
+    add_chain,
+    ".rept 60",
+    "add rax, rcx",
+    ".endr"
+);
+chain!(
+    /// 10 multiplies and 30 additions in one dependent chain: 60 cycles.
+    mixed_chain,
+    ".rept 10",
+    "imul eax, ecx",
+    "add rax, rcx",
+    "add rax, rcx",
+    "add rax, rcx",
+    ".endr"
+);
+
+/// The shortest loop: one register subtraction and one taken branch, starting `OFFSET` bytes into a 64-byte block, with
+/// `ADDS` more dependent additions on a chain of their own.
+// SAFETY: a naked function that follows the C calling convention: it reads RDI, overwrites RAX, RCX and RSI (scratch
+// registers), touches no memory and returns with the stack as it found it.
+#[unsafe(naked)]
+pub extern "C" fn register_loop<const OFFSET: usize, const ADDS: usize>(iterations: u64) {
+    naked_asm!(
+        "mov eax, 3",
+        "mov ecx, 5",
+        "mov esi, 1",
+        "test rdi, rdi",
+        "jz 3f",
+        ".p2align 6",
+        ".skip {offset}, 0x90",
+        "2:",
+        ".rept {adds}",
+        "add rax, rcx",
+        ".endr",
+        "sub rdi, rsi",
+        "jnz 2b",
+        "3:",
+        "ret",
+        offset = const OFFSET,
+        adds = const ADDS,
+    )
+}
+
+/// A loop whose counter and limit live in memory: increment, load, compare, as gcc emits `for (i = 0; i < n; i++)` without
+/// optimisation.
+// SAFETY: a naked function that follows the C calling convention: it reads RDI, overwrites RAX, uses 24 bytes below the
+// stack pointer it was given and returns with the stack as it found it.
+#[unsafe(naked)]
+pub extern "C" fn memory_loop(iterations: u64) {
+    naked_asm!(
+        "sub rsp, 24",
+        "mov qword ptr [rsp + 8], 0",
+        "mov qword ptr [rsp], rdi",
+        "test rdi, rdi",
+        "jz 3f",
+        ".p2align 6",
+        "2:",
+        "add qword ptr [rsp + 8], 1",
+        "mov rax, qword ptr [rsp + 8]",
+        "cmp rax, qword ptr [rsp]",
+        "jl 2b",
+        "3:",
+        "add rsp, 24",
+        "ret",
+    )
+}
+
+/// `UNROLL` calls per iteration of a callee with `ARGS` integer arguments.
+///
+/// The caller moves each argument into its register; the seventh is pushed. With `SPILLED` the callee stores every
+/// argument to its frame and loads it back, as unoptimised code does. With `CHAIN` each call takes its arguments from the
+/// result of the one before and the callee multiplies the first argument by 1 (3 cycles), so that the calls form a chain;
+/// without it the callee is a bare return and calls are independent. `MULTIPLIES` and `NOPS` inject known work into the
+/// callee, for tests.
+// SAFETY: a naked function that follows the C calling convention: RBX and R13 are saved and restored, everything else
+// that it overwrites is scratch; every push has its pop; the callee uses at most 64 bytes of the red zone below the stack
+// pointer, which signal handlers respect (System V AMD64 ABI, section 3.2.2).
+#[unsafe(naked)]
+pub extern "C" fn calls<
+    const ARGS: usize,
+    const SPILLED: usize,
+    const CHAIN: usize,
+    const UNROLL: usize,
+    const MULTIPLIES: usize,
+    const NOPS: usize,
+>(
+    iterations: u64,
+) {
+    naked_asm!(
+        "push rbx",
+        "push r13",
+        "mov r13, rdi",
+        "mov ebx, 7",
+        "mov eax, 7",
+        "mov esi, 1",
+        "test r13, r13",
+        "jz 5f",
+        "jmp 2f",
+        // The callee, at the start of a page, so that predictors and caches of code see the same addresses in every build.
+        ".p2align 12",
+        "4:",
+        ".if {spilled}",
+        ".if {args} > 0", "mov qword ptr [rsp - 8], rdi", ".endif",
+        ".if {args} > 1", "mov qword ptr [rsp - 16], rsi", ".endif",
+        ".if {args} > 2", "mov qword ptr [rsp - 24], rdx", ".endif",
+        ".if {args} > 3", "mov qword ptr [rsp - 32], rcx", ".endif",
+        ".if {args} > 4", "mov qword ptr [rsp - 40], r8", ".endif",
+        ".if {args} > 5", "mov qword ptr [rsp - 48], r9", ".endif",
+        ".if {args} > 6", "mov r10, qword ptr [rsp + 8]", "mov qword ptr [rsp - 56], r10", ".endif",
+        ".if {args} > 0", "mov rdi, qword ptr [rsp - 8]", ".endif",
+        ".if {args} > 1", "mov rsi, qword ptr [rsp - 16]", ".endif",
+        ".if {args} > 2", "mov rdx, qword ptr [rsp - 24]", ".endif",
+        ".if {args} > 3", "mov rcx, qword ptr [rsp - 32]", ".endif",
+        ".if {args} > 4", "mov r8, qword ptr [rsp - 40]", ".endif",
+        ".if {args} > 5", "mov r9, qword ptr [rsp - 48]", ".endif",
+        ".if {args} > 6", "mov r10, qword ptr [rsp - 56]", ".endif",
+        ".else",
+        // A callee that keeps its arguments in registers still has to fetch the seventh.
+        ".if {args} > 6", "mov r10, qword ptr [rsp + 8]", ".endif",
+        ".endif",
+        ".if {chain}",
+        ".if {args} > 0", "imul rax, rdi, 1", ".else", "imul rax, rax, 1", ".endif",
+        ".endif",
+        ".rept {multiplies}", "imul rax, rax, 1", ".endr",
+        ".rept {nops}", "nop", ".endr",
+        "ret",
+        // The caller.
+        ".p2align 6",
+        "2:",
+        ".rept {unroll}",
+        ".if {chain}",
+        ".if {args} > 0", "mov rdi, rax", ".endif",
+        ".if {args} > 1", "mov rsi, rax", ".endif",
+        ".if {args} > 2", "mov rdx, rax", ".endif",
+        ".if {args} > 3", "mov rcx, rax", ".endif",
+        ".if {args} > 4", "mov r8, rax", ".endif",
+        ".if {args} > 5", "mov r9, rax", ".endif",
+        ".if {args} > 6", "push rax", ".endif",
+        ".else",
+        ".if {args} > 0", "mov rdi, rbx", ".endif",
+        ".if {args} > 1", "mov rsi, rbx", ".endif",
+        ".if {args} > 2", "mov rdx, rbx", ".endif",
+        ".if {args} > 3", "mov rcx, rbx", ".endif",
+        ".if {args} > 4", "mov r8, rbx", ".endif",
+        ".if {args} > 5", "mov r9, rbx", ".endif",
+        ".if {args} > 6", "push rbx", ".endif",
+        ".endif",
+        "call 4b",
+        ".if {args} > 6", "add rsp, 8", ".endif",
+        ".endr",
+        "mov r11d, 1",
+        "sub r13, r11",
+        "jnz 2b",
+        "5:",
+        "pop r13",
+        "pop rbx",
+        "ret",
+        args = const ARGS,
+        spilled = const SPILLED,
+        chain = const CHAIN,
+        unroll = const UNROLL,
+        multiplies = const MULTIPLIES,
+        nops = const NOPS,
+    )
+}
+
+struct Rdtsc;
+impl Reading for Rdtsc {
+    #[inline(always)]
+    fn read() -> i64 {
+        let (low, high): (u32, u32);
+        // SAFETY: RDTSC writes EAX and EDX only; it is ordered with nothing.
+        unsafe { asm!("rdtsc", out("eax") low, out("edx") high, options(nostack)) };
+        join(low, high)
+    }
+}
+
+struct Rdtscp;
+impl Reading for Rdtscp {
+    #[inline(always)]
+    fn read() -> i64 {
+        let (low, high): (u32, u32);
+        // SAFETY: RDTSCP writes EAX, EDX and ECX only; it waits for earlier instructions, later ones may begin before it.
+        unsafe { asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") _, options(nostack)) };
+        join(low, high)
+    }
+}
+
+struct LfenceRdtsc;
+impl Reading for LfenceRdtsc {
+    #[inline(always)]
+    fn read() -> i64 {
+        let (low, high): (u32, u32);
+        // SAFETY: LFENCE completes only after all earlier instructions have; RDTSC writes EAX and EDX.
+        unsafe { asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack)) };
+        join(low, high)
+    }
+}
+
+/// Opens with LFENCE; RDTSC; LFENCE and closes with RDTSCP; LFENCE: nothing leaks in or out on either side.
+struct Fenced;
+impl Reading for Fenced {
+    #[inline(always)]
+    fn read() -> i64 {
+        let (low, high): (u32, u32);
+        // SAFETY: LFENCE on both sides of RDTSC, which writes EAX and EDX: all earlier instructions have completed, no
+        // later one has begun.
+        unsafe { asm!("lfence", "rdtsc", "lfence", out("eax") low, out("edx") high, options(nostack)) };
+        join(low, high)
+    }
+
+    #[inline(always)]
+    fn read_end() -> i64 {
+        stamp().ticks
+    }
+}
+
+/// This tool's own pair: RDTSCP; LFENCE at both ends.
+struct Own;
+impl Reading for Own {
+    #[inline(always)]
+    fn read() -> i64 {
+        stamp().ticks
+    }
+}
+
+/// Paoloni's form (Intel 324264-001): opens with CPUID; RDTSC, closes with RDTSCP; CPUID, so that both CPUIDs stand
+/// outside the interval. CPUID serialises everything and always exits to a hypervisor.
+struct CpuidRdtsc;
+impl Reading for CpuidRdtsc {
+    #[inline(always)]
+    fn read() -> i64 {
+        let (low, high): (u32, u32);
+        // SAFETY: CPUID leaf 0 overwrites EAX, EBX, ECX and EDX; RBX is reserved by the compiler, so it is saved in a
+        // register of the compiler's choice. RDTSC writes EAX and EDX.
+        unsafe {
+            asm!("mov {kept}, rbx", "xor eax, eax", "cpuid", "rdtsc", "mov rbx, {kept}",
+                kept = out(reg) _, out("eax") low, out("edx") high, out("ecx") _, options(nostack));
+        };
+        join(low, high)
+    }
+
+    #[inline(always)]
+    fn read_end() -> i64 {
+        let (low, high): (u32, u32);
+        // SAFETY: as above, with RDTSCP first; its result is kept in registers that CPUID does not touch.
+        unsafe {
+            asm!("rdtscp", "mov {low:e}, eax", "mov {high:e}, edx", "mov {kept}, rbx", "xor eax, eax", "cpuid", "mov rbx, {kept}",
+                kept = out(reg) _, low = out(reg) low, high = out(reg) high,
+                out("eax") _, out("edx") _, out("ecx") _, options(nostack));
+        };
+        join(low, high)
+    }
+}
+
+/// The idioms of reading the time-stamp counter, weakest order first.
+pub const COUNTER_READERS: [Reader; 6] = [
+    reader!("rdtsc", Rdtsc, ticks true, order false, "RDTSC alone"),
+    reader!("rdtscp", Rdtscp, ticks true, order false, "RDTSCP alone"),
+    reader!("lfence_rdtsc", LfenceRdtsc, ticks true, order false, "LFENCE; RDTSC"),
+    reader!("rdtscp_lfence", Own, ticks true, order true, "RDTSCP; LFENCE at both ends: the pair that times everything in this tool"),
+    reader!("fenced", Fenced, ticks true, order true, "LFENCE; RDTSC; LFENCE … RDTSCP; LFENCE"),
+    reader!("cpuid_rdtsc", CpuidRdtsc, ticks true, order true, "CPUID; RDTSC … RDTSCP; CPUID"),
+];

@@ -1,0 +1,235 @@
+//! Ways of making a child process: by the kernel's call, by the C library's, with and without another image.
+
+use std::ffi::{CString, c_void};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use super::arch::{self, ChildTask};
+use super::memory::SharedNumber;
+
+/// Exit status of every child that did what it should.
+pub const STATUS: i32 = 42;
+
+/// A child that has not been reaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Child {
+    number: i32,
+}
+
+/// What a child does before it leaves with [`STATUS`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Task<'a> {
+    /// Stores a reading of the counter first.
+    pub stamp: Option<&'a SharedNumber>,
+    /// Sleeps then.
+    pub nap: Option<&'a libc::timespec>,
+    /// Executes this image then.
+    pub image: Option<&'a Image>,
+}
+
+impl Task<'_> {
+    fn raw(&self) -> ChildTask {
+        ChildTask {
+            stamp: self.stamp.map_or(std::ptr::null_mut(), SharedNumber::place),
+            nap: self.nap.map_or(std::ptr::null(), std::ptr::from_ref),
+            image: self.image.map_or(std::ptr::null(), |image| &raw const *image.words),
+            status: STATUS,
+        }
+    }
+}
+
+fn made(answer: i64) -> std::io::Result<Child> {
+    if answer < 0 {
+        Err(std::io::Error::from_raw_os_error(-answer as i32))
+    } else {
+        Ok(Child { number: answer as i32 })
+    }
+}
+
+/// A child with a copy of this process's memory: what fork(2) does, without the C library's handlers.
+#[inline(always)]
+pub fn fork(task: Task<'_>) -> std::io::Result<Child> {
+    // SAFETY: the child has a copy of this memory, so every pointer in the task stays valid in it; it never returns here.
+    made(unsafe { arch::clone_child(i64::from(libc::SIGCHLD), &task.raw()) })
+}
+
+/// A child that borrows this process's memory until it leaves or executes an image: what vfork(2) does.
+#[inline(always)]
+pub fn vfork(task: Task<'_>) -> std::io::Result<Child> {
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the parent sleeps until the child has left or executed an image, so the task outlives its use; the child
+    // writes nothing but the stamp and uses no stack.
+    made(unsafe { arch::clone_child(i64::from(flags), &task.raw()) })
+}
+
+/// A child by the C library's fork(), which runs handlers and updates the library's state on both sides.
+pub fn library_fork() -> std::io::Result<Child> {
+    // SAFETY: launches have one thread; the child leaves at once with _exit(2).
+    match unsafe { libc::fork() } {
+        // SAFETY: ends the child.
+        0 => unsafe { libc::_exit(STATUS) },
+        answer if answer < 0 => Err(std::io::Error::last_os_error()),
+        number => Ok(Child { number }),
+    }
+}
+
+/// A child that executes an image, by the C library's posix_spawn().
+pub fn spawn(image: &Image) -> std::io::Result<Child> {
+    let mut number = 0;
+    // SAFETY: the path, the argument list and the environment are owned by the image, end with zero, and outlive the call;
+    // no attributes and no file actions are given.
+    let error = unsafe {
+        libc::posix_spawn(
+            &raw mut number,
+            image.path.as_ptr(),
+            std::ptr::null(),
+            std::ptr::null(),
+            image.arguments.as_ptr(),
+            image.environment.as_ptr(),
+        )
+    };
+    if error == 0 { Ok(Child { number }) } else { Err(std::io::Error::from_raw_os_error(error)) }
+}
+
+impl Child {
+    /// Waits for the child and takes its exit status; a child that was killed is an error.
+    #[inline(always)]
+    pub fn reap(self) -> Result<i32, String> {
+        let mut status = 0;
+        loop {
+            // SAFETY: the pointer is valid for the status; the number is a child that was not reaped yet.
+            let answer = unsafe { libc::waitpid(self.number, &raw mut status, 0) };
+            if answer == self.number {
+                break;
+            }
+            let error = std::io::Error::last_os_error();
+            if error.kind() != std::io::ErrorKind::Interrupted {
+                return Err(format!("waiting for a child: {error}"));
+            }
+        }
+        if libc::WIFEXITED(status) {
+            Ok(libc::WEXITSTATUS(status))
+        } else {
+            Err(format!("a child was killed by signal {}", libc::WTERMSIG(status)))
+        }
+    }
+}
+
+/// A program to execute.
+#[derive(Debug)]
+pub struct Image {
+    path: CString,
+    arguments: Vec<*mut libc::c_char>,
+    environment: Vec<*mut libc::c_char>,
+    /// Path, arguments, environment: what a child hands to execve(2).
+    words: Box<[*const c_void; 3]>,
+    /// Exit status of the program.
+    pub status: i32,
+    /// Keeps a program alive that exists in memory only.
+    _memory: Option<File>,
+}
+
+impl Image {
+    /// A program in a file; `status` is what it exits with.
+    pub fn file(path: &str, status: i32) -> Result<Self, String> {
+        let path = CString::new(path).map_err(|error| error.to_string())?;
+        Ok(Image::of(path, status, None))
+    }
+
+    /// The smallest static program, written by this process into memory: one segment, two instructions, exit status
+    /// [`STATUS`].
+    pub fn smallest() -> std::io::Result<Self> {
+        let memory = memfd_create(c"sysdyno-image", MFdFlags::empty())?;
+        let mut memory = File::from(memory);
+        memory.write_all(&smallest_elf())?;
+        let path = CString::new(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
+        Ok(Image::of(path, STATUS, Some(memory)))
+    }
+
+    fn of(path: CString, status: i32, memory: Option<File>) -> Self {
+        // The lists point into the path's heap allocation, which does not move with the value.
+        let name = path.as_ptr().cast_mut();
+        let arguments = vec![name, std::ptr::null_mut()];
+        let environment: Vec<*mut libc::c_char> = vec![std::ptr::null_mut()];
+        let words: Box<[*const c_void; 3]> =
+            Box::new([path.as_ptr().cast(), arguments.as_ptr().cast(), environment.as_ptr().cast()]);
+        Image { path, arguments, environment, words, status, _memory: memory }
+    }
+}
+
+/// An ELF file of one loadable segment that leaves with status 42 (System V ABI, chapter 4; elf(5)).
+fn smallest_elf() -> Vec<u8> {
+    const BASE: u64 = 0x0040_0000;
+    const HEADERS: u64 = 64 + 56;
+    let length = HEADERS + arch::EXIT_CODE.len() as u64;
+    let mut elf = Vec::with_capacity(length as usize);
+    elf.extend_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    elf.extend_from_slice(&2_u16.to_le_bytes()); // an executable
+    elf.extend_from_slice(&arch::ELF_MACHINE.to_le_bytes());
+    elf.extend_from_slice(&1_u32.to_le_bytes()); // version
+    elf.extend_from_slice(&(BASE + HEADERS).to_le_bytes()); // entry
+    elf.extend_from_slice(&64_u64.to_le_bytes()); // program headers
+    elf.extend_from_slice(&0_u64.to_le_bytes()); // no section headers
+    elf.extend_from_slice(&0_u32.to_le_bytes()); // flags
+    for half in [64_u16, 56, 1, 64, 0, 0] {
+        elf.extend_from_slice(&half.to_le_bytes()); // sizes and counts of headers
+    }
+    elf.extend_from_slice(&1_u32.to_le_bytes()); // loadable
+    elf.extend_from_slice(&5_u32.to_le_bytes()); // readable, executable
+    for word in [0, BASE, BASE, length, length, 0x1000] {
+        elf.extend_from_slice(&word.to_le_bytes()); // offset, addresses, sizes, alignment
+    }
+    elf.extend_from_slice(arch::EXIT_CODE);
+    elf
+}
+
+/// True when a file is an ELF program that needs a dynamic loader (it has a PT_INTERP segment).
+pub fn is_dynamic(path: &str) -> bool {
+    let Ok(bytes) = std::fs::read(path) else { return false };
+    let half = |at: usize| bytes.get(at..at + 2).map(|found| u16::from_le_bytes([found[0], found[1]]));
+    if bytes.get(..5) != Some(&[0x7f, b'E', b'L', b'F', 2]) {
+        return false;
+    }
+    let (Some(size), Some(count)) = (half(54), half(56)) else { return false };
+    (0..usize::from(count)).any(|index| bytes.get(64 + index * usize::from(size)).copied() == Some(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_program_runs_and_is_small() {
+        assert!(smallest_elf().len() < 1024);
+        let image = Image::smallest().unwrap();
+        for make in [fork, vfork] {
+            let child = make(Task { image: Some(&image), ..Task::default() }).unwrap();
+            assert_eq!(child.reap().unwrap(), STATUS);
+        }
+        assert_eq!(spawn(&image).unwrap().reap().unwrap(), STATUS);
+    }
+
+    #[test]
+    fn a_missing_image_shows_in_the_status() {
+        let image = Image::file("/nonexistent/program", 0).unwrap();
+        assert_eq!(fork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap(), 127);
+        assert_eq!(vfork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap(), 127);
+        assert!(spawn(&image).is_err());
+    }
+
+    #[test]
+    fn children_stamp_the_clock_and_sleep() {
+        let stamp = SharedNumber::new().unwrap();
+        let before = arch::stamp().ticks;
+        let nap = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+        let began = std::time::Instant::now();
+        let child = fork(Task { stamp: Some(&stamp), nap: Some(&nap), image: None }).unwrap();
+        assert_eq!(child.reap().unwrap(), STATUS);
+        assert!(began.elapsed().as_micros() >= 2_000);
+        assert!(stamp.get() > before && stamp.get() < arch::stamp().ticks);
+        assert_eq!(library_fork().unwrap().reap().unwrap(), STATUS);
+    }
+}

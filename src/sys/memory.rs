@@ -1,0 +1,124 @@
+//! Memory with known properties: private pages of a known size, a page shared with children.
+
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// Size of a small page in bytes.
+pub fn page_size() -> usize {
+    nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as usize
+}
+
+/// Which pages private memory is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Small pages only (MADV_NOHUGEPAGE).
+    Small,
+    /// Huge pages where the kernel has them (MADV_HUGEPAGE); whether it did must be looked up.
+    Huge,
+}
+
+/// Private anonymous memory, every page of it written.
+#[derive(Debug)]
+pub struct Resident {
+    start: NonNull<libc::c_void>,
+    bytes: usize,
+    page: usize,
+}
+
+impl Resident {
+    /// Maps and writes `bytes` bytes.
+    pub fn new(bytes: usize, pages: Pages) -> std::io::Result<Self> {
+        let length = NonZeroUsize::new(bytes).ok_or(std::io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new private anonymous mapping at an address of the kernel's choice collides with nothing.
+        let start = unsafe {
+            mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE)
+        }?;
+        let mut resident = Resident { start, bytes, page: page_size() };
+        let advice = if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
+        // SAFETY: the range is exactly the new mapping; this advice changes no content. A kernel without huge pages refuses
+        // it, which leaves small ones.
+        let _ = unsafe { madvise(start, bytes, advice) };
+        resident.dirty();
+        Ok(resident)
+    }
+
+    /// Writes one byte of every small page.
+    pub fn dirty(&mut self) {
+        for offset in (0..self.bytes).step_by(self.page) {
+            // SAFETY: the offset lies inside the mapping, which is writable and owned by this value alone; the write is
+            // volatile so that it really happens.
+            unsafe {
+                let place = self.start.as_ptr().cast::<u8>().add(offset);
+                place.write_volatile(place.read_volatile().wrapping_add(1));
+            }
+        }
+    }
+
+    /// Bytes mapped.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own and nothing refers to it any more.
+        let _ = unsafe { munmap(self.start, self.bytes) };
+    }
+}
+
+/// Bytes of this process's anonymous memory that lie on huge pages (`/proc/self/smaps_rollup`), if the kernel says so.
+pub fn huge_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
+}
+
+/// A number in a page that children share with their parent.
+#[derive(Debug)]
+pub struct SharedNumber {
+    place: NonNull<i64>,
+    bytes: usize,
+}
+
+impl SharedNumber {
+    /// Maps a page that forked children share.
+    pub fn new() -> std::io::Result<Self> {
+        let bytes = page_size();
+        let length = NonZeroUsize::new(bytes).ok_or(std::io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new shared anonymous mapping at an address of the kernel's choice collides with nothing.
+        let start = unsafe {
+            mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED)
+        }?;
+        let mut number = SharedNumber { place: start.cast(), bytes };
+        number.set(0);
+        Ok(number)
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> *mut i64 {
+        self.place.as_ptr()
+    }
+
+    /// Its value.
+    pub fn get(&self) -> i64 {
+        // SAFETY: the page is mapped and aligned; another process may write it, so the read is volatile. Callers read only
+        // after the child that writes has ended.
+        unsafe { self.place.as_ptr().read_volatile() }
+    }
+
+    /// Sets it.
+    pub fn set(&mut self, value: i64) {
+        // SAFETY: as above.
+        unsafe { self.place.as_ptr().write_volatile(value) };
+    }
+}
+
+impl Drop for SharedNumber {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own and nothing refers to it any more.
+        let _ = unsafe { munmap(self.place.cast(), self.bytes) };
+    }
+}

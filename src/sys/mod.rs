@@ -1,0 +1,15 @@
+//! What the machine and the kernel offer to a measuring program: clocks, timed code, processes, counters.
+//!
+//! The only place with unsafe code and assembly. Vocabulary without policy: how often, how long and whether to believe
+//! the outcome is decided elsewhere.
+#![allow(unsafe_code)]
+
+pub mod affinity;
+pub mod arch;
+pub mod child;
+pub mod clock;
+pub mod counters;
+pub mod memory;
+pub mod process;
+pub mod ring;
+pub mod system_call;
