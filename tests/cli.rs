@@ -1,0 +1,315 @@
+//! The command line, by the real program: what each verb prints, where it prints it, and how it ends.
+//!
+//! Exit codes: 0 done, 2 the command was wrong. Data goes to standard output, talk to standard error, and every
+//! complaint says what to do about it. `run` and `report` have a file of their own.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use support::runs::{self, finished_run, output, sysdyno, text, told};
+use support::trees::{MACHINES, tree};
+use sysdyno::experiments;
+
+const VERBS: [&str; 9] = ["run", "list", "explain", "machine", "doctor", "predict", "report", "completions", "man"];
+
+/// The program accepts the words and says nothing but data.
+fn data(words: &[&str]) -> String {
+    let output = output(words);
+    assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {}", told(&output));
+    text(&output.stdout)
+}
+
+fn json(words: &[&str]) -> Value {
+    serde_json::from_str(&data(words)).unwrap()
+}
+
+/// The program refuses the words: exit code 2, no data, a complaint with a hint.
+fn refusal(words: &[&str]) -> String {
+    let output = output(words);
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {}", told(&output));
+    assert!(output.stdout.is_empty(), "{words:?}: {}", told(&output));
+    let complaint = text(&output.stderr);
+    assert!(complaint.starts_with("error: "), "{words:?}: {complaint}");
+    let advice = ["hint: ", "tip: ", "For more information, try '--help'"];
+    assert!(advice.iter().any(|advice| complaint.contains(advice)), "{words:?}: no advice in {complaint}");
+    complaint
+}
+
+/// The same for what the program refuses by itself: the hint has a line of its own.
+fn refusal_with_hint(words: &[&str]) -> String {
+    let complaint = refusal(words);
+    assert!(complaint.lines().any(|line| line.starts_with("hint: ") && line.len() > 10), "{words:?}: {complaint}");
+    complaint
+}
+
+#[test]
+fn help_names_every_verb_and_the_exit_codes() {
+    for words in [&["--help"][..], &["-h"]] {
+        let help = data(words);
+        for verb in VERBS {
+            assert!(help.lines().any(|line| line.trim_start().starts_with(verb)), "{verb} in {help}");
+        }
+        assert!(help.contains("Exit codes: 0") && help.contains("Examples:"), "{help}");
+        assert!(!help.contains("launch "), "`launch` is not for people: {help}");
+    }
+    for verb in VERBS {
+        let help = data(&[verb, "--help"]);
+        assert!(help.contains(&format!("Usage: sysdyno {verb}")), "{help}");
+    }
+}
+
+#[test]
+fn every_line_of_help_fits_a_terminal() {
+    for verb in VERBS {
+        for line in data(&[verb, "--help"]).lines() {
+            assert!(line.chars().count() <= 100, "{verb}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    assert_eq!(data(&["--version"]), format!("sysdyno {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn no_arguments_show_the_help_as_an_error() {
+    let output = output(&[]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(output.stdout.is_empty() && text(&output.stderr).contains("Usage: sysdyno"), "{}", told(&output));
+}
+
+#[test]
+fn unknown_verbs_and_flags_are_refused() {
+    refusal(&["measure"]);
+    refusal(&["run", "--fast"]);
+    refusal(&["report"]);
+    refusal(&["explain"]);
+    refusal(&["run", "--quick", "--rigorous"]);
+    refusal(&["run", "--cpu", "one"]);
+    refusal(&["run", "--seed", "-1"]);
+    refusal(&["run", "--clock", "sundial"]);
+    refusal(&["run", "--resume", "x", "--seed", "1"]);
+    refusal(&["completions", "cmd.exe"]);
+    assert!(refusal(&["reprot"]).contains("report"), "the nearest verb is named");
+    assert!(refusal(&["run", "--time", "5parsecs"]).contains("90s"), "a right duration is shown");
+    assert!(refusal(&["run", "--time", "0"]).contains("positive"));
+}
+
+#[test]
+fn an_unknown_experiment_is_answered_with_near_names() {
+    for verb in ["run", "explain", "predict"] {
+        let complaint = refusal_with_hint(&[verb, "cpu.tmier"]);
+        assert!(complaint.contains("'cpu.tmier'") && complaint.contains("cpu.timer"), "{complaint}");
+    }
+    assert!(refusal_with_hint(&["run", "zzz"]).contains("sysdyno list"));
+    assert!(refusal_with_hint(&["run", "cpu.loop", "xyzzy"]).contains("xyzzy"), "one wrong word of two");
+    refusal_with_hint(&["explain", "zzz"]);
+    refusal_with_hint(&["run", ""]);
+}
+
+#[test]
+fn a_chapter_is_explained_experiment_by_experiment() {
+    let pages = data(&["explain", "cpu"]);
+    for experiment in experiments::TABLE.iter().filter(|experiment| experiment.chapter() == "cpu") {
+        assert!(pages.contains(&format!("{}: {}", experiment.id, experiment.title)), "{}", experiment.id);
+    }
+}
+
+#[test]
+fn the_list_has_every_experiment() {
+    let listing = data(&["list"]);
+    let entries = json(&["list", "--json"]);
+    let entries = entries.as_array().unwrap();
+    assert_eq!(entries.len(), experiments::TABLE.len());
+    for (entry, experiment) in entries.iter().zip(experiments::TABLE) {
+        assert!(listing.contains(experiment.id), "{listing}");
+        assert_eq!(entry["id"], experiment.id);
+        assert_eq!(entry["chapter"], experiment.chapter());
+        assert_eq!(entry["metrics"].as_array().unwrap().len(), experiment.publishes.len());
+        let runs = entry["runs_here"].as_bool().unwrap();
+        assert_eq!(runs, entry["reason"].is_null(), "what cannot run here says why: {entry}");
+    }
+}
+
+#[test]
+fn the_machine_is_described_in_words_and_in_json() {
+    let description = data(&["machine"]);
+    assert!(description.contains("fingerprint") && description.contains("/proc/cpuinfo"), "{description}");
+    let machine = json(&["machine", "--json"]);
+    for part in ["fingerprint", "cpu", "caches", "memory", "storage", "network", "kernel", "limits"] {
+        assert!(!machine[part].is_null(), "{part}");
+    }
+    assert!(description.contains(machine["fingerprint"].as_str().unwrap()));
+}
+
+#[test]
+fn captured_machines_are_described() {
+    for name in MACHINES {
+        let root = tree(name);
+        let machine = json(&["machine", "--json", "--root", root.to_str().unwrap(), "--scratch", "/home"]);
+        let description = data(&["machine", "--root", root.to_str().unwrap(), "--scratch", "/home"]);
+        assert!(description.contains(machine["fingerprint"].as_str().unwrap()), "{name}: {description}");
+    }
+    let empty = tempfile::tempdir().unwrap();
+    data(&["machine", "--root", empty.path().to_str().unwrap()]);
+    refusal_with_hint(&["machine", "--root", "/no/such/directory"]);
+    refusal_with_hint(&["machine", "--root", "/proc/cpuinfo"]);
+}
+
+#[test]
+fn the_doctor_looks_and_changes_nothing() {
+    let here = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| sysdyno(words).current_dir(here.path()).output().unwrap();
+    let _alone = runs::measuring();
+    let spoken = run(&["doctor"]);
+    assert!(spoken.status.success(), "{}", told(&spoken));
+    assert!(text(&spoken.stdout).contains("Nothing was changed"), "{}", told(&spoken));
+    let printed = run(&["doctor", "--json"]);
+    let checks: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    for check in checks.as_array().unwrap() {
+        let (ok, known) = (check["ok"].as_bool().unwrap(), check["known"].as_bool().unwrap());
+        assert!(!ok || known, "what could not be looked at is not fine: {check}");
+        assert!(check["detail"].as_str().unwrap().len() > 5, "{check}");
+        assert!(text(&spoken.stdout).contains(check["check"].as_str().unwrap()), "{check}");
+    }
+    for name in ["governor", "load", "steal", "quota", "affinity", "noise", "clock", "mitigations"] {
+        assert!(checks.as_array().unwrap().iter().any(|check| check["check"] == name), "{name}");
+    }
+    assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0, "nothing was written");
+    refusal_with_hint(&["doctor", "--cpu", "9999"]);
+}
+
+#[test]
+fn predictions_come_without_measuring() {
+    let printed = json(&["predict", "--json"]);
+    assert!(printed.as_array().unwrap().len() > 50);
+    let spoken = data(&["predict", "cpu.loop"]);
+    assert!(spoken.contains("cpu.loop.overhead") && !spoken.contains("cpu.timer"), "{spoken}");
+    assert!(spoken.contains("code=registers"), "{spoken}");
+    refusal_with_hint(&["predict", "--cpu", "9999"]);
+}
+
+#[test]
+fn predictions_from_a_run_use_its_figures() {
+    let run = tempfile::tempdir().unwrap();
+    let place = run.path().join("run");
+    {
+        let _alone = runs::measuring();
+        let words = ["run", "cpu.frequency", "--quick", "-o", place.to_str().unwrap()];
+        let output = output(&words);
+        assert!(output.status.success(), "{}", told(&output));
+    }
+    let bases = |words: &[&str]| {
+        let printed = json(words);
+        printed.as_array().unwrap().iter().flat_map(|one| one["terms"].as_array().unwrap().clone()).collect::<Vec<_>>()
+    };
+    let log = place.join("log.jsonl");
+    for from in [&place, &log] {
+        let known = json(&["predict", "cpu.loop", "--json", "--from", from.to_str().unwrap()]);
+        let bare = json(&["predict", "cpu.loop", "--json"]);
+        assert_ne!(known, bare, "the measured cycle time replaces the claimed one");
+    }
+    assert!(!bases(&["predict", "cpu.loop", "--json"]).is_empty());
+    refusal_with_hint(&["predict", "--from", "/no/such/run"]);
+}
+
+#[test]
+fn completions_name_the_verbs_and_flags_of_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = data(&["completions", shell]);
+        for word in ["sysdyno", "explain", "rigorous", "resume"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+/// Feeds text to a program and returns what it says.
+fn feed(program: &str, words: &[&str], input: &str) -> Output {
+    let started =
+        Command::new(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.unwrap_or_else(|error| panic!("{program} is needed by this test: {error}"));
+    let mut pipe = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || pipe.write_all(input.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    let _ = writer.join();
+    output
+}
+
+#[test]
+fn the_completions_of_bash_are_a_program_that_bash_accepts() {
+    let output = feed("bash", &["-n"], &data(&["completions", "bash"]));
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", told(&output));
+}
+
+#[test]
+fn the_manual_renders_without_warnings() {
+    let manual = data(&["man"]);
+    let rendered = feed("groff", &["-man", "-ww", "-Tutf8", "-K", "utf8", "-P-cbou"], &manual);
+    assert!(rendered.status.success(), "{}", told(&rendered));
+    assert_eq!(text(&rendered.stderr), "", "groff warns");
+    let page = text(&rendered.stdout);
+    for verb in VERBS {
+        assert!(page.contains(&format!("SYSDYNO {}", verb.to_uppercase())), "{verb}");
+    }
+    let example =
+        page.lines().any(|line| line.contains("sysdyno run cpu --json -  ") && line.contains("standard output"));
+    assert!(example, "an example keeps its line");
+    assert!(page.contains("--rigorous") && page.contains("--resume"), "flags are in the manual");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let report = finished_run().to_str().unwrap();
+    for words in [&["explain", "cpu.timer"][..], &["list"], &["machine", "--json"], &["report", report]] {
+        let mut child = sysdyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = [0_u8; 1];
+        let mut pipe = child.stdout.take().unwrap();
+        pipe.read_exact(&mut first).unwrap();
+        drop(pipe);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {}", told(&output));
+    }
+}
+
+#[test]
+fn a_reader_that_was_never_there_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = sysdyno(&["machine", "--json"]).stdout(writer).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", told(&output));
+}
+
+#[test]
+fn a_full_standard_output_is_a_failure() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = sysdyno(&["list", "--json"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(text(&output.stderr).contains("cannot write to standard output"), "{}", told(&output));
+}
+
+#[test]
+fn a_launch_by_hand_is_refused_with_advice() {
+    for input in ["", "{}", "not an order", &"x".repeat(3 << 20)] {
+        let output = feed(runs::PROGRAM, &["launch"], input);
+        assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+        assert!(text(&output.stderr).contains("hint: "), "{}", told(&output));
+    }
+}
+
+#[test]
+fn nothing_is_written_beside_what_was_asked_for() {
+    let here = tempfile::tempdir().unwrap();
+    let quiet = [&["list"][..], &["machine"], &["predict"], &["explain", "cpu.loop"], &["man"], &["run", "--dry-run"]];
+    for words in quiet {
+        let output = sysdyno(words).current_dir(here.path()).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", told(&output));
+        assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0, "{words:?} wrote something");
+    }
+}

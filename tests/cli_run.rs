@@ -1,0 +1,331 @@
+//! `run` and `report`, by the real program: what they write and where, what they refuse before measuring, and how a log
+//! that is foreign, damaged or of another format is met.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+use support::runs::{
+    copy_of_finished_run, edit_log, finished_run, lines, measuring, metrics, output, records, result, sysdyno, text,
+    told,
+};
+use sysdyno::report::terminal;
+use tempfile::TempDir;
+
+fn place() -> (TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let run = directory.path().join("run").to_str().unwrap().to_owned();
+    (directory, run)
+}
+
+/// A quick run of one experiment with more words.
+fn run(words: &[&str]) -> Output {
+    let _alone = measuring();
+    output(&[&["run", "cpu.loop", "--quick"], words].concat())
+}
+
+fn refused(output: &Output) -> String {
+    let complaint = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{}", told(output));
+    assert!(output.stdout.is_empty(), "{}", told(output));
+    assert!(complaint.starts_with("error: ") && complaint.contains("\nhint: "), "{}", told(output));
+    complaint
+}
+
+fn report(words: &[&str]) -> Output {
+    output(&[&["report"], words].concat())
+}
+
+#[test]
+fn a_run_leaves_its_log_and_its_result_and_nothing_else() {
+    let names: Vec<String> = {
+        let mut names: Vec<_> = fs::read_dir(finished_run())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names, ["log.jsonl", "result.json"]);
+    let result = result(finished_run());
+    assert_eq!(result["schema"], "sysdyno-result/1");
+    assert_eq!(result["run"]["seed"], 11);
+    assert_eq!(result["run"]["complete"], true);
+    assert_eq!(metrics(&result).len(), 3, "one figure for each kind of code");
+}
+
+#[test]
+fn talk_and_data_are_kept_apart() {
+    let (_keep, place) = place();
+    let output = run(&["-o", &place]);
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(text(&output.stdout).contains("cpu.loop.overhead"), "the summary is data: {}", told(&output));
+    let talk = text(&output.stderr);
+    assert!(talk.contains(&format!("run directory: {place}")), "{talk}");
+    assert!(!talk.contains("rounds  "), "no progress where there is no terminal: {talk}");
+}
+
+#[test]
+fn the_result_goes_to_standard_output_as_pure_json() {
+    let (_keep, place) = place();
+    let output = run(&["--json", "-", "-o", &place]);
+    assert!(output.status.success(), "{}", told(&output));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed, result(Path::new(&place)));
+    assert!(text(&output.stderr).contains("cpu.loop.overhead"), "the summary turns into talk: {}", told(&output));
+}
+
+#[test]
+fn the_result_goes_to_a_file() {
+    let (keep, place) = place();
+    let file = keep.path().join("copy.json");
+    let output = run(&["--json", file.to_str().unwrap(), "-o", &place]);
+    assert!(output.status.success(), "{}", told(&output));
+    let copy: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(copy, result(Path::new(&place)));
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_writes_nothing() {
+    let here = tempfile::tempdir().unwrap();
+    let output =
+        sysdyno(&["run", "cpu", "--dry-run", "-o", "run", "--json", "out.json"]).current_dir(here.path()).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    let plan = text(&output.stdout);
+    assert!(plan.contains("cpu.timer") && plan.contains("30 launches") && plan.contains("about"), "{plan}");
+    assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0, "nothing was written");
+}
+
+#[test]
+fn a_directory_that_holds_a_run_is_refused_and_kept() {
+    let copy = copy_of_finished_run();
+    let before = fs::read(copy.path().join("log.jsonl")).unwrap();
+    let complaint = refused(&run(&["-o", copy.path().to_str().unwrap()]));
+    assert!(complaint.contains("holds a run already") && complaint.contains("--resume"), "{complaint}");
+    assert_eq!(fs::read(copy.path().join("log.jsonl")).unwrap(), before);
+}
+
+#[test]
+fn places_that_cannot_be_written_are_refused_before_measuring() {
+    let here = tempfile::tempdir().unwrap();
+    let file = here.path().join("file");
+    fs::write(&file, "in the way").unwrap();
+    let below = file.join("run");
+    refused(&run(&["-o", below.to_str().unwrap()]));
+    refused(&run(&["-o", file.to_str().unwrap()]));
+    refused(&run(&["-o", "/proc/run"]));
+    let (_keep, place) = place();
+    for target in [below.to_str().unwrap(), here.path().to_str().unwrap(), "/proc/result.json"] {
+        let complaint = refused(&run(&["--json", target, "-o", &place]));
+        assert!(complaint.contains(target), "{complaint}");
+    }
+    assert!(!Path::new(&place).exists(), "a refused command leaves nothing");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "in the way");
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_is_refused_with_those_that_do() {
+    let complaint = refused(&run(&["--cpu", "9999"]));
+    assert!(complaint.contains("9999") && complaint.contains("allowed here: "), "{complaint}");
+}
+
+#[test]
+fn the_cpu_asked_for_is_the_one_that_measures() {
+    let (_keep, place) = place();
+    let output = run(&["--cpu", "0", "-o", &place]);
+    assert!(output.status.success(), "{}", told(&output));
+    let lines = lines(Path::new(&place));
+    assert_eq!(lines[0]["cpu"], 0);
+    assert!(records(&lines, "evidence").iter().all(|evidence| evidence["cpu"] == 0));
+}
+
+#[test]
+fn a_time_too_short_for_one_round_is_refused_with_the_time_it_takes() {
+    let complaint = refused(&output(&["run", "--time", "1ms"]));
+    assert!(complaint.contains("too short") && complaint.contains("allow --time"), "{complaint}");
+}
+
+#[test]
+fn a_short_time_cuts_rounds_and_says_so() {
+    let output = output(&["run", "cpu", "--time", "2s", "--dry-run"]);
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(text(&output.stdout).contains("intervals will be wider"), "{}", told(&output));
+    let (_keep, place) = place();
+    let _alone = measuring();
+    let output = support::runs::output(&["run", "cpu.loop", "--time", "900ms", "-o", &place]);
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(text(&output.stderr).contains("warning: the time limit of"), "{}", told(&output));
+    let result = result(Path::new(&place));
+    assert!(result["run"]["rounds"].as_u64().unwrap() < 30, "{}", result["run"]);
+}
+
+#[test]
+fn a_scratch_directory_that_is_not_there_is_refused() {
+    assert!(refused(&run(&["--scratch", "/no/such/place"])).contains("/no/such/place"));
+    assert!(refused(&run(&["--scratch", "/proc/cpuinfo", "--dry-run"])).contains("--scratch"));
+}
+
+/// The experiments of a log in the order in which they were launched, canaries included.
+fn order(run: &Path) -> Vec<String> {
+    records(&lines(run), "launch").iter().map(|launch| launch["experiment"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_seed_decides_the_order_of_launches() {
+    let (_keep, places) = ((), [place(), place(), place()]);
+    let orders: Vec<Vec<String>> = places
+        .iter()
+        .zip(["7", "7", "8"])
+        .map(|((_, place), seed)| {
+            let _alone = measuring();
+            let output = output(&["run", "cpu.loop", "cpu.frequency", "--quick", "--seed", seed, "-o", place]);
+            assert!(output.status.success(), "{}", told(&output));
+            let order = order(Path::new(place));
+            assert_eq!(order[..2], ["cpu.frequency", "cpu.loop"], "the first round goes in the table's order");
+            order
+        })
+        .collect();
+    // A run may add rounds for a neighbour that the other did not have: the planned rounds are compared.
+    assert_eq!(orders[0][..24], orders[1][..24]);
+    assert_ne!(
+        orders[0][..24],
+        orders[2][..24],
+        "eight rounds of two: 1 in 128 that two seeds agree, and these do not"
+    );
+}
+
+#[test]
+fn the_kernels_clock_measures_too() {
+    let (_keep, place) = place();
+    let _alone = measuring();
+    let words = ["run", "cpu.loop", "cpu.procedure_call", "--quick", "--clock", "monotonic_raw", "-o", &place];
+    let output = output(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let result = result(Path::new(&place));
+    assert_eq!(result["run"]["clock"]["source"], "monotonic_raw");
+    for experiment in ["cpu.loop", "cpu.procedure_call"] {
+        let section = result["experiments"].as_array().unwrap().iter().find(|section| section["id"] == experiment);
+        assert_eq!(section.unwrap()["outcome"], "measured", "{}", section.unwrap()["reason"]);
+    }
+}
+
+#[test]
+fn a_report_comes_from_a_directory_or_its_log() {
+    let run = finished_run();
+    let log = run.join("log.jsonl");
+    let (by_directory, by_log) = (report(&[run.to_str().unwrap()]), report(&[log.to_str().unwrap()]));
+    assert!(by_directory.status.success() && by_directory.stderr.is_empty(), "{}", told(&by_directory));
+    assert_eq!(by_directory.stdout, by_log.stdout);
+    let printed = report(&[run.to_str().unwrap(), "--format", "json"]);
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(printed, result(run), "a log gives the same result whenever it is read");
+    let summary = report(&[run.to_str().unwrap(), "--format", "summary"]);
+    assert!(text(&summary.stdout).contains("cpu.loop.overhead"), "{}", told(&summary));
+    assert!(summary.stdout.len() < by_log.stdout.len());
+}
+
+#[test]
+fn a_report_goes_to_a_file() {
+    let here = tempfile::tempdir().unwrap();
+    let (file, run) = (here.path().join("report.txt"), finished_run().to_str().unwrap());
+    let written = report(&[run, "-o", file.to_str().unwrap()]);
+    assert!(written.status.success() && written.stdout.is_empty(), "{}", told(&written));
+    assert_eq!(fs::read(&file).unwrap(), report(&[run]).stdout);
+    assert_eq!(report(&[run, "-o", "-"]).stdout, report(&[run]).stdout);
+    refused(&report(&[run, "-o", "/proc/report.txt"]));
+    refused(&report(&[run, "-o", here.path().to_str().unwrap()]));
+}
+
+#[test]
+fn what_is_no_run_is_refused() {
+    let here = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let file = here.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let foreign = [
+        write("empty", b""),
+        write("prose", b"Once upon a time\nthere was no log.\n"),
+        write("json", b"{\"record\":\"finish\",\"at\":\"x\",\"complete\":true,\"reason\":\"\",\"seconds\":1}\n"),
+        write("binary", &[0xff, 0x00, 0x0a, 0xfe, 0x0a]),
+        "/no/such/run".to_owned(),
+        here.path().to_str().unwrap().to_owned(),
+        "/dev/null".to_owned(),
+    ];
+    for file in &foreign {
+        refused(&report(&[file]));
+        refused(&output(&["predict", "--from", file]));
+        refused(&output(&["run", "--resume", file]));
+    }
+    let header = fs::read_to_string(finished_run().join("log.jsonl")).unwrap();
+    let alone = write("header", header.lines().next().unwrap().as_bytes());
+    assert!(refused(&report(&[&alone])).contains("nothing was measured"));
+}
+
+#[test]
+fn a_log_of_another_format_is_refused_with_both_versions() {
+    let copy = copy_of_finished_run();
+    edit_log(copy.path(), |line| {
+        if line["record"] == "run" {
+            line["log"] = "sysdyno-log/99".into();
+        }
+    });
+    let complaint = refused(&report(&[copy.path().to_str().unwrap()]));
+    assert!(
+        complaint.contains("sysdyno-log/99") && complaint.contains("sysdyno-log/1,") || complaint.contains("reads")
+    );
+    refused(&output(&["run", "--resume", copy.path().to_str().unwrap()]));
+}
+
+#[test]
+fn a_truncated_last_line_costs_that_line_only() {
+    let copy = copy_of_finished_run();
+    let log = copy.path().join("log.jsonl");
+    let whole = fs::read(&log).unwrap();
+    // Inside the last line, and inside a line in the middle of a launch.
+    for length in [whole.len() - 20, whole.len() / 2] {
+        fs::write(&log, &whole[..length]).unwrap();
+        let output = report(&[copy.path().to_str().unwrap()]);
+        assert!(output.status.success(), "{}", told(&output));
+        assert!(text(&output.stderr).contains("warning: line"), "{}", told(&output));
+        let page = text(&output.stdout);
+        assert!(page.contains("cpu.loop.overhead") && page.contains("The log is damaged"), "{page}");
+        assert!(page.contains("not complete"), "{page}");
+    }
+}
+
+#[test]
+fn a_broken_line_in_the_middle_is_not_passed_over() {
+    let copy = copy_of_finished_run();
+    let log = copy.path().join("log.jsonl");
+    let mut lines: Vec<String> = fs::read_to_string(&log).unwrap().lines().map(str::to_owned).collect();
+    let middle = lines.len() / 2;
+    lines[middle].truncate(30);
+    fs::write(&log, lines.join("\n") + "\n").unwrap();
+    let complaint = refused(&report(&[copy.path().to_str().unwrap()]));
+    assert!(complaint.contains(&format!("line {}", middle + 1)), "{complaint}");
+}
+
+#[test]
+fn folded_text_keeps_its_words() {
+    let folded = terminal::folded("one two three four", 9);
+    assert_eq!(folded, "one two\nthree\nfour\n");
+}
+
+#[test]
+fn scratch_in_memory_is_said_at_once() {
+    let _alone = measuring();
+    let directory = tempfile::tempdir().unwrap();
+    let run = directory.path().join("run");
+    let words = ["run", "cpu.loop", "--quick", "--no-progress", "--scratch", "/dev/shm", "-o", run.to_str().unwrap()];
+    let output = output(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let talk = text(&output.stderr);
+    assert!(talk.contains("warning: ") && talk.contains("tmpfs") && talk.contains("hint: "), "{talk}");
+}

@@ -1,0 +1,388 @@
+//! From series to figures, on logs made up of known costs: what goes in comes out, and for every kind of mistake that is
+//! planted the gate that was made for it fires and no other.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::path::Path;
+
+use support::trees::tree;
+use sysdyno::assemble;
+use sysdyno::machine;
+use sysdyno::results::document::{Document, Metric, Outcome, Section};
+use sysdyno::results::evidence::Evidence;
+use sysdyno::results::log::{Clock, FORMAT, Header, Launch, Log, Step};
+use sysdyno::results::prediction::{Basis, Prediction};
+use sysdyno::results::quantity::{Labels, Unit};
+use sysdyno::results::series::{Class, Classes, Series};
+use sysdyno::results::trouble::Trouble;
+use sysdyno::results::verdict::{AgainstPrediction, Trust};
+
+/// Ticks of the clock in a second.
+const HERTZ: f64 = 2e9;
+/// Ticks in a core cycle: the core runs at 2.5 GHz.
+const CLOCK: f64 = 0.8;
+/// Launches of a log.
+const LAUNCHES: u32 = 12;
+/// Batches of a series.
+const BATCHES: usize = 20;
+/// Turns of a short batch of the loop.
+const TURNS: u64 = 100_000;
+/// Cycles that a batch of the loop takes beside its turns.
+const AROUND: f64 = 40.0;
+
+/// Costs of a turn of the three loops, in cycles.
+const COSTS: [(&str, f64); 3] = [("registers", 1.0), ("memory", 4.5), ("compiled", 1.25)];
+
+fn batches(name: &str, labels: Labels, operations: u64, cycles: f64) -> Series {
+    Series {
+        name: name.to_owned(),
+        labels,
+        unit: Unit::Ticks,
+        operations,
+        values: vec![cycles * CLOCK; BATCHES],
+        clock: vec![CLOCK; BATCHES],
+        classes: Classes(vec![Class::Clean; BATCHES]),
+    }
+}
+
+fn code(code: &str) -> Labels {
+    Labels::of([("code", code)])
+}
+
+/// The series of a launch of `cpu.loop` on a machine with these costs.
+fn loop_series() -> Vec<Series> {
+    let mut series = Vec::new();
+    for (name, cost) in COSTS {
+        for (length, times) in [("short", 1), ("long", 2)] {
+            let turns = TURNS * times;
+            series.push(batches(length, code(name), turns, cost * turns as f64 + AROUND));
+        }
+    }
+    for offset in ["0", "16", "32", "48"] {
+        series.push(batches("aligned", Labels::of([("offset", offset)]), TURNS, TURNS as f64));
+    }
+    series
+}
+
+fn calm() -> Evidence {
+    Evidence {
+        wall: 1e7,
+        cpu_time: 1e7,
+        run_delay: Some(0.0),
+        steal: Some(0.0),
+        ticks_per_cycle_before: Some(CLOCK),
+        ticks_per_cycle_after: Some(CLOCK),
+        chain_ratio: Some(3.0),
+        clock_deviation_ppm: Some(0.1),
+        clock_deviation_bound_ppm: Some(0.5),
+        timer_bias: 20.0,
+        timer_resolution: 2.0,
+        settled: true,
+        own_share: 0.1,
+        ..Evidence::default()
+    }
+}
+
+/// A log of `cpu.loop`, every launch changed by the test.
+fn log(change: impl Fn(&mut Launch)) -> Log {
+    let launches = (1..=LAUNCHES).map(|number| {
+        let mut launch = Launch {
+            number,
+            round: number,
+            experiment: "cpu.loop".to_owned(),
+            series: loop_series(),
+            evidence: Some(calm()),
+            seconds: Some(0.02),
+            failed: None,
+            interrupted: false,
+        };
+        change(&mut launch);
+        launch
+    });
+    Log {
+        header: Header {
+            log: FORMAT.to_owned(),
+            version: "0.0.0".to_owned(),
+            id: "made-up".to_owned(),
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            command: vec!["sysdyno".to_owned()],
+            seed: 1,
+            profile: "quick".to_owned(),
+            cpu: 0,
+            build: String::new(),
+        },
+        machine: machine::detect(&tree("desktop-hybrid"), Path::new("/home")),
+        quiet: Vec::new(),
+        clock: Some(Clock { source: "tsc".to_owned(), hertz: HERTZ, error_ppm: 0.1, slew_ppm: 0.0 }),
+        steps: vec![Step { experiment: "cpu.loop".to_owned(), method_version: 1, launches: LAUNCHES, skipped: None }],
+        rounds_planned: LAUNCHES,
+        rounds: LAUNCHES,
+        disturbed_rounds: Vec::new(),
+        predictions: Vec::new(),
+        launches: launches.collect(),
+        resumed: 0,
+        finish: Some(("2026-01-01T00:00:01Z".to_owned(), true, "all rounds are done".to_owned())),
+        seconds: 1.0,
+        damage: None,
+    }
+}
+
+fn section(document: &Document) -> &Section {
+    &document.experiments[0]
+}
+
+fn metric<'a>(document: &'a Document, of: &str) -> &'a Metric {
+    document.metric("cpu.loop.overhead", &code(of)).unwrap_or_else(|| panic!("{:?}", section(document).rejected))
+}
+
+/// Changes the batches of every series of one kind of code.
+fn of_code(launch: &mut Launch, of: &str, change: impl Fn(&mut Series)) {
+    launch.series.iter_mut().filter(|series| series.labels == code(of)).for_each(change);
+}
+
+/// The gates that a figure failed.
+fn failed(metric: &Metric) -> Vec<&str> {
+    metric.verdict.failures().into_iter().map(|gate| gate.id.as_str()).collect()
+}
+
+/// Asserts that the register figure is not published and that this gate says why.
+fn assert_rejected(change: impl Fn(&mut Launch), gate: &str) {
+    let document = assemble::document(&log(change));
+    assert!(document.metric("cpu.loop.overhead", &code("registers")).is_none(), "{gate} did not fire");
+    let rejected = section(&document).rejected.iter().find(|rejected| rejected.labels == code("registers")).unwrap();
+    assert!(rejected.reason.starts_with(&format!("{gate}: ")), "{gate}: {}", rejected.reason);
+}
+
+/// Asserts that the register figure is published with its right value, this trust, and this failed gate.
+fn assert_published(change: impl Fn(&mut Launch), trust: Trust, gate: &str) {
+    let document = assemble::document(&log(change));
+    let metric = metric(&document, "registers");
+    assert_eq!(metric.verdict.trust, trust, "{:?}", metric.verdict.failures());
+    assert!(failed(metric).contains(&gate), "{gate}: {:?}", metric.verdict.failures());
+    assert!((metric.cycles.unwrap() - 1.0).abs() < 1e-3, "{:?}", metric.cycles);
+}
+
+#[test]
+fn known_costs_go_in_and_come_out() {
+    let document = assemble::document(&log(|_| ()));
+    assert_eq!(section(&document).outcome, Outcome::Measured);
+    for (name, cost) in COSTS {
+        let metric = metric(&document, name);
+        assert!((metric.cycles.unwrap() - cost).abs() < 1e-9, "{name}: {:?}", metric.cycles);
+        assert!((metric.value - cost / 2.5).abs() < 1e-9, "{name}: {} ns at 2.5 GHz", metric.value);
+        assert!((metric.at_core_hz.unwrap() - 2.5e9).abs() < 1.0);
+        assert_eq!(metric.verdict.trust, Trust::Clean, "{name}: {:?}", metric.verdict.failures());
+        assert_eq!(metric.verdict.failures(), Vec::<&sysdyno::results::verdict::Gate>::new(), "{name}");
+        assert_eq!((metric.launches, metric.samples), (LAUNCHES, 2 * u64::from(LAUNCHES) * BATCHES as u64));
+        assert!(metric.headline);
+    }
+}
+
+#[test]
+fn a_clock_that_changes_between_batches_leaves_cycles_alone() {
+    let document = assemble::document(&log(|launch| {
+        for series in &mut launch.series {
+            for (index, (value, clock)) in series.values.iter_mut().zip(&mut series.clock).enumerate() {
+                let factor = 1.0 + 0.3 * ((index as f64 + f64::from(launch.number)) * 0.7).sin();
+                *value *= factor;
+                *clock *= factor;
+            }
+        }
+    }));
+    for (name, cost) in COSTS {
+        assert!((metric(&document, name).cycles.unwrap() - cost).abs() < 1e-6, "{name}");
+    }
+}
+
+#[test]
+fn one_sided_noise_leaves_the_undisturbed_cost_alone() {
+    let document = assemble::document(&log(|launch| {
+        for series in &mut launch.series {
+            for value in series.values.iter_mut().step_by(3) {
+                *value *= 1.2;
+            }
+        }
+    }));
+    for (name, cost) in COSTS {
+        assert!((metric(&document, name).cycles.unwrap() - cost).abs() < 1e-9, "{name}");
+    }
+}
+
+#[test]
+fn batches_that_were_disturbed_do_not_count() {
+    let document = assemble::document(&log(|launch| {
+        of_code(launch, "registers", |series| {
+            for index in [3, 11] {
+                series.values[index] *= 50.0;
+                series.classes.0[index] = Class::Preempted;
+            }
+            series.values[7] = -5.0;
+            series.classes.0[7] = Class::Unsteady;
+        });
+    }));
+    let metric = metric(&document, "registers");
+    assert!((metric.cycles.unwrap() - 1.0).abs() < 1e-9);
+    assert_eq!((metric.disturbed, metric.void), (4 * u64::from(LAUNCHES), 2 * u64::from(LAUNCHES)));
+}
+
+#[test]
+fn a_launch_in_which_nothing_of_one_body_is_clean_stands_aside() {
+    let document = assemble::document(&log(|launch| {
+        // In one launch the long batches are lost, in another the short ones: the rest makes the figure.
+        let lost = match launch.number {
+            5 => "long",
+            6 => "short",
+            _ => return,
+        };
+        of_code(launch, "registers", |series| {
+            if series.name == lost {
+                series.classes.0.fill(Class::Preempted);
+            } else {
+                series.values.iter_mut().for_each(|value| *value *= 3.0);
+            }
+        });
+    }));
+    let metric = metric(&document, "registers");
+    assert!((metric.cycles.unwrap() - 1.0).abs() < 1e-9, "{:?}", metric.cycles);
+    assert_eq!(metric.launches, LAUNCHES - 2);
+    assert_eq!(metric.verdict.trust, Trust::Clean, "{:?}", metric.verdict.failures());
+}
+
+#[test]
+fn launches_that_failed_do_not_count_and_are_named() {
+    let document = assemble::document(&log(|launch| {
+        if launch.number == 5 {
+            launch.failed = Some(Trouble::new("the launch was killed by SIGKILL"));
+            of_code(launch, "registers", |series| series.values.fill(1.0));
+        }
+        if launch.number == 6 {
+            launch.seconds = None;
+            launch.evidence = None;
+        }
+    }));
+    let section = section(&document);
+    assert_eq!((section.outcome, section.launches), (Outcome::Measured, LAUNCHES - 2));
+    assert_eq!(section.failed_launches[0], "launch 5: the launch was killed by SIGKILL");
+    assert!(section.failed_launches[1].contains("the run died during it"), "{:?}", section.failed_launches);
+    assert!((metric(&document, "registers").cycles.unwrap() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn an_experiment_without_a_good_launch_has_failed() {
+    let document = assemble::document(&log(|launch| {
+        launch.failed = Some(Trouble::new("cannot start a launch").hint("check the limits"));
+    }));
+    let section = section(&document);
+    assert_eq!((section.outcome, section.metrics.len()), (Outcome::Failed, 0));
+    assert!(section.reason.as_ref().unwrap().contains("cannot start a launch"), "{:?}", section.reason);
+    assert_eq!(section.hint.as_deref(), Some("check the limits"));
+}
+
+#[test]
+fn a_method_of_another_version_is_not_judged() {
+    let mut log = log(|_| ());
+    log.steps[0].method_version = 99;
+    let document = assemble::document(&log);
+    assert_eq!(section(&document).outcome, Outcome::Failed);
+    assert!(section(&document).reason.as_ref().unwrap().contains("method version 99"));
+}
+
+#[test]
+fn predictions_are_held_against_figures() {
+    let verdict = |low: f64, value: f64, high: f64| {
+        let mut log = log(|_| ());
+        let term = Prediction::of("cpu.loop.overhead", code("registers"), Unit::Nanoseconds);
+        let prediction = term.hardware("a turn", (value, low, high), Basis::guess("for the test"));
+        log.predictions.push(("cpu.loop".to_owned(), prediction));
+        metric(&assemble::document(&log), "registers").verdict.against_prediction
+    };
+    // The truth is 0.4 ns.
+    assert_eq!(verdict(0.3, 0.35, 0.5), AgainstPrediction::AsPredicted);
+    assert_eq!(verdict(0.5, 0.6, 0.7), AgainstPrediction::Faster);
+    assert_eq!(verdict(0.1, 0.2, 0.3), AgainstPrediction::Slower);
+    assert_eq!(
+        metric(&assemble::document(&log(|_| ())), "registers").verdict.against_prediction,
+        AgainstPrediction::None
+    );
+}
+
+#[test]
+fn a_figure_below_the_physical_floor_is_no_result() {
+    let fast = |launch: &mut Launch| {
+        of_code(launch, "registers", |series| series.values = vec![0.3 * series.operations as f64 * CLOCK; BATCHES]);
+    };
+    assert_rejected(fast, "G8");
+}
+
+#[test]
+fn batches_that_are_too_short_are_no_measurement() {
+    assert_rejected(|launch| launch.evidence.as_mut().unwrap().timer_resolution = 1e4, "G4");
+    assert_rejected(|launch| launch.evidence.as_mut().unwrap().timer_bias = 1e4, "G4");
+}
+
+#[test]
+fn a_clock_that_goes_backwards_is_no_clock() {
+    assert_rejected(|launch| of_code(launch, "registers", |series| series.classes.0[0] = Class::Backwards), "G1");
+}
+
+#[test]
+fn chains_of_unknown_latency_tell_no_cycles() {
+    assert_rejected(|launch| launch.evidence.as_mut().unwrap().chain_ratio = Some(2.5), "G14");
+}
+
+#[test]
+fn probes_that_disagree_in_most_batches_tell_no_cycles() {
+    assert_rejected(
+        |launch| of_code(launch, "registers", |series| series.classes.0[..15].fill(Class::Unsteady)),
+        "G14",
+    );
+}
+
+#[test]
+fn a_wrong_result_is_no_result() {
+    assert_rejected(|launch| of_code(launch, "registers", |series| series.classes.0[3] = Class::Wrong), "G6");
+}
+
+#[test]
+fn a_figure_of_which_too_little_is_clean_is_no_result() {
+    assert_rejected(
+        |launch| of_code(launch, "registers", |series| series.classes.0[..5].fill(Class::Preempted)),
+        "G16",
+    );
+}
+
+#[test]
+fn time_that_others_took_contaminates() {
+    let delayed = |launch: &mut Launch| launch.evidence.as_mut().unwrap().run_delay = Some(2e6);
+    assert_published(delayed, Trust::Contaminated, "G16");
+    let stolen = |launch: &mut Launch| launch.evidence.as_mut().unwrap().steal = Some(2e6);
+    assert_published(stolen, Trust::Contaminated, "G16");
+}
+
+#[test]
+fn a_launch_that_moved_contaminates() {
+    let moved = |launch: &mut Launch| of_code(launch, "registers", |series| series.classes.0[2] = Class::Migrated);
+    assert_published(moved, Trust::Contaminated, "G15");
+}
+
+#[test]
+fn a_clock_that_changed_its_rate_contaminates() {
+    let off = |launch: &mut Launch| {
+        if launch.number == 4 {
+            launch.evidence.as_mut().unwrap().clock_deviation_ppm = Some(-300.0);
+        }
+    };
+    assert_published(off, Trust::Contaminated, "clock");
+}
+
+#[test]
+fn few_launches_are_noisy() {
+    let mut log = log(|_| ());
+    log.launches.truncate(2);
+    let document = assemble::document(&log);
+    let metric = metric(&document, "registers");
+    assert_eq!(metric.verdict.trust, Trust::Noisy);
+    assert!(failed(metric).contains(&"G11"), "{:?}", metric.verdict.failures());
+    assert!(metric.interval_level < 0.95);
+}

@@ -1,0 +1,150 @@
+//! Stored logs of every format version, and what is made of them today.
+//!
+//! `tests/golden/*.jsonl` are logs of real runs, shortened; names and times are neutral and the machine is one of the
+//! captured ones. They are never changed: a log that was readable stays readable, and a new format version adds logs.
+//! The snapshots beside them are what this version makes of them. A change of theirs is a change that users see; when it
+//! is meant, `INSTA_UPDATE=always cargo test --test golden` writes it down.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sysdyno::assemble;
+use sysdyno::report::{json, terminal};
+use sysdyno::results::document::{Document, Outcome};
+use sysdyno::results::log::{self, Log, LogWriter};
+
+/// Every stored log.
+const LOGS: [&str; 5] = ["complete", "died", "failed_launch", "skipped_step", "truncated"];
+
+fn place(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.jsonl"))
+}
+
+fn read(name: &str) -> Log {
+    log::read(&place(name)).unwrap_or_else(|trouble| panic!("{name} is not readable any more: {trouble}"))
+}
+
+fn document(name: &str) -> Document {
+    assemble::document(&read(name))
+}
+
+fn compare(check: impl FnOnce()) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("golden");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(check);
+}
+
+#[test]
+fn every_stored_log_is_looked_at() {
+    let mut stored: Vec<String> = fs::read_dir(place("x").parent().unwrap())
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".jsonl").map(str::to_owned))
+        .collect();
+    stored.sort();
+    assert_eq!(stored, LOGS);
+}
+
+#[test]
+fn the_result_of_a_complete_log() {
+    let mut value: Value = serde_json::to_value(document("complete")).unwrap();
+    // The machine is repeated as it stands in the log; the sentences stand in the report.
+    value.as_object_mut().unwrap().remove("machine");
+    for section in value["experiments"].as_array_mut().unwrap() {
+        section.as_object_mut().unwrap().remove("analysis");
+    }
+    compare(|| insta::assert_json_snapshot!("result_of_complete", value));
+}
+
+#[test]
+fn reports_of_all_stored_logs() {
+    for name in LOGS {
+        compare(|| insta::assert_snapshot!(format!("report_of_{name}"), terminal::full(&document(name), None)));
+    }
+}
+
+#[test]
+fn the_summary_of_a_complete_log() {
+    compare(|| insta::assert_snapshot!("summary_of_complete", terminal::summary(&document("complete"), None)));
+}
+
+#[test]
+fn a_complete_log_has_everything() {
+    let log = read("complete");
+    assert_eq!((log.rounds, log.resumed, log.damage.as_deref()), (6, 0, None));
+    assert!(log.finish.as_ref().unwrap().1);
+    assert!(log.launches.iter().all(log::Launch::succeeded));
+    let document = document("complete");
+    assert!(document.run.complete);
+    assert!(document.experiments.iter().all(|section| section.outcome == Outcome::Measured));
+}
+
+#[test]
+fn a_log_that_ends_in_the_middle_says_so_and_keeps_its_figures() {
+    let log = read("died");
+    assert!(log.finish.is_none() && log.damage.is_none());
+    let document = document("died");
+    assert!(!document.run.complete && document.run.finished.is_none());
+    assert!(document.run.ended.contains("no last line"), "{}", document.run.ended);
+    assert_eq!(document.run.rounds, 2);
+    assert!(document.experiments.iter().all(|section| !section.metrics.is_empty()));
+    assert!(terminal::summary(&document, None).contains("The run is not complete"));
+}
+
+#[test]
+fn a_failed_launch_is_named_and_does_not_count() {
+    let document = document("failed_launch");
+    let section = document.experiments.iter().find(|section| section.id == "cpu.loop").unwrap();
+    assert_eq!((section.outcome, section.launches), (Outcome::Measured, 1));
+    assert!(section.failed_launches[0].contains("SIGKILL"), "{:?}", section.failed_launches);
+    assert!(terminal::summary(&document, None).contains("the launch was killed by SIGKILL"));
+}
+
+#[test]
+fn a_skipped_step_has_its_reason_and_its_hint() {
+    let document = document("skipped_step");
+    let section = document.experiments.iter().find(|section| section.id == "cpu.loop").unwrap();
+    assert_eq!((section.outcome, section.metrics.len()), (Outcome::Skipped, 0));
+    assert_eq!(section.reason.as_deref(), Some("this machine has no loop"));
+    let summary = terminal::summary(&document, None);
+    assert!(summary.contains("cpu.loop skipped: this machine has no loop\n  hint: buy another"), "{summary}");
+}
+
+#[test]
+fn a_truncated_line_is_damage_and_no_error() {
+    let log = read("truncated");
+    let lines = fs::read_to_string(place("truncated")).unwrap().lines().count();
+    assert!(log.damage.as_ref().unwrap().starts_with(&format!("line {lines} ")), "{:?}", log.damage);
+    assert!(terminal::summary(&document("truncated"), None).contains("The log is damaged"));
+}
+
+#[test]
+fn a_truncated_line_is_cut_off_before_going_on() {
+    let copy = tempfile::tempdir().unwrap();
+    let file = copy.path().join("log.jsonl");
+    fs::copy(place("truncated"), &file).unwrap();
+    let before = fs::metadata(&file).unwrap().len();
+    let (_, cut) = LogWriter::reopen(&file).unwrap();
+    assert!(cut > 0);
+    assert_eq!(fs::metadata(&file).unwrap().len(), before - cut);
+    assert_eq!(log::read(&file).unwrap().damage, None);
+}
+
+#[test]
+fn the_same_log_gives_the_same_bytes() {
+    for name in LOGS {
+        assert_eq!(json::render(&document(name)).unwrap(), json::render(&document(name)).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn a_result_survives_being_read_back() {
+    for name in LOGS {
+        let document = document(name);
+        let text = json::render(&document).unwrap();
+        assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document, "{name}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Known truth for the operating-system chapter: costs that a test makes and the tool's primitives must show.
+//!
+//! Every comparison is a ratio or a difference of best-of-many within one process on one CPU, and is tried again: noise only
+//! adds time. No absolute speed is asserted.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+#![allow(unsafe_code, reason = "a system-call filter is installed on a thread of the test")]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use sysdyno::sys::affinity;
+use sysdyno::sys::child::{self, Image, STATUS, Task};
+use sysdyno::sys::memory::{Pages, Resident};
+use sysdyno::sys::system_call;
+
+/// Measurements take turns: on few CPUs two at once would measure each other.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let cpu = *affinity::allowed().last().unwrap();
+    affinity::restrict(&[cpu]).unwrap();
+    turn
+}
+
+/// Lowest duration in nanoseconds of a number of runs.
+fn lowest(runs: u32, mut work: impl FnMut()) -> f64 {
+    (0..runs)
+        .map(|_| {
+            let began = Instant::now();
+            work();
+            began.elapsed().as_nanos() as f64
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+/// Tries a comparison up to ten times: a machine that others use spoils one, not all.
+fn holds(what: &str, mut compare: impl FnMut() -> Result<(), String>) {
+    let mut last = String::new();
+    for _ in 0..10 {
+        match compare() {
+            Ok(()) => return,
+            Err(why) => last = why,
+        }
+    }
+    panic!("{what}: {last}");
+}
+
+fn within(found: f64, low: f64, high: f64) -> Result<(), String> {
+    if (low..=high).contains(&found) { Ok(()) } else { Err(format!("{found} is not in {low}..{high}")) }
+}
+
+#[test]
+fn two_calls_cost_twice_as_much_as_one() {
+    let _turn = alone();
+    let calls = |each: u32| {
+        lowest(200, || {
+            for _ in 0..200 {
+                for _ in 0..each {
+                    std::hint::black_box(system_call::parent_number());
+                }
+            }
+        })
+    };
+    holds("two calls against one", || within(calls(2) / calls(1), 1.96, 2.04));
+}
+
+/// Installs a filter of `instructions` loads and a final permission on the calling thread. Loads of an argument keep the
+/// kernel from remembering the answer by the number of the call.
+fn filter(instructions: usize) {
+    let load = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 16 };
+    let allow = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 };
+    let mut program = vec![load; instructions];
+    program.push(allow);
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the first call only gives up privileges of this thread; the second copies the program, which outlives it.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter), 0);
+    }
+}
+
+#[test]
+fn a_longer_filter_makes_calls_dearer() {
+    let _turn = alone();
+    let cost = |instructions: Option<usize>| {
+        std::thread::spawn(move || {
+            if let Some(instructions) = instructions {
+                filter(instructions);
+            }
+            lowest(300, || {
+                for _ in 0..100 {
+                    std::hint::black_box(system_call::parent_number());
+                }
+            })
+        })
+        .join()
+        .unwrap()
+    };
+    holds("filters of 0, 50, 400 and 2000 instructions", || {
+        let costs = [cost(None), cost(Some(50)), cost(Some(400)), cost(Some(2000))];
+        if costs.windows(2).all(|pair| pair[0] < pair[1]) { Ok(()) } else { Err(format!("{costs:?}")) }
+    });
+}
+
+#[test]
+fn a_child_that_sleeps_is_in_the_wait_and_not_in_the_return() {
+    let _turn = alone();
+    let nap = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+    let wait = |nap| {
+        lowest(15, || {
+            let child = child::fork(Task { nap, ..Task::default() }).unwrap();
+            assert_eq!(child.reap().unwrap(), STATUS);
+        })
+    };
+    let returns = |nap| {
+        (0..15)
+            .map(|_| {
+                let began = Instant::now();
+                let child = child::fork(Task { nap, ..Task::default() }).unwrap();
+                let took = began.elapsed().as_nanos() as f64;
+                assert_eq!(child.reap().unwrap(), STATUS);
+                took
+            })
+            .fold(f64::INFINITY, f64::min)
+    };
+    holds("sleep in fork and wait", || within((wait(Some(&nap)) - wait(None)) / 1e6, 4.95, 5.3));
+    holds("sleep in fork's return", || within((returns(Some(&nap)) - returns(None)) / 1e6, -0.1, 0.1));
+}
+
+#[test]
+fn twice_the_pages_cost_twice_as_much_above_the_base() {
+    let _turn = alone();
+    let cost = |mebibytes: usize| {
+        let mut resident = (mebibytes > 0).then(|| Resident::new(mebibytes << 20, Pages::Small).unwrap());
+        (0..8)
+            .map(|_| {
+                if let Some(resident) = resident.as_mut() {
+                    resident.dirty();
+                }
+                let began = Instant::now();
+                let child = child::fork(Task::default()).unwrap();
+                let took = began.elapsed().as_nanos() as f64;
+                assert_eq!(child.reap().unwrap(), STATUS);
+                took
+            })
+            .fold(f64::INFINITY, f64::min)
+    };
+    holds("64 MiB against 32 MiB", || {
+        let base = cost(0);
+        within((cost(64) - base) / (cost(32) - base), 1.8, 2.2)
+    });
+}
+
+#[test]
+fn an_image_that_cannot_be_executed_is_no_fast_process() {
+    let plain = tempfile::NamedTempFile::new().unwrap();
+    for path in ["/nonexistent/program", plain.path().to_str().unwrap()] {
+        let image = Image::file(path, 0).unwrap();
+        let status = child::fork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap();
+        assert_eq!(status, 127, "{path}");
+        assert!(child::spawn(&image).is_err(), "{path}");
+    }
+}

@@ -1,0 +1,397 @@
+//! Bad places: a full disk, a read-only one, one CPU, half a CPU, a neighbour on the measured CPU, no privileges, tight
+//! limits, no /proc. In each the program says clearly what is wrong, ends with the right code, and loses nothing.
+//!
+//! File systems are mounted in private namespaces that end with their process; control groups are made for the test and
+//! removed. Where a place cannot be made the test fails and says why: a place that is not tried is not known.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use nix::unistd::Uid;
+use serde_json::Value;
+use support::runs::{
+    Leashed, PROGRAM, copy_of_finished_run, launches, lines, measuring, metrics, output, records, result, text, told,
+    wait_until,
+};
+use sysdyno::sys::affinity;
+use tempfile::TempDir;
+
+/// A quick run that ends in a second or two where nothing is wrong.
+const QUICK: &str = "run cpu.loop --quick --no-progress";
+
+/// Runs a shell script in the place's directory with the program as `$PROGRAM`, in namespaces of its own where a file
+/// system is to be mounted.
+fn script(directory: &Path, namespaces: bool, script: &str) -> Output {
+    let mut command = if namespaces {
+        let mut unshare = Command::new("unshare");
+        // Without privileges a user namespace gives the right to mount inside it.
+        unshare.args(if Uid::effective().is_root() {
+            &["--mount", "--"][..]
+        } else {
+            &["--mount", "--map-root-user", "--"]
+        });
+        unshare.arg("bash");
+        unshare
+    } else {
+        Command::new("bash")
+    };
+    command.args(["-euc", script]).env("PROGRAM", PROGRAM).current_dir(directory).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(!text(&output.stderr).contains("unshare:"), "namespaces are needed here: {}", told(&output));
+    assert!(!text(&output.stderr).contains("mount:"), "the right to mount is needed here: {}", told(&output));
+    output
+}
+
+/// Runs the program behind another one that changes its place, such as `taskset -c 0`.
+fn behind(words: &[&str], place: &Path) -> Output {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(PROGRAM).args(QUICK.split(' ')).arg("-o").arg(place);
+    command.stdin(Stdio::null()).current_dir(place.parent().unwrap());
+    command.output().unwrap_or_else(|error| panic!("{} is needed here: {error}", words[0]))
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("run");
+    (directory, place)
+}
+
+fn check<'a>(result: &'a Value, name: &str) -> &'a Value {
+    result["quiet"].as_array().unwrap().iter().find(|check| check["check"] == name).unwrap()
+}
+
+/// Reasons of failed launches.
+fn failures(place: &Path) -> Vec<String> {
+    let log = lines(place);
+    let ends = records(&log, "launch_end");
+    ends.iter().filter_map(|end| Some(end["failed"]["what"].as_str()?.to_owned())).collect()
+}
+
+fn assert_no_panic(output: &Output) {
+    assert!(!text(&output.stderr).contains("panicked"), "{}", told(output));
+    assert!(output.status.code().is_some(), "a signal ended it: {}", told(output));
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_the_run_and_keeps_the_log() {
+    let (keep, _) = place();
+    let _alone = measuring();
+    let output = script(
+        keep.path(),
+        true,
+        "mkdir small; mount -t tmpfs -o size=200k none small; code=0
+         $PROGRAM run cpu.procedure_call --quick --no-progress -o small/run || code=$?
+         $PROGRAM report small/run --format json > report.json; ls -A small/run > names; cp small/run/log.jsonl . ; exit $code",
+    );
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let complaint = text(&output.stderr);
+    assert!(complaint.contains("cannot write the log: No space left on device"), "{complaint}");
+    assert!(complaint.contains("hint: ") && complaint.contains("what was measured is in"), "{complaint}");
+    // Every line that is there is whole.
+    assert!(records(&lines(keep.path()), "series").len() > 10);
+    assert_eq!(fs::read_to_string(keep.path().join("names")).unwrap(), "log.jsonl\n");
+    let report: Value = serde_json::from_slice(&fs::read(keep.path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(report["run"]["complete"], false);
+}
+
+#[test]
+fn a_result_that_cannot_be_written_leaves_the_log_and_says_so() {
+    let (_keep, place) = place();
+    fs::create_dir_all(place.join("result.json/in the way")).unwrap();
+    let _alone = measuring();
+    let output = behind(&["env"], &place);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(text(&output.stderr).contains("the log is complete"), "{}", told(&output));
+    assert_eq!(lines(&place).last().unwrap()["complete"], true);
+    assert!(!place.join(".result.json.partial").exists());
+}
+
+#[test]
+fn a_read_only_place_is_refused_and_its_run_is_reported() {
+    let copy = copy_of_finished_run();
+    // A run that is complete would have nothing to write: take its last line away.
+    let log = copy.path().join("log.jsonl");
+    let unfinished: Vec<String> = std::fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .filter(|line| !line.contains("\"finish\""))
+        .map(str::to_owned)
+        .collect();
+    std::fs::write(&log, unfinished.join("\n") + "\n").unwrap();
+    let _alone = measuring();
+    let read_only = |words: &str| {
+        script(
+            copy.path(),
+            true,
+            &format!("mount --bind . .; mount -o remount,bind,ro . ; cd \"$PWD\"; $PROGRAM {words}"),
+        )
+    };
+    let refused = read_only(&format!("{QUICK} -o new"));
+    assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+    let complaint = text(&refused.stderr);
+    assert!(complaint.contains("Read-only file system") && complaint.contains("\nhint: "), "{complaint}");
+    let default = read_only(QUICK);
+    assert_eq!(default.status.code(), Some(2), "{}", told(&default));
+    let resumed = read_only("run --resume .");
+    assert!([Some(1), Some(2)].contains(&resumed.status.code()), "{}", told(&resumed));
+    assert!(text(&resumed.stderr).contains("must be writable to resume"), "{}", told(&resumed));
+    let report = read_only("report .");
+    assert!(report.status.success() && text(&report.stdout).contains("cpu.loop.overhead"), "{}", told(&report));
+}
+
+#[test]
+fn one_cpu_is_enough() {
+    let cpu = affinity::allowed()[0].to_string();
+    let (_keep, place) = place();
+    let _alone = measuring();
+    let output = behind(&["taskset", "-c", &cpu], &place);
+    assert!(output.status.success(), "{}", told(&output));
+    let result = result(&place);
+    assert_eq!(result["run"]["cpu"].to_string(), cpu);
+    assert_eq!(metrics(&result).len(), 3);
+    if affinity::allowed().len() > 1 {
+        assert_eq!(check(&result, "affinity")["ok"], false, "a mask narrower than the machine is named");
+        let other = affinity::allowed()[1].to_string();
+        let refused = Command::new("taskset").args(["-c", &cpu, PROGRAM, "run", "--cpu", &other, "--dry-run"]).output();
+        let refused = refused.unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+        assert!(text(&refused.stderr).contains(&format!("allowed here: {cpu}\n")), "{}", told(&refused));
+    }
+}
+
+/// A control group that gives half a CPU; removed at the end.
+struct HalfACpu(PathBuf);
+
+impl HalfACpu {
+    fn make() -> Self {
+        let name = format!("sysdyno-test-{}", std::process::id());
+        let mut tried = Vec::new();
+        // (mount point, file of the limit, text of the limit); version 1 first, where both are mounted it has the CPU.
+        for (mount, file, limit) in [
+            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"),
+            ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "50000"),
+            ("/sys/fs/cgroup", "cpu.max", "50000 100000"),
+        ] {
+            let group = Path::new(mount).join(&name);
+            if file == "cpu.max" && Path::new(mount).join("cgroup.controllers").exists() {
+                // Already on in most places.
+                let _ = fs::write(Path::new(mount).join("cgroup.subtree_control"), "+cpu");
+            }
+            let made = Path::new(mount)
+                .join("cgroup.procs")
+                .metadata()
+                .and_then(|_| fs::create_dir(&group))
+                .and_then(|()| fs::write(group.join(file), limit));
+            match made {
+                Ok(()) => return HalfACpu(group),
+                Err(error) => tried.push(format!("{}: {error}", group.join(file).display())),
+            }
+            let _ = fs::remove_dir(&group);
+        }
+        panic!("a control group with a CPU quota is needed here, as root: {}", tried.join("; "));
+    }
+}
+
+impl Drop for HalfACpu {
+    fn drop(&mut self) {
+        // Processes that have just ended may count for a moment.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn half_a_cpu_is_named_and_does_not_hang() {
+    let group = HalfACpu::make();
+    let (keep, place) = place();
+    let _alone = measuring();
+    let words = format!("echo $$ > {}/cgroup.procs; exec $PROGRAM {QUICK} -o run", group.0.display());
+    let output = script(keep.path(), false, &words);
+    // Throttling may leave too little that is clean; then the figures are withheld with that reason.
+    assert!([Some(0), Some(1)].contains(&output.status.code()), "{}", told(&output));
+    let result = result(&place);
+    let quota = check(&result, "quota");
+    assert_eq!((&quota["ok"], &quota["known"]), (&Value::from(false), &Value::from(true)), "{quota}");
+    assert!(quota["detail"].as_str().unwrap().contains("0.5") && quota["remedy"].is_string(), "{quota}");
+    assert_eq!(result["run"]["complete"], true);
+    for metric in metrics(&result) {
+        let cycles = metric["cycles"].as_f64().unwrap();
+        assert!(cycles > 0.5 && cycles < 20.0, "half a CPU shows in time, not in cycles: {metric}");
+    }
+}
+
+/// Median cycles of the figures of a run on a CPU, by label, and their trust.
+fn loop_on(cpu: &str) -> (Vec<f64>, Vec<String>) {
+    let (_keep, place) = place();
+    let words = ["run", "cpu.loop", "--quick", "--cpu", cpu, "-o", place.to_str().unwrap()];
+    let output = output(&words);
+    assert!(output.status.success(), "{}", told(&output));
+    let result = result(&place);
+    let found = metrics(&result);
+    assert_eq!(found.len(), 3, "{}", result["experiments"][0]["rejected"]);
+    found
+        .iter()
+        .map(|metric| (metric["cycles"].as_f64().unwrap(), metric["verdict"]["trust"].as_str().unwrap().to_owned()))
+        .unzip()
+}
+
+#[test]
+fn a_spinner_on_the_measured_cpu_contaminates_verdicts_and_not_figures() {
+    let _alone = measuring();
+    let cpu = affinity::allowed().last().unwrap().to_string();
+    let compare = || {
+        let (alone, _) = loop_on(&cpu);
+        let mut spinner = Command::new("taskset");
+        spinner.args(["-c", &cpu, "bash", "-c", "while :; do :; done"]);
+        let _spinner = Leashed(spinner.spawn().unwrap());
+        std::thread::sleep(Duration::from_millis(100));
+        let (beside, trust) = loop_on(&cpu);
+        let moved = alone.iter().zip(&beside).map(|(alone, beside)| (beside / alone - 1.0).abs()).fold(0.0, f64::max);
+        (moved, trust)
+    };
+    // The machine may have neighbours of its own, in either half: the best of a few comparisons counts.
+    let mut least = f64::INFINITY;
+    for _ in 0..5 {
+        let (moved, trust) = compare();
+        assert!(trust.iter().all(|trust| trust == "contaminated"), "{trust:?}");
+        least = least.min(moved);
+        if least < 0.05 {
+            return;
+        }
+    }
+    panic!("a spinner moves the cycles by {:.1} %", least * 100.0);
+}
+
+/// A directory that anybody may write to, with a copy of the program that anybody may start.
+fn for_anybody() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = directory.path().join("sysdyno");
+    fs::copy(PROGRAM, &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    (directory, program)
+}
+
+/// Words before a command that take every privilege away. The user has no other process on this machine.
+fn nobody() -> Vec<&'static str> {
+    if Uid::effective().is_root() {
+        vec!["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--no-new-privs"]
+    } else {
+        vec!["env"]
+    }
+}
+
+/// A quick run without privileges, behind more words.
+fn run_as_nobody(words: &[&str]) -> (Output, TempDir) {
+    let (directory, program) = for_anybody();
+    let mut all = nobody();
+    all.extend(words);
+    let mut command = Command::new(all[0]);
+    command.args(&all[1..]).arg(program).args(QUICK.split(' ')).args(["-o", "run"]);
+    let output = command.stdin(Stdio::null()).current_dir(directory.path()).output().unwrap();
+    (output, directory)
+}
+
+#[test]
+fn no_privilege_is_needed() {
+    let _alone = measuring();
+    let (output, directory) = run_as_nobody(&[]);
+    assert!(output.status.success(), "{}", told(&output));
+    let result = result(&directory.path().join("run"));
+    assert_eq!(metrics(&result).len(), 3);
+    let (directory, program) = for_anybody();
+    for verb in ["doctor", "machine", "list", "predict"] {
+        let mut all = nobody();
+        all.push(program.to_str().unwrap());
+        let output = Command::new(all[0]).args(&all[1..]).arg(verb).current_dir(directory.path()).output().unwrap();
+        assert!(output.status.success(), "{verb}: {}", told(&output));
+    }
+}
+
+#[test]
+fn a_place_that_belongs_to_somebody_else_is_refused() {
+    if !Uid::effective().is_root() {
+        // Only root can give something away; without it everything that is not ours already belongs to somebody else.
+        let output = behind(&["env"], Path::new("/root/run"));
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        return;
+    }
+    let (directory, program) = for_anybody();
+    let theirs = directory.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).unwrap();
+    chown(&theirs, Some(0), Some(0)).unwrap();
+    let mut all = nobody();
+    all.push(program.to_str().unwrap());
+    let mut command = Command::new(all[0]);
+    let output = command.args(&all[1..]).args(QUICK.split(' ')).arg("-o").arg(theirs.join("run")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(text(&output.stderr).contains("Permission denied") && text(&output.stderr).contains("hint: "));
+}
+
+#[test]
+fn a_limit_on_processes_makes_launches_fail_and_breeds_none() {
+    let _alone = measuring();
+    let (output, directory) = run_as_nobody(&["prlimit", "--nproc=1"]);
+    assert_no_panic(&output);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let reasons = failures(&directory.path().join("run"));
+    assert!(
+        !reasons.is_empty() && reasons.iter().all(|reason| reason.contains("cannot start a launch")),
+        "{reasons:?}"
+    );
+    assert!(text(&output.stdout).contains("ulimit -u"), "{}", told(&output));
+    assert!(launches().is_empty());
+}
+
+#[test]
+fn a_limit_on_open_files_makes_launches_fail() {
+    let (_keep, place) = place();
+    let _alone = measuring();
+    let output = behind(&["prlimit", "--nofile=7"], &place);
+    assert_no_panic(&output);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(text(&output.stderr).contains("hint: ") || text(&output.stdout).contains("hint: "), "{}", told(&output));
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_ends_the_run_and_keeps_the_log() {
+    let (_keep, place) = place();
+    let _alone = measuring();
+    let output = behind(&["prlimit", "--fsize=60000"], &place);
+    assert_no_panic(&output);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(text(&output.stderr).contains("cannot write the log: File too large"), "{}", told(&output));
+    assert!(records(&lines(&place), "series").len() > 3, "every line that is there is whole");
+}
+
+#[test]
+fn without_proc_the_reason_is_given() {
+    let (keep, place) = place();
+    let _alone = measuring();
+    let output = script(keep.path(), true, &format!("mount -t tmpfs none /proc; exec $PROGRAM {QUICK} -o run"));
+    assert_no_panic(&output);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(failures(&place).iter().any(|reason| reason.contains("cannot start a launch")));
+    assert!(text(&output.stdout).contains("/proc is mounted"), "{}", told(&output));
+}
+
+#[test]
+fn without_sys_it_measures_all_the_same() {
+    let (keep, place) = place();
+    let _alone = measuring();
+    let output = script(keep.path(), true, &format!("mount -t tmpfs none /sys; exec $PROGRAM {QUICK} -o run"));
+    assert!(output.status.success(), "{}", told(&output));
+    assert_eq!(metrics(&result(&place)).len(), 3);
+    wait_until("launches end", Duration::from_secs(5), || launches().is_empty().then_some(()));
+}

@@ -1,0 +1,396 @@
+//! The sampler on a scripted clock: what it does when time, probes, counters and work behave in every way they can.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use sysdyno::results::quantity::Labels;
+use sysdyno::results::series::Class;
+use sysdyno::rig::instruments::Instruments;
+use sysdyno::rig::sampler::{Sampled, Sampler, Settings, Sizing, Workload};
+use sysdyno::sys::arch::Stamp;
+use sysdyno::sys::counters::ThreadCounters;
+
+/// The CPU of the script.
+const CPU: u32 = 3;
+/// Ticks of an empty interval.
+const BIAS: i64 = 20;
+/// Ticks that a batch is to last.
+const TARGET: f64 = 100_000.0;
+
+/// A machine that does what a test tells it. Time passes only where something is read or worked.
+struct World {
+    ticks: Cell<i64>,
+    cpu: Cell<u32>,
+    counters: Cell<ThreadCounters>,
+    probe: Cell<Option<f64>>,
+    /// Batches of work so far, warm-up and sizing included.
+    works: Cell<u64>,
+}
+
+impl World {
+    fn new() -> Rc<Self> {
+        Rc::new(World {
+            ticks: Cell::new(1_000_000),
+            cpu: Cell::new(CPU),
+            counters: Cell::default(),
+            probe: Cell::new(Some(0.5)),
+            works: Cell::new(0),
+        })
+    }
+
+    fn pass(&self, ticks: i64) {
+        self.ticks.set(self.ticks.get() + ticks);
+    }
+
+    fn count(&self, change: impl Fn(&mut ThreadCounters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    /// Work of so many ticks for each iteration, after which something happens.
+    fn work(self: &Rc<Self>, each: i64, then: impl Fn(&World) + 'static) -> Workload<'static> {
+        let world = Rc::clone(self);
+        Workload::of("work", Labels::none(), 4, move |iterations| {
+            world.works.set(world.works.get() + 1);
+            world.pass(each * iterations as i64);
+            then(&world);
+            Ok(())
+        })
+    }
+}
+
+struct Scripted(Rc<World>);
+
+impl Instruments for Scripted {
+    fn stamp(&mut self) -> Stamp {
+        // The two readings of an interval cost one bias together.
+        self.0.pass(BIAS / 2);
+        let stamp = Stamp { ticks: self.0.ticks.get(), cpu: self.0.cpu.get() };
+        self.0.pass(BIAS / 2);
+        stamp
+    }
+    fn probe(&mut self) -> Option<f64> {
+        self.0.pass(1000);
+        self.0.probe.get()
+    }
+    fn counters(&mut self) -> ThreadCounters {
+        self.0.counters.get()
+    }
+    fn bias(&self) -> f64 {
+        BIAS as f64
+    }
+    fn resolution(&self) -> f64 {
+        1.0
+    }
+    fn hertz(&self) -> f64 {
+        2e9
+    }
+    fn cpu(&self) -> u32 {
+        CPU
+    }
+}
+
+fn sample(world: &Rc<World>, workloads: Vec<Workload<'_>>) -> Sampled {
+    let settings = Settings { batches: 10, batch_ticks: TARGET };
+    let mut random = fastrand::Rng::with_seed(5);
+    Sampler::new(&mut Scripted(Rc::clone(world)), &settings, &mut random).run(workloads)
+}
+
+/// The classes of a workload that does one thing in every batch.
+fn classes(then: impl Fn(&World) + 'static) -> Vec<Class> {
+    let world = World::new();
+    let workload = world.work(37, then);
+    let sampled = sample(&world, vec![workload]);
+    (0..sampled.series[0].values.len()).map(|index| sampled.series[0].class(index)).collect()
+}
+
+fn all(class: Class) -> Vec<Class> {
+    vec![class; 10]
+}
+
+#[test]
+fn steady_work_is_sampled_clean_and_exactly() {
+    let world = World::new();
+    let workload = world.work(37, |_| ());
+    let sampled = sample(&world, vec![workload]);
+    let series = &sampled.series[0];
+    assert!(sampled.settled && sampled.remarks.is_empty());
+    assert_eq!(series.values.len(), 10);
+    for (index, value) in series.values.iter().enumerate() {
+        assert_eq!(series.class(index), Class::Clean);
+        let each = value / (series.operations as f64 / 4.0);
+        assert!((each - 37.0).abs() < 1e-6, "the bias is removed: {each}");
+        assert!((series.clock[index] - 0.5).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn batches_are_as_long_as_asked_and_not_much_longer() {
+    for each in [1, 3, 37, 999, 20_000, 99_999] {
+        let world = World::new();
+        let workload = world.work(each, |_| ());
+        let sampled = sample(&world, vec![workload]);
+        for &value in &sampled.series[0].values {
+            assert!(value + BIAS as f64 >= TARGET, "{each} ticks each: a batch of {value}");
+            // What is timed in doublings overshoots by one iteration and a few percent.
+            assert!(value <= TARGET * 1.2 + each as f64, "{each} ticks each: a batch of {value}");
+        }
+    }
+}
+
+#[test]
+fn one_iteration_that_is_longer_than_a_batch_is_a_batch() {
+    let world = World::new();
+    let workload = world.work(5_000_000, |_| ());
+    let sampled = sample(&world, vec![workload]);
+    assert_eq!(sampled.series[0].operations, 4, "one iteration of four operations");
+}
+
+#[test]
+fn the_limits_of_a_batch_follow_bias_resolution_and_interrupts() {
+    struct Coarse(f64, f64);
+    impl Instruments for Coarse {
+        fn stamp(&mut self) -> Stamp {
+            Stamp { ticks: 0, cpu: 0 }
+        }
+        fn probe(&mut self) -> Option<f64> {
+            None
+        }
+        fn counters(&mut self) -> ThreadCounters {
+            ThreadCounters::default()
+        }
+        fn bias(&self) -> f64 {
+            self.0
+        }
+        fn resolution(&self) -> f64 {
+            self.1
+        }
+        fn hertz(&self) -> f64 {
+            1e9
+        }
+        fn cpu(&self) -> u32 {
+            0
+        }
+    }
+    let order: sysdyno::rig::order::Order = serde_json::from_value(serde_json::json!({
+        "experiment": "x", "launch": 1, "cpu": 0, "allowed": [0], "memory": 1, "seed": 1, "batches": 30, "conductor": 1,
+        "clock": {"source": "tsc", "hertz": 1e9, "error_ppm": 0.0, "slew_ppm": 0.0}
+    }))
+    .unwrap();
+    let ticks = |bias, resolution| Settings::of(&order, &Coarse(bias, resolution)).batch_ticks;
+    assert!((20_000.0..40_000.0).contains(&ticks(20.0, 1.0)), "20 µs where nothing else asks for more");
+    assert!(ticks(1000.0, 1.0) >= 200.0 * 1000.0, "200 times the bias");
+    assert!(ticks(20.0, 1000.0) >= 1000.0 * 1000.0, "1000 times the resolution");
+}
+
+#[test]
+fn a_pair_has_the_same_iterations_and_a_double_twice_as_many() {
+    let world = World::new();
+    let workloads = vec![
+        world.work(37, |_| ()),
+        world.work(71, |_| ()).sized(Sizing::SameAs(0)),
+        world.work(37, |_| ()).sized(Sizing::TimesThat(2, 0)),
+    ];
+    let sampled = sample(&world, workloads);
+    let operations: Vec<u64> = sampled.series.iter().map(|series| series.operations).collect();
+    assert_eq!(operations, [operations[0], operations[0], 2 * operations[0]]);
+}
+
+#[test]
+fn workloads_take_turns_in_changing_order() {
+    let world = World::new();
+    let turns: Rc<RefCell<Vec<char>>> = Rc::default();
+    let workloads = ['a', 'b', 'c', 'd']
+        .into_iter()
+        .map(|name| {
+            let (world, turns) = (Rc::clone(&world), Rc::clone(&turns));
+            Workload::of("work", Labels::none(), 1, move |iterations| {
+                turns.borrow_mut().push(name);
+                world.pass(100 * iterations as i64);
+                Ok(())
+            })
+        })
+        .collect();
+    sample(&world, workloads);
+    let turns = turns.borrow();
+    let sweeps: Vec<&[char]> = turns[turns.len() - 40..].chunks(4).collect();
+    for sweep in &sweeps {
+        let mut sorted = sweep.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, ['a', 'b', 'c', 'd'], "each has one turn in every sweep");
+    }
+    assert!(sweeps.iter().any(|sweep| *sweep != sweeps[0]), "the order changes");
+}
+
+#[test]
+fn a_clock_that_steps_back_voids_the_batch_and_never_wraps() {
+    let world = World::new();
+    let workload = world.work(37, |world| {
+        // Now and then, once batches are sized and warm.
+        if world.works.get() > 60 && world.works.get().is_multiple_of(3) {
+            world.pass(-1_000_000);
+        }
+    });
+    let settings = Settings { batches: 60, batch_ticks: TARGET };
+    let mut random = fastrand::Rng::with_seed(5);
+    let sampled = Sampler::new(&mut Scripted(Rc::clone(&world)), &settings, &mut random).run(vec![workload]);
+    let series = &sampled.series[0];
+    let mut backwards = 0;
+    for (index, &value) in series.values.iter().enumerate() {
+        assert!(value.abs() < 2e6, "a wrapped difference: {value}");
+        backwards += usize::from(series.class(index) == Class::Backwards);
+        assert_eq!(series.class(index) == Class::Backwards, value < 0.0, "{value}");
+    }
+    assert!(backwards > 0);
+}
+
+#[test]
+fn probes_that_differ_make_a_batch_unsteady() {
+    let apart = |by: f64| {
+        classes(move |world| {
+            let next = if world.works.get().is_multiple_of(2) { 0.5 } else { 0.5 * (1.0 + by) };
+            world.probe.set(Some(next));
+        })
+    };
+    assert_eq!(apart(0.02), all(Class::Unsteady));
+    assert_eq!(apart(0.005), all(Class::Clean));
+    assert_eq!(classes(|world| world.probe.set(Some(0.0))), all(Class::Unsteady), "a probe of nothing");
+}
+
+#[test]
+fn a_forced_switch_makes_a_batch_preempted() {
+    assert_eq!(classes(|world| world.count(|counters| counters.involuntary_switches += 1)), all(Class::Preempted));
+    assert_eq!(classes(|world| world.count(|counters| counters.voluntary_switches += 1)), all(Class::Clean));
+}
+
+#[test]
+fn page_faults_make_a_batch_faulted() {
+    assert_eq!(classes(|world| world.count(|counters| counters.minor_faults += 1)), all(Class::Faulted));
+    assert_eq!(classes(|world| world.count(|counters| counters.major_faults += 1)), all(Class::Faulted));
+}
+
+#[test]
+fn another_cpu_makes_a_batch_migrated() {
+    let moved = classes(|world| world.cpu.set(CPU + 1));
+    assert_eq!(moved, all(Class::Migrated), "even when it began and ended on the same wrong one");
+    let there_and_back =
+        classes(|world| world.cpu.set(if world.works.get().is_multiple_of(2) { CPU } else { CPU + 1 }));
+    assert!(there_and_back.iter().all(|&class| class == Class::Migrated), "{there_and_back:?}");
+}
+
+#[test]
+fn work_that_fails_is_wrong_and_says_why() {
+    let world = World::new();
+    let (clock, failing) = (Rc::clone(&world), Cell::new(0));
+    let workload = Workload::of("read", Labels::none(), 1, move |iterations| {
+        clock.pass(37 * iterations as i64);
+        failing.set(failing.get() + 1);
+        if failing.get() > 40 && failing.get() % 2 == 0 { Err("3 bytes instead of 4".to_owned()) } else { Ok(()) }
+    });
+    let settings = Settings { batches: 40, batch_ticks: TARGET };
+    let mut random = fastrand::Rng::with_seed(5);
+    let sampled = Sampler::new(&mut Scripted(world), &settings, &mut random).run(vec![workload]);
+    let wrong = (0..40).filter(|&index| sampled.series[0].class(index) == Class::Wrong).count();
+    assert!((10..40).contains(&wrong), "{wrong}");
+    assert_eq!(sampled.remarks[0].what, "wrong.read");
+    assert_eq!(sampled.remarks[0].value, "3 bytes instead of 4");
+}
+
+#[test]
+fn the_worst_cause_names_the_batch() {
+    let everything = |step: i64| {
+        classes(move |world| {
+            world.count(|counters| counters.involuntary_switches += 1);
+            world.count(|counters| counters.minor_faults += 1);
+            world.cpu.set(CPU + 1);
+            // A batch is sized in fewer works than these.
+            world.pass(if world.works.get() > 30 { step } else { 0 });
+        })
+    };
+    assert!(everything(-10_000_000).ends_with(&[Class::Backwards; 5]));
+    assert_eq!(everything(0), all(Class::Migrated));
+}
+
+#[test]
+fn work_that_never_settles_is_flagged_and_not_waited_for() {
+    let world = World::new();
+    // Every batch lasts a tenth longer than the one before.
+    let grown = Rc::new(Cell::new(1.0_f64));
+    let (clock, growing) = (Rc::clone(&world), Rc::clone(&grown));
+    let workload = Workload::of("work", Labels::none(), 1, move |iterations| {
+        growing.set(growing.get() * 1.1);
+        clock.works.set(clock.works.get() + 1);
+        clock.pass((iterations as f64 * growing.get()) as i64);
+        Ok(())
+    });
+    let sampled = sample(&world, vec![workload]);
+    assert!(!sampled.settled);
+    assert!(sampled.warm_up_batches <= 100, "{}", sampled.warm_up_batches);
+    assert_eq!(sampled.series[0].values.len(), 10, "it is sampled nevertheless");
+}
+
+#[test]
+fn work_that_settles_late_is_waited_for() {
+    let world = World::new();
+    let workload = world.work(37, |world| {
+        if world.works.get() < 20 {
+            world.pass(1_000_000 / world.works.get() as i64);
+        }
+    });
+    let sampled = sample(&world, vec![workload]);
+    assert!(sampled.settled && sampled.warm_up_batches > 8, "{sampled:?}");
+}
+
+#[test]
+fn a_clock_that_stands_still_cannot_hang_it() {
+    struct Stopped(u64);
+    impl Instruments for Stopped {
+        fn stamp(&mut self) -> Stamp {
+            self.0 += 1;
+            assert!(self.0 < 10_000, "reads the clock for ever");
+            Stamp { ticks: 7, cpu: CPU }
+        }
+        fn probe(&mut self) -> Option<f64> {
+            Some(0.0)
+        }
+        fn counters(&mut self) -> ThreadCounters {
+            ThreadCounters::default()
+        }
+        fn bias(&self) -> f64 {
+            BIAS as f64
+        }
+        fn resolution(&self) -> f64 {
+            1.0
+        }
+        fn hertz(&self) -> f64 {
+            2e9
+        }
+        fn cpu(&self) -> u32 {
+            CPU
+        }
+    }
+    let most = Rc::new(Cell::new(0_u64));
+    let seen = Rc::clone(&most);
+    let workload = Workload::of("work", Labels::none(), 1, move |iterations| {
+        seen.set(seen.get().max(iterations));
+        Ok(())
+    });
+    let settings = Settings { batches: 10, batch_ticks: TARGET };
+    let mut random = fastrand::Rng::with_seed(5);
+    let sampled = Sampler::new(&mut Stopped(0), &settings, &mut random).run(vec![workload]);
+    assert!(!sampled.settled);
+    assert!((0..10).all(|index| sampled.series[0].class(index) == Class::Unsteady), "cycles cannot be told");
+    assert!(most.get() <= 1 << 41, "the search for a size is bounded in steps: {}", most.get());
+}
+
+#[test]
+fn without_probes_there_are_no_cycles() {
+    let world = World::new();
+    world.probe.set(None);
+    let workload = world.work(37, |_| ());
+    let sampled = sample(&world, vec![workload]);
+    assert!(sampled.series[0].clock.is_empty());
+    assert!((0..10).all(|index| sampled.series[0].class(index) == Class::Clean));
+}

@@ -1,0 +1,7 @@
+//! What several test programs need: captured trees of other machines, and runs of the real program.
+#![allow(dead_code, reason = "each test program uses its own part")]
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+pub mod runs;
+pub mod sources;
+pub mod trees;

@@ -1,0 +1,147 @@
+//! Runs of the real program: commands, one run that several tests look at, logs as JSON, and what must not be left behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sysdyno");
+
+/// A command of the program, in a directory where nothing of value is.
+pub fn sysdyno(words: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(words).current_dir(env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub fn output(words: &[&str]) -> Output {
+    sysdyno(words).output().unwrap()
+}
+
+/// How the program ended and what it said, for a failing assertion.
+pub fn told(output: &Output) -> String {
+    format!("{}\nstdout: {}\nstderr: {}", output.status, text(&output.stdout), text(&output.stderr))
+}
+
+/// Output as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Two runs at once would disturb each other: whoever measures holds this.
+pub fn measuring() -> MutexGuard<'static, ()> {
+    static MEASURING: Mutex<()> = Mutex::new(());
+    MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One quick run of `cpu.loop` that tests may read but not change.
+pub fn finished_run() -> &'static Path {
+    static RUN: OnceLock<PathBuf> = OnceLock::new();
+    RUN.get_or_init(|| {
+        let place = place_of_this_process().join("finished");
+        let _alone = measuring();
+        let output = output(&["run", "cpu.loop", "--quick", "--seed", "11", "-o", place.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", told(&output));
+        place
+    })
+}
+
+/// A directory in the build directory that is swept up by the next test program.
+fn place_of_this_process() -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for entry in fs::read_dir(root).unwrap().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let dead = name.strip_prefix("process-").is_some_and(|number| !Path::new("/proc").join(number).exists());
+        if dead {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let place = root.join(format!("process-{}", std::process::id()));
+    fs::create_dir_all(&place).unwrap();
+    place
+}
+
+/// A copy of the finished run, for tests that change it.
+pub fn copy_of_finished_run() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["log.jsonl", "result.json"] {
+        fs::copy(finished_run().join(name), copy.path().join(name)).unwrap();
+    }
+    copy
+}
+
+/// Every line of a log.
+pub fn lines(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("log.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// The records of one kind.
+pub fn records<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["record"] == kind).collect()
+}
+
+/// The result beside a log.
+pub fn result(run: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(run.join("result.json")).unwrap()).unwrap()
+}
+
+/// All published figures of a result.
+pub fn metrics(result: &Value) -> Vec<&Value> {
+    result["experiments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|section| section["metrics"].as_array().unwrap())
+        .collect()
+}
+
+/// Rewrites one line of a log.
+pub fn edit_log(run: &Path, change: impl Fn(&mut Value)) {
+    let mut lines = lines(run);
+    lines.iter_mut().for_each(change);
+    let texts: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(run.join("log.jsonl"), texts.join("\n") + "\n").unwrap();
+}
+
+/// Processes that are launches of the program under test.
+pub fn launches() -> Vec<i32> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| {
+            let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let words = fs::read(entry.path().join("cmdline")).ok()?;
+            let program = fs::read_link(entry.path().join("exe")).ok()?;
+            (program == Path::new(PROGRAM) && words.split(|&byte| byte == 0).nth(1) == Some(b"launch"))
+                .then_some(number)
+        })
+        .collect()
+}
+
+/// Waits until something is so; fails with the reason when it is not in time.
+pub fn wait_until<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited {limit:?} in vain: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A process that is killed at the end of a test, however that ends.
+pub struct Leashed(pub Child);
+
+impl Drop for Leashed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

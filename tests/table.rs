@@ -1,0 +1,241 @@
+//! The table of experiments: every row is whole, every figure of the contract has its row, and the words that a user
+//! reads are the words of the source file.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use support::runs::{output, text, told};
+use support::trees::{MACHINES, files, tree};
+use sysdyno::experiments::{self, Experiment, Foreknowledge, TABLE, constants};
+use sysdyno::machine;
+use sysdyno::results::prediction::Prediction;
+use sysdyno::results::quantity::{Labels, Unit};
+
+/// Headings of a methodology, in their order.
+const HEADINGS: [&str; 5] = ["# Question", "# Method", "# Prediction", "# What could fool us", "# References"];
+
+/// Metrics whose names do not begin with their experiment's: names that other programs rely on are not changed for order.
+const NAMED_OTHERWISE: [(&str, &str); 1] = [("cpu.cycle_time", "cpu.frequency")];
+
+/// Figures that other programs may rely on, with units and labels.
+const PROMISED: [(&str, Unit, &[&str]); 12] = [
+    ("cpu.frequency.tsc", Unit::Hertz, &[]),
+    ("cpu.frequency.core", Unit::Hertz, &[]),
+    ("cpu.cycle_time", Unit::Nanoseconds, &[]),
+    ("cpu.timer.overhead", Unit::Nanoseconds, &["method"]),
+    ("cpu.timer.resolution", Unit::Nanoseconds, &["method"]),
+    ("cpu.loop.overhead", Unit::Nanoseconds, &["code"]),
+    ("cpu.procedure_call.time", Unit::Nanoseconds, &["args", "chain", "code"]),
+    ("cpu.procedure_call.per_argument", Unit::Nanoseconds, &["chain", "code"]),
+    ("cpu.procedure_call.seventh_argument", Unit::Nanoseconds, &["chain", "code"]),
+    ("os.system_call.time", Unit::Nanoseconds, &["call"]),
+    ("os.process_creation.time", Unit::Nanoseconds, &["how", "resident"]),
+    ("os.process_creation.per_page", Unit::Nanoseconds, &["how"]),
+];
+
+/// Lower-case words joined by `_`, at least two of them joined by dots.
+fn is_well_formed(name: &str) -> bool {
+    let word = |part: &str| {
+        part.starts_with(|letter: char| letter.is_ascii_lowercase())
+            && part.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
+    };
+    name.contains('.') && name.split('.').all(word)
+}
+
+/// The leading comment of a source file, read without the program's help.
+fn leading_comment(source: &str) -> String {
+    let lines = source.lines().take_while(|line| line.starts_with("//!"));
+    lines.map(|line| line.trim_start_matches("//!").strip_prefix(' ').unwrap_or_default().to_owned() + "\n").collect()
+}
+
+fn predictions(experiment: &Experiment, name: &str) -> Vec<Prediction> {
+    let machine = machine::detect(&tree(name), Path::new("/home"));
+    let cpu = machine.usable_cpus().iter().last().unwrap();
+    (experiment.predict)(&Foreknowledge { machine: &machine, cpu, known: &[] })
+}
+
+#[test]
+fn identifiers_are_unique_and_well_formed() {
+    let ids: BTreeSet<&str> = TABLE.iter().map(|experiment| experiment.id).collect();
+    assert_eq!(ids.len(), TABLE.len());
+    for experiment in TABLE {
+        assert!(is_well_formed(experiment.id) && experiment.id.matches('.').count() == 1, "{}", experiment.id);
+        assert_eq!(experiments::find(experiment.id).unwrap().title, experiment.title);
+        assert!(!ids.contains(experiment.chapter()), "{}: a chapter may not be an experiment", experiment.id);
+    }
+    // Chapters stand together: the report would tell one of them in two parts otherwise.
+    let chapters = experiments::chapters();
+    assert_eq!(chapters.iter().collect::<BTreeSet<_>>().len(), chapters.len(), "{chapters:?}");
+}
+
+#[test]
+fn every_row_is_whole() {
+    for experiment in TABLE {
+        let id = experiment.id;
+        assert!(!experiment.title.is_empty() && !experiment.measures.is_empty(), "{id}");
+        assert!(!experiment.measures.ends_with('.') && experiment.measures.len() < 90, "{id}: half a line");
+        assert!(experiment.method_version >= 1, "{id}");
+        assert!(experiment.seconds > 0.0 && experiment.time_out > 10.0 * experiment.seconds, "{id}");
+        assert!(!experiment.publishes.is_empty(), "{id}");
+        for publication in experiment.publishes {
+            assert!(!publication.meaning.is_empty(), "{id}: {}", publication.metric);
+        }
+        for need in experiment.needs {
+            assert!(!need.what.is_empty(), "{id}");
+        }
+    }
+}
+
+#[test]
+fn every_methodology_has_its_headings_in_order() {
+    for experiment in TABLE {
+        let text = experiment.methodology();
+        let found: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+        assert_eq!(found, HEADINGS, "{}", experiment.id);
+        for section in text.split("\n# ") {
+            let words = section.split_whitespace().count();
+            assert!(words >= 10, "{}: a section of {words} words: {section}", experiment.id);
+        }
+    }
+}
+
+#[test]
+fn explain_prints_the_words_of_the_source_file() {
+    for experiment in TABLE {
+        let output = output(&["explain", experiment.id]);
+        assert!(output.status.success(), "{}", told(&output));
+        let (printed, comment) = (text(&output.stdout), leading_comment(experiment.source));
+        assert!(comment.starts_with(HEADINGS[0]) && printed.contains(&comment), "{}:\n{printed}", experiment.id);
+        for publication in experiment.publishes {
+            assert!(printed.contains(publication.metric), "{}: {}", experiment.id, publication.metric);
+        }
+    }
+}
+
+#[test]
+fn every_file_of_a_chapter_has_its_row() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/experiments");
+    let mut rows = 0;
+    for path in files(&root) {
+        let chapter = path.parent().unwrap();
+        if chapter == root || path.file_name().unwrap() == "mod.rs" {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let row = TABLE.iter().find(|experiment| experiment.source == text);
+        let row = row.unwrap_or_else(|| panic!("{} has no row in experiments::TABLE", path.display()));
+        assert_eq!(row.chapter(), chapter.file_name().unwrap(), "{}", path.display());
+        rows += 1;
+    }
+    assert_eq!(rows, TABLE.len(), "every row has a file of its own");
+}
+
+#[test]
+fn metrics_are_named_after_their_experiment_and_published_once() {
+    let mut seen = BTreeSet::new();
+    for experiment in TABLE {
+        for publication in experiment.publishes {
+            let metric = publication.metric;
+            assert!(is_well_formed(metric), "{metric}");
+            assert!(seen.insert(metric), "{metric} is published twice");
+            let excepted = NAMED_OTHERWISE.contains(&(metric, experiment.id));
+            assert!(excepted || metric.starts_with(&format!("{}.", experiment.id)), "{metric} of {}", experiment.id);
+        }
+    }
+}
+
+#[test]
+fn what_an_experiment_uses_was_published_before_it() {
+    let mut published = BTreeSet::new();
+    for experiment in TABLE {
+        for used in experiment.uses {
+            assert!(published.contains(used), "{} uses {used}, which no earlier row publishes", experiment.id);
+        }
+        published.extend(experiment.publishes.iter().map(|publication| publication.metric));
+    }
+}
+
+#[test]
+fn every_figure_of_the_contract_is_published_in_its_unit() {
+    for (metric, unit, _) in PROMISED {
+        let found = TABLE.iter().find_map(|experiment| experiment.publication(metric));
+        assert_eq!(found.unwrap_or_else(|| panic!("{metric} is published by nobody")).unit, unit, "{metric}");
+    }
+}
+
+#[test]
+fn something_of_every_experiment_stands_in_the_summary() {
+    for experiment in TABLE {
+        let predicted = predictions(experiment, "desktop-hybrid");
+        let shown = predicted.iter().any(|prediction| {
+            experiment.publication(&prediction.metric).is_some_and(|found| (found.headline)(&prediction.labels))
+        });
+        assert!(shown, "{}", experiment.id);
+    }
+}
+
+#[test]
+fn predictions_are_sums_with_ranges_and_reasons_on_every_machine() {
+    for name in MACHINES {
+        for experiment in TABLE {
+            let predictions = predictions(experiment, name);
+            assert!(!predictions.is_empty(), "{} on {name}", experiment.id);
+            let mut seen: BTreeSet<(String, Labels)> = BTreeSet::new();
+            for prediction in predictions {
+                let about = format!("{} {} on {name}", prediction.metric, prediction.labels);
+                let publication = experiment.publication(&prediction.metric).unwrap_or_else(|| panic!("{about}"));
+                assert_eq!(prediction.unit, publication.unit, "{about}");
+                assert!(prediction.low <= prediction.value && prediction.value <= prediction.high, "{about}");
+                assert!(prediction.value > 0.0 && prediction.high.is_finite() && prediction.low >= 0.0, "{about}");
+                let parts = prediction.base_hardware + prediction.software_overhead;
+                assert!((parts - prediction.value).abs() <= 1e-9 * prediction.value, "{about}");
+                assert!(!prediction.terms.is_empty(), "{about}");
+                assert!(prediction.terms.iter().all(|term| term.basis.text().contains(' ')), "{about}: a basis");
+                assert!(seen.insert((prediction.metric, prediction.labels)), "{about}: predicted twice");
+            }
+        }
+    }
+}
+
+#[test]
+fn predictions_carry_the_labels_of_the_contract() {
+    for experiment in TABLE {
+        for prediction in predictions(experiment, "two-socket") {
+            if let Some((_, _, labels)) = PROMISED.iter().find(|(metric, ..)| *metric == prediction.metric) {
+                let found: Vec<&str> = prediction.labels.pairs().map(|(label, _)| label).collect();
+                let promised = labels.iter().all(|label| found.contains(label));
+                assert!(promised, "{}: {found:?} lacks one of {labels:?}", prediction.metric);
+            }
+        }
+    }
+}
+
+#[test]
+fn constants_are_ordered_positive_and_have_sources() {
+    let mut names = BTreeSet::new();
+    for constant in constants::ALL {
+        assert!(names.insert(constant.name), "{} stands twice", constant.name);
+        assert!(constant.low <= constant.value && constant.value <= constant.high, "{}", constant.name);
+        assert!(constant.low >= 0.0 && constant.value > 0.0 && constant.high.is_finite(), "{}", constant.name);
+        assert!(["cycles", "ns"].contains(&constant.unit), "{}", constant.name);
+        assert!(constant.source.split_whitespace().count() >= 3, "{}: who says so?", constant.name);
+    }
+    assert!(names.len() > 10);
+}
+
+#[test]
+fn every_constant_is_used() {
+    let sources: String = support::sources::all()
+        .into_iter()
+        .filter(|source| source.path.starts_with("experiments/"))
+        .map(|source| source.code)
+        .collect();
+    for constant in constants::ALL {
+        let uses = sources.match_indices(constant.name).count();
+        assert!(uses >= 2, "{} is defined and used nowhere", constant.name);
+    }
+}
