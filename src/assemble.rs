@@ -1,35 +1,60 @@
 //! From a log to the document: every experiment analyses its launches; what was skipped or failed says why.
 
+mod practice;
+
+use std::path::Path;
+
+use crate::evaluate::composite;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::highlights::highlights;
 use crate::evaluate::study::Study;
 use crate::experiments::{self, Experiment};
-use crate::results::document::{Document, Metric, Outcome, Run, SCHEMA, Section};
-use crate::results::log::{Launch, Log, Step};
+use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
+use crate::results::log::{self, Launch, Log, Step};
+use crate::results::quantity::Labels;
+use crate::results::trouble::Trouble;
+
+/// The document of a log file, with the checksum of the file.
+pub fn document_of(path: &Path) -> Result<Document, Trouble> {
+    let mut document = document(&log::read(path)?);
+    document.run.log_sha256 = Some(log::checksum(path)?);
+    Ok(document)
+}
 
 /// The document of a log.
 pub fn document(log: &Log) -> Document {
+    let sections = sections(log);
+    let metrics: Vec<&Metric> = sections.iter().flat_map(|section| &section.metrics).collect();
+    let checks = composite::checks(&metrics, &log.machine);
+    Document {
+        schema: SCHEMA.to_owned(),
+        run: run(log),
+        machine: log.machine.clone(),
+        peer: log.peer.clone(),
+        remote: log.remote.clone(),
+        quiet: log.quiet.clone(),
+        practice: practice::practice(log),
+        highlights: highlights(&sections, &checks, &log.machine),
+        experiments: sections,
+        checks,
+    }
+}
+
+fn sections(log: &Log) -> Vec<Section> {
     let mut known: Vec<Metric> = Vec::new();
-    let sections = log
-        .steps
+    log.steps
         .iter()
         .map(|step| {
             let section = section(log, step, &known);
             known.extend(section.metrics.iter().cloned());
             section
         })
-        .collect();
-    Document {
-        schema: SCHEMA.to_owned(),
-        run: run(log),
-        machine: log.machine.clone(),
-        quiet: log.quiet.clone(),
-        experiments: sections,
-    }
+        .collect()
 }
 
 /// Every figure that a log supports so far, in the order of the report: what later predictions are made from.
 pub fn known_metrics(log: &Log) -> Vec<Metric> {
-    document(log).experiments.into_iter().flat_map(|section| section.metrics).collect()
+    sections(log).into_iter().flat_map(|section| section.metrics).collect()
 }
 
 fn run(log: &Log) -> Run {
@@ -55,6 +80,7 @@ fn run(log: &Log) -> Run {
         cpu: log.header.cpu,
         clock: log.clock.clone(),
         damage: log.damage.clone(),
+        log_sha256: None,
     }
 }
 
@@ -65,7 +91,10 @@ fn section(log: &Log, step: &Step, known: &[Metric]) -> Section {
         id: step.experiment.clone(),
         chapter: step.experiment.split('.').next().unwrap_or_default().to_owned(),
         title: experiment.map_or_else(|| step.experiment.clone(), |found| found.title.to_owned()),
+        measures: experiment.map_or_else(String::new, |found| found.measures.to_owned()),
         method_version: step.method_version,
+        methodology: experiment.map_or_else(String::new, Experiment::methodology),
+        meanings: experiment.map_or_else(Vec::new, meanings),
         outcome: Outcome::Failed,
         reason: None,
         hint: None,
@@ -74,7 +103,9 @@ fn section(log: &Log, step: &Step, known: &[Metric]) -> Section {
         wall_seconds: launches.iter().filter_map(|launch| launch.seconds).sum(),
         metrics: Vec::new(),
         rejected: Vec::new(),
+        unmet: Vec::new(),
         series: Vec::new(),
+        figures: Vec::new(),
         analysis: Vec::new(),
     };
     if let Some(trouble) = &step.skipped {
@@ -95,7 +126,18 @@ fn section(log: &Log, step: &Step, known: &[Metric]) -> Section {
             section.hint = launches.iter().rev().find_map(|launch| launch.failed.as_ref()?.hint.clone());
         }
     }
+    let met = |metric: &Metric, name: &str, labels: &Labels| metric.name == name && metric.labels == *labels;
+    let of_this = log.predictions.iter().filter(|(id, _)| *id == step.experiment).map(|(_, prediction)| prediction);
+    section.unmet = of_this
+        .filter(|found| !section.metrics.iter().any(|metric| met(metric, &found.metric, &found.labels)))
+        .cloned()
+        .collect();
     section
+}
+
+fn meanings(experiment: &Experiment) -> Vec<Meaning> {
+    let meaning = |metric: &str, meaning: &str| Meaning { metric: metric.to_owned(), meaning: meaning.to_owned() };
+    experiment.publishes.iter().map(|found| meaning(found.metric, found.meaning)).collect()
 }
 
 /// A method that has changed since cannot judge what an older one measured; its figures would carry the wrong version.
@@ -118,11 +160,18 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     section.metrics.sort_by_key(|metric| rank(&metric.name));
     section.rejected = findings.rejected;
     section.series = findings.curves;
+    section.figures = findings.figures;
     section.analysis = findings.analysis;
     if section.metrics.is_empty() {
+        // A figure without gates was never taken: the machine does not give it.
+        let refused = !section.rejected.is_empty() && section.rejected.iter().all(|figure| figure.gates.is_empty());
+        if refused {
+            section.outcome = Outcome::Skipped;
+        }
+        let why = if refused { "nothing of it can be had here" } else { "every figure failed a gate" };
         section.reason = Some(section.rejected.first().map_or_else(
             || "its launches gave no figure".to_owned(),
-            |rejected| format!("every figure failed a gate; {}: {}", rejected.name, rejected.reason),
+            |rejected| format!("{why}; {}: {}", rejected.name, rejected.reason),
         ));
     } else {
         section.outcome = Outcome::Measured;

@@ -7,7 +7,7 @@
 //! rank 0  sys                    clocks, processes, assembly: the only unsafe code, no policy
 //! rank 1  machine  statistics    facts about the machine · pure functions on numbers
 //! rank 2  results                what is written down: series, evidence, verdicts, the log, the document
-//! rank 3  rig  report            how a sample is taken · document → bytes
+//! rank 3  rig  report  peer      how a sample is taken · document → bytes · the other machine's side
 //! rank 4  evaluate               series → figures with gates and verdicts
 //! rank 5  experiments            one file per experiment; one ordered table
 //! rank 6  plan  assemble         what will run · log → document
@@ -25,6 +25,7 @@ pub mod conduct;
 pub mod evaluate;
 pub mod experiments;
 pub mod machine;
+pub mod peer;
 pub mod plan;
 pub mod report;
 pub mod results;

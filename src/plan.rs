@@ -1,6 +1,6 @@
 //! What will run: selection and machine become steps, each with its launches or the reason why it is skipped.
 
-use crate::experiments::{self, Effort, Experiment};
+use crate::experiments::{self, EXPENSIVE_EVERY, Effort, Experiment};
 use crate::machine::Machine;
 use crate::results::log::Step;
 use crate::results::trouble::Trouble;
@@ -25,7 +25,7 @@ pub struct Profile {
 pub const QUICK: Profile = Profile { name: "quick", rounds: 8, more_rounds: 0.0, batches: 16, limit_seconds: 30.0 };
 /// Without a flag: reports.
 pub const DEFAULT: Profile =
-    Profile { name: "default", rounds: 30, more_rounds: 0.5, batches: 30, limit_seconds: 180.0 };
+    Profile { name: "default", rounds: 30, more_rounds: 0.2, batches: 30, limit_seconds: 180.0 };
 /// `--rigorous`: publication and comparison.
 pub const RIGOROUS: Profile =
     Profile { name: "rigorous", rounds: 60, more_rounds: 0.5, batches: 30, limit_seconds: 900.0 };
@@ -33,14 +33,28 @@ pub const RIGOROUS: Profile =
 /// Every profile.
 pub const PROFILES: [Profile; 3] = [QUICK, DEFAULT, RIGOROUS];
 
-/// An expensive experiment takes part in every round whose number leaves this remainder.
-const EXPENSIVE_EVERY: u32 = 4;
 /// Seconds to start and end a launch.
 const LAUNCH_SECONDS: f64 = 0.012;
 /// Seconds of the canaries of a round.
 const CANARY_SECONDS: f64 = 0.02;
 /// Seconds to calibrate the clock and to describe the machine.
 pub const START_SECONDS: f64 = 0.4;
+/// The other machines of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Others {
+    /// A peer.
+    pub peer: bool,
+    /// Ways to files on another machine, the peer's among them.
+    pub ways: u32,
+}
+
+impl Others {
+    /// A peer or none, and ways beside it.
+    pub fn of(peer: bool, ways: u32) -> Self {
+        Others { peer, ways: ways + u32::from(peer) }
+    }
+}
+
 /// Batches for which the table's durations hold.
 const NOMINAL_BATCHES: f64 = 30.0;
 
@@ -67,6 +81,8 @@ pub struct Plan {
     pub estimated_seconds: f64,
     /// Seconds at most.
     pub limit_seconds: f64,
+    /// Bytes that the largest launch takes; launches run one after the other.
+    pub peak_bytes: u64,
     /// Remarks for the user, such as a limit that cuts rounds.
     pub warnings: Vec<String>,
 }
@@ -105,13 +121,33 @@ fn unknown(word: &str) -> Trouble {
 }
 
 /// Seconds that one launch is expected to take.
-fn launch_seconds(experiment: &Experiment, profile: &Profile) -> f64 {
-    LAUNCH_SECONDS + experiment.seconds * (0.3 + 0.7 * f64::from(profile.batches) / NOMINAL_BATCHES)
+fn launch_seconds(experiment: &Experiment, profile: &Profile, others: Others) -> f64 {
+    let share = 0.3 + 0.7 * f64::from(profile.batches) / NOMINAL_BATCHES;
+    let peer = match experiment.effort {
+        Effort::Networked { peer_milliseconds, .. } if others.peer => f64::from(peer_milliseconds) / 1e3,
+        Effort::Elsewhere { milliseconds } => f64::from(others.ways * milliseconds) / 1e3,
+        _ => 0.0,
+    };
+    LAUNCH_SECONDS + (experiment.seconds + peer) * share
 }
 
 /// True when an experiment takes part in a round (from 1).
-pub fn takes_part(experiment: &Experiment, round: u32) -> bool {
-    experiment.effort == Effort::Cheap || round % EXPENSIVE_EVERY == 1
+pub fn takes_part(experiment: &Experiment, round: u32, others: Others) -> bool {
+    let every_round = match experiment.effort {
+        Effort::Cheap => true,
+        Effort::Expensive | Effort::Elsewhere { .. } => false,
+        Effort::Networked { every_round, .. } => every_round && !others.peer,
+    };
+    every_round || round % EXPENSIVE_EVERY == 1
+}
+
+/// Why an experiment on another machine's files has nothing to do, if it has nothing.
+fn nothing_elsewhere(experiment: &Experiment, others: Others) -> Option<Trouble> {
+    let needed = matches!(experiment.effort, Effort::Elsewhere { .. });
+    (needed && others.ways == 0).then(|| {
+        Trouble::new("no file on another machine is named")
+            .hint("give --remote-dir DIR, --nfs nfs://HOST/path, or --peer HOST:PORT with a `sysdyno peer` there")
+    })
 }
 
 /// Makes the plan; refuses a time limit that does not allow a single round.
@@ -120,10 +156,14 @@ pub fn plan(
     machine: &Machine,
     profile: &Profile,
     time: Option<f64>,
+    others: Others,
 ) -> Result<Plan, Trouble> {
     let skipped: Vec<Option<Trouble>> = selected
         .iter()
-        .map(|experiment| experiment.needs.iter().find_map(|need| (need.check)(machine).err()))
+        .map(|experiment| {
+            let unmet = experiment.needs.iter().find_map(|need| (need.check)(machine).err());
+            unmet.or_else(|| nothing_elsewhere(experiment, others))
+        })
         .collect();
     let running: Vec<&'static Experiment> = selected
         .iter()
@@ -135,8 +175,8 @@ pub fn plan(
         CANARY_SECONDS
             + running
                 .iter()
-                .filter(|experiment| takes_part(experiment, round))
-                .map(|experiment| launch_seconds(experiment, profile))
+                .filter(|experiment| takes_part(experiment, round, others))
+                .map(|experiment| launch_seconds(experiment, profile, others))
                 .sum::<f64>()
     };
     let limit_seconds = time.unwrap_or(profile.limit_seconds);
@@ -163,7 +203,9 @@ pub fn plan(
             profile.rounds
         ));
     }
-    let launches = |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round)).count() as u32;
+    let peak_bytes = peak(&running, machine, profile);
+    let launches =
+        |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round, others)).count() as u32;
     Ok(Plan {
         steps: selected
             .iter()
@@ -177,11 +219,17 @@ pub fn plan(
             .collect(),
         running: running.into_iter().map(|experiment| Planned { experiment, launches: launches(experiment) }).collect(),
         rounds,
+        peak_bytes,
         most_rounds: rounds + (f64::from(rounds) * profile.more_rounds).ceil() as u32,
         estimated_seconds,
         limit_seconds,
         warnings,
     })
+}
+
+/// Bytes that the largest of the launches takes.
+fn peak(running: &[&'static Experiment], machine: &Machine, profile: &Profile) -> u64 {
+    running.iter().map(|experiment| (experiment.memory)(machine, profile.batches)).max().unwrap_or(0)
 }
 
 /// The CPU to measure on: the one asked for, else one that interrupts and other work are likely to spare.
@@ -231,7 +279,7 @@ mod tests {
     fn expensive_experiments_sit_out_three_rounds_of_four() {
         let mut expensive = *experiments::TABLE[0];
         expensive.effort = Effort::Expensive;
-        let rounds: Vec<u32> = (1..=9).filter(|&round| takes_part(&expensive, round)).collect();
+        let rounds: Vec<u32> = (1..=9).filter(|&round| takes_part(&expensive, round, Others::default())).collect();
         assert_eq!(rounds, [1, 5, 9]);
     }
 }

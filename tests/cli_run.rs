@@ -41,7 +41,7 @@ fn report(words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_run_leaves_its_log_and_its_result_and_nothing_else() {
+fn a_run_leaves_its_log_and_what_is_computed_from_it_and_nothing_else() {
     let names: Vec<String> = {
         let mut names: Vec<_> = fs::read_dir(finished_run())
             .unwrap()
@@ -50,7 +50,7 @@ fn a_run_leaves_its_log_and_its_result_and_nothing_else() {
         names.sort();
         names
     };
-    assert_eq!(names, ["log.jsonl", "result.json"]);
+    assert_eq!(names, ["figures", "log.jsonl", "metrics.csv", "report.html", "result.json"]);
     let result = result(finished_run());
     assert_eq!(result["schema"], "sysdyno-result/1");
     assert_eq!(result["run"]["seed"], 11);
@@ -98,6 +98,7 @@ fn a_dry_run_prints_the_plan_and_writes_nothing() {
     assert!(output.status.success(), "{}", told(&output));
     let plan = text(&output.stdout);
     assert!(plan.contains("cpu.timer") && plan.contains("30 launches") && plan.contains("about"), "{plan}");
+    assert!(plan.contains("up to 1.000 MiB of memory"), "{plan}");
     assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0, "nothing was written");
 }
 

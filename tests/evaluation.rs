@@ -7,16 +7,16 @@ mod support;
 use std::path::Path;
 
 use support::trees::tree;
-use sysdyno::assemble;
 use sysdyno::machine;
 use sysdyno::results::document::{Document, Metric, Outcome, Section};
-use sysdyno::results::evidence::Evidence;
+use sysdyno::results::evidence::{Evidence, Remark};
 use sysdyno::results::log::{Clock, FORMAT, Header, Launch, Log, Step};
 use sysdyno::results::prediction::{Basis, Prediction};
 use sysdyno::results::quantity::{Labels, Unit};
 use sysdyno::results::series::{Class, Classes, Series};
 use sysdyno::results::trouble::Trouble;
 use sysdyno::results::verdict::{AgainstPrediction, Trust};
+use sysdyno::{assemble, experiments};
 
 /// Ticks of the clock in a second.
 const HERTZ: f64 = 2e9;
@@ -114,6 +114,8 @@ fn log(change: impl Fn(&mut Launch)) -> Log {
         },
         machine: machine::detect(&tree("desktop-hybrid"), Path::new("/home")),
         quiet: Vec::new(),
+        peer: None,
+        remote: None,
         clock: Some(Clock { source: "tsc".to_owned(), hertz: HERTZ, error_ppm: 0.1, slew_ppm: 0.0 }),
         steps: vec![Step { experiment: "cpu.loop".to_owned(), method_version: 1, launches: LAUNCHES, skipped: None }],
         rounds_planned: LAUNCHES,
@@ -385,4 +387,47 @@ fn few_launches_are_noisy() {
     assert_eq!(metric.verdict.trust, Trust::Noisy);
     assert!(failed(metric).contains(&"G11"), "{:?}", metric.verdict.failures());
     assert!(metric.interval_level < 0.95);
+}
+
+/// A log of `os.process_creation` with one figure, whose children were made, reaped, and left as expected in such numbers
+/// in the last launch.
+fn children(counts: Option<[f64; 3]>, remark: Option<&str>) -> Document {
+    let labels = || Labels::of([("how", "fork_wait"), ("child", "same_cpu"), ("resident", "0")]);
+    let mut log = log(|launch| {
+        "os.process_creation".clone_into(&mut launch.experiment);
+        launch.series = vec![batches("child", labels(), 1, 250_000.0)];
+        let last = launch.number == LAUNCHES;
+        if let Some(counts) = if last { counts } else { Some([30.0; 3]) } {
+            launch.series.push(Series::plain("children", labels(), Unit::One, counts.to_vec()));
+        }
+        if let Some(what) = remark.filter(|_| last) {
+            let remark = Remark { what: what.to_owned(), value: String::new() };
+            launch.evidence.as_mut().unwrap().remarks.push(remark);
+        }
+    });
+    let method_version = experiments::find("os.process_creation").unwrap().method_version;
+    log.steps[0] = Step { experiment: "os.process_creation".to_owned(), method_version, ..log.steps[0].clone() };
+    assemble::document(&log)
+}
+
+#[test]
+fn children_that_were_reaped_and_left_as_expected_are_a_figure() {
+    let document = children(Some([30.0; 3]), None);
+    let metric = document.experiments[0].metrics.first().unwrap_or_else(|| panic!("{:?}", section(&document).rejected));
+    assert_eq!(metric.name, "os.process_creation.time");
+    assert!((metric.value - 100_000.0).abs() < 1e-6, "250,000 cycles at 2.5 GHz: {}", metric.value);
+    assert!(metric.verdict.gates.iter().any(|gate| gate.id == "G26" && gate.pass));
+}
+
+#[test]
+fn a_child_that_was_not_reaped_or_left_otherwise_is_no_figure() {
+    for (counts, remark) in
+        [(Some([30.0, 29.0, 29.0]), None), (Some([30.0, 30.0, 29.0]), None), (Some([30.0; 3]), Some("children.left"))]
+    {
+        let document = children(counts, remark);
+        assert!(section(&document).metrics.is_empty(), "{counts:?} {remark:?}");
+        let figure = &section(&document).rejected[0];
+        assert!(figure.reason.starts_with("G26: "), "{counts:?}: {}", figure.reason);
+        assert_eq!(section(&document).outcome, Outcome::Failed, "a failed gate is no skip");
+    }
 }

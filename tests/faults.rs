@@ -88,7 +88,8 @@ fn assert_nothing_left(directory: &Path) {
     wait_until("launches end", Duration::from_secs(5), || launches().is_empty().then_some(()));
     for entry in fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(["log.jsonl", "result.json"].contains(&name.as_str()), "{name} is left behind");
+        let made = ["log.jsonl", "result.json", "metrics.csv", "report.html", "figures"];
+        assert!(made.contains(&name.as_str()), "{name} is left behind");
     }
 }
 
@@ -115,7 +116,10 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     let report = output(&["report", place.to_str().unwrap()]);
     assert!(report.status.success(), "{}", told(&report));
     let page = text(&report.stdout);
-    assert!(page.contains("cpu.loop.overhead") && page.contains("The run is not complete: the run died"), "{page}");
+    assert!(
+        page.contains("cpu.loop.overhead") && page.replace('\n', " ").contains("The run is not complete: the run died"),
+        "{page}"
+    );
     assert!(page.contains("--resume"), "{page}");
     // The kill may have hit the middle of a line; make sure of it.
     let mut log = OpenOptions::new().append(true).open(place.join("log.jsonl")).unwrap();

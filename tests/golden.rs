@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sysdyno::assemble;
-use sysdyno::report::{json, terminal};
+use sysdyno::report::page::{Page, Piece};
+use sysdyno::report::{content, csv, html, json, markdown, terminal, text};
 use sysdyno::results::document::{Document, Outcome};
 use sysdyno::results::log::{self, Log, LogWriter};
+use sysdyno::results::published::Published;
 
 /// Every stored log.
 const LOGS: [&str; 5] = ["complete", "died", "failed_launch", "skipped_step", "truncated"];
@@ -28,6 +30,21 @@ fn read(name: &str) -> Log {
 
 fn document(name: &str) -> Document {
     assemble::document(&read(name))
+}
+
+/// Published figures are data of the tool, not of a log: they have tests of their own.
+fn none() -> Published {
+    Published::embedded().filtered(None, Some("nothing has this name"))
+}
+
+/// A report without what is not computed from the log: methodology texts, the captured machine.
+fn short(name: &str) -> Page {
+    let mut page = content::page(&document(name), &none());
+    page.parts.retain(|part| part.id != "machine");
+    for part in &mut page.parts {
+        part.pieces.retain(|piece| !matches!(piece, Piece::Prose(_)));
+    }
+    page
 }
 
 fn compare(check: impl FnOnce()) {
@@ -62,8 +79,20 @@ fn the_result_of_a_complete_log() {
 #[test]
 fn reports_of_all_stored_logs() {
     for name in LOGS {
-        compare(|| insta::assert_snapshot!(format!("report_of_{name}"), terminal::full(&document(name), None)));
+        compare(|| {
+            insta::assert_snapshot!(format!("report_of_{name}"), text::render(&short(name), None));
+        });
     }
+}
+
+#[test]
+fn one_report_in_every_form() {
+    let page = short("failed_launch");
+    compare(|| {
+        insta::assert_snapshot!("html_of_failed_launch", html::render(&page).replace("><", ">\n<"));
+        insta::assert_snapshot!("markdown_of_failed_launch", markdown::render(&page));
+        insta::assert_snapshot!("csv_of_failed_launch", csv::render(&document("failed_launch")).unwrap());
+    });
 }
 
 #[test]

@@ -74,12 +74,21 @@ impl Bench {
         let order = Order {
             experiment: String::new(),
             launch: 1,
+            round: 1,
             cpu,
             allowed,
+            places: Vec::new(),
             memory: 1 << 30,
+            caches: Vec::new(),
+            scratch: None,
+            space: None,
+            no_space: None,
+            full_cache: None,
             clock,
             seed: 1,
             batches: 30,
+            peer: None,
+            remote: None,
             conductor: 0,
         };
         let live = Live::start(&order).unwrap();

@@ -5,13 +5,19 @@
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 #![allow(unsafe_code, reason = "a system-call filter is installed on a thread of the test")]
 
+#[path = "support/truth.rs"]
+mod truth;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use sysdyno::sys::affinity;
 use sysdyno::sys::child::{self, Image, STATUS, Task};
+use sysdyno::sys::clock::Source;
 use sysdyno::sys::memory::{Pages, Resident};
 use sysdyno::sys::system_call;
+use sysdyno::sys::thread::{self, Attributes, Bare, Body, Call};
+use sysdyno::sys::{affinity, arch};
+use truth::within;
 
 /// Measurements take turns: on few CPUs two at once would measure each other.
 static TURN: Mutex<()> = Mutex::new(());
@@ -34,20 +40,9 @@ fn lowest(runs: u32, mut work: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Tries a comparison up to ten times: a machine that others use spoils one, not all.
-fn holds(what: &str, mut compare: impl FnMut() -> Result<(), String>) {
-    let mut last = String::new();
-    for _ in 0..10 {
-        match compare() {
-            Ok(()) => return,
-            Err(why) => last = why,
-        }
-    }
-    panic!("{what}: {last}");
-}
-
-fn within(found: f64, low: f64, high: f64) -> Result<(), String> {
-    if (low..=high).contains(&found) { Ok(()) } else { Err(format!("{found} is not in {low}..{high}")) }
+/// Tries a comparison a few times.
+fn holds(what: &str, compare: impl FnMut() -> Result<(), String>) {
+    truth::holds(10, what, compare);
 }
 
 #[test]
@@ -161,4 +156,54 @@ fn an_image_that_cannot_be_executed_is_no_fast_process() {
         assert_eq!(status, 127, "{path}");
         assert!(child::spawn(&image).is_err(), "{path}");
     }
+}
+
+#[test]
+fn a_thread_that_computes_is_longer_by_just_that() {
+    let _turn = alone();
+    let iterations = [0_u64, 2_000, 4_000];
+    // What the computation takes on this CPU right now, in a thread's place.
+    let computing = |spin: u64| lowest(40, || arch::multiply_chain(spin));
+    let joined = |spin: u64| {
+        let body = Body::new(Source::Counter, spin);
+        let attributes = Attributes::usual().unwrap();
+        lowest(60, || thread::create(&attributes, body).unwrap().join().unwrap())
+    };
+    let bare = |spin: u64| {
+        let mut bare = Bare::new(Call::Clone3, Body::new(Source::Counter, spin)).unwrap();
+        lowest(60, || {
+            bare.create().unwrap();
+            bare.join();
+        })
+    };
+    let slope = |cost: &dyn Fn(u64) -> f64| {
+        let (base, work) = (cost(iterations[0]), computing(iterations[2]));
+        let whole = (cost(iterations[2]) - base) / work;
+        let half = (cost(iterations[1]) - base) / computing(iterations[1]);
+        within(whole, 0.98, 1.02).and(within(half, 0.98, 1.02))
+    };
+    holds("a thread of the library", || slope(&joined));
+    holds("a bare thread", || slope(&bare));
+}
+
+#[test]
+fn a_thread_that_computes_is_created_and_begins_as_fast() {
+    let _turn = alone();
+    let attributes = Attributes::usual().unwrap();
+    // The lowest times until the call returns and until the first instruction, in ticks.
+    let early = |spin: u64| {
+        let body = Body::new(Source::Counter, spin);
+        let spans = (0..60).map(|_| {
+            let before = arch::stamp().ticks;
+            let made = thread::create(&attributes, body).unwrap();
+            let created = arch::stamp().ticks - before;
+            made.join().unwrap();
+            [created as f64, (body.began() - before) as f64]
+        });
+        spans.fold([f64::INFINITY; 2], |least, span| [least[0].min(span[0]), least[1].min(span[1])])
+    };
+    holds("a computing thread's creation and first instruction", || {
+        let (idle, computing) = (early(0), early(4_000));
+        within(computing[0] / idle[0], 0.9, 1.1).and(within(computing[1] / idle[1], 0.9, 1.1))
+    });
 }

@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use nix::unistd::Uid;
 use serde_json::Value;
+use support::places::{for_anybody, nobody};
 use support::runs::{
     Leashed, PROGRAM, copy_of_finished_run, launches, lines, measuring, metrics, output, records, result, text, told,
-    wait_until,
+    unspoilt, wait_until,
 };
 use sysdyno::sys::affinity;
 use tempfile::TempDir;
@@ -148,9 +149,9 @@ fn a_read_only_place_is_refused_and_its_run_is_reported() {
 #[test]
 fn one_cpu_is_enough() {
     let cpu = affinity::allowed()[0].to_string();
-    let (_keep, place) = place();
+    let keep = tempfile::tempdir().unwrap();
     let _alone = measuring();
-    let output = behind(&["taskset", "-c", &cpu], &place);
+    let (output, place) = unspoilt(keep.path(), |place| behind(&["taskset", "-c", &cpu], place));
     assert!(output.status.success(), "{}", told(&output));
     let result = result(&place);
     assert_eq!(result["run"]["cpu"].to_string(), cpu);
@@ -165,23 +166,37 @@ fn one_cpu_is_enough() {
     }
 }
 
-/// A control group that gives half a CPU; removed at the end.
-struct HalfACpu(PathBuf);
+/// A control group with a limit; removed at the end.
+struct Group(PathBuf);
 
-impl HalfACpu {
-    fn make() -> Self {
-        let name = format!("sysdyno-test-{}", std::process::id());
-        let mut tried = Vec::new();
-        // (mount point, file of the limit, text of the limit); version 1 first, where both are mounted it has the CPU.
-        for (mount, file, limit) in [
+impl Group {
+    /// Half a CPU.
+    fn of_half_a_cpu() -> Self {
+        Group::make(&[
             ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"),
             ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "50000"),
             ("/sys/fs/cgroup", "cpu.max", "50000 100000"),
-        ] {
+        ])
+    }
+
+    /// 256 MiB of memory.
+    fn of_little_memory() -> Self {
+        Group::make(&[
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "268435456"),
+            ("/sys/fs/cgroup", "memory.max", "268435456"),
+        ])
+    }
+
+    /// `(mount point, file of the limit, text of the limit)`; version 1 first, where both are mounted it has the controllers.
+    fn make(places: &[(&str, &str, &str)]) -> Self {
+        let name = format!("sysdyno-test-{}", std::process::id());
+        let mut tried = Vec::new();
+        for &(mount, file, limit) in places {
             let group = Path::new(mount).join(&name);
-            if file == "cpu.max" && Path::new(mount).join("cgroup.controllers").exists() {
+            if Path::new(mount).join("cgroup.controllers").exists() {
                 // Already on in most places.
-                let _ = fs::write(Path::new(mount).join("cgroup.subtree_control"), "+cpu");
+                let controller = file.split('.').next().unwrap();
+                let _ = fs::write(Path::new(mount).join("cgroup.subtree_control"), format!("+{controller}"));
             }
             let made = Path::new(mount)
                 .join("cgroup.procs")
@@ -189,16 +204,16 @@ impl HalfACpu {
                 .and_then(|_| fs::create_dir(&group))
                 .and_then(|()| fs::write(group.join(file), limit));
             match made {
-                Ok(()) => return HalfACpu(group),
+                Ok(()) => return Group(group),
                 Err(error) => tried.push(format!("{}: {error}", group.join(file).display())),
             }
             let _ = fs::remove_dir(&group);
         }
-        panic!("a control group with a CPU quota is needed here, as root: {}", tried.join("; "));
+        panic!("a control group with a limit is needed here, as root: {}", tried.join("; "));
     }
 }
 
-impl Drop for HalfACpu {
+impl Drop for Group {
     fn drop(&mut self) {
         // Processes that have just ended may count for a moment.
         for _ in 0..50 {
@@ -212,7 +227,7 @@ impl Drop for HalfACpu {
 
 #[test]
 fn half_a_cpu_is_named_and_does_not_hang() {
-    let group = HalfACpu::make();
+    let group = Group::of_half_a_cpu();
     let (keep, place) = place();
     let _alone = measuring();
     let words = format!("echo $$ > {}/cgroup.procs; exec $PROGRAM {QUICK} -o run", group.0.display());
@@ -227,6 +242,38 @@ fn half_a_cpu_is_named_and_does_not_hang() {
     for metric in metrics(&result) {
         let cycles = metric["cycles"].as_f64().unwrap();
         assert!(cycles > 0.5 && cycles < 20.0, "half a CPU shows in time, not in cycles: {metric}");
+    }
+}
+
+#[test]
+fn little_memory_is_kept_to_and_what_it_does_not_reach_has_a_reason() {
+    let group = Group::of_little_memory();
+    let (keep, place) = place();
+    let _alone = measuring();
+    let run = "run memory.latency --quick --no-progress";
+    let words = format!(
+        "echo $$ > {0}/cgroup.procs; $PROGRAM {run} --dry-run > plan; exec $PROGRAM {run} -o run",
+        group.0.display()
+    );
+    let output = script(keep.path(), false, &words);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let plan = fs::read_to_string(keep.path().join("plan")).unwrap();
+    let (number, unit) =
+        plan.split_once("up to ").unwrap().1.split_once(" of memory").unwrap().0.split_once(' ').unwrap();
+    assert!(unit == "MiB" && number.parse::<f64>().unwrap() <= 64.0, "a quarter of the limit: {plan}");
+    let result = result(&place);
+    let section = &result["experiments"][0];
+    let near = metrics(&result).iter().filter(|metric| metric["labels"]["level"] == "L1").count();
+    assert!(near >= 2, "{section}");
+    let last = result["machine"]["caches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|cache| cache["size_bytes"][0]["value"].as_u64());
+    if last.max().unwrap() * 4 > 64 << 20 {
+        let no_memory = section["rejected"].as_array().unwrap().iter().find(|one| one["labels"]["level"] == "DRAM");
+        assert!(no_memory.unwrap()["reason"].as_str().unwrap().contains("not measured"), "{section}");
+        assert!(metrics(&result).iter().all(|metric| metric["labels"]["level"] != "DRAM"), "{section}");
     }
 }
 
@@ -272,25 +319,6 @@ fn a_spinner_on_the_measured_cpu_contaminates_verdicts_and_not_figures() {
     panic!("a spinner moves the cycles by {:.1} %", least * 100.0);
 }
 
-/// A directory that anybody may write to, with a copy of the program that anybody may start.
-fn for_anybody() -> (TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let program = directory.path().join("sysdyno");
-    fs::copy(PROGRAM, &program).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    (directory, program)
-}
-
-/// Words before a command that take every privilege away. The user has no other process on this machine.
-fn nobody() -> Vec<&'static str> {
-    if Uid::effective().is_root() {
-        vec!["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--no-new-privs"]
-    } else {
-        vec!["env"]
-    }
-}
-
 /// A quick run without privileges, behind more words.
 fn run_as_nobody(words: &[&str]) -> (Output, TempDir) {
     let (directory, program) = for_anybody();
@@ -305,9 +333,14 @@ fn run_as_nobody(words: &[&str]) -> (Output, TempDir) {
 #[test]
 fn no_privilege_is_needed() {
     let _alone = measuring();
-    let (output, directory) = run_as_nobody(&[]);
+    let mut directories = Vec::new();
+    let (output, _) = unspoilt(Path::new("."), |_| {
+        let (output, directory) = run_as_nobody(&[]);
+        directories.push(directory);
+        output
+    });
     assert!(output.status.success(), "{}", told(&output));
-    let result = result(&directory.path().join("run"));
+    let result = result(&directories.last().unwrap().path().join("run"));
     assert_eq!(metrics(&result).len(), 3);
     let (directory, program) = for_anybody();
     for verb in ["doctor", "machine", "list", "predict"] {
@@ -388,9 +421,12 @@ fn without_proc_the_reason_is_given() {
 
 #[test]
 fn without_sys_it_measures_all_the_same() {
-    let (keep, place) = place();
+    let keep = tempfile::tempdir().unwrap();
     let _alone = measuring();
-    let output = script(keep.path(), true, &format!("mount -t tmpfs none /sys; exec $PROGRAM {QUICK} -o run"));
+    let (output, place) = unspoilt(keep.path(), |place| {
+        let name = place.file_name().unwrap().to_str().unwrap();
+        script(keep.path(), true, &format!("mount -t tmpfs none /sys; exec $PROGRAM {QUICK} -o {name}"))
+    });
     assert!(output.status.success(), "{}", told(&output));
     assert_eq!(metrics(&result(&place)).len(), 3);
     wait_until("launches end", Duration::from_secs(5), || launches().is_empty().then_some(()));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use sysdyno::results::quantity::Labels;
 use sysdyno::results::series::Class;
 use sysdyno::rig::instruments::Instruments;
-use sysdyno::rig::sampler::{Sampled, Sampler, Settings, Sizing, Workload};
+use sysdyno::rig::sampler::{Expected, Sampled, Sampler, Settings, Sizing, Switches, Timed, Witness, Workload};
 use sysdyno::sys::arch::Stamp;
 use sysdyno::sys::counters::ThreadCounters;
 
@@ -175,7 +175,7 @@ fn the_limits_of_a_batch_follow_bias_resolution_and_interrupts() {
         }
     }
     let order: sysdyno::rig::order::Order = serde_json::from_value(serde_json::json!({
-        "experiment": "x", "launch": 1, "cpu": 0, "allowed": [0], "memory": 1, "seed": 1, "batches": 30, "conductor": 1,
+        "experiment": "x", "launch": 1, "round": 1, "cpu": 0, "allowed": [0], "places": [], "caches": [], "scratch": null, "peer": null, "memory": 1, "seed": 1, "batches": 30, "conductor": 1,
         "clock": {"source": "tsc", "hertz": 1e9, "error_ppm": 0.0, "slew_ppm": 0.0}
     }))
     .unwrap();
@@ -393,4 +393,93 @@ fn without_probes_there_are_no_cycles() {
     let sampled = sample(&world, vec![workload]);
     assert!(sampled.series[0].clock.is_empty());
     assert!((0..10).all(|index| sampled.series[0].class(index) == Class::Clean));
+}
+
+#[test]
+fn work_that_judges_itself_is_believed() {
+    let world = World::new();
+    let preempting = |timed: fn(i64) -> Timed, name: &str| {
+        let own = Rc::clone(&world);
+        Workload::self_timed(name, Labels::none(), 1, move |_| {
+            own.pass(200_000);
+            own.count(|counters| counters.involuntary_switches += 1);
+            Ok(timed(150_000))
+        })
+        .sized(Sizing::Exactly(1))
+        .unclocked()
+    };
+    let settings = Settings { batches: 5, batch_ticks: TARGET };
+    let mut random = fastrand::Rng::with_seed(1);
+    let workloads = vec![
+        preempting(Timed::Ticks, "ticks"),
+        preempting(Timed::Undisturbed, "undisturbed"),
+        preempting(Timed::Preempted, "preempted"),
+    ];
+    let sampled = Sampler::new(&mut Scripted(Rc::clone(&world)), &settings, &mut random).run(workloads);
+    let classes: Vec<Class> = sampled.series.iter().map(|series| series.class(0)).collect();
+    assert_eq!(classes, [Class::Preempted, Class::Clean, Class::Preempted]);
+    assert!(sampled.series.iter().all(|series| series.clock.is_empty() && series.values.len() == 5));
+}
+
+#[test]
+fn a_changing_core_clock_voids_only_what_it_rules() {
+    let world = World::new();
+    let change = |world: &World| world.probe.set(world.probe.get().map(|probe| probe * 1.05));
+    let workloads = vec![world.work(1000, change), world.work(1000, change).unclocked()];
+    let settings = Settings { batches: 5, batch_ticks: TARGET };
+    let mut random = fastrand::Rng::with_seed(1);
+    let sampled = Sampler::new(&mut Scripted(Rc::clone(&world)), &settings, &mut random).run(workloads);
+    assert_eq!(sampled.series[0].class(2), Class::Unsteady);
+    assert_eq!(sampled.series[1].class(2), Class::Clean);
+}
+
+/// The classes of hops between this task and one witness: switches of each per batch beyond or below the hops, the share of
+/// the time that both had the CPU for, and the witness's CPU.
+fn classes_of_hops(switches: Switches, extra: i64, share: f64, witness_cpu: u32) -> Vec<Class> {
+    let world = World::new();
+    let theirs = Rc::new(Cell::new(ThreadCounters::default()));
+    let (working, counting, seen) = (Rc::clone(&world), Rc::clone(&theirs), Rc::clone(&theirs));
+    let workload = Workload::of("hop", Labels::none(), 2, move |round_trips| {
+        let ticks = 500 * round_trips as i64;
+        working.pass(ticks);
+        // Half of the time and half of the switches are each one's; the clock has two ticks in a nanosecond.
+        let time = (ticks as f64 / 2.0 / 2.0 * share) as i64;
+        working.count(|counters| {
+            counters.voluntary_switches += round_trips as i64;
+            counters.cpu_time += time;
+        });
+        let mut counters = counting.get();
+        counters.involuntary_switches += round_trips as i64 + extra;
+        counters.cpu_time += time;
+        counting.set(counters);
+        Ok(())
+    })
+    .expecting(Expected { switches, ..Expected::default() })
+    .witnessed(move || Ok(vec![Witness { counters: seen.get(), cpu: witness_cpu, wanted: CPU }]));
+    let sampled = sample(&world, vec![workload]);
+    (0..10).map(|index| sampled.series[0].class(index)).collect()
+}
+
+#[test]
+fn hops_are_as_many_switches_as_the_kernel_counts() {
+    assert_eq!(classes_of_hops(Switches::One, 0, 1.0, CPU), all(Class::Clean));
+    // One switch more or less may be the neighbour's of the batch.
+    assert_eq!(classes_of_hops(Switches::One, 1, 1.0, CPU), all(Class::Clean));
+    assert_eq!(classes_of_hops(Switches::One, 40, 1.0, CPU), all(Class::Preempted));
+    assert_eq!(classes_of_hops(Switches::One, -40, 1.0, CPU), all(Class::Wrong));
+    assert_eq!(classes_of_hops(Switches::OneOrMore, 40, 1.0, CPU), all(Class::Clean));
+    assert_eq!(classes_of_hops(Switches::OneOrMore, -40, 1.0, CPU), all(Class::Wrong));
+    assert_eq!(classes_of_hops(Switches::Sleep, -40, 1.0, CPU), all(Class::Missed));
+}
+
+#[test]
+fn time_that_no_partner_had_was_somebody_elses() {
+    assert_eq!(classes_of_hops(Switches::One, 0, 0.5, CPU), all(Class::Preempted));
+    assert_eq!(classes_of_hops(Switches::OneOrMore, 0, 0.5, CPU), all(Class::Preempted));
+    assert_eq!(classes_of_hops(Switches::Sleep, 0, 0.5, CPU), all(Class::Clean));
+}
+
+#[test]
+fn a_partner_on_the_wrong_cpu_voids_the_batch() {
+    assert_eq!(classes_of_hops(Switches::One, 0, 1.0, CPU + 1), all(Class::Wrong));
 }

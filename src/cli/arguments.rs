@@ -1,10 +1,13 @@
 //! What can be typed. Help, man page and completions are generated from these definitions.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::peer::limits::Pretence;
 use crate::plan::{self, Profile};
+use crate::rig::order::FullCache;
 use crate::sys::clock::Source;
 
 const ABOUT: &str = "Puts a Linux machine and its operating system on the dyno";
@@ -13,7 +16,7 @@ const LONG_ABOUT: &str = "\
 Measures the primitive costs of a Linux machine and its operating system. Each figure is predicted before it is measured, \
 with reasons, and gets a verdict on whether it can be trusted.
 
-It changes nothing on the machine, asks no question, and needs no privileges.";
+It leaves nothing behind but the run directory, asks no question, and needs no privileges.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,6 +26,7 @@ Examples:
   sysdyno doctor                  what would spoil the figures here, and the command that changes it
   sysdyno explain cpu.timer       how a figure comes about and what could fool us
   sysdyno report sysdyno-runs/X   everything about a run, from its log
+  sysdyno run network --peer ssh://HOST   the path to another machine as well
 
 Exit codes: 0 done, 1 some experiment failed, 2 the command was wrong, 130 interrupted (what was measured is kept).";
 
@@ -56,6 +60,10 @@ pub(super) enum Verb {
     Predict(PredictOptions),
     /// Render a run again from its log
     Report(ReportOptions),
+    /// Show the figures published in five reports, beside those of a run
+    Published(PublishedOptions),
+    /// Be the other machine's side of the network and remote-file experiments
+    Peer(PeerOptions),
     /// Print the completions of a shell
     Completions(CompletionOptions),
     /// Print the manual page
@@ -91,6 +99,13 @@ pub(super) struct RunOptions {
     /// Directory for scratch files of experiments that read and write files (default: the current directory)
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
+    /// Most bytes that scratch files take together: 500M, 4G (default: a tenth of what is free, at most 2 GiB)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub scratch_limit: Option<u64>,
+    /// Also fill the whole file cache of the machine to see how large it gets; evicts what others have cached. With holes of a
+    /// sparse file, or with files written for it
+    #[arg(long, value_enum, value_name = "WITH", num_args = 0..=1, require_equals = true, default_missing_value = "holes")]
+    pub full_cache: Option<FullCacheChoice>,
     /// Run directory to write (default: sysdyno-runs/HOST-TIME)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -100,6 +115,10 @@ pub(super) struct RunOptions {
     /// Go on with an interrupted run
     #[arg(long, value_name = "RUN", conflicts_with_all = ["selection", "output", "seed", "cpu", "quick", "rigorous", "clock", "dry_run"])]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub peer: PeerChoice,
+    #[command(flatten)]
+    pub remote: RemoteChoice,
     /// Print the plan and its time; measure nothing, write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -108,7 +127,84 @@ pub(super) struct RunOptions {
     pub no_progress: bool,
 }
 
+/// How the other machine is reached.
+#[derive(Debug, Args)]
+pub(super) struct PeerChoice {
+    /// Measure the path to a `sysdyno peer` too, or bring one along through ssh
+    #[arg(long, value_name = "HOST:PORT|ssh://HOST")]
+    pub peer: Option<String>,
+    /// The secret that the peer printed (also from the environment: SYSDYNO_PEER_SECRET)
+    #[arg(long, value_name = "SECRET", conflicts_with = "peer_secret_file")]
+    pub peer_secret: Option<String>,
+    /// File with the secret
+    #[arg(long, value_name = "FILE")]
+    pub peer_secret_file: Option<PathBuf>,
+}
+
+/// Files on another machine.
+#[derive(Debug, Args)]
+pub(super) struct RemoteChoice {
+    /// Read files of another machine in this directory, which is mounted from there (NFS, SMB, sshfs, 9p, ...)
+    #[arg(long, value_name = "DIR")]
+    pub remote_dir: Option<PathBuf>,
+    /// Read a file of an NFS server (version 3), or the largest one in a directory there; needs no mount, writes nothing
+    #[arg(long, value_name = "nfs://HOST[:PORT]/PATH")]
+    pub nfs: Option<String>,
+}
+
+impl RemoteChoice {
+    /// How many were named.
+    pub fn ways(&self) -> u32 {
+        u32::from(self.remote_dir.is_some()) + u32::from(self.nfs.is_some())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PeerOptions {
+    /// Listen here; port 0 is a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Take the secret from a file, or from the first line of standard input with - (default: a fresh one, printed)
+    #[arg(long, value_name = "FILE|-")]
+    pub secret_file: Option<PathBuf>,
+    /// Clients at once; further ones are told to wait
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub sessions: u16,
+    /// Longest session: 90s, 5m, 1h
+    #[arg(long, value_name = "LIMIT", default_value = "15m", value_parser = parse_duration)]
+    pub session_time: f64,
+    /// Longest silence of a client
+    #[arg(long, value_name = "LIMIT", default_value = "60s", value_parser = parse_duration)]
+    pub idle: f64,
+    /// Most bytes of payload of a session, in each direction: 500M, 10G
+    #[arg(long, value_name = "BYTES", default_value = "1024G", value_parser = parse_bytes)]
+    pub bytes: u64,
+    /// Most bytes per second of a flow (default: as fast as it goes)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub rate: Option<u64>,
+    /// Directory for the file that clients read over NFS (default: the current directory, else /var/tmp)
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// Misbehave in a known way, to see that the other side notices: hold=MICROSECONDS, never_accept, closed_port,
+    /// receive_buffer=BYTES
+    #[arg(long, value_name = "FAULT")]
+    pub pretend: Option<Pretence>,
+    /// End when standard input ends
+    #[arg(long)]
+    pub until_input_ends: bool,
+    /// Remove the copy that this process runs from
+    #[arg(long, hide = true)]
+    pub remove_program: bool,
+}
+
 impl RunOptions {
+    pub fn full_cache(&self) -> Option<FullCache> {
+        self.full_cache.map(|choice| match choice {
+            FullCacheChoice::Holes => FullCache::Holes,
+            FullCacheChoice::Files => FullCache::Files,
+        })
+    }
+
     pub fn profile(&self) -> Profile {
         match (self.quick, self.rigorous) {
             (true, _) => plan::QUICK,
@@ -116,6 +212,14 @@ impl RunOptions {
             _ => plan::DEFAULT,
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FullCacheChoice {
+    /// Pages of zeros: fast, takes no room on the device; tells the capacity only
+    Holes,
+    /// Real bytes: needs room for as much as the memory holds (see --scratch-limit)
+    Files,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -202,21 +306,45 @@ pub(super) struct ReportOptions {
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
     /// Form of the report
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Write to a file instead of standard output
+    /// Write to a file instead of standard output; with Markdown the figures go to the folder figures/ beside it
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// Every section, for a terminal
-    Terminal,
+    /// Everything, as plain text
+    #[value(alias = "terminal")]
+    Text,
     /// The summary table alone
     Summary,
+    /// One self-contained file
+    Html,
+    /// For a Git hosting page
+    #[value(alias = "md")]
+    Markdown,
     /// result.json
     Json,
+    /// One line for each figure
+    Csv,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PublishedOptions {
+    /// Only this report: 000 to 004
+    #[arg(value_name = "REPORT")]
+    pub report: Option<String>,
+    /// Only operations with this word in their name, title or metric
+    #[arg(long, value_name = "WORD")]
+    pub operation: Option<String>,
+    /// Set the figures of this run beside them
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -244,6 +372,21 @@ fn parse_duration(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Bytes in `4096`, `500M`, `10G`: decimal prefixes, as rates of networks have them.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, factor) =
+        match text.trim_end_matches('B').split_at_checked(text.trim_end_matches('B').len().saturating_sub(1)) {
+            Some((digits, "k" | "K")) => (digits, 1_000),
+            Some((digits, "M")) => (digits, 1_000_000),
+            Some((digits, "G")) => (digits, 1_000_000_000),
+            _ => (text, 1),
+        };
+    let number = digits.parse::<u64>().ok().filter(|&number| number > 0);
+    number
+        .and_then(|number| number.checked_mul(factor))
+        .ok_or_else(|| "a number of bytes, such as 500M or 10G".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,6 +394,16 @@ mod tests {
     #[test]
     fn the_definitions_are_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn bytes_have_prefixes() {
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        assert_eq!(parse_bytes("500M"), Ok(500_000_000));
+        assert_eq!(parse_bytes("10GB"), Ok(10_000_000_000));
+        for wrong in ["", "0", "G", "1T", "-1", "99999999999G"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::arguments::DoctorOptions;
-use super::{DONE, Failure, aside, json, print, run};
+use super::{DONE, Failure, json, pinned, print, run};
 use crate::machine::quiet::Check;
 use crate::machine::{self, Machine, quiet};
 use crate::plan;
@@ -53,14 +53,12 @@ pub(super) fn checks(machine: &Machine, cpu: u32, span: Duration) -> Vec<Check> 
 }
 
 fn noise_check(cpu: u32, span: Duration) -> Check {
-    // On a thread of its own: pinning would otherwise stay with this process and everything that it starts.
-    let probed = aside(move || {
+    let probed = pinned(|| {
         affinity::restrict(&[cpu]).ok()?;
         let source = if run::counter_usable(cpu).is_ok() { Source::Counter } else { Source::MonotonicRaw };
         let clock = crate::rig::clock::calibrate(source, Duration::from_millis(20)).ok()?;
         Some(noise::probe(source, clock.hertz, span))
-    })
-    .flatten();
+    });
     let (ok, known, detail) = match probed {
         Some(noise) => (noise.lost_share() <= NOISY_SHARE, true, noise_detail(cpu, &noise)),
         None => (false, false, format!("the noise of CPU {cpu} could not be probed")),

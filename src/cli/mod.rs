@@ -6,11 +6,15 @@
 mod arguments;
 mod completions;
 mod doctor;
+mod elsewhere;
 mod explain;
 mod launch;
 mod list;
 mod machine;
+mod peer;
+mod peering;
 mod predict;
+mod published;
 mod report;
 mod run;
 
@@ -21,6 +25,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::results::trouble::Trouble;
+use crate::sys::affinity;
 
 use arguments::{Arguments, Verb};
 
@@ -74,8 +79,10 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Doctor(options) => doctor::doctor(&options),
         Verb::Predict(options) => predict::predict(&options),
         Verb::Report(options) => report::report(&options),
+        Verb::Published(options) => published::published(&options),
         Verb::Completions(options) => completions::completions(&options),
         Verb::Man => completions::manual(),
+        Verb::Peer(options) => peer::peer(&options),
         Verb::Launch => launch::launch(),
     };
     ExitCode::from(outcome.unwrap_or_else(|failure| {
@@ -88,9 +95,14 @@ fn complain(trouble: &Trouble) {
     eprintln!("error: {trouble}");
 }
 
-/// What work gives on a thread of its own, which may pin itself to a CPU; none where no thread can be had (ulimit -u).
-fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    std::thread::Builder::new().spawn(work).ok()?.join().ok()
+/// What work gives that may pin this thread to a CPU; then the thread may run where it could before. No thread of its own
+/// for that: a filter may forbid it, or kill who makes one.
+fn pinned<T>(work: impl FnOnce() -> T) -> T {
+    let allowed = affinity::allowed();
+    let found = work();
+    // The mask was this thread's own a moment ago. If it cannot be had again, measuring says so when it pins itself.
+    let _ = affinity::restrict(&allowed);
+    found
 }
 
 /// Writes data to standard output. A reader that has gone away (`| head`) is no error.

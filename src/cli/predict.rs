@@ -23,7 +23,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     };
     let machine = machine::detect(Path::new("/"), Path::new("."));
     let cpu = plan::choose_cpu(options.cpu, &affinity::allowed(), &machine)?;
-    let by = Foreknowledge { machine: &machine, cpu, known: &known };
+    let by = Foreknowledge { machine: &machine, cpu, peer: None, remote: None, known: &known };
     let predictions: Vec<Prediction> = selected.iter().flat_map(|experiment| (experiment.predict)(&by)).collect();
     if options.json {
         print(&json(&predictions)?)?;

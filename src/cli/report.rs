@@ -1,33 +1,68 @@
 //! `sysdyno report`: a run again, from its log.
 
+use std::path::{Path, PathBuf};
+
 use super::arguments::{Format, ReportOptions};
 use super::{DONE, Failure, print, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
-use crate::report::{json, terminal};
-use crate::results::log;
+use crate::report::page::Page;
+use crate::report::{content, csv, html, json, markdown, terminal, text};
+use crate::results::document::Document;
+use crate::results::published::Published;
 use crate::results::trouble::Trouble;
 
 pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
-    let place = if options.run.is_file() { options.run.clone() } else { RunDirectory::open(&options.run)?.log() };
-    let log = log::read(&place)?;
-    if let Some(damage) = &log.damage {
+    let document = assemble::document_of(&place(&options.run)?)?;
+    if let Some(damage) = &document.run.damage {
         eprintln!("warning: {damage}; everything before that is kept");
     }
-    let document = assemble::document(&log);
+    let page = |document: &Document| content::page(document, &Published::embedded());
     let text = match options.format {
-        Format::Terminal => terminal::full(&document, terminal_width()),
+        Format::Text => text::render(&page(&document), terminal_width()),
         Format::Summary => terminal::summary(&document, terminal_width()),
+        Format::Html => html::render(&page(&document)),
+        Format::Markdown => {
+            let page = page(&document);
+            write_drawings(options, &page)?;
+            markdown::render(&page)
+        }
         Format::Json => json::render(&document)?,
+        Format::Csv => csv::render(&document)?,
     };
-    match &options.output {
-        Some(file) if file.as_os_str() != "-" => std::fs::write(file, text).map_err(|error| {
-            Failure::from(
-                Trouble::new(format!("cannot write {}: {error}", file.display()))
-                    .hint("choose another file with --output"),
-            )
-        })?,
-        _ => print(&text)?,
+    match file(options) {
+        Some(file) => write(file, &text)?,
+        None => print(&text)?,
     }
     Ok(DONE)
+}
+
+/// The log of a run directory, or the log itself.
+pub(super) fn place(run: &Path) -> Result<PathBuf, Trouble> {
+    if run.is_file() { Ok(run.to_path_buf()) } else { Ok(RunDirectory::open(run)?.log()) }
+}
+
+fn file(options: &ReportOptions) -> Option<&Path> {
+    options.output.as_deref().filter(|file| file.as_os_str() != "-")
+}
+
+/// Markdown names its figures as files; without a file of its own there is no place for them.
+fn write_drawings(options: &ReportOptions, page: &Page) -> Result<(), Failure> {
+    let Some(file) = file(options) else {
+        eprintln!("note: the figures are files beside the text; -o FILE writes them to figures/");
+        return Ok(());
+    };
+    let folder = file.parent().unwrap_or(Path::new("")).join("figures");
+    std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
+    markdown::drawings(page).iter().try_for_each(|(name, svg)| write(&folder.join(name), svg))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(file, text).map_err(|error| unwritable(file, &error))
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::from(
+        Trouble::new(format!("cannot write {}: {error}", file.display())).hint("choose another file with --output"),
+    )
 }

@@ -4,18 +4,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::arguments::RunOptions;
-use super::{DONE, FAILED, Failure, INTERRUPTED, aside, doctor, print, terminal_width};
+use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, elsewhere, peering, pinned, print, terminal_width};
 use crate::conduct::directory::{self, RunDirectory};
 use crate::conduct::progress::Progress;
 use crate::conduct::{self, Outcome, Setting};
 use crate::machine::quiet::Check;
 use crate::machine::{self, Machine};
-use crate::plan::{self, Plan, Profile};
+use crate::plan::{self, Others, Plan, Profile};
 use crate::report::{json, terminal};
 use crate::results::document::{self, Document};
 use crate::results::log::{FORMAT, Header, Log};
+use crate::results::quantity::Unit;
+use crate::results::remote::Remote;
 use crate::results::trouble::Trouble;
-use crate::results::wording::{count, duration};
+use crate::results::wording::{count, duration, quantity};
 use crate::rig::clock;
 use crate::rig::order::CANARY;
 use crate::sys::clock::Source;
@@ -41,12 +43,15 @@ fn begin(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
     let machine = machine::detect(Path::new("/"), &scratch);
     let allowed = affinity::allowed();
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
-    let plan = plan::plan(&selected, &machine, &profile, options.time)?;
+    let others = Others::of(options.peer.peer.is_some(), options.remote.ways());
+    let plan = plan::plan(&selected, &machine, &profile, options.time, others)?;
     if options.dry_run {
         print(&describe(&plan, &profile, cpu))?;
         return Ok(DONE);
     }
     let source = choose_source(options, &machine, cpu)?;
+    let met = peering::meet(&options.peer)?;
+    let remote = elsewhere::find(&options.remote)?;
     let identifier = directory::identifier(&process::host_name());
     let path = options.output.clone().unwrap_or_else(|| Path::new("sysdyno-runs").join(&identifier));
     let run_directory = RunDirectory::create(&path)?;
@@ -58,7 +63,7 @@ fn begin(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         id: identifier,
         started: directory::now(),
-        command: command.to_vec(),
+        command: peering::without_secret(command),
         seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
         profile: profile.name.to_owned(),
         cpu,
@@ -66,7 +71,11 @@ fn begin(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
     };
     let quiet = doctor::checks(&machine, cpu, NOISE_SPAN);
     warn(&quiet, options.scratch.is_some());
-    let setting = Setting { header, profile, machine, quiet, plan, allowed, source };
+    warn_of_full_cache(options);
+    let peer = met.as_ref().map(peering::Met::told);
+    let (scratch_limit, full_cache) = (options.scratch_limit, options.full_cache());
+    let setting =
+        Setting { header, profile, machine, quiet, plan, allowed, peer, remote, source, scratch_limit, full_cache };
     let progress = Progress::new(!options.no_progress);
     let outcome = conduct::run(&setting, &run_directory, &progress);
     conclude(options, outcome, &run_directory)
@@ -78,6 +87,8 @@ fn resume(options: &RunOptions, run: &Path, command: &[String]) -> Result<u8, Fa
     let scratch = scratch_directory(options)?;
     let machine = machine::detect(Path::new("/"), &scratch);
     let allowed = affinity::allowed();
+    let met = peering::meet_again(&options.peer, log.peer.as_deref())?;
+    let remote = elsewhere::find_again(&options.remote, log.remote.as_deref())?;
     let (plan, profile) = plan_of(&log, &machine, &allowed, options.time)?;
     if log.finish.as_ref().is_some_and(|(_, complete, _)| *complete) {
         eprintln!("{} is complete: there is nothing to go on with", log.header.id);
@@ -97,9 +108,13 @@ fn resume(options: &RunOptions, run: &Path, command: &[String]) -> Result<u8, Fa
     );
     let quiet = doctor::checks(&machine, log.header.cpu, NOISE_SPAN);
     warn(&quiet, options.scratch.is_some());
-    let setting = Setting { header: log.header, profile, machine, quiet, plan, allowed, source };
+    warn_of_full_cache(options);
+    let peer = met.as_ref().map(peering::Met::told);
+    let (header, scratch_limit, full_cache) = (log.header, options.scratch_limit, options.full_cache());
+    let setting =
+        Setting { header, profile, machine, quiet, plan, allowed, peer, remote, source, scratch_limit, full_cache };
     let progress = Progress::new(!options.no_progress);
-    let outcome = conduct::resume(&setting, &run_directory, &progress, command);
+    let outcome = conduct::resume(&setting, &run_directory, &progress, &peering::without_secret(command));
     conclude(options, outcome, &run_directory)
 }
 
@@ -114,6 +129,18 @@ fn warn(quiet: &[Check], scratch_chosen: bool) {
     for check in quiet.iter().filter(told) {
         eprintln!("warning: {}", check.detail);
         eprintln!("hint: {}", check.remedy.as_deref().unwrap_or("`sysdyno doctor` says what it spoils"));
+    }
+}
+
+/// Says what filling the whole file cache does to the machine.
+fn warn_of_full_cache(options: &RunOptions) {
+    if options.full_cache.is_some() {
+        eprintln!(
+            "warning: --full-cache fills the memory of this machine with file data: what other programs have cached is evicted"
+        );
+        eprintln!(
+            "hint: they read it again from the disk afterwards; without --full-cache nothing of theirs is touched"
+        );
     }
 }
 
@@ -143,7 +170,13 @@ fn plan_of(log: &Log, machine: &Machine, allowed: &[u32], time: Option<f64>) -> 
     plan::choose_cpu(Some(log.header.cpu), allowed, machine)?;
     let profile =
         plan::PROFILES.into_iter().find(|profile| profile.name == log.header.profile).unwrap_or(plan::DEFAULT);
-    let plan = plan::plan(&selected, machine, &profile, time)?;
+    let plan = plan::plan(
+        &selected,
+        machine,
+        &profile,
+        time,
+        Others::of(log.peer.is_some(), log.remote.as_deref().map_or(0, Remote::ways)),
+    )?;
     Ok((plan, profile))
 }
 
@@ -204,10 +237,9 @@ fn choose_source(options: &RunOptions, machine: &Machine, cpu: u32) -> Result<So
     }
 }
 
-/// Whether the counter can be used on a CPU, tried on a thread of its own that may pin itself there.
+/// Whether the counter can be used on a CPU, tried there.
 pub(super) fn counter_usable(cpu: u32) -> Result<(), Trouble> {
-    aside(move || clock::counter_usable(cpu))
-        .unwrap_or_else(|| Err(Trouble::new("the counter could not be tried: no thread can be started")))
+    pinned(|| clock::counter_usable(cpu))
 }
 
 fn scratch_directory(options: &RunOptions) -> Result<PathBuf, Trouble> {
@@ -244,12 +276,13 @@ fn describe(plan: &Plan, profile: &Profile, cpu: u32) -> String {
         };
     }
     text += &format!(
-        "\n{} profile: {} on CPU {cpu}, each launch with {} batches of every workload; about {}, at most {}.\n",
+        "\n{} profile: {} on CPU {cpu}, each launch with {} batches of every workload; about {}, at most {}; up to {} of memory.\n",
         profile.name,
         count(u64::from(plan.rounds), "round", "rounds"),
         profile.batches,
         duration(plan.estimated_seconds),
-        duration(plan.limit_seconds)
+        duration(plan.limit_seconds),
+        quantity(plan.peak_bytes as f64, Unit::Bytes)
     );
     for warning in &plan.warnings {
         text += &format!("warning: {warning}\n");

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::report::{content, csv, html, json, markdown};
 use crate::results::document::Document;
+use crate::results::published::Published;
 use crate::results::trouble::Trouble;
 
 /// A directory with one run in it.
@@ -70,13 +72,26 @@ impl RunDirectory {
         self.path.join("log.jsonl")
     }
 
-    /// Writes `result.json`, whole or not at all.
+    /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `metrics.csv`,
+    /// `report.html` and its figures.
     pub fn write_result(&self, document: &Document) -> Result<(), Trouble> {
-        self.write_whole("result.json", &crate::report::json::render(document)?)
+        self.write_whole("result.json", &json::render(document)?)?;
+        self.write_whole("metrics.csv", &csv::render(document)?)?;
+        let page = content::page(document, &Published::embedded());
+        self.write_whole("report.html", &html::render(&page))?;
+        let folder = self.path.join("figures");
+        std::fs::create_dir_all(&folder).map_err(|error| {
+            Trouble::new(format!("cannot create {}: {error}", folder.display()))
+                .hint("the log is complete: `sysdyno report` renders it when there is room")
+        })?;
+        let drawings = markdown::drawings(&page);
+        drawings.iter().try_for_each(|(name, svg)| self.write_whole(&format!("figures/{name}"), svg))
     }
 
     fn write_whole(&self, name: &str, text: &str) -> Result<(), Trouble> {
-        let (place, partial) = (self.path.join(name), self.path.join(format!(".{name}.partial")));
+        let place = self.path.join(name);
+        let file = place.file_name().map_or_else(String::new, |file| file.to_string_lossy().into_owned());
+        let partial = place.with_file_name(format!(".{file}.partial"));
         std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, &place)).map_err(|error| {
             // Nothing half-written stays; the log has everything that the file would say.
             let _ = std::fs::remove_file(&partial);

@@ -22,9 +22,7 @@ impl Interrupt {
         for number in [SIGINT, SIGTERM, SIGHUP] {
             flag::register_usize(number, Arc::clone(&signal), number as usize).map_err(|error| unwatchable(&error))?;
         }
-        // A limit on the size of files (ulimit -f) kills whoever reaches it. Caught, the write fails instead, and the run
-        // ends with a reason and a valid log.
-        flag::register(Signal::SIGXFSZ as i32, Arc::default()).map_err(|error| unwatchable(&error))?;
+        outlive_size_limit()?;
         Ok(Interrupt { signal })
     }
 
@@ -37,6 +35,12 @@ impl Interrupt {
             _ => None,
         }
     }
+}
+
+/// A limit on the size of files (ulimit -f) kills whoever reaches it. Caught, the write fails instead, and a run or a launch
+/// ends with a reason.
+pub fn outlive_size_limit() -> Result<(), Trouble> {
+    flag::register(Signal::SIGXFSZ as i32, Arc::default()).map(drop).map_err(|error| unwatchable(&error))
 }
 
 fn unwatchable(error: &std::io::Error) -> Trouble {

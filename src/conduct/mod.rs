@@ -15,22 +15,25 @@ pub mod directory;
 pub mod interrupt;
 pub mod launch;
 pub mod progress;
+pub mod scratch;
 pub mod serve;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::assemble;
 use crate::experiments::{self, Experiment, Foreknowledge, Nature};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
-use crate::plan::{self, Plan, Profile};
-use crate::results::document::Document;
+use crate::plan::{self, Others, Plan, Profile};
+use crate::results::document::{Document, Metric};
 use crate::results::log::{self, Clock, Header, Log, LogWriter, Record};
+use crate::results::peer::Peer;
+use crate::results::remote::Remote;
 use crate::results::series::Series;
 use crate::results::trouble::Trouble;
-use crate::rig::canary;
-use crate::rig::order::{CANARY, Order};
+use crate::rig::order::{CANARY, FullCache, Order, PeerAccess};
+use crate::rig::{canary, group};
 use crate::statistics::{outlier, summary};
 use crate::sys::affinity;
 
@@ -38,6 +41,7 @@ use directory::RunDirectory;
 use interrupt::Interrupt;
 use launch::{Ended, Launcher};
 use progress::Progress;
+use scratch::Scratch;
 
 /// Half-width of an interval, relative to the value, at which a run may stop adding rounds.
 const TIGHT: f64 = 0.01;
@@ -49,9 +53,6 @@ const ROUNDS_BETWEEN_LOOKS: u32 = 5;
 const FAILURES_IN_A_ROW: u32 = 3;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
 const CALIBRATION: Duration = Duration::from_millis(200);
-
-/// Bytes that a launch may take where nothing says how much there is.
-const LEAST_MEMORY: u64 = 64 << 20;
 
 /// What a run is made of, once it is known.
 pub struct Setting {
@@ -67,8 +68,23 @@ pub struct Setting {
     pub plan: Plan,
     /// CPUs that this process may use.
     pub allowed: Vec<u32>,
+    /// The other machine and how to reach it, if there is one.
+    pub peer: Option<(Peer, PeerAccess)>,
+    /// Files on another machine, if there are some.
+    pub remote: Option<Remote>,
     /// Clock asked for.
     pub source: crate::sys::clock::Source,
+    /// Bytes that files may take together, where that was said.
+    pub scratch_limit: Option<u64>,
+    /// How the file cache is measured in full, where that was asked for.
+    pub full_cache: Option<FullCache>,
+}
+
+impl Setting {
+    /// The other machines, as the plan counts them.
+    fn others(&self) -> Others {
+        Others::of(self.peer.is_some(), self.remote.as_ref().map_or(0, Remote::ways))
+    }
 }
 
 /// How a run ended.
@@ -87,6 +103,12 @@ pub fn run(setting: &Setting, directory: &RunDirectory, progress: &Progress) -> 
     writer.write(&Record::Run(setting.header.clone()))?;
     writer.write(&Record::Machine { machine: Box::new(setting.machine.clone()) })?;
     writer.write(&Record::Quiet { checks: setting.quiet.clone() })?;
+    if let Some((peer, _)) = &setting.peer {
+        writer.write(&Record::Peer(Box::new(peer.clone())))?;
+    }
+    if let Some(remote) = &setting.remote {
+        writer.write(&Record::Remote(Box::new(remote.clone())))?;
+    }
     writer.write(&Record::Plan {
         steps: setting.plan.steps.clone(),
         rounds: setting.plan.rounds,
@@ -128,6 +150,8 @@ struct Conductor<'a> {
     writer: LogWriter,
     clock: Clock,
     began: Instant,
+    /// The directory for files, where an experiment of the plan needs one.
+    scratch: Option<Result<Scratch, Trouble>>,
 }
 
 /// Why a run adds no more rounds.
@@ -155,7 +179,10 @@ impl<'a> Conductor<'a> {
             let _ = affinity::restrict(&others);
         }
         let launcher = Launcher::new();
-        Conductor { setting, directory, progress, interrupt, launcher, writer, clock, began: Instant::now() }
+        let makes_files = setting.plan.running.iter().any(|planned| planned.experiment.makes_files());
+        tidy_up(setting, progress);
+        let scratch = makes_files.then(|| Scratch::make(&setting.machine, setting.scratch_limit));
+        Conductor { setting, directory, progress, interrupt, launcher, writer, clock, began: Instant::now(), scratch }
     }
 
     fn conduct(mut self) -> Result<Outcome, Trouble> {
@@ -176,7 +203,7 @@ impl<'a> Conductor<'a> {
             Stop::NothingRuns => (true, "no experiment can run here".to_owned()),
         };
         self.finish(complete, &reason)?;
-        let document = assemble::document(&self.log()?);
+        let document = assemble::document_of(&self.directory.log())?;
         self.directory.write_result(&document)?;
         Ok(Outcome { document, interrupted: matches!(stop, Stop::Interrupted(_)) })
     }
@@ -211,7 +238,7 @@ impl<'a> Conductor<'a> {
         }
         let mut random = fastrand::Rng::with_seed(self.setting.header.seed ^ u64::from(round));
         loop {
-            if let Some(stop) = self.enough(&state)? {
+            if let Some(stop) = self.enough(&mut state)? {
                 return Ok(stop);
             }
             round += 1;
@@ -243,7 +270,13 @@ impl<'a> Conductor<'a> {
 
     fn predict(&mut self, experiment: &Experiment) -> Result<(), Trouble> {
         let known = assemble::known_metrics(&self.log()?);
-        let by = Foreknowledge { machine: &self.setting.machine, cpu: self.setting.header.cpu, known: &known };
+        let by = Foreknowledge {
+            machine: &self.setting.machine,
+            cpu: self.setting.header.cpu,
+            peer: self.setting.peer.as_ref().map(|(peer, _)| peer),
+            remote: self.setting.remote.as_ref(),
+            known: &known,
+        };
         for prediction in (experiment.predict)(&by) {
             self.writer.write(&Record::Prediction { experiment: experiment.id.to_owned(), prediction })?;
         }
@@ -256,7 +289,11 @@ impl<'a> Conductor<'a> {
             .running
             .iter()
             .map(|planned| planned.experiment)
-            .filter(|experiment| plan::takes_part(experiment, round) && !state.given_up(experiment.id))
+            .filter(|experiment| {
+                plan::takes_part(experiment, round, self.setting.others())
+                    && !state.given_up(experiment.id)
+                    && state.wide.as_ref().is_none_or(|wide| wide.contains(experiment.id))
+            })
             .collect()
     }
 
@@ -296,19 +333,30 @@ impl<'a> Conductor<'a> {
         let order = Order {
             experiment: experiment.to_owned(),
             launch: *number,
+            round,
             cpu: self.setting.header.cpu,
             allowed: self.setting.allowed.clone(),
-            memory: self.setting.machine.available_memory_bytes().map_or(LEAST_MEMORY, |found| found.value / 4),
+            places: self.setting.machine.places(self.setting.header.cpu, &self.setting.allowed),
+            memory: self.setting.machine.launch_memory_bytes(),
+            caches: self.setting.machine.caches.clone(),
+            scratch: self.setting.machine.scratch().cloned(),
+            space: self.scratch.as_ref().and_then(|made| Some(made.as_ref().ok()?.space().clone())),
+            no_space: self.scratch.as_ref().and_then(|made| made.as_ref().err().cloned()),
+            full_cache: self.setting.full_cache,
             clock: self.clock.clone(),
             // Each launch makes its own choices, but the same ones whenever the run is repeated with its seed.
             seed: fastrand::Rng::with_seed(self.setting.header.seed.wrapping_add(u64::from(*number))).u64(..),
             batches: self.setting.profile.batches,
+            peer: self.setting.peer.as_ref().map(|(_, access)| access.clone()),
+            remote: self.setting.remote.clone(),
             conductor: std::process::id(),
         };
         let at = self.elapsed();
         self.writer.write(&Record::Launch { launch: *number, round, experiment: experiment.to_owned(), at })?;
         let began = Instant::now();
         let (ended, records) = self.launcher.launch(&order, Duration::from_secs_f64(time_out), self.interrupt);
+        // A launch that was killed could not do this itself.
+        group::remove_own();
         let mut series = Vec::new();
         for record in records {
             if let Record::Series { series: one, .. } = &record {
@@ -340,12 +388,14 @@ impl<'a> Conductor<'a> {
     }
 
     /// The stopping rule: planned rounds, more for disturbed rounds and wide intervals, never beyond the time.
-    fn enough(&self, state: &Rounds) -> Result<Option<Stop>, Trouble> {
+    ///
+    /// The rounds that are added for wide intervals are for the experiments that have them.
+    fn enough(&self, state: &mut Rounds) -> Result<Option<Stop>, Trouble> {
         let plan = &self.setting.plan;
         if let Some(signal) = self.interrupt.caught() {
             return Ok(Some(Stop::Interrupted(signal)));
         }
-        if self.running(1, state).is_empty() {
+        if plan.running.iter().all(|planned| state.given_up(planned.experiment.id)) {
             return Ok(Some(Stop::GivenUp));
         }
         let per_round = self.elapsed() / f64::from(state.ended.max(1));
@@ -357,21 +407,47 @@ impl<'a> Conductor<'a> {
             return Ok(None);
         }
         // Looks are few, because every look is a chance to stop at a lucky moment.
-        let look = (state.ended - replaced).is_multiple_of(ROUNDS_BETWEEN_LOOKS);
-        Ok((state.ended >= plan.most_rounds || look && self.tight()?).then_some(Stop::Enough))
+        if state.ended < plan.most_rounds && (state.ended - replaced).is_multiple_of(ROUNDS_BETWEEN_LOOKS) {
+            state.wide = Some(self.wide(state.ended)?);
+        }
+        let done = state.ended >= plan.most_rounds || state.wide.as_ref().is_some_and(BTreeSet::is_empty);
+        Ok(done.then_some(Stop::Enough))
     }
 
-    /// Whether every cost is known well enough.
-    fn tight(&self) -> Result<bool, Trouble> {
+    /// The experiments that have a cost that is not known well enough, and can be by the rounds that may still be added: an
+    /// interval narrows with the root of the rounds.
+    fn wide(&self, ended: u32) -> Result<BTreeSet<String>, Trouble> {
         let document = assemble::document(&self.log()?);
-        Ok(document.experiments.iter().flat_map(|section| &section.metrics).all(|metric| {
+        let narrows = (f64::from(self.setting.plan.most_rounds) / f64::from(ended)).sqrt();
+        let is_wide = |metric: &Metric| {
             let cost = experiments::TABLE
                 .iter()
                 .find_map(|experiment| experiment.publication(&metric.name))
                 .is_none_or(|publication| publication.nature == Nature::Cost);
             let half_width = (metric.interval95[1] - metric.interval95[0]) / 2.0;
-            !cost || !metric.headline || half_width <= TIGHT * metric.value.abs()
-        }))
+            let tight = TIGHT * metric.value.abs();
+            cost && metric.headline && half_width > tight && half_width <= tight * narrows
+        };
+        Ok(document
+            .experiments
+            .into_iter()
+            .filter(|section| section.metrics.iter().any(is_wide))
+            .map(|section| section.id)
+            .collect())
+    }
+}
+
+/// Removes what runs that were killed left behind, and says so.
+fn tidy_up(setting: &Setting, progress: &Progress) {
+    let swept = scratch::sweep(&setting.machine);
+    for path in &swept.removed {
+        progress.say(&format!("removed {}, left by a run that was killed", path.display()));
+    }
+    for (path, reason) in &swept.kept {
+        progress.say(&format!("cannot remove {}, left by a run that was killed: {reason}", path.display()));
+    }
+    for group in group::sweep() {
+        progress.say(&format!("removed the control group {}, left by a run that was killed", group.display()));
     }
 }
 
@@ -382,6 +458,8 @@ struct Rounds {
     disturbed: u32,
     failures: BTreeMap<String, u32>,
     canaries: BTreeMap<&'static str, Vec<f64>>,
+    /// Who takes part in rounds beyond the planned ones, once the intervals have been looked at.
+    wide: Option<BTreeSet<String>>,
 }
 
 impl Rounds {

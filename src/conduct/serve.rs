@@ -9,6 +9,8 @@ use crate::rig::{Rig, canary};
 use crate::sys::clock::monotonic_raw;
 use crate::sys::process;
 
+use super::interrupt::outlive_size_limit;
+
 /// Longest order in bytes: orders are small, and standard input may be anything.
 const LONGEST_ORDER: u64 = 1 << 20;
 
@@ -27,6 +29,7 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Trouble> {
     if !process::die_with_parent(order.conductor) {
         return Err(Trouble::new("the conducting process is gone"));
     }
+    outlive_size_limit()?;
     let mut rig = Rig::set_up(&order, started, out)?;
     if order.experiment == CANARY {
         canary::measure(&mut rig)?;

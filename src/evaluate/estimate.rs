@@ -46,6 +46,11 @@ impl Estimate {
         Self::located(sample, 0.25, &format!("p25/p25 of {what}"))
     }
 
+    /// Undisturbed rate: noise lowers rates, so the upper quartiles are what the lower ones are for costs.
+    pub fn undisturbed_rate(sample: &Sample) -> Option<Estimate> {
+        Self::located(sample, 0.75, "p75/p75 of batches")
+    }
+
     /// Middle: median over launches of the launches' medians.
     pub fn median(sample: &Sample) -> Option<Estimate> {
         Self::located(sample, 0.5, "median/median")

@@ -1,13 +1,15 @@
 //! What an analysis returns, and how an estimate becomes a published figure or a rejected one.
 
 use crate::results::document::{Block, Curve, Metric, Rejected};
+use crate::results::figure::FigureNote;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Better, CoreCycles, Labels, Unit};
-use crate::results::verdict::{AgainstPrediction, Gate, Trust, Verdict};
+use crate::results::verdict::{AgainstPrediction, Gate, Severity, Trust, Verdict};
 use crate::results::wording;
 
 use super::estimate::Estimate;
 use super::gates;
+use super::sample::Sample;
 use super::study::Study;
 
 /// Figures, curves and text of one experiment.
@@ -19,6 +21,8 @@ pub struct Findings {
     pub rejected: Vec<Rejected>,
     /// Curves.
     pub curves: Vec<Curve>,
+    /// What drawings of the curves should show beside their points.
+    pub figures: Vec<FigureNote>,
     /// What it means.
     pub analysis: Vec<Block>,
 }
@@ -29,6 +33,35 @@ impl Findings {
         let mut all = gates::of_batches(study, estimate);
         all.extend(own);
         self.judge(study, name, labels, estimate, all);
+    }
+
+    /// Publishes a rate, in bytes per second: the batches behind it say what a byte costs, and they pass the gates of costs.
+    ///
+    /// `bytes` are what one byte of the sample counts for. A cost in core cycles gives the undisturbed rate, any other the
+    /// median: what others share is not undisturbed in their quiet moments, it is merely lucky.
+    pub fn publish_rate(
+        &mut self,
+        study: &Study<'_>,
+        name: &str,
+        labels: Labels,
+        cost: &Sample,
+        bytes: f64,
+        own: Vec<Gate>,
+    ) -> Option<Estimate> {
+        let second = match (cost.unit, study.core) {
+            (Unit::Cycles, Some(core)) => core.0,
+            _ => 1e9,
+        };
+        let rates = cost.as_rates(bytes * second, Unit::BytesPerSecond);
+        let (cost, rate) = if cost.unit == Unit::Cycles {
+            (Estimate::undisturbed(cost)?, Estimate::undisturbed_rate(&rates)?)
+        } else {
+            (Estimate::median(cost)?, Estimate::median(&rates)?)
+        };
+        let mut all = gates::of_batches(study, &cost);
+        all.extend(own);
+        self.judge(study, name, labels, &rate, all);
+        Some(rate)
     }
 
     /// Publishes a figure that is not made of batches itself: the gates of its interval,
@@ -53,6 +86,26 @@ impl Findings {
         self.judge(study, name, labels, estimate, all);
     }
 
+    /// Publishes a figure by exactly these gates, for what is neither batches nor derived from them: single shots, flows.
+    pub fn publish_by(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, gates: Vec<Gate>) {
+        self.judge(study, name, labels, estimate, gates);
+    }
+
+    /// Publishes a figure whose interval is a pair of bounds, such as the two sizes between which a cache ends: how far they
+    /// lie apart is the grid's doing and no noise.
+    pub fn publish_bounds(
+        &mut self,
+        study: &Study<'_>,
+        name: &str,
+        labels: Labels,
+        estimate: &Estimate,
+        own: Vec<Gate>,
+    ) {
+        let mut all = vec![gates::enough_launches(estimate)];
+        all.extend(own);
+        self.judge(study, name, labels, estimate, all);
+    }
+
     fn judge(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, mut gates: Vec<Gate>) {
         let (shown, core) = in_time(study, estimate);
         let prediction = study.prediction(name, &labels).cloned();
@@ -60,8 +113,9 @@ impl Findings {
         gates.push(positive_gate(&shown, positive));
         let verdict = Verdict::from_gates(gates, against(&shown, prediction.as_ref()));
         if verdict.trust == Trust::Impossible {
-            let reason =
-                verdict.failures().first().map_or_else(String::new, |gate| format!("{}: {}", gate.id, gate.evidence));
+            let failed = verdict.failures().into_iter().filter(|gate| gate.severity == Severity::Hard);
+            let reasons: Vec<String> = failed.map(|gate| format!("{}: {}", gate.id, gate.evidence)).collect();
+            let reason = reasons.join("; ");
             self.rejected.push(Rejected { name: name.to_owned(), labels, reason, gates: verdict.gates });
             return;
         }
@@ -103,6 +157,15 @@ impl Findings {
         self.metrics.iter().find(|metric| metric.name == name && metric.labels == *labels)
     }
 
+    /// The remarks on the drawing of the curves of a name: caption, scales, knees, plateaus.
+    pub fn figure(&mut self, curve: &str) -> &mut FigureNote {
+        let position = self.figures.iter().position(|note| note.curve == curve).unwrap_or_else(|| {
+            self.figures.push(FigureNote::of(curve));
+            self.figures.len() - 1
+        });
+        &mut self.figures[position]
+    }
+
     /// Adds a paragraph.
     pub fn say(&mut self, text: impl Into<String>) {
         self.analysis.push(Block::Paragraph(text.into()));
@@ -140,9 +203,9 @@ impl Findings {
                 });
                 text += &format!(
                     " {} is {} than predicted: {} against {} ({}){largest}.",
-                    title(metric),
+                    metric.title(),
                     verdict.word(),
-                    wording::quantity(metric.value, metric.unit),
+                    metric.text(),
                     wording::quantity(prediction.value, prediction.unit),
                     wording::factor(metric.value / prediction.value),
                 );
@@ -150,11 +213,6 @@ impl Findings {
         }
         self.say(text);
     }
-}
-
-/// Name and labels of a figure, as tables and sentences show them.
-fn title(metric: &Metric) -> String {
-    if metric.labels.is_empty() { metric.name.clone() } else { format!("{} ({})", metric.name, metric.labels) }
 }
 
 /// Cycles become nanoseconds by the run's reference frequency; everything else stays as it is.

@@ -3,7 +3,7 @@
 //! The catalogue with all identifiers is in METHODOLOGY.md.
 
 use crate::results::evidence::Evidence;
-use crate::results::quantity::Unit;
+use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::{Gate, Severity};
 use crate::results::wording::{number, percent, quantity};
 use crate::rig::sampler::{BIASES_PER_BATCH, RESOLUTIONS_PER_BATCH};
@@ -14,6 +14,8 @@ use super::study::Study;
 
 /// Share of batches in which the clock may go backwards before the clock itself is doubted (G1).
 const BACKWARDS_SHARE: f64 = 0.001;
+/// A single shot must be this many times the resolution of the clock (G4).
+const SHOT_RESOLUTIONS: f64 = 20.0;
 /// Share of disturbed batches beyond which nothing clean is left to publish (G16).
 const DISTURBED_SHARE: f64 = 0.2;
 /// Share of batches whose clock probes may disagree before cycles cannot be told.
@@ -45,6 +47,47 @@ pub fn of_derived(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
     let evidence: Vec<&Evidence> = study.evidence().collect();
     let mut gates = of_interval(estimate);
     gates.extend(of_evidence(estimate, &evidence));
+    gates
+}
+
+/// The common gates of a figure of single shots. `others` is the share of the time that other tasks had the CPU while
+/// nothing of this tool could have had it; none where that cannot be told.
+pub fn of_shots(study: &Study<'_>, estimate: &Estimate, others: Option<f64>) -> Vec<Gate> {
+    let evidence: Vec<&Evidence> = study.evidence().collect();
+    let account = &estimate.account;
+    let taken = account.taken.max(1) as f64;
+    let resolution = study.nanoseconds(highest(&evidence, |found| found.timer_resolution));
+    let mut gates = of_interval(estimate);
+    gates.push(Gate::of(
+        "G1",
+        Severity::Hard,
+        account.backwards as f64 / taken <= BACKWARDS_SHARE,
+        format!("the clock went backwards in {} of {} shots", account.backwards, account.taken),
+    ));
+    gates.push(Gate::of(
+        "G4",
+        Severity::Hard,
+        estimate.unit != Unit::Nanoseconds || estimate.value >= SHOT_RESOLUTIONS * resolution,
+        format!(
+            "single shots, the bias of the timing pair removed; the clock's resolution is {} ns, the shot at least {SHOT_RESOLUTIONS} times that",
+            number(resolution)
+        ),
+    ));
+    gates.push(Gate::of(
+        "G15",
+        Severity::Contaminates,
+        account.migrated == 0,
+        format!("{} shots changed the CPU", account.migrated),
+    ));
+    if let Some(others) = others {
+        gates.push(Gate::of(
+            "G16",
+            Severity::Contaminates,
+            others <= TAKEN_SHARE,
+            format!("others had the CPU for {} of the time; at most {}", percent(others), percent(TAKEN_SHARE)),
+        ));
+    }
+    gates.push(of_clock(&evidence));
     gates
 }
 
@@ -106,15 +149,21 @@ fn of_account(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
     ]
 }
 
-/// G11 and the width of the interval: what every figure passes, also one that is not made of batches.
-pub fn of_interval(estimate: &Estimate) -> Vec<Gate> {
+/// G11: an interval over launches needs launches.
+pub fn enough_launches(estimate: &Estimate) -> Gate {
     let launches = estimate.launches as usize;
-    let mut gates = vec![Gate::of(
+    Gate::of(
         "G11",
         Severity::Noisy,
         launches >= FEWEST_LAUNCHES,
         format!("{launches} launches; an interval over launches needs {FEWEST_LAUNCHES}"),
-    )];
+    )
+}
+
+/// G11 and the width of the interval: what every figure passes, also one that is not made of batches.
+pub fn of_interval(estimate: &Estimate) -> Vec<Gate> {
+    let launches = estimate.launches as usize;
+    let mut gates = vec![enough_launches(estimate)];
     if launches >= FEWEST_LAUNCHES && estimate.value != 0.0 {
         let width = (estimate.interval[1] - estimate.interval[0]) / 2.0 / estimate.value.abs();
         gates.push(Gate::of(
@@ -202,16 +251,7 @@ fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
             percent(TAKEN_SHARE)
         ),
     ));
-    let off = evidence.iter().filter(|found| clock_deviates(found)).count();
-    gates.push(Gate::of(
-        "clock",
-        Severity::Contaminates,
-        off == 0,
-        format!(
-            "the clock of {off} of {} launches deviates by more than {CLOCK_DEVIATION_PPM} ppm from the run's",
-            evidence.len()
-        ),
-    ));
+    gates.push(of_clock(evidence));
     let unsettled = evidence.iter().filter(|found| !found.settled).count();
     gates.push(Gate::of(
         "steady",
@@ -220,6 +260,20 @@ fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
         format!("{unsettled} of {} launches had not settled when sampling began", evidence.len()),
     ));
     gates
+}
+
+/// The clock of the launches against the run's.
+fn of_clock(evidence: &[&Evidence]) -> Gate {
+    let off = evidence.iter().filter(|found| clock_deviates(found)).count();
+    Gate::of(
+        "clock",
+        Severity::Contaminates,
+        off == 0,
+        format!(
+            "the clock of {off} of {} launches deviates by more than {CLOCK_DEVIATION_PPM} ppm from the run's",
+            evidence.len()
+        ),
+    )
 }
 
 fn highest(evidence: &[&Evidence], of: impl Fn(&Evidence) -> f64) -> f64 {
@@ -269,7 +323,7 @@ const NET_SHARE: f64 = 0.25;
 /// G5 for a net cost: it stands out of its error and is no small rest of a large difference.
 pub fn net_resolved(net: &Estimate, gross: f64) -> Gate {
     let error = net.standard_error();
-    let share = net.value / gross;
+    let share = if gross > 0.0 { net.value / gross } else { 0.0 };
     Gate::of(
         "G5",
         Severity::Hard,
@@ -301,5 +355,27 @@ pub fn floor_in_time(study: &Study<'_>, estimate: &Estimate, least: f64, why: &s
             quantity(nanoseconds, Unit::Nanoseconds),
             quantity(least, Unit::Nanoseconds)
         ),
+    )
+}
+
+/// Name of the series of the children of a figure: made, reaped, left as expected.
+pub const CHILDREN: &str = "children";
+
+/// Name of the remark of a launch that had children left which it did not know of.
+pub const CHILDREN_LEFT: &str = "children.left";
+
+/// G26: every child that was made was reaped and left as expected, in all launches.
+pub fn of_children(study: &Study<'_>, labels: &Labels) -> Gate {
+    let mut sums = [0.0; 3];
+    for series in study.series(CHILDREN, labels) {
+        sums.iter_mut().zip(&series.values).for_each(|(sum, count)| *sum += count);
+    }
+    let [made, reaped, expected] = sums;
+    let left = study.remarks(CHILDREN_LEFT).len();
+    Gate::of(
+        "G26",
+        Severity::Hard,
+        made > 0.0 && (made - reaped).abs() < 0.5 && (made - expected).abs() < 0.5 && left == 0,
+        format!("{made} children made, {reaped} reaped, {expected} left as expected; {left} launches had others left"),
     )
 }

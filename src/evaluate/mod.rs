@@ -4,8 +4,11 @@
 //! [`findings::Findings`]. Everything here is a pure function of what the log says, so an old log gets a better report
 //! whenever these rules improve.
 
+pub mod composite;
 pub mod estimate;
 pub mod findings;
 pub mod gates;
+pub mod highlights;
 pub mod sample;
 pub mod study;
+pub mod sweep;

@@ -1,5 +1,7 @@
 //! Samples of a figure over launches: cost per operation of clean batches, and the account of all others.
 
+use std::collections::BTreeMap;
+
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::{Class, Series};
 use crate::statistics::summary::median;
@@ -13,7 +15,7 @@ pub struct Account {
     pub taken: u64,
     /// Clean ones: the sample.
     pub clean: u64,
-    /// Disturbed ones: preempted, migrated, faulted.
+    /// Disturbed ones: preempted, migrated, faulted, or timed although what they count did not happen.
     pub disturbed: u64,
     /// Void: the clock went backwards.
     pub backwards: u64,
@@ -42,7 +44,7 @@ impl Account {
                     self.disturbed += 1;
                     self.migrated += 1;
                 }
-                Class::Preempted | Class::Faulted => self.disturbed += 1,
+                Class::Preempted | Class::Missed | Class::Faulted => self.disturbed += 1,
                 Class::Backwards => self.backwards += 1,
                 Class::Unsteady => self.unsteady += 1,
                 Class::Wrong => self.wrong += 1,
@@ -86,6 +88,27 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Several samples of one figure as one: what a launch has of each stands together. None without any, or when their units
+    /// differ.
+    pub fn joined<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Option<Sample> {
+        let mut samples = samples.into_iter();
+        let first = samples.next()?;
+        let mut account = first.account;
+        let mut by_launch: BTreeMap<u32, Vec<f64>> =
+            first.numbers.iter().copied().zip(first.launches.iter().cloned()).collect();
+        for sample in samples {
+            if sample.unit != first.unit {
+                return None;
+            }
+            account = account.and(&sample.account);
+            for (number, launch) in sample.numbers.iter().zip(&sample.launches) {
+                by_launch.entry(*number).or_default().extend(launch);
+            }
+        }
+        let (numbers, launches) = by_launch.into_iter().unzip();
+        Some(Sample { unit: first.unit, launches, numbers, account })
+    }
+
     /// The launches that another sample has as well: differences are taken within a launch.
     #[must_use]
     pub fn shared_with(&self, other: &Sample) -> Sample {
@@ -103,6 +126,38 @@ impl Sample {
             account: self.account,
         }
     }
+
+    /// Costs as rates: `numerator` over each of them, in another unit.
+    #[must_use]
+    pub fn as_rates(&self, numerator: f64, unit: Unit) -> Sample {
+        let rates = |launch: &Vec<f64>| launch.iter().map(|cost| numerator / cost).collect();
+        Sample { unit, launches: self.launches.iter().map(rates).collect(), ..self.clone() }
+    }
+}
+
+/// The sample of one series over launches.
+fn sample_of_series(series: Vec<(u32, &Series)>, unit: Unit, convert: impl Fn(f64, f64) -> f64) -> Option<Sample> {
+    let mut account = Account::default();
+    for (_, series) in &series {
+        account.add(series);
+    }
+    let operations: Vec<f64> = series.iter().map(|(_, series)| series.operations as f64).collect();
+    account.operations = median(&operations)? as u64;
+    let clean = |series: &Series| -> Vec<f64> {
+        (0..series.values.len())
+            .filter(|&index| series.class(index) == Class::Clean)
+            .map(|index| {
+                let clock = series.clock.get(index).copied().unwrap_or(f64::NAN);
+                convert(series.values[index] / series.operations as f64, clock)
+            })
+            .collect()
+    };
+    let (numbers, launches): (Vec<u32>, Vec<Vec<f64>>) = series
+        .into_iter()
+        .map(|(number, series)| (number, clean(series)))
+        .filter(|(_, values)| !values.is_empty())
+        .unzip();
+    (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account })
 }
 
 impl Study<'_> {
@@ -126,28 +181,27 @@ impl Study<'_> {
         unit: Unit,
         convert: impl Fn(f64, f64) -> f64,
     ) -> Option<Sample> {
-        let series = self.numbered_series(name, labels);
-        let mut account = Account::default();
-        for (_, series) in &series {
-            account.add(series);
+        sample_of_series(self.numbered_series(name, labels), unit, convert)
+    }
+
+    /// The cost per operation of every series of batches with a name, by its labels: in core cycles where every batch has
+    /// its clock probes and `cycles` says so, else in nanoseconds. One pass over the log, for experiments of hundreds of series.
+    pub fn samples(&self, name: &str, cycles: impl Fn(&Labels) -> bool) -> BTreeMap<&Labels, Sample> {
+        let mut by_labels: BTreeMap<&Labels, Vec<(u32, &Series)>> = BTreeMap::new();
+        for launch in &self.launches {
+            for series in launch.series.iter().filter(|series| series.name == name) {
+                by_labels.entry(&series.labels).or_default().push((launch.number, series));
+            }
         }
-        let operations: Vec<f64> = series.iter().map(|(_, series)| series.operations as f64).collect();
-        account.operations = median(&operations)? as u64;
-        let clean = |series: &Series| -> Vec<f64> {
-            (0..series.values.len())
-                .filter(|&index| series.class(index) == Class::Clean)
-                .map(|index| {
-                    let clock = series.clock.get(index).copied().unwrap_or(f64::NAN);
-                    convert(series.values[index] / series.operations as f64, clock)
-                })
-                .collect()
+        let sampled = |labels: &Labels, series: Vec<(u32, &Series)>| {
+            let normalised = series.iter().all(|(_, series)| series.clock.len() == series.values.len());
+            if normalised && cycles(labels) {
+                sample_of_series(series, Unit::Cycles, |ticks, clock| ticks / clock)
+            } else {
+                sample_of_series(series, Unit::Nanoseconds, |ticks, _| self.nanoseconds(ticks))
+            }
         };
-        let (numbers, launches): (Vec<u32>, Vec<Vec<f64>>) = series
-            .into_iter()
-            .map(|(number, series)| (number, clean(series)))
-            .filter(|(_, values)| !values.is_empty())
-            .unzip();
-        (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account })
+        by_labels.into_iter().filter_map(|(labels, series)| Some((labels, sampled(labels, series)?))).collect()
     }
 
     /// The sample of plain values: one launch, one vector; the account counts them all as clean.

@@ -4,8 +4,10 @@ use crate::machine::Machine;
 use crate::results::document::Metric;
 use crate::results::evidence::Evidence;
 use crate::results::log::{Clock, Launch, Log};
+use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Hertz, Labels};
+use crate::results::remote::Remote;
 use crate::results::series::Series;
 use crate::statistics::summary::median;
 
@@ -16,6 +18,10 @@ pub struct Study<'a> {
     pub machine: &'a Machine,
     /// CPU on which launches measured.
     pub cpu: u32,
+    /// The other machine, if the run had one.
+    pub peer: Option<&'a Peer>,
+    /// Files on another machine, if the run had some.
+    pub remote: Option<&'a Remote>,
     /// The run's clock.
     pub clock: &'a Clock,
     /// Reference core frequency: the median over all launches of the run; none where no chain of known latency validates.
@@ -37,6 +43,8 @@ impl<'a> Study<'a> {
         Some(Study {
             machine: &log.machine,
             cpu: log.header.cpu,
+            peer: log.peer.as_deref(),
+            remote: log.remote.as_deref(),
             clock,
             core: core_frequency(clock, &log.launches),
             launches: comparable(&log.launches, experiment),

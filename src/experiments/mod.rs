@@ -5,16 +5,24 @@
 //! The signatures carry the discipline: `predict` gets the machine and earlier figures but no rig, so it cannot time;
 //! `measure` gets a rig but no prediction, so it cannot lean towards one; `analyze` is a pure function of what was logged.
 
+pub mod arenas;
 pub mod constants;
 pub mod cpu;
+pub mod file;
+pub mod memory;
+pub mod network;
 pub mod os;
+pub mod streams;
+pub mod touches;
 
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::machine::Machine;
 use crate::results::document::Metric;
+use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
+use crate::results::remote::Remote;
 use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 
@@ -26,6 +34,19 @@ pub const TABLE: &[&Experiment] = &[
     &cpu::procedure_call::EXPERIMENT,
     &os::system_call::EXPERIMENT,
     &os::process_creation::EXPERIMENT,
+    &os::thread_creation::EXPERIMENT,
+    &os::context_switch::EXPERIMENT,
+    &memory::latency::EXPERIMENT,
+    &memory::bandwidth::EXPERIMENT,
+    &memory::loaded_latency::EXPERIMENT,
+    &memory::page_fault::EXPERIMENT,
+    &network::round_trip::EXPERIMENT,
+    &network::bandwidth::EXPERIMENT,
+    &network::connection::EXPERIMENT,
+    &file::cache_size::EXPERIMENT,
+    &file::read::EXPERIMENT,
+    &file::remote_read::EXPERIMENT,
+    &file::contention::EXPERIMENT,
 ];
 
 /// One row of the table.
@@ -53,6 +74,8 @@ pub struct Experiment {
     pub seconds: f64,
     /// A launch that takes longer than this many seconds has hung.
     pub time_out: f64,
+    /// Bytes of memory that a launch of so many batches takes at most on a machine.
+    pub memory: fn(&Machine, batches: u32) -> u64,
     /// Says what will be measured.
     pub predict: fn(&Foreknowledge<'_>) -> Vec<Prediction>,
     /// Measures, in a launch of its own.
@@ -102,6 +125,14 @@ pub fn never(_: &Labels) -> bool {
     false
 }
 
+/// What an experiment takes that needs memory for nothing but its records.
+pub fn little_memory(_: &Machine, _: u32) -> u64 {
+    1 << 20
+}
+
+/// An expensive experiment takes part in the first of so many rounds.
+pub const EXPENSIVE_EVERY: u32 = 4;
+
 /// How often an experiment takes part in the rounds of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
@@ -109,6 +140,18 @@ pub enum Effort {
     Cheap,
     /// In every fourth round.
     Expensive,
+    /// As one of the others on the own machine; with a peer in every fourth round, and longer.
+    Networked {
+        /// In every round while there is no peer.
+        every_round: bool,
+        /// What a peer adds to one launch, in milliseconds: for the plan only.
+        peer_milliseconds: u32,
+    },
+    /// In every fourth round of a run that names files on another machine; otherwise it is skipped.
+    Elsewhere {
+        /// What each way to such files adds to one launch, in milliseconds: for the plan only.
+        milliseconds: u32,
+    },
 }
 
 /// What a prediction may be made from.
@@ -117,6 +160,10 @@ pub struct Foreknowledge<'a> {
     pub machine: &'a Machine,
     /// CPU on which launches will measure.
     pub cpu: u32,
+    /// The other machine, if the run has one.
+    pub peer: Option<&'a Peer>,
+    /// Files on another machine, if the run has some.
+    pub remote: Option<&'a Remote>,
     /// Figures of earlier experiments of this run.
     pub known: &'a [Metric],
 }
@@ -132,6 +179,11 @@ impl Experiment {
     /// The chapter: the part of the identifier before the dot.
     pub fn chapter(&self) -> &'static str {
         self.id.split_once('.').map_or(self.id, |(chapter, _)| chapter)
+    }
+
+    /// True when it needs the run's directory for files.
+    pub fn makes_files(&self) -> bool {
+        self.needs.iter().any(|need| need.what == file::PLACE.what)
     }
 
     /// The publication of a metric.

@@ -1,5 +1,7 @@
 //! Control groups: how much of the machine this process may use.
 
+use std::path::PathBuf;
+
 use procfs_core::FromRead;
 use procfs_core::ProcessCGroups;
 
@@ -19,8 +21,36 @@ pub(super) struct Restrictions {
     /// CPU time per time, in CPUs.
     pub quota_cpus: Option<Fact<f64>>,
     pub memory_bytes: Option<Fact<u64>>,
+    /// Memory that file data may have within the limits.
+    pub memory_room_bytes: Option<Fact<u64>>,
     pub processes: Option<Fact<u64>>,
     pub cpus: Option<Fact<CpuList>>,
+}
+
+/// The control groups for memory of this process, in the hierarchy that has the controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryGroups {
+    /// Version of the interface, 1 or 2.
+    pub version: u32,
+    /// Their directories, from its own group to the widest that is visible.
+    pub directories: Vec<PathBuf>,
+}
+
+/// Finds them; none where memory is in no hierarchy that is mounted.
+pub(super) fn memory_groups(tree: &Tree) -> Option<MemoryGroups> {
+    let mounts = mount::read(tree);
+    let groups = ProcessCGroups::from_read(tree.bytes(GROUPS)?.as_slice()).ok()?.0;
+    let first = groups
+        .iter()
+        .find(|group| group.controllers.iter().any(|name| name == "memory"))
+        .and_then(|group| Some((1, hierarchy(&mounts, "memory")?, group)));
+    let second = groups
+        .iter()
+        .find(|group| group.hierarchy == 0)
+        .and_then(|group| Some((2, mounts.iter().find(|mount| mount.file_system == "cgroup2")?, group)));
+    let (version, mount, group) = first.or(second)?;
+    let directories = directories(mount, &group.pathname).into_iter().map(PathBuf::from).collect();
+    Some(MemoryGroups { version, directories })
 }
 
 /// Reads the restrictions of this process's groups and of all groups above them, of which the narrowest counts.
@@ -36,14 +66,12 @@ pub(super) fn read(tree: &Tree) -> Restrictions {
             .and_then(|group| Some((mounts.iter().find(|mount| mount.file_system == "cgroup2")?, &group.pathname)));
         [first, second].into_iter().flatten().flat_map(|(mount, path)| directories(mount, path)).collect()
     };
+    let memory = levels("memory");
     Restrictions {
+        memory_room_bytes: narrowest(memory.iter().map(|level| room(tree, level))),
         version: version(&groups, &mounts),
         quota_cpus: narrowest(levels("cpu").iter().flat_map(|level| [quota_v2(tree, level), quota_v1(tree, level)])),
-        memory_bytes: narrowest(levels("memory").iter().flat_map(|level| {
-            // Version 1 writes the largest multiple of a page below 2^63 when there is no limit.
-            let limit = |file: &str| tree.parsed::<u64>(&format!("{level}/{file}")).filter(|fact| fact.value < 1 << 60);
-            [limit("memory.max"), limit("memory.limit_in_bytes")]
-        })),
+        memory_bytes: narrowest(memory.iter().map(|level| memory_limit(tree, level))),
         processes: narrowest(levels("pids").iter().map(|level| tree.parsed::<u64>(&format!("{level}/pids.max")))),
         cpus: levels("cpuset").iter().find_map(|level| {
             ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"].iter().find_map(|file| {
@@ -52,6 +80,27 @@ pub(super) fn read(tree: &Tree) -> Restrictions {
             })
         }),
     }
+}
+
+/// The limit of one group; none where it has none.
+fn memory_limit(tree: &Tree, level: &str) -> Option<Fact<u64>> {
+    // Version 1 writes the largest multiple of a page below 2^63 when there is no limit.
+    let limit = |file: &str| tree.parsed::<u64>(&format!("{level}/{file}")).filter(|fact| fact.value < 1 << 60);
+    limit("memory.max").or_else(|| limit("memory.limit_in_bytes"))
+}
+
+/// What the limit of a group leaves to file data: all that is not charged for something else.
+fn room(tree: &Tree, level: &str) -> Option<Fact<u64>> {
+    let limit = memory_limit(tree, level)?;
+    let number = |file: &str| tree.parsed::<u64>(&format!("{level}/{file}")).map(|fact| fact.value);
+    let usage = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    let statistics = tree.text(&format!("{level}/memory.stat"))?;
+    let counted = |key: &str| -> Option<u64> {
+        statistics.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+    };
+    let file = counted("total_cache").or_else(|| counted("file"))?;
+    let source = format!("{} − (usage − file data)", limit.source);
+    Some(Fact::new(limit.value.saturating_sub(usage.saturating_sub(file)), source))
 }
 
 fn narrowest<T: PartialOrd>(limits: impl Iterator<Item = Option<Fact<T>>>) -> Option<Fact<T>> {
@@ -128,6 +177,31 @@ mod tests {
         assert_eq!(parse_cpu_max("100000 0"), None);
         assert_eq!(parse_cpu_max("-1 100000"), None);
         assert_eq!(parse_cpu_max(""), None);
+    }
+
+    #[test]
+    fn room_for_file_data_is_the_limit_less_everything_else() {
+        let keep = tempfile::tempdir().unwrap();
+        let files = [
+            ("two/memory.max", "1000\n"),
+            ("two/memory.current", "700\n"),
+            ("two/memory.stat", "anon 300\nfile 350\nfile_mapped 9\n"),
+            ("one/memory.limit_in_bytes", "2000\n"),
+            ("one/memory.usage_in_bytes", "1500\n"),
+            ("one/memory.stat", "cache 1\nrss 2\ntotal_cache 600\n"),
+            ("none/memory.max", "max\n"),
+            ("none/memory.current", "700\n"),
+            ("none/memory.stat", "file 350\n"),
+        ];
+        for (path, text) in files {
+            let path = keep.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let tree = Tree::at(keep.path());
+        assert_eq!(room(&tree, "/two").map(|fact| fact.value), Some(650));
+        assert_eq!(room(&tree, "/one").map(|fact| fact.value), Some(1100));
+        assert_eq!(room(&tree, "/none"), None);
     }
 
     #[test]

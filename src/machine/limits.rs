@@ -21,6 +21,9 @@ pub struct Limits {
     pub cpu_quota: Option<Fact<f64>>,
     /// Memory that the control groups allow, in bytes; absent without a limit.
     pub memory_bytes: Option<Fact<u64>>,
+    /// Memory that the limits of the control groups leave to file data, in bytes; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_room_bytes: Option<Fact<u64>>,
     /// Number of processes that the control groups allow; absent without a limit.
     pub processes: Option<Fact<u64>>,
     /// CPUs that the control groups allow.
@@ -82,6 +85,7 @@ pub(super) fn read(tree: &Tree, hypervisor: Claims<String>) -> Limits {
         cgroup_version: groups.version,
         cpu_quota: groups.quota_cpus,
         memory_bytes: groups.memory_bytes,
+        memory_room_bytes: groups.memory_room_bytes,
         processes: groups.processes,
         group_cpus: groups.cpus,
         affinity: Claims::of([

@@ -20,6 +20,10 @@ pub struct Memory {
     pub total_bytes: Option<Fact<u64>>,
     /// What programs can have without swapping, in bytes, at the moment of reading.
     pub available_bytes: Option<Fact<u64>>,
+    /// What the file cache could grow to at most, in bytes, at the moment of reading: what is free, what holds file data and
+    /// what the kernel's own caches would give back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cacheable_bytes: Option<Fact<u64>>,
     /// Size of a base page in bytes.
     pub page_bytes: Claims<u64>,
     /// Pools of explicit huge pages, smallest page first.
@@ -81,6 +85,7 @@ pub(super) fn read(tree: &Tree) -> Memory {
     let mut memory = Memory {
         total_bytes: bytes("MemTotal"),
         available_bytes: bytes("MemAvailable"),
+        cacheable_bytes: cacheable(&meminfo),
         page_bytes: page_bytes(tree),
         huge_pages: huge_pages(tree),
         transparent_huge_pages: tree.chosen(&format!("{TRANSPARENT}/enabled")),
@@ -104,6 +109,12 @@ pub(super) fn read(tree: &Tree) -> Memory {
 /// A value of `/proc/meminfo`, whose `kB` are KiB.
 fn kibibytes(meminfo: &str, key: &str) -> Option<u64> {
     value_of(meminfo, key)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn cacheable(meminfo: &str) -> Option<Fact<u64>> {
+    const PARTS: [&str; 4] = ["MemFree", "Active(file)", "Inactive(file)", "SReclaimable"];
+    let sum = PARTS.iter().map(|key| kibibytes(meminfo, key)).sum::<Option<u64>>()?;
+    Some(Fact::new(sum, format!("{MEMINFO} {}", PARTS.join(" + "))))
 }
 
 fn page_bytes(tree: &Tree) -> Claims<u64> {

@@ -18,7 +18,9 @@ mod limits;
 mod memory;
 mod microarchitecture;
 mod mount;
+pub mod mountstats;
 mod network;
+pub mod placement;
 pub mod quiet;
 mod smbios;
 mod storage;
@@ -32,6 +34,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use cache::{Cache, CacheKind};
+pub use cgroup::MemoryGroups;
 pub use cpu::{Cpu, Topology};
 pub use cpu_list::CpuList;
 pub use description::{FactRow, FactSection};
@@ -89,6 +92,21 @@ pub fn detect(root: &Path, scratch: &Path) -> Machine {
     machine
 }
 
+/// The control groups for memory that this process is in.
+pub fn memory_groups() -> Option<MemoryGroups> {
+    cgroup::memory_groups(&tree::Tree::at(Path::new("/")))
+}
+
+/// What this process's memory groups, at this moment, leave to file data; none where none of them has a limit.
+pub fn memory_room_bytes() -> Option<u64> {
+    cgroup::read(&tree::Tree::at(Path::new("/"))).memory_room_bytes.map(|fact| fact.value)
+}
+
+/// The storage that a directory of the running machine lies on; none where the mount table does not tell.
+pub fn storage_at(directory: &Path) -> Option<Storage> {
+    storage::at(&tree::Tree::at(Path::new("/")), directory)
+}
+
 impl Machine {
     /// The facts of one logical CPU.
     pub fn cpu(&self, cpu: u32) -> Option<&LogicalCpu> {
@@ -130,6 +148,14 @@ impl Machine {
         let available = self.memory.available_bytes.as_ref().or(self.memory.total_bytes.as_ref());
         let limits = [available, self.limits.memory_bytes.as_ref()];
         limits.into_iter().flatten().min_by_key(|fact| fact.value).cloned()
+    }
+
+    /// Bytes of memory that one launch may take: a quarter of what is available, so that nothing is swapped and nobody else
+    /// goes short.
+    pub fn launch_memory_bytes(&self) -> u64 {
+        /// Where nothing says how much there is.
+        const LEAST: u64 = 64 << 20;
+        self.available_memory_bytes().map_or(LEAST, |found| found.value / 4)
     }
 
     /// The class of the core that a logical CPU runs on.

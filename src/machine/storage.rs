@@ -113,7 +113,7 @@ pub struct BlockDevice {
 
 /// The storage behind `scratch` first, then the other whole disks.
 pub(super) fn read(tree: &Tree, scratch: &Path) -> Vec<Storage> {
-    let mut all: Vec<Storage> = scratch_storage(tree, scratch).into_iter().collect();
+    let mut all: Vec<Storage> = at(tree, scratch).into_iter().collect();
     let used: Vec<String> =
         all.iter().filter_map(|entry| entry.device.as_ref()).map(|device| device.name.clone()).collect();
     for name in tree.names("/sys/block") {
@@ -129,7 +129,8 @@ pub(super) fn read(tree: &Tree, scratch: &Path) -> Vec<Storage> {
     all
 }
 
-fn scratch_storage(tree: &Tree, scratch: &Path) -> Option<Storage> {
+/// The storage that a directory lies on, as the place of test files.
+pub(super) fn at(tree: &Tree, scratch: &Path) -> Option<Storage> {
     let directory = tree.absolute(scratch);
     let mounts = mount::read(tree);
     let found = mount::holding(&mounts, &directory)?;

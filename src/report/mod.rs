@@ -1,4 +1,20 @@
 //! From a document to bytes. No renderer knows an experiment; no experiment knows a renderer.
+//!
+//! ```text
+//! document + published figures ─ content ─▶ page ─┬─ html      one self-contained file
+//!                                                 ├─ markdown  with drawings beside it
+//!                                                 └─ text      for a terminal
+//! document ─┬─ json
+//!           ├─ csv
+//!           └─ terminal: the summary after a run
+//! ```
 
+pub mod content;
+pub mod csv;
+pub mod drawing;
+pub mod html;
 pub mod json;
+pub mod markdown;
+pub mod page;
 pub mod terminal;
+pub mod text;

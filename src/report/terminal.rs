@@ -1,12 +1,12 @@
-//! The document as text for a terminal: a summary table, or everything.
+//! What a run prints when it ends: the summary table, what is missing, how far to trust it.
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table, TableStyle};
 
-use crate::results::document::{Block, Document, Metric, Outcome, Section};
+use crate::results::document::{CheckOutcome, Document, Metric, Outcome, Section};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::Unit;
-use crate::results::verdict::{AgainstPrediction, Severity, Trust};
-use crate::results::wording::{count, duration, factor, interval, number, percent, quantity};
+use crate::results::verdict::Trust;
+use crate::results::wording::{count, duration, factor, interval, percent, quantity};
 
 /// Columns of text where the width of the terminal is unknown: wide enough for the summary, narrow enough for a pager.
 const WIDTH: u16 = 180;
@@ -23,39 +23,19 @@ pub fn summary(document: &Document, width: Option<u16>) -> String {
     for section in &document.experiments {
         text += &missing(section);
     }
+    text += &violations(document);
     text += &closing(document);
     text
 }
 
-/// Everything: each section with all of its figures, its curves and its analysis.
-pub fn full(document: &Document, width: Option<u16>) -> String {
-    let mut text = format!(
-        "Run {} with sysdyno {} ({} profile, seed {})\nMachine {}: {}\n",
-        document.run.id,
-        document.run.version,
-        document.run.profile,
-        document.run.seed,
-        document.machine.fingerprint,
-        document.machine.summary_line()
-    );
-    for section in &document.experiments {
-        text += &format!("\n{}  {}\n", section.id, section.title);
-        text += &"═".repeat(section.id.len() + section.title.chars().count() + 2);
-        text += "\n\n";
-        text += &missing(section);
-        let metrics: Vec<&Metric> = section.metrics.iter().collect();
-        if !metrics.is_empty() {
-            text += &table(&metrics, width);
-            text += "\n\n";
+/// Rules between experiments that are broken: never silent.
+fn violations(document: &Document) -> String {
+    let mut text = String::new();
+    for check in document.checks.iter().filter(|check| check.outcome == CheckOutcome::Violated) {
+        for made in check.comparisons.iter().filter(|made| !made.holds) {
+            text += &format!("BROKEN {}: {} is not {} {}\n", check.id, made.left, made.relation, made.right);
         }
-        for block in &section.analysis {
-            text += &render_block(block, width);
-        }
-        text += &rejected(section);
-        text += &remarks(section);
     }
-    text += "\n";
-    text += &closing(document);
     text
 }
 
@@ -91,7 +71,7 @@ pub fn plain_table(columns: &[&str], rows: Vec<Vec<String>>, width: Option<u16>)
     trimmed(&table)
 }
 
-fn base_table(width: Option<u16>) -> Table {
+pub(super) fn base_table(width: Option<u16>) -> Table {
     let mut table = Table::new();
     let rule = LineStyle::none().fill('─').junction('─');
     let style = TableStyle::new().top_border(rule).header_separator(rule).bottom_border(rule);
@@ -101,7 +81,7 @@ fn base_table(width: Option<u16>) -> Table {
 }
 
 /// The table without blanks at the ends of its lines.
-fn trimmed(table: &Table) -> String {
+pub(super) fn trimmed(table: &Table) -> String {
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
@@ -119,13 +99,11 @@ const COLUMNS: [Column; 9] = [
             .as_ref()
             .map_or_else(dash, |prediction| interval([prediction.low, prediction.high], prediction.unit))
     }),
-    ("measured", 0, |metric| quantity(metric.value, metric.unit)),
+    ("measured", 0, Metric::text),
     ("±", 0, half_width),
-    ("cycles", 100, |metric| metric.cycles.map_or_else(dash, number)),
-    ("ratio", 85, |metric| {
-        metric.prediction.as_ref().map_or_else(dash, |prediction| factor(metric.value / prediction.value))
-    }),
-    ("verdict", 0, verdict),
+    ("cycles", 100, |metric| metric.cycles_text().unwrap_or_else(dash)),
+    ("ratio", 85, |metric| metric.ratio().map_or_else(dash, factor)),
+    ("verdict", 0, Metric::verdict_text),
 ];
 
 /// The table of figures, with as many columns as the terminal is wide enough for.
@@ -134,20 +112,24 @@ fn table(metrics: &[&Metric], width: Option<u16>) -> String {
     let columns: Vec<&Column> = COLUMNS.iter().filter(|(_, least, _)| wide >= *least).collect();
     let mut table = base_table(width);
     table.set_header(std::iter::once("operation").chain(columns.iter().map(|(head, ..)| *head)));
-    // The name of a metric stands once, above its figures.
-    let mut above: Option<&str> = None;
-    for metric in metrics {
-        let cells = columns.iter().map(|(.., cell)| cell(metric));
-        let operation = if metric.labels.is_empty() {
-            metric.name.clone()
-        } else {
-            if above != Some(&metric.name) {
-                table.add_row([&metric.name]);
-            }
-            format!("  {}", metric.labels)
-        };
-        table.add_row(std::iter::once(operation).chain(cells).collect::<Vec<String>>());
-        above = Some(&metric.name);
+    for figures in metrics.chunk_by(|one, other| one.name == other.name) {
+        // The name of a metric stands once, above its figures, with the labels that all of them share.
+        let shared: Vec<(&str, &str)> = figures[0]
+            .labels
+            .pairs()
+            .filter(|(key, value)| {
+                figures.len() > 1 && figures.iter().all(|found| found.labels.get(key) == Some(value))
+            })
+            .collect();
+        if !figures[0].labels.is_empty() {
+            table.add_row([format!("{}  {}", figures[0].name, short(shared.iter().copied())).trim_end()]);
+        }
+        for metric in figures {
+            let own = short(metric.labels.pairs().filter(|pair| !shared.contains(pair)));
+            let operation = if metric.labels.is_empty() { metric.name.clone() } else { format!("  {own}") };
+            let cells = columns.iter().map(|(.., cell)| cell(metric));
+            table.add_row(std::iter::once(operation).chain(cells).collect::<Vec<String>>());
+        }
     }
     for (index, (head, ..)) in columns.iter().enumerate() {
         if let Some(column) = table.column_mut(index + 1) {
@@ -159,6 +141,20 @@ fn table(metrics: &[&Metric], width: Option<u16>) -> String {
         }
     }
     trimmed(&table)
+}
+
+/// Labels in a table: whole kibibytes and more are written as such. Only sizes are numbers so large and so round.
+fn short<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let value = |text: &str| {
+        let bytes = text.parse::<u64>().ok().filter(|bytes| *bytes >= 4096)?;
+        let (unit, size) = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+            .into_iter()
+            .find(|(_, size)| bytes.is_multiple_of(*size))?;
+        Some(format!("{}{unit}", bytes / size))
+    };
+    let words: Vec<String> =
+        pairs.map(|(key, text)| format!("{key}={}", value(text).unwrap_or_else(|| text.to_owned()))).collect();
+    words.join(" ")
 }
 
 /// A part of the prediction, where there is one.
@@ -179,26 +175,9 @@ fn half_width(metric: &Metric) -> String {
     if metric.interval_level <= 0.0 {
         return dash();
     }
-    let share = (metric.interval95[1] - metric.interval95[0]) / 2.0 / metric.value.abs();
+    let share = metric.relative_half_width();
     let mark = if metric.interval_level < 0.945 { "?" } else { "" };
     format!("{}{mark}", percent(share))
-}
-
-/// The comparison with the prediction, behind a loud word where there is reason to doubt the figure.
-fn verdict(metric: &Metric) -> String {
-    let against = match metric.verdict.against_prediction {
-        AgainstPrediction::None => "not predicted",
-        other => other.word(),
-    };
-    match metric.verdict.trust {
-        Trust::Clean => against.to_owned(),
-        doubted => format!("{}, {against}", doubted.word().to_uppercase()),
-    }
-}
-
-/// Name, labels behind it.
-fn operation(metric: &Metric) -> String {
-    if metric.labels.is_empty() { metric.name.clone() } else { format!("{}  {}", metric.name, metric.labels) }
 }
 
 /// Why a section has no figures, or some launches failed.
@@ -224,52 +203,6 @@ fn missing(section: &Section) -> String {
         );
     }
     text
-}
-
-fn rejected(section: &Section) -> String {
-    let mut text = String::new();
-    for rejected in &section.rejected {
-        let labels = if rejected.labels.is_empty() { String::new() } else { format!(" ({})", rejected.labels) };
-        text += &format!("not published: {}{labels}: {}\n", rejected.name, rejected.reason);
-    }
-    text
-}
-
-/// Failed gates of published figures, each once with the figures it concerns.
-fn remarks(section: &Section) -> String {
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    for metric in &section.metrics {
-        for gate in metric.verdict.failures() {
-            let weight = match gate.severity {
-                Severity::Contaminates => "contaminated",
-                Severity::Noisy => "noisy",
-                Severity::Hard | Severity::Remark => "remark on",
-            };
-            let line = format!("{weight} \u{0}: {}: {}", gate.id, gate.evidence);
-            match found.iter_mut().find(|(text, _)| *text == line) {
-                Some((_, figures)) => figures.push(operation(metric)),
-                None => found.push((line, vec![operation(metric)])),
-            }
-        }
-    }
-    let mut text = String::new();
-    for (line, figures) in found {
-        let whom =
-            if figures.len() == 1 { figures[0].clone() } else { count(figures.len() as u64, "figure", "figures") };
-        text += &line.replace('\u{0}', &whom);
-        text.push('\n');
-    }
-    text
-}
-
-fn render_block(block: &Block, width: Option<u16>) -> String {
-    match block {
-        Block::Paragraph(text) => folded(text, usize::from(width.unwrap_or(WIDTH)).min(100)) + "\n",
-        Block::Table { caption, columns, rows } => {
-            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-            format!("{caption}\n{}\n\n", plain_table(&columns, rows.clone(), width))
-        }
-    }
 }
 
 /// How far the figures can be trusted, and what the run was.
@@ -298,7 +231,7 @@ fn closing(document: &Document) -> String {
     if let Some(contaminated) = metrics.iter().find(|metric| metric.verdict.trust == Trust::Contaminated)
         && let Some(gate) = contaminated.verdict.failures().first()
     {
-        text += &format!("Contaminated, for example {}: {}.\n", operation(contaminated), gate.evidence);
+        text += &format!("Contaminated, for example {}: {}.\n", contaminated.title(), gate.evidence);
     }
     if !run.disturbed_rounds.is_empty() {
         text +=

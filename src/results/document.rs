@@ -3,10 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::figure::FigureNote;
 use super::log::Clock;
+use super::peer::Peer;
 use super::prediction::Prediction;
 use super::quantity::{Better, Labels, Unit};
-use super::verdict::{Gate, Verdict};
+use super::remote::Remote;
+use super::verdict::{AgainstPrediction, Gate, Trust, Verdict};
+use super::wording;
 use crate::machine::{Machine, quiet::Check};
 
 /// Version of the result format.
@@ -21,10 +25,127 @@ pub struct Document {
     pub run: Run,
     /// The machine it ran on.
     pub machine: Machine,
+    /// The other machine, when there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Box<Peer>>,
+    /// Files on another machine, when there were some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Box<Remote>>,
     /// What would spoil figures, as seen when the run began.
     pub quiet: Vec<Check>,
+    /// How the shared methodology was carried out in this run.
+    pub practice: Practice,
+    /// What is most worth knowing about this machine, most surprising first; computed.
+    pub highlights: Vec<Highlight>,
     /// One section per experiment, in the order of the report.
     pub experiments: Vec<Section>,
+    /// What must hold between figures of different experiments (gate G40).
+    pub checks: Vec<CompositeCheck>,
+}
+
+/// How the shared methodology was carried out: the actual parameters of the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Practice {
+    /// Rounds planned.
+    pub rounds_planned: u32,
+    /// Launches that ended well, canaries left out.
+    pub launches: u32,
+    /// Launches that did not.
+    pub failed_launches: u32,
+    /// Batches of one workload in one launch, the median.
+    pub batches_per_launch: Option<u64>,
+    /// Batches by what happened to them, most frequent first.
+    pub batches: Vec<BatchCount>,
+    /// Bias of the clock, removed from every interval: the largest over launches, in nanoseconds.
+    pub timer_bias: Option<f64>,
+    /// Resolution of the clock: the coarsest over launches, in nanoseconds.
+    pub timer_resolution: Option<f64>,
+    /// Core frequency over launches: lowest, median, highest, in hertz.
+    pub core_hertz: Option<[f64; 3]>,
+    /// Latency of a multiply over that of an addition, the median over launches; a whole number where chains are valid.
+    pub chain_ratio: Option<f64>,
+    /// Share of the launches' time in which other tasks had the CPU.
+    pub delayed_share: Option<f64>,
+    /// Share of the launches' time in which the hypervisor had the CPU.
+    pub stolen_share: Option<f64>,
+    /// Share of launches that had settled when sampling began.
+    pub settled_share: Option<f64>,
+}
+
+/// How many batches shared a fate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchCount {
+    /// What happened to them, such as `clean` or `preempted`.
+    pub class: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Something worth knowing, in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Highlight {
+    /// What kind of thing it is.
+    pub kind: HighlightKind,
+    /// The sentence.
+    pub text: String,
+    /// The section that says more; empty where none does.
+    pub section: String,
+}
+
+/// Kinds of things worth knowing, the weightiest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HighlightKind {
+    /// Figures contradict each other.
+    Violation,
+    /// Something spoilt the measurement.
+    Disturbance,
+    /// A figure lies far from its prediction.
+    Surprise,
+    /// A claim about the machine is contradicted by another.
+    Contradiction,
+    /// A part of the machine that costs most where it is used.
+    Bottleneck,
+}
+
+/// A check over figures of different experiments, with both of its sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CompositeCheck {
+    /// Number in the catalogue of methods, such as `C3`.
+    pub id: String,
+    /// The rule in words.
+    pub rule: String,
+    /// What came of it.
+    pub outcome: CheckOutcome,
+    /// One line for each comparison that was made: both sides with the names of their records.
+    pub comparisons: Vec<Comparison>,
+    /// Figures that were not there, where that kept the check from being applied.
+    pub missing: Vec<String>,
+}
+
+/// What came of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckOutcome {
+    /// Every comparison held.
+    Holds,
+    /// At least one did not.
+    Violated,
+    /// Its figures are not there.
+    NotApplicable,
+}
+
+/// Two sides and whether they stand as they must.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Left side: records and value.
+    pub left: String,
+    /// What must hold between the sides, such as `≥`.
+    pub relation: String,
+    /// Right side.
+    pub right: String,
+    /// Whether it does.
+    pub holds: bool,
 }
 
 /// The run in a few facts.
@@ -64,6 +185,8 @@ pub struct Run {
     pub clock: Option<Clock>,
     /// What was wrong with the log, if anything was.
     pub damage: Option<String>,
+    /// SHA-256 of the log file that all of this was computed from, in hexadecimal; none where it was no file.
+    pub log_sha256: Option<String>,
 }
 
 /// What became of an experiment.
@@ -87,8 +210,14 @@ pub struct Section {
     pub chapter: String,
     /// Title.
     pub title: String,
+    /// What it measures, in half a line; empty where this build does not know the experiment.
+    pub measures: String,
     /// Version of the method.
     pub method_version: u32,
+    /// Its methodology in its own words, with headings; empty where this build does not know it.
+    pub methodology: String,
+    /// What its metrics mean, in the order of the report.
+    pub meanings: Vec<Meaning>,
     /// What became of it.
     pub outcome: Outcome,
     /// Why it was skipped or failed.
@@ -105,10 +234,23 @@ pub struct Section {
     pub metrics: Vec<Metric>,
     /// Figures that failed a hard gate: what was seen and why it is not a result.
     pub rejected: Vec<Rejected>,
+    /// Predictions of figures that were then not published.
+    pub unmet: Vec<Prediction>,
     /// Curves.
     pub series: Vec<Curve>,
+    /// What drawings of the curves should show beside their points.
+    pub figures: Vec<FigureNote>,
     /// What the figures mean: computed sentences and tables.
     pub analysis: Vec<Block>,
+}
+
+/// What a metric means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Meaning {
+    /// Name of the metric.
+    pub metric: String,
+    /// In words.
+    pub meaning: String,
 }
 
 /// A published figure.
@@ -230,12 +372,68 @@ pub enum Block {
     },
 }
 
+impl Metric {
+    /// The figure as everybody should print it: as many digits as its interval supports, four at most, and its unit.
+    pub fn text(&self) -> String {
+        wording::measured(self.value, self.interval95, self.unit)
+    }
+
+    /// Both ends of its interval with the digits of the figure.
+    pub fn interval_text(&self) -> String {
+        wording::measured_interval(self.value, self.interval95, self.unit)
+    }
+
+    /// The figure in core cycles, where it has any.
+    pub fn cycles_text(&self) -> Option<String> {
+        Some(wording::measured_number(self.cycles?, self.cycles_interval95?))
+    }
+
+    /// Name, and labels behind it where there are any.
+    pub fn title(&self) -> String {
+        record(&self.name, &self.labels)
+    }
+
+    /// Measured over predicted.
+    pub fn ratio(&self) -> Option<f64> {
+        self.prediction.as_ref().filter(|found| found.value > 0.0).map(|found| self.value / found.value)
+    }
+
+    /// Half of the interval over the value.
+    pub fn relative_half_width(&self) -> f64 {
+        (self.interval95[1] - self.interval95[0]) / 2.0 / self.value.abs()
+    }
+
+    /// The verdict in words: trust where there is reason to doubt, then the comparison with the prediction.
+    pub fn verdict_text(&self) -> String {
+        let against = match self.verdict.against_prediction {
+            AgainstPrediction::None => "not predicted",
+            other => other.word(),
+        };
+        match self.verdict.trust {
+            Trust::Clean => against.to_owned(),
+            doubted => format!("{}, {against}", doubted.word().to_uppercase()),
+        }
+    }
+}
+
+/// The name of a record as reports write it: name, labels in parentheses.
+pub fn record(name: &str, labels: &Labels) -> String {
+    if labels.is_empty() { name.to_owned() } else { format!("{name} ({labels})") }
+}
+
 impl Document {
+    /// Every published figure.
+    pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        self.experiments.iter().flat_map(|section| &section.metrics)
+    }
+
+    /// How many published figures have a trust.
+    pub fn count(&self, trust: Trust) -> usize {
+        self.metrics().filter(|metric| metric.verdict.trust == trust).count()
+    }
+
     /// The published figure with a name and labels.
     pub fn metric(&self, name: &str, labels: &Labels) -> Option<&Metric> {
-        self.experiments
-            .iter()
-            .flat_map(|section| &section.metrics)
-            .find(|metric| metric.name == name && metric.labels == *labels)
+        self.metrics().find(|metric| metric.name == name && metric.labels == *labels)
     }
 }

@@ -9,9 +9,12 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::evidence::Evidence;
+use super::peer::Peer;
 use super::prediction::Prediction;
+use super::remote::Remote;
 use super::series::Series;
 use super::trouble::Trouble;
 use crate::machine::{Machine, quiet::Check};
@@ -86,6 +89,10 @@ pub enum Record {
         /// Every check with its outcome.
         checks: Vec<Check>,
     },
+    /// The other machine, when there is one.
+    Peer(Box<Peer>),
+    /// Files on another machine, if the run reads some.
+    Remote(Box<Remote>),
     /// The clock of the run.
     Clock(Clock),
     /// What will run and what will not.
@@ -263,6 +270,10 @@ pub struct Log {
     pub machine: Machine,
     /// What would spoil figures, as last looked at.
     pub quiet: Vec<Check>,
+    /// The other machine, if there is one.
+    pub peer: Option<Box<Peer>>,
+    /// Files on another machine, if there are some.
+    pub remote: Option<Box<Remote>>,
     /// The clock; none when the run died before it was calibrated.
     pub clock: Option<Clock>,
     /// The plan.
@@ -285,6 +296,13 @@ pub struct Log {
     pub seconds: f64,
     /// What was wrong with the file, if anything was.
     pub damage: Option<String>,
+}
+
+/// SHA-256 of a log file, in hexadecimal: names the exact record that a report was computed from.
+pub fn checksum(path: &Path) -> Result<String, Trouble> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Trouble::new(format!("cannot read the log {}: {error}", path.display())))?;
+    Ok(Sha256::digest(&bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
 /// Reads a log. An unfinished last line is damage, not an error: everything before it is kept.
@@ -342,6 +360,8 @@ struct LogBuilder {
 #[derive(Default)]
 struct LogParts {
     quiet: Vec<Check>,
+    peer: Option<Box<Peer>>,
+    remote: Option<Box<Remote>>,
     clock: Option<Clock>,
     steps: Vec<Step>,
     rounds_planned: u32,
@@ -366,6 +386,8 @@ impl LogBuilder {
             Record::Run(_) => {}
             Record::Machine { machine } => self.machine = Some(*machine),
             Record::Quiet { checks } => log.quiet = checks,
+            Record::Peer(peer) => log.peer = Some(peer),
+            Record::Remote(remote) => log.remote = Some(remote),
             Record::Clock(clock) => log.clock = Some(clock),
             Record::Plan { steps, rounds, .. } => {
                 log.steps = steps;
@@ -432,6 +454,8 @@ impl LogBuilder {
             header: self.header,
             machine,
             quiet: log.quiet,
+            peer: log.peer,
+            remote: log.remote,
             clock: log.clock,
             steps: log.steps,
             rounds_planned: log.rounds_planned,

@@ -5,9 +5,13 @@
 
 pub mod document;
 pub mod evidence;
+pub mod figure;
 pub mod log;
+pub mod peer;
 pub mod prediction;
+pub mod published;
 pub mod quantity;
+pub mod remote;
 pub mod schema;
 pub mod series;
 pub mod trouble;

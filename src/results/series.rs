@@ -14,6 +14,8 @@ pub enum Class {
     Preempted,
     /// It began and ended on different CPUs.
     Migrated,
+    /// The event that it counts did not happen, such as a wake-up of a task that was still awake.
+    Missed,
     /// It took page faults although the operation should take none.
     Faulted,
     /// Void: the clock went backwards (gate G1).
@@ -26,10 +28,11 @@ pub enum Class {
 
 impl Class {
     /// Every class, in the order in which counts are printed.
-    pub const ALL: [Class; 7] = [
+    pub const ALL: [Class; 8] = [
         Class::Clean,
         Class::Preempted,
         Class::Migrated,
+        Class::Missed,
         Class::Faulted,
         Class::Backwards,
         Class::Unsteady,
@@ -42,6 +45,7 @@ impl Class {
             Class::Clean => 'c',
             Class::Preempted => 'p',
             Class::Migrated => 'm',
+            Class::Missed => 'n',
             Class::Faulted => 'f',
             Class::Backwards => 'b',
             Class::Unsteady => 'u',
@@ -55,6 +59,7 @@ impl Class {
             Class::Clean => "clean",
             Class::Preempted => "preempted",
             Class::Migrated => "migrated",
+            Class::Missed => "did not happen",
             Class::Faulted => "faulted",
             Class::Backwards => "clock went backwards",
             Class::Unsteady => "core clock changed",
@@ -104,8 +109,8 @@ impl JsonSchema for Classes {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "pattern": "^[cpmfbuw]*$",
-            "description": "one letter per batch: c clean, p preempted, m migrated, f faulted, b clock went backwards, u core clock changed, w wrong result"
+            "pattern": "^[cpmnfbuw]*$",
+            "description": "one letter per batch: c clean, p preempted, m migrated, n did not happen, f faulted, b clock went backwards, u core clock changed, w wrong result"
         })
     }
 }
@@ -174,7 +179,7 @@ mod tests {
     fn classes_survive_the_log() {
         let classes = Classes(Class::ALL.to_vec());
         let text = serde_json::to_string(&classes).unwrap();
-        assert_eq!(text, "\"cpmfbuw\"");
+        assert_eq!(text, "\"cpmnfbuw\"");
         assert_eq!(serde_json::from_str::<Classes>(&text).unwrap(), classes);
         assert!(serde_json::from_str::<Classes>("\"cx\"").is_err());
     }

@@ -2,46 +2,121 @@
 
 use super::quantity::Unit;
 
+/// Digits that a figure is printed with at most. Runs differ by more than the interval of one of them says, so a fifth digit
+/// would be a promise that nobody keeps.
+const MOST_DIGITS: i32 = 4;
+
+/// A figure with its unit: the last digit stands where its interval begins to move, and there are two to four of them.
+pub fn measured(value: f64, interval: [f64; 2], unit: Unit) -> String {
+    let (factor, symbol) = scale(value, unit);
+    let text = with_decimals(value / factor, decimals(value / factor, interval.map(|end| end / factor)));
+    if symbol.is_empty() { text } else { format!("{text} {symbol}") }
+}
+
+/// The interval of a figure, both ends in the scale and with the decimals of the figure.
+pub fn measured_interval(value: f64, interval: [f64; 2], unit: Unit) -> String {
+    let (factor, symbol) = scale(value, unit);
+    let scaled = interval.map(|end| end / factor);
+    let places = decimals(value / factor, scaled);
+    let text = format!("{} … {}", with_decimals(scaled[0], places), with_decimals(scaled[1], places));
+    if symbol.is_empty() { text } else { format!("{text} {symbol}") }
+}
+
+/// A figure without a unit, with the digits that its interval supports.
+pub fn measured_number(value: f64, interval: [f64; 2]) -> String {
+    with_decimals(value, decimals(value, interval))
+}
+
+/// A measure of spread: nobody knows more than two or three of its digits.
+pub fn rough(value: f64, unit: Unit) -> String {
+    measured(value, [value * 0.95, value * 1.05], unit)
+}
+
+/// Decimals of a number that moves within an interval; negative ones round before the point.
+fn decimals(value: f64, interval: [f64; 2]) -> i32 {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let half_width = (interval[1] - interval[0]).abs() / 2.0;
+    let magnitude = value.abs().log10().floor() as i32;
+    let digits = if half_width > 0.0 && half_width.is_finite() {
+        (magnitude - half_width.log10().floor() as i32 + 1).clamp(2, MOST_DIGITS)
+    } else {
+        MOST_DIGITS
+    };
+    // A number that is known to its last printed digit keeps all that stand before the point.
+    let places = if digits == MOST_DIGITS { (digits - 1 - magnitude).max(0) } else { digits - 1 - magnitude };
+    // Rounding may carry into a new digit (9.9996 → 10.000): one decimal less then.
+    let rounded = (value.abs() * 10_f64.powi(places)).round() / 10_f64.powi(places);
+    if rounded >= 10_f64.powi(magnitude + 1) && places != 0 { places - 1 } else { places }
+}
+
+fn with_decimals(value: f64, places: i32) -> String {
+    if places > 12 || value.abs() >= 1e12 {
+        return format!("{value:.3e}");
+    }
+    if places >= 0 {
+        return format!("{value:.0$}", places as usize);
+    }
+    // Digits before the point that are not known are zeros.
+    let step = 10_f64.powi(-places);
+    format!("{:.0}", (value / step).round() * step)
+}
+
+/// Factor and symbol of the scale in which a number is read best.
+fn scale(value: f64, unit: Unit) -> (f64, &'static str) {
+    let scales: &[(f64, &'static str)] = match unit {
+        Unit::Nanoseconds => &TIMES,
+        Unit::Hertz => &FREQUENCIES,
+        Unit::Bytes => &SIZES,
+        Unit::BytesPerSecond => &RATES,
+        Unit::Cycles => &[(1.0, "cycles")],
+        Unit::Ticks => &[(1.0, "ticks")],
+        Unit::One => &[(1.0, "")],
+    };
+    // 999.96 of one unit prints as 1000 with four digits: it belongs to the next.
+    scales.iter().rev().find(|(scale, _)| value.abs() >= scale * 0.999_95).copied().unwrap_or(scales[0])
+}
+
+const KIB: f64 = 1024.0;
+const TIMES: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+const FREQUENCIES: [(f64, &str); 4] = [(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")];
+const SIZES: [(f64, &str); 5] =
+    [(1.0, "B"), (KIB, "KiB"), (KIB * KIB, "MiB"), (KIB * KIB * KIB, "GiB"), (KIB * KIB * KIB * KIB, "TiB")];
+const RATES: [(f64, &str); 5] = [(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")];
+
+/// What stands where a number would, when there is none: the least of no values, a share of nothing.
+const NOTHING: &str = "no value";
+
 /// A number with its unit, scaled to a readable size: four significant digits, decimal prefixes for times, frequencies and
 /// rates, binary ones for sizes.
 pub fn quantity(value: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Nanoseconds => scaled(value, &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")]),
-        Unit::Hertz => scaled(value, &[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")]),
-        Unit::Bytes => {
-            const KIB: f64 = 1024.0;
-            scaled(value, &[(1.0, "B"), (KIB, "KiB"), (KIB * KIB, "MiB"), (KIB * KIB * KIB, "GiB")])
-        }
-        Unit::BytesPerSecond => scaled(value, &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")]),
-        Unit::Cycles => format!("{} cycles", number(value)),
-        Unit::Ticks => format!("{} ticks", number(value)),
-        Unit::One => number(value),
+    if !value.is_finite() {
+        return NOTHING.to_owned();
     }
+    let (factor, symbol) = scale(value, unit);
+    if symbol.is_empty() { number(value) } else { format!("{} {symbol}", number(value / factor)) }
 }
 
 /// An interval with its unit, both ends in the scale of the larger one: `35.02 … 35.14 ns`.
 pub fn interval(ends: [f64; 2], unit: Unit) -> String {
-    let high = quantity(ends[1], unit);
-    let Some((number_high, symbol)) = high.split_once(' ') else { return format!("{} … {high}", number(ends[0])) };
-    let factor = if ends[1].abs() > 0.0 { ends[1] / number_high.parse::<f64>().unwrap_or(ends[1]) } else { 1.0 };
-    // The factor is a power of ten or of two up to the rounding of the printed digits.
-    let exact = quantity_factor(factor, unit);
-    format!("{} … {} {symbol}", number(ends[0] / exact), number(ends[1] / exact))
+    let (factor, symbol) = scale(ends[1], unit);
+    let text = format!("{} … {}", number(ends[0] / factor), number(ends[1] / factor));
+    if symbol.is_empty() { text } else { format!("{text} {symbol}") }
 }
 
-fn quantity_factor(near: f64, unit: Unit) -> f64 {
-    let base: f64 = if unit == Unit::Bytes { 1024.0 } else { 1000.0 };
-    base.powi((near.max(1.0).ln() / base.ln()).round() as i32)
-}
-
-fn scaled(value: f64, scales: &[(f64, &str)]) -> String {
-    // 999.96 of one unit prints as 1000 with four digits: it belongs to the next.
-    let found = scales.iter().rev().find(|(scale, _)| value.abs() >= scale * 0.999_95).unwrap_or(&scales[0]);
-    format!("{} {}", number(value / found.0), found.1)
+/// A number along an axis, with as few digits as tell it: `64 KiB`, `2.5 µs`.
+pub fn mark(value: f64, unit: Unit) -> String {
+    let (factor, symbol) = scale(value, unit);
+    let short = format!("{}", (value / factor * 1e6).round() / 1e6);
+    if symbol.is_empty() { short } else { format!("{short} {symbol}") }
 }
 
 /// Four significant digits, without an exponent where people would not use one.
 pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return NOTHING.to_owned();
+    }
     if value == 0.0 {
         return "0".to_owned();
     }
@@ -62,6 +137,9 @@ pub fn number(value: f64) -> String {
 
 /// A share as a percentage: `0.4 %`.
 pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return NOTHING.to_owned();
+    }
     format!(
         "{} %",
         if share.abs() < 0.0995 { format!("{:.2}", share * 100.0) } else { format!("{:.0}", share * 100.0) }
@@ -122,6 +200,31 @@ mod tests {
         assert_eq!(duration(190.0), "3 min 10 s");
         assert_eq!(count(1, "launch", "launches"), "1 launch");
         assert_eq!(factor(1.126), "×1.13");
+    }
+
+    #[test]
+    fn digits_follow_the_interval() {
+        let ns = Unit::Nanoseconds;
+        assert_eq!(measured(104.932, [104.930, 104.934], ns), "104.9 ns", "never more than four");
+        assert_eq!(measured(104.93, [104.88, 104.98], ns), "104.9 ns");
+        assert_eq!(measured(104.9, [99.9, 109.9], ns), "105 ns");
+        assert_eq!(measured(374.0, [300.0, 440.0], ns), "370 ns");
+        assert_eq!(measured(2.596e9, [2.596e9, 2.596e9], Unit::Hertz), "2.596 GHz", "no width, four digits");
+        assert_eq!(measured(9.9996, [9.0, 11.0], ns), "10 ns");
+        assert_eq!(measured(13_339.0, [13_300.0, 13_380.0], Unit::Cycles), "13339 cycles");
+        assert_eq!(measured(13_339.0, [11_300.0, 15_380.0], Unit::Cycles), "13000 cycles");
+        assert_eq!(measured_interval(104.9, [99.9, 109.9], ns), "100 … 110 ns");
+        assert_eq!(measured_interval(33_512.0, [33_400.0, 33_600.0], ns), "33.4 … 33.6 µs");
+        assert_eq!(measured_number(1.8992, [1.8990, 1.8995]), "1.899");
+        assert_eq!(measured(0.0, [0.0, 0.0], ns), "0 ns");
+    }
+
+    #[test]
+    fn marks_on_axes_are_short() {
+        assert_eq!(mark(65536.0, Unit::Bytes), "64 KiB");
+        assert_eq!(mark(2500.0, Unit::Nanoseconds), "2.5 µs");
+        assert_eq!(mark(3.0, Unit::One), "3");
+        assert_eq!(mark(0.1 + 0.2, Unit::Nanoseconds), "0.3 ns");
     }
 
     #[test]

@@ -3,25 +3,35 @@
 //! A launch receives an [`order::Order`], pins itself, checks the clock it was handed, warms up, takes interleaved batches
 //! ([`sampler`]) between clock probes ([`instruments`]), and writes series and evidence as log records.
 
+pub mod buffer;
 pub mod canary;
 pub mod clock;
+pub mod crowd;
+pub mod files;
+pub mod ground;
+pub mod group;
 pub mod instruments;
 pub mod noise;
 pub mod order;
 pub mod sampler;
+pub mod shots;
+pub mod team;
+pub mod workload;
 
 use std::io::Write;
 
+use crate::machine::placement::Place;
+use crate::machine::{Cache, Storage};
 use crate::results::evidence::{Evidence, Remark};
 use crate::results::log::Record;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::Series;
 use crate::results::trouble::Trouble;
-use crate::sys::clock::monotonic_raw;
+use crate::sys::clock::{Source, monotonic_raw};
 use crate::sys::{affinity, counters};
 
 use instruments::{Instruments, Live};
-use order::Order;
+use order::{FullCache, Order, Space};
 use sampler::{Sampler, Settings, Workload};
 
 /// What an experiment measures with.
@@ -32,6 +42,8 @@ pub struct Rig<'a> {
     out: &'a mut dyn Write,
     /// Nanoseconds that the tool spent on itself: start, self-checks, sizing, records.
     own: f64,
+    /// Nanoseconds of run delay that are this launch's own doing.
+    excused: f64,
     started: i64,
     span: Span,
     evidence: Evidence,
@@ -44,6 +56,8 @@ struct Span {
     counters: counters::ThreadCounters,
     run_delay: Option<f64>,
     steal: Option<f64>,
+    /// Whether other tasks of this launch took part: then waiting for the CPU is waiting for them.
+    partners: bool,
 }
 
 impl<'a> Rig<'a> {
@@ -71,9 +85,10 @@ impl<'a> Rig<'a> {
             counters: counters::thread(),
             run_delay: counters::run_delay(),
             steal: counters::steal(order.cpu),
+            partners: false,
         };
         let own = (span.began - started) as f64;
-        let mut rig = Rig { order, instruments, random, out, own, started, span, evidence };
+        let mut rig = Rig { order, instruments, random, out, own, excused: 0.0, started, span, evidence };
         rig.evidence.ticks_per_cycle_before = rig.instruments.steady_probe();
         Ok(rig)
     }
@@ -81,6 +96,11 @@ impl<'a> Rig<'a> {
     /// How many batches of each workload this launch takes.
     pub fn batches(&self) -> u32 {
         self.order.batches
+    }
+
+    /// Round of the run that this launch belongs to, from 1: what is too dear for every launch takes turns by it.
+    pub fn round(&self) -> u32 {
+        self.order.round
     }
 
     /// CPU on which the launch runs.
@@ -93,14 +113,64 @@ impl<'a> Rig<'a> {
         &self.order.allowed
     }
 
+    /// Other CPUs that the run may use, one for each way in which it stands to the measured one.
+    pub fn places(&self) -> &'a [Place] {
+        &self.order.places
+    }
+
     /// Bytes of memory that this launch may take.
     pub fn memory(&self) -> u64 {
         self.order.memory
     }
 
+    /// The caches that the machine claims.
+    pub fn caches(&self) -> &'a [Cache] {
+        &self.order.caches
+    }
+
+    /// Where files may be made; none where nothing is known of the place.
+    pub fn scratch(&self) -> Option<&'a Storage> {
+        self.order.scratch.as_ref()
+    }
+
+    /// How the file cache is measured in full, where that was asked for.
+    pub fn full_cache(&self) -> Option<FullCache> {
+        self.order.full_cache
+    }
+
+    /// Process that conducts the run.
+    pub fn conductor(&self) -> u32 {
+        self.order.conductor
+    }
+
+    /// The run's own directory for files and how much they may take; or why there is none.
+    pub fn space(&self) -> Result<&'a Space, Trouble> {
+        let refused = || {
+            self.order.no_space.clone().unwrap_or_else(|| {
+                Trouble::new("this run has no directory for files").hint("choose a place with --scratch DIR")
+            })
+        };
+        self.order.space.as_ref().ok_or_else(refused)
+    }
+
+    /// The clock of the run.
+    pub fn source(&self) -> Result<Source, Trouble> {
+        self.order.source()
+    }
+
+    /// Ticks of the run's clock in a number of nanoseconds.
+    pub fn ticks(&self, nanoseconds: f64) -> f64 {
+        nanoseconds * self.order.clock.hertz / 1e9
+    }
+
     /// True when intervals are ticks of the architecture's counter.
     pub fn counts_ticks(&self) -> bool {
         self.order.clock.source == crate::sys::arch::COUNTER
+    }
+
+    /// Ticks of an empty interval: for work that sums intervals of its own, of which the sampler corrects one only.
+    pub fn timer_bias(&self) -> f64 {
+        self.instruments.bias()
     }
 
     /// Nanoseconds in a number of ticks of the run's clock.
@@ -118,8 +188,15 @@ impl<'a> Rig<'a> {
         self.instruments.probe()
     }
 
+    /// Takes nanoseconds off the run delay of this launch: those for which the launch kept itself waiting, woken by a task of
+    /// its own that had not left the CPU yet.
+    pub fn excuse_delay(&mut self, nanoseconds: f64) {
+        self.excused += nanoseconds;
+    }
+
     /// Takes interleaved, frequency-normalised batches of all workloads and records one series for each.
     pub fn sample(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Trouble> {
+        self.span.partners |= workloads.iter().any(|workload| workload.witnesses.is_some());
         let settings = Settings::of(self.order, &self.instruments);
         let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run(workloads);
         self.evidence.warm_up_batches += outcome.warm_up_batches;
@@ -160,7 +237,9 @@ impl<'a> Rig<'a> {
         evidence.involuntary_switches = counters_now.involuntary_switches - span.counters.involuntary_switches;
         evidence.minor_faults = counters_now.minor_faults - span.counters.minor_faults;
         evidence.major_faults = counters_now.major_faults - span.counters.major_faults;
-        evidence.run_delay = difference(counters::run_delay(), span.run_delay);
+        evidence.run_delay = difference(counters::run_delay(), span.run_delay)
+            .filter(|_| !span.partners)
+            .map(|delay| (delay - self.excused).max(0.0));
         evidence.steal = difference(counters::steal(self.order.cpu), span.steal);
         let check = clock::deviation(&self.order.clock, &span.anchor, &clock::pair(self.order.source()?));
         evidence.clock_deviation_ppm = check.map(|(deviation, _)| deviation);

@@ -1,8 +1,14 @@
 //! What a launch is told to do: everything that is true of the whole run, found once and handed down.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
+use crate::machine::placement::Place;
+use crate::machine::{Cache, Storage};
 use crate::results::log::Clock;
+use crate::results::remote::Remote;
 use crate::results::trouble::Trouble;
 use crate::sys::clock::Source;
 
@@ -13,20 +19,87 @@ pub struct Order {
     pub experiment: String,
     /// Number of the launch in the run, from 1.
     pub launch: u32,
+    /// Round of the run in which it stands, from 1.
+    pub round: u32,
     /// CPU to measure on.
     pub cpu: u32,
     /// CPUs that the run may use at all: the affinity mask that the tool was started with.
     pub allowed: Vec<u32>,
+    /// Other CPUs that the run may use, one for each way in which it stands to the measured one.
+    pub places: Vec<Place>,
     /// Bytes of memory that a launch may take: a quarter of what is available to this process.
     pub memory: u64,
+    /// The caches that the machine claims.
+    pub caches: Vec<Cache>,
+    /// Where files may be made, and what is known of the place.
+    pub scratch: Option<Storage>,
+    /// The run's own directory for files; none where the run needs none or could not make one.
+    #[serde(default)]
+    pub space: Option<Space>,
+    /// Why there is no such directory although the run needs one.
+    #[serde(default)]
+    pub no_space: Option<Trouble>,
+    /// How the file cache is measured in full, where that was asked for.
+    #[serde(default)]
+    pub full_cache: Option<FullCache>,
     /// The run's clock.
     pub clock: Clock,
     /// Seed of this launch.
     pub seed: u64,
     /// Batches of each workload. At least 4.
     pub batches: u32,
+    /// The peer of the run, if it has one.
+    #[serde(default)]
+    pub peer: Option<PeerAccess>,
+    /// Files on another machine, if the run has some.
+    #[serde(default)]
+    pub remote: Option<Remote>,
     /// Process that conducts the run; when it dies, the launch must die.
     pub conductor: u32,
+}
+
+/// What the whole file cache of the machine is filled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FullCache {
+    /// Holes of a sparse file: pages of zeros that no device is asked for.
+    Holes,
+    /// Files that are written first and take their room on the device.
+    Files,
+}
+
+/// The run's own directory for files: made before the first launch, gone after the last, and the same for all of them, so
+/// that a file that one launch has written need not be written by the next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// Where files may be made, and nowhere else.
+    pub directory: PathBuf,
+    /// Bytes that all files together may have.
+    pub bytes: u64,
+}
+
+impl Space {
+    /// Seed of the stamps of all files of the run: the same in every launch of it, another in every run.
+    pub fn seed(&self) -> u64 {
+        // FNV-1a.
+        let bytes = self.directory.as_os_str().as_encoded_bytes();
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
+/// How a launch reaches the peer. Handed down by a pipe, never written to the log.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerAccess {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The secret that both sides know.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for PeerAccess {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "PeerAccess({})", self.address)
+    }
 }
 
 /// Name that orders the canaries instead of an experiment.

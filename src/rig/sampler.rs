@@ -9,13 +9,13 @@
 //! hit all alike. Nothing is dropped by its value: each batch gets a class from what the kernel and the clock say.
 
 use crate::results::evidence::Remark;
-use crate::results::quantity::{Labels, Unit};
+use crate::results::quantity::Unit;
 use crate::results::series::{Class, Classes, Series};
-use crate::sys::arch::Kernel;
 use crate::sys::counters::ThreadCounters;
 
 use super::instruments::Instruments;
 use super::order::Order;
+pub use super::workload::{Expected, Sizing, Switches, Timed, Untimed, Witness, Witnesses, Work, Workload};
 
 /// Shortest batch: at HZ=250 a timer interrupt lands every 4 ms, so nearly all batches of this length see none.
 const SHORTEST_BATCH_NANOSECONDS: f64 = 20_000.0;
@@ -32,6 +32,15 @@ const MARGIN: f64 = 1.25;
 /// Probes further apart than this void the batch between them: an interrupt or a change of frequency hit one of them.
 const PROBE_AGREEMENT: f64 = 0.01;
 
+/// Switches and operations agree within this share (gate G25).
+const SWITCHES_AGREE: f64 = 0.01;
+
+/// Share of a batch that tasks which hand one CPU to each other may not have had before somebody else had it.
+const TIME_OF_OTHERS: f64 = 0.1;
+
+/// The kernel's times of tasks have a grain of a microsecond each; nanoseconds.
+const COUNTERS_GRAIN: f64 = 3_000.0;
+
 /// Warm-up: two windows of this many sweeps whose medians must agree.
 const WINDOW: usize = 4;
 
@@ -47,148 +56,6 @@ const WARM_UP_SWEEPS: usize = 40;
 /// Bound on the steps of the search for a batch size: 2^24 turns of even the shortest loop last milliseconds, so a search
 /// that goes on has a clock that stands still.
 const SIZING_STEPS: u32 = 24;
-
-/// What a workload does for a number of iterations; an error voids the batch and says why.
-pub type Work<'a> = Box<dyn FnMut(u64) -> Result<Timed, String> + 'a>;
-
-/// Work around a batch that is not timed.
-pub type Untimed<'a> = Box<dyn FnMut() -> Result<(), String> + 'a>;
-
-/// Which span of a batch counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Timed {
-    /// From the call of the work to its return.
-    Whole,
-    /// A span that the work found itself, in ticks: for events that another task stamps.
-    Ticks(i64),
-}
-
-/// How many iterations a batch of a workload has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sizing {
-    /// As many as make a batch long enough.
-    ByTime,
-    /// As many as an earlier workload of the same call, by position: for pairs whose difference is the figure.
-    SameAs(usize),
-    /// A multiple of an earlier workload's.
-    TimesThat(u64, usize),
-    /// Always this many: single shots of operations that take long enough by themselves.
-    Exactly(u64),
-}
-
-/// What the kernel may do to a workload without disturbing it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Expected {
-    /// Page faults are part of the operation.
-    pub faults: bool,
-    /// The task may move between CPUs.
-    pub migration: bool,
-}
-
-/// Something to be timed.
-pub struct Workload<'a> {
-    /// Name of its series.
-    pub name: String,
-    /// Labels of its series.
-    pub labels: Labels,
-    /// Operations in one iteration.
-    pub operations: u64,
-    /// Batch size.
-    pub sizing: Sizing,
-    /// What is no disturbance.
-    pub expected: Expected,
-    /// Batches of this workload, where they shall be fewer than the launch takes of others.
-    pub at_most: Option<u32>,
-    /// Done before each batch, untimed.
-    pub prepare: Option<Untimed<'a>>,
-    /// The work.
-    pub work: Work<'a>,
-    /// Done after each batch, untimed; an error voids the batch.
-    pub tidy: Option<Untimed<'a>>,
-}
-
-impl<'a> Workload<'a> {
-    /// Work given as a closure.
-    pub fn of(
-        name: &str,
-        labels: Labels,
-        operations: u64,
-        mut work: impl FnMut(u64) -> Result<(), String> + 'a,
-    ) -> Self {
-        Workload::self_timed(name, labels, operations, move |iterations| work(iterations).map(|()| Timed::Whole))
-    }
-
-    /// Work that says itself which span counts.
-    pub fn self_timed(
-        name: &str,
-        labels: Labels,
-        operations: u64,
-        work: impl FnMut(u64) -> Result<Timed, String> + 'a,
-    ) -> Self {
-        Workload {
-            name: name.to_owned(),
-            labels,
-            operations,
-            sizing: Sizing::ByTime,
-            expected: Expected::default(),
-            at_most: None,
-            prepare: None,
-            work: Box::new(work),
-            tidy: None,
-        }
-    }
-
-    /// Timed code that cannot fail.
-    pub fn kernel(name: &str, labels: Labels, operations: u64, kernel: Kernel) -> Self {
-        Workload::of(name, labels, operations, move |iterations| {
-            kernel(iterations);
-            Ok(())
-        })
-    }
-
-    /// Work given as a plain function that cannot fail.
-    pub fn function(name: &str, labels: Labels, operations: u64, function: fn(u64)) -> Self {
-        Workload::of(name, labels, operations, move |iterations| {
-            function(iterations);
-            Ok(())
-        })
-    }
-
-    /// Another batch size.
-    #[must_use]
-    pub fn sized(mut self, sizing: Sizing) -> Self {
-        self.sizing = sizing;
-        self
-    }
-
-    /// What shall not count as a disturbance.
-    #[must_use]
-    pub fn expecting(mut self, expected: Expected) -> Self {
-        self.expected = expected;
-        self
-    }
-
-    /// Fewer batches than the launch takes of others.
-    #[must_use]
-    pub fn at_most(mut self, batches: u32) -> Self {
-        self.at_most = Some(batches);
-        self
-    }
-
-    /// Work before each batch that is not timed.
-    #[must_use]
-    pub fn prepared(mut self, prepare: impl FnMut() -> Result<(), String> + 'a) -> Self {
-        self.prepare = Some(Box::new(prepare));
-        self
-    }
-
-    /// Work after each batch that is not timed.
-    #[must_use]
-    pub fn tidied(mut self, tidy: impl FnMut() -> Result<(), String> + 'a) -> Self {
-        self.tidy = Some(Box::new(tidy));
-        self
-    }
-}
 
 /// How a launch samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -239,6 +106,8 @@ struct Batch {
     /// Ticks per core cycle around it.
     clock: Option<f64>,
     class: Class,
+    /// Share of its context switches that were forced.
+    forced: f64,
 }
 
 /// State between batches: the probe and the counters after one are those before the next.
@@ -269,15 +138,17 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         }
         for (workload, reason) in workloads.iter().zip(reasons) {
             if let Some(value) = reason {
-                remarks.push(Remark { what: format!("wrong.{}", workload.name), value });
+                let labels = if workload.labels.is_empty() { String::new() } else { format!(" {}", workload.labels) };
+                remarks.push(Remark { what: format!("wrong.{}{labels}", workload.name), value });
             }
         }
-        let series = workloads
-            .iter()
-            .zip(&iterations)
-            .zip(batches)
-            .map(|((workload, &iterations), batches)| series_of(workload, iterations, &batches))
-            .collect();
+        let mut series = Vec::with_capacity(workloads.len());
+        for ((workload, &iterations), batches) in workloads.iter().zip(&iterations).zip(batches) {
+            series.push(series_of(workload, iterations, &batches));
+            if workload.expected.switches != Switches::None {
+                series.push(forced_of(workload, &batches));
+            }
+        }
         let warm_up_batches = (warm_up_sweeps * workloads.len()) as u64;
         Sampled { series, warm_up_batches, settled, sizing_ticks, remarks }
     }
@@ -287,7 +158,8 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         let mut iterations: Vec<u64> = Vec::with_capacity(workloads.len());
         for workload in workloads {
             let size = match workload.sizing {
-                Sizing::ByTime => self.size(workload),
+                Sizing::ByTime => self.size(workload, 1.0),
+                Sizing::ByTimes(times) => self.size(workload, f64::from(times)),
                 Sizing::SameAs(earlier) => iterations[earlier],
                 Sizing::TimesThat(times, earlier) => times * iterations[earlier],
                 Sizing::Exactly(count) => count,
@@ -297,8 +169,8 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         iterations
     }
 
-    fn size(&mut self, workload: &mut Workload<'_>) -> u64 {
-        let target = self.settings.batch_ticks;
+    fn size(&mut self, workload: &mut Workload<'_>, times: f64) -> u64 {
+        let target = self.settings.batch_ticks * times;
         let mut iterations = 1_u64;
         for _ in 0..SIZING_STEPS {
             // The lower of two: the first run of anything pays for cold caches and predictors.
@@ -360,7 +232,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         let mut order: Vec<usize> =
             (0..workloads.len()).filter(|&index| workloads[index].at_most.is_none_or(|most| turn < most)).collect();
         self.random.shuffle(&mut order);
-        let mut boundary = Boundary { probe: self.instruments.probe(), counters: self.instruments.counters() };
+        let mut boundary = self.boundary();
         order
             .into_iter()
             .map(|index| {
@@ -378,46 +250,144 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         boundary: &mut Boundary,
         reason: &mut Option<String>,
     ) -> Batch {
-        let prepared = workload.prepare.is_some();
         let ready = untimed(&mut workload.prepare);
-        if prepared {
-            *boundary = Boundary { probe: self.instruments.probe(), counters: self.instruments.counters() };
+        let witnesses = witnessed(&mut workload.witnesses);
+        // What stands before the batch is neither in its counters nor between its probes.
+        let apart = workload.prepare.is_some() || workload.witnesses.is_some();
+        if apart {
+            *boundary = self.boundary();
         }
         let start = self.instruments.stamp();
         let outcome = (workload.work)(iterations);
         let end = self.instruments.stamp();
         let counters = self.instruments.counters();
         let probe = self.instruments.probe();
-        let outcome = ready.and(outcome).and_then(|timed| untimed(&mut workload.tidy).map(|()| timed));
         let before = std::mem::replace(boundary, Boundary { probe, counters });
+        let counted = witnesses.and_then(|before| {
+            let after = witnessed(&mut workload.witnesses)?;
+            seen(&before, &after, self.instruments.cpu())
+        });
+        // What the work did is tidied up even where something else failed.
+        let tidied = untimed(&mut workload.tidy);
+        let outcome = ready.and(outcome).and_then(|timed| Ok((timed, counted?))).and_then(|both| tidied.map(|()| both));
+        if workload.witnesses.is_some() {
+            *boundary = self.boundary();
+        }
         let clock = before.probe.zip(probe).map(|(first, second)| f64::midpoint(first, second));
         let unsteady = before.probe.zip(probe).is_some_and(|(first, second)| {
             (first / second - 1.0).abs() > PROBE_AGREEMENT || first <= 0.0 || second <= 0.0
         });
-        let expected = workload.expected;
-        let faults = |counters: &ThreadCounters| counters.minor_faults + counters.major_faults;
         let ticks = match outcome {
-            Ok(Timed::Ticks(own)) => own,
+            Ok((Timed::Ticks(own) | Timed::Undisturbed(own) | Timed::Preempted(own), _)) => own,
             _ => end.ticks - start.ticks,
         };
-        let class = if end.ticks < start.ticks || ticks < 0 {
-            Class::Backwards
-        } else if let Err(why) = outcome {
-            *reason = Some(why);
-            Class::Wrong
-        } else if !expected.migration && (start.cpu != end.cpu || end.cpu != self.instruments.cpu()) {
-            Class::Migrated
-        } else if counters.involuntary_switches > before.counters.involuntary_switches {
-            Class::Preempted
-        } else if !expected.faults && faults(&counters) > faults(&before.counters) {
-            Class::Faulted
-        } else if unsteady {
-            Class::Unsteady
-        } else {
-            Class::Clean
+        let moved = start.cpu != end.cpu || end.cpu != self.instruments.cpu();
+        let expected = workload.expected;
+        let hops = (iterations * workload.operations) as f64;
+        let kept_waiting = matches!(outcome, Ok((Timed::Preempted(_), _)));
+        let found_clear = matches!(outcome, Ok((Timed::Undisturbed(_), _)));
+        let outcome = outcome.and_then(|(_, others)| {
+            let counts = Counts::between(&before.counters, &counters).and(&others);
+            let must = matches!(expected.switches, Switches::One | Switches::OneOrMore);
+            if must && counts.switches() < hops - few(hops) {
+                return Err(format!(
+                    "{} context switches were counted where {hops} must have happened",
+                    counts.switches()
+                ));
+            }
+            Ok(counts)
+        });
+        let elapsed = ticks as f64 / self.instruments.hertz() * 1e9;
+        // Tasks that hand one CPU to each other force switches on each other, as their hops; a switch more, or time that
+        // none of them had, is somebody else's.
+        let robbed =
+            |counts: &Counts| counts.one_cpu && counts.cpu_time < elapsed * (1.0 - TIME_OF_OTHERS) - COUNTERS_GRAIN;
+        let intruded = |counts: &Counts| match expected.switches {
+            Switches::None => counts.involuntary > 0,
+            Switches::One => counts.switches() > hops + few(hops) || robbed(counts),
+            Switches::Sleep => counts.switches() > hops + few(hops),
+            Switches::OneOrMore => robbed(counts),
         };
-        Batch { ticks: ticks as f64 - self.instruments.bias(), clock, class }
+        let forced = outcome.as_ref().map_or(0.0, |counts| counts.involuntary as f64 / counts.switches().max(1.0));
+        let class = match outcome {
+            _ if end.ticks < start.ticks || ticks < 0 => Class::Backwards,
+            Err(why) => {
+                *reason = Some(why);
+                Class::Wrong
+            }
+            Ok(_) if !expected.migration && moved => Class::Migrated,
+            Ok(counts) if kept_waiting || !found_clear && intruded(&counts) => Class::Preempted,
+            Ok(counts) if expected.switches == Switches::Sleep && counts.switches() < hops - few(hops) => Class::Missed,
+            Ok(counts) if !expected.faults && counts.faults > 0 => Class::Faulted,
+            Ok(_) if unsteady && workload.clocked => Class::Unsteady,
+            Ok(_) => Class::Clean,
+        };
+        Batch { ticks: ticks as f64 - self.instruments.bias(), clock, class, forced }
     }
+
+    fn boundary(&mut self) -> Boundary {
+        Boundary { probe: self.instruments.probe(), counters: self.instruments.counters() }
+    }
+}
+
+/// What the kernel counted during a batch, over all tasks that take part.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    voluntary: i64,
+    involuntary: i64,
+    faults: i64,
+    /// Nanoseconds.
+    cpu_time: f64,
+    /// Whether all of them were on the measured CPU.
+    one_cpu: bool,
+}
+
+impl Counts {
+    fn between(before: &ThreadCounters, after: &ThreadCounters) -> Self {
+        let faults = |counters: &ThreadCounters| counters.minor_faults + counters.major_faults;
+        Counts {
+            voluntary: after.voluntary_switches - before.voluntary_switches,
+            involuntary: after.involuntary_switches - before.involuntary_switches,
+            faults: faults(after) - faults(before),
+            cpu_time: (after.cpu_time - before.cpu_time) as f64,
+            one_cpu: true,
+        }
+    }
+
+    fn and(&self, other: &Counts) -> Self {
+        Counts {
+            voluntary: self.voluntary + other.voluntary,
+            involuntary: self.involuntary + other.involuntary,
+            faults: self.faults + other.faults,
+            cpu_time: self.cpu_time + other.cpu_time,
+            one_cpu: self.one_cpu && other.one_cpu,
+        }
+    }
+
+    fn switches(&self) -> f64 {
+        (self.voluntary + self.involuntary) as f64
+    }
+}
+
+/// The counts of all witnesses of a batch; an error when one was not where it must be.
+fn seen(before: &[Witness], after: &[Witness], cpu: u32) -> Result<Counts, String> {
+    if let Some(lost) = before.iter().chain(after).find(|witness| witness.cpu != witness.wanted) {
+        return Err(format!("a task that takes part ran on CPU {} instead of {}", lost.cpu, lost.wanted));
+    }
+    let none = Counts { voluntary: 0, involuntary: 0, faults: 0, cpu_time: 0.0, one_cpu: true };
+    Ok(before.iter().zip(after).fold(none, |sum, (before, after)| {
+        let counts = Counts::between(&before.counters, &after.counters);
+        sum.and(&Counts { one_cpu: after.cpu == cpu, ..counts })
+    }))
+}
+
+/// How far a count of switches may be from the number of hops (gate G25).
+fn few(hops: f64) -> f64 {
+    (SWITCHES_AGREE * hops).max(1.0)
+}
+
+fn witnessed(witnesses: &mut Option<Witnesses<'_>>) -> Result<Vec<Witness>, String> {
+    witnesses.as_mut().map_or(Ok(Vec::new()), |read| read())
 }
 
 /// Does what stands around a batch, if anything does.
@@ -444,9 +414,20 @@ fn series_of(workload: &Workload<'_>, iterations: u64, batches: &[Batch]) -> Ser
         unit: Unit::Ticks,
         operations: iterations * workload.operations,
         values: batches.iter().map(|batch| rounded(batch.ticks, 10.0)).collect(),
-        clock: batches.iter().filter_map(|batch| batch.clock).map(|clock| rounded(clock, 1e6)).collect(),
+        clock: batches
+            .iter()
+            .filter(|_| workload.clocked)
+            .filter_map(|batch| batch.clock)
+            .map(|clock| rounded(clock, 1e6))
+            .collect(),
         classes: Classes(batches.iter().map(|batch| batch.class).collect()),
     }
+}
+
+/// Share of forced context switches in each batch, beside the series of a workload that counts them.
+fn forced_of(workload: &Workload<'_>, batches: &[Batch]) -> Series {
+    let shares = batches.iter().map(|batch| rounded(batch.forced, 1e3)).collect();
+    Series::plain(&format!("{}.forced", workload.name), workload.labels.clone(), Unit::One, shares)
 }
 
 /// Digits beyond the clock's resolution only make logs longer.

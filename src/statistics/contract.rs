@@ -74,7 +74,7 @@ proptest! {
         assert_finite(shift::pseudo_median(&values, level));
         assert_finite(significance::benjamini_hochberg(&values));
         let footprints: Vec<f64> = (0..values.len()).map(|place| (place as f64 / 4.0).exp2()).collect();
-        assert_finite(knee::staircase(&footprints, &values, None));
+        assert_finite(knee::staircase(&footprints, &values, None, None));
     }
 
     #[test]

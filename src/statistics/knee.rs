@@ -7,8 +7,11 @@
 //! 1. the closest non-decreasing curve is fitted, since latency cannot fall with footprint; what does not fit is reported,
 //!    and too much of it is a failed measurement (gate G20);
 //! 2. the fitted curve is cut into pieces of constant level, at the least absolute distance with a penalty on pieces;
-//! 3. pieces that are short or steep are ramps, the others levels; neighbouring levels less than 20 % apart are one;
-//! 4. the end of a level gives the capacity behind it, as an interval.
+//! 3. neighbouring pieces that rise gently are joined, since far levels are not flat; pieces that are then short or steep
+//!    are ramps, the others levels; neighbouring levels less than 20 % apart are one;
+//! 4. from a footprint on that the caller names, everything is memory: one level by definition, because no curve is flat
+//!    just beyond a cache that keeps a share of everything;
+//! 5. the end of a level gives the capacity behind it, as an interval.
 
 use std::ops::Range;
 
@@ -33,6 +36,10 @@ const SHORTEST_LEVEL_OCTAVES: f64 = 0.75;
 /// Slope from which a piece is a ramp, in ln(latency) per octave.
 const RAMP_SLOPE: f64 = 0.25;
 
+/// Slope up to which neighbouring pieces are one, in ln(latency) per octave: levels of a last cache rise by as much, because
+/// translations get dearer and neighbours take their share, ramps rise by five times as much and more.
+const GENTLE_SLOPE: f64 = 0.12;
+
 /// Levels whose latencies are closer than this ratio are one level.
 const ONE_LEVEL_BELOW: f64 = 1.2;
 
@@ -54,10 +61,11 @@ pub struct Level {
 
 /// Capacity at the end of a level, as an interval of footprints: `at_least <= at_most`.
 ///
-/// It spans the step of the grid on which the curve leaves the level by 10 %, and the capacity that the ramp behind it
-/// suggests: with random access over a cache of capacity C, a footprint S > C hits with probability C/S, so that the latency
-/// is `level·C/S + next·(1 - C/S)`, and C is fitted to the points of the ramp (the half-way point is at 2C, not at C). Without
-/// a ramp there is the step alone.
+/// It spans the step of the grid on which the curve leaves the level by 10 % and, where a ramp follows, the footprint at
+/// which half of the loads miss. The capacity lies between: a cache that replaces the oldest line has no ramp; one that
+/// replaces random lines keeps, of a cycle through a footprint S, the share h = exp(-(1 - h)·S/C) (a line must survive the
+/// misses of one turn), which is half at 1.39C; and where physical pages fill its sets at random, the fullest overflow long
+/// before C, and half miss about there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
     /// Lower end.
@@ -77,6 +85,9 @@ pub struct Staircase {
     pub monotone_residual: f64,
 }
 
+/// A ramp shorter than this many octaves is a step, the work of a cache that replaces the oldest line.
+const SHORTEST_RAMP_OCTAVES: f64 = 0.5;
+
 /// The curve on its logarithmic scales.
 struct Curve {
     octaves: Vec<f64>,
@@ -86,12 +97,13 @@ struct Curve {
     noise: f64,
 }
 
-/// Finds the levels of a latency curve and the capacities between them.
+/// Finds the levels of a latency curve and the capacities between them. From the footprint `memory` on, where one is given,
+/// all points are one level.
 ///
 /// `footprints` are positive and strictly ascending, `latencies` positive; about four points to the octave let a level of
 /// two octaves be seen. `noise` is the relative standard deviation of a point where it is known (from the spread of launches);
 /// otherwise it is taken from the second differences of the curve. Wants five points.
-pub fn staircase(footprints: &[f64], latencies: &[f64], noise: Option<f64>) -> Option<Staircase> {
+pub fn staircase(footprints: &[f64], latencies: &[f64], noise: Option<f64>, memory: Option<f64>) -> Option<Staircase> {
     if footprints.len() != latencies.len() || footprints.len() < 5 || !footprints.is_sorted_by(|a, b| a < b) {
         return None;
     }
@@ -102,19 +114,45 @@ pub fn staircase(footprints: &[f64], latencies: &[f64], noise: Option<f64>) -> O
         noise: noise.or_else(|| noise_around_curve(&logarithmic))?.max(LEAST_NOISE),
     };
     let cut = segments(&curve.fitted, penalty(PENALTY, latencies.len(), curve.noise), 1)?;
-    let plateaus = cut.into_iter().filter(|piece| curve.is_level(piece)).collect();
+    let mut plateaus: Vec<Range<usize>> = curve.joined(cut).into_iter().filter(|piece| curve.is_level(piece)).collect();
+    if let Some(from) = memory.and_then(|memory| footprints.iter().position(|footprint| *footprint >= memory)) {
+        plateaus.retain(|plateau| plateau.end <= from || plateau.start < from);
+        if let Some(last) = plateaus.last_mut() {
+            last.end = last.end.min(from);
+        }
+        plateaus.push(from..footprints.len());
+    }
     let levels = merge(plateaus, latencies)?
         .into_iter()
         .map(|points| level(footprints, latencies, points))
         .collect::<Option<Vec<Level>>>()?;
-    let capacities = levels
-        .windows(2)
-        .map(|pair| capacity(footprints, latencies, &pair[0], &pair[1]))
-        .collect::<Option<Vec<Capacity>>>()?;
+    let capacities =
+        levels.windows(2).map(|pair| capacity(footprints, latencies, &pair[0], &pair[1])).collect::<Vec<Capacity>>();
     Some(Staircase { levels, capacities, monotone_residual: isotonic_residual(latencies)? })
 }
 
 impl Curve {
+    /// Joins neighbouring pieces, the closest first, as long as what they make together rises gently and by less than tells
+    /// two levels apart.
+    fn joined(&self, mut pieces: Vec<Range<usize>>) -> Vec<Range<usize>> {
+        let rise = |piece: &Range<usize>| self.fitted[piece.end - 1] - self.fitted[piece.start];
+        let gentle = |piece: &Range<usize>| {
+            let extent = self.octaves[piece.end - 1] - self.octaves[piece.start];
+            rise(piece) <= (GENTLE_SLOPE * extent).max(3.0 * self.noise)
+        };
+        loop {
+            let step = |place: usize| self.fitted[pieces[place + 1].start] - self.fitted[pieces[place].end - 1];
+            let nearest = (0..pieces.len().saturating_sub(1))
+                .filter(|&place| {
+                    step(place) < ONE_LEVEL_BELOW.ln() && gentle(&(pieces[place].start..pieces[place + 1].end))
+                })
+                .min_by(|&one, &other| step(one).total_cmp(&step(other)));
+            let Some(place) = nearest else { return pieces };
+            pieces[place].end = pieces[place + 1].end;
+            pieces.remove(place + 1);
+        }
+    }
+
     /// True for a piece that is long enough and flat.
     fn is_level(&self, piece: &Range<usize>) -> bool {
         let (octaves, fitted) = (&self.octaves[piece.clone()], &self.fitted[piece.clone()]);
@@ -157,32 +195,25 @@ fn middle_median(values: &[f64]) -> Option<f64> {
 }
 
 /// The capacity between two levels; see [`Capacity`].
-fn capacity(footprints: &[f64], latencies: &[f64], level: &Level, next: &Level) -> Option<Capacity> {
+fn capacity(footprints: &[f64], latencies: &[f64], level: &Level, next: &Level) -> Capacity {
     // From the start of the level on, the last point that is still on it, noise inside the level set aside.
     let last_on = (level.points.start..next.points.start)
         .rfind(|place| latencies[*place] <= STILL_ON_LEVEL * level.latency)
         .unwrap_or(level.points.start);
     let (low, high) = (footprints[last_on], footprints[last_on + 1]);
-    let ramp = last_on + 1..next.points.start;
-    let fitted = if ramp.is_empty() {
-        high
-    } else {
-        // Noise can carry the fit beyond the ramp; the capacity cannot lie there.
-        fitted_capacity(&footprints[ramp.clone()], &latencies[ramp], level.latency, next.latency)?
-            .clamp(level.from, footprints[next.points.start])
-    };
-    Some(Capacity { at_least: low.min(fitted), at_most: high.max(fitted) })
+    let drawn_out = (footprints[next.points.start] / low).log2() >= SHORTEST_RAMP_OCTAVES;
+    let half = half_way(footprints, latencies, last_on + 1, f64::midpoint(level.latency, next.latency));
+    let half = half.filter(|_| drawn_out).unwrap_or(high);
+    Capacity { at_least: low.min(half), at_most: high.max(half) }
 }
 
-/// Least squares of `next - latency = C·(next - level)/footprint` through the origin.
-fn fitted_capacity(footprints: &[f64], latencies: &[f64], level: f64, next: f64) -> Option<f64> {
-    let (mut products, mut squares) = (0.0, 0.0);
-    for (footprint, latency) in footprints.iter().zip(latencies) {
-        let share = (next - level) / footprint;
-        products += share * (next - latency).max(0.0);
-        squares += share * share;
-    }
-    finite(products / squares)
+/// Footprint at which the curve crosses a latency from a point on, between its points by the logarithm of the footprint.
+fn half_way(footprints: &[f64], latencies: &[f64], from: usize, latency: f64) -> Option<f64> {
+    let place = (from..latencies.len()).find(|&place| latencies[place] >= latency)?;
+    let before = place.checked_sub(1)?;
+    let share = (latency - latencies[before]) / (latencies[place] - latencies[before]);
+    let (low, high) = (footprints[before].ln(), footprints[place].ln());
+    finite((low + share.clamp(0.0, 1.0) * (high - low)).exp())
 }
 
 #[cfg(test)]
@@ -238,7 +269,7 @@ mod tests {
         let exact = curve(&footprints, &THREE_CACHES, 300.0, false);
         for noise in [0.0, 0.01, 0.03, 0.05, 0.1] {
             for seed in 0..20 {
-                let found = staircase(&footprints, &with_noise(&exact, noise, seed), None).unwrap();
+                let found = staircase(&footprints, &with_noise(&exact, noise, seed), None, None).unwrap();
                 assert_levels(&found, &[5.0, 16.0, 70.0, 300.0], 0.01 + 1.5 * noise);
                 if noise < 0.04 {
                     for (capacity, (truth, _)) in found.capacities.iter().zip(THREE_CACHES) {
@@ -258,7 +289,7 @@ mod tests {
         let footprints = footprints(15);
         let exact = curve(&footprints, &THREE_CACHES[..2], 200.0, false);
         for seed in 0..20 {
-            let found = staircase(&footprints, &with_noise(&exact, 0.03, seed), Some(0.03)).unwrap();
+            let found = staircase(&footprints, &with_noise(&exact, 0.03, seed), Some(0.03), None).unwrap();
             assert_levels(&found, &[5.0, 16.0, 200.0], 0.06);
         }
     }
@@ -268,7 +299,7 @@ mod tests {
         let footprints = footprints(19);
         let exact = curve(&footprints, &THREE_CACHES, 300.0, true);
         for seed in 0..20 {
-            let found = staircase(&footprints, &with_noise(&exact, 0.01, seed), None).unwrap();
+            let found = staircase(&footprints, &with_noise(&exact, 0.01, seed), None, None).unwrap();
             let latencies: Vec<f64> = found.levels.iter().map(|level| level.latency).collect();
             assert!(latencies.len() >= 3, "{latencies:?}");
             assert_close(latencies[0], 5.0, 0.03);
@@ -278,7 +309,8 @@ mod tests {
                     capacity.at_least <= truth * 1.001 && capacity.at_most >= truth * 0.999,
                     "{capacity:?} {truth}"
                 );
-                assert!(capacity.at_most < 1.5 * capacity.at_least, "{capacity:?}");
+                // Half of the loads miss at twice the capacity here, where a random part is kept.
+                assert!(capacity.at_most < 3.0 * capacity.at_least, "{capacity:?}");
             }
         }
     }
@@ -288,43 +320,43 @@ mod tests {
         let footprints = footprints(17);
         let mut latencies = curve(&footprints, &THREE_CACHES, 300.0, false);
         latencies[25] *= 1.8;
-        let found = staircase(&footprints, &latencies, None).unwrap();
+        let found = staircase(&footprints, &latencies, None, None).unwrap();
         assert!(found.monotone_residual > 0.05);
         assert_levels(&found, &[5.0, 16.0, 70.0, 300.0], 0.05);
-        let clean = staircase(&footprints, &curve(&footprints, &THREE_CACHES, 300.0, false), None).unwrap();
+        let clean = staircase(&footprints, &curve(&footprints, &THREE_CACHES, 300.0, false), None, None).unwrap();
         assert!(clean.monotone_residual < 1e-12);
     }
 
     #[test]
     fn one_level_and_close_levels() {
         let footprints = footprints(8);
-        assert_levels(&staircase(&footprints, &vec![5.0; footprints.len()], None).unwrap(), &[5.0], 1e-12);
+        assert_levels(&staircase(&footprints, &vec![5.0; footprints.len()], None, None).unwrap(), &[5.0], 1e-12);
         // Ten percent apart: one level.
         let close = curve(&footprints, &[(64.0 * KIBIBYTE, 40.0)], 44.0, false);
-        assert_eq!(staircase(&footprints, &close, None).unwrap().levels.len(), 1);
+        assert_eq!(staircase(&footprints, &close, None, None).unwrap().levels.len(), 1);
     }
 
     #[test]
     fn a_curve_that_only_rises_has_no_level() {
         let footprints = footprints(12);
-        let found = staircase(&footprints, &footprints, None).unwrap();
+        let found = staircase(&footprints, &footprints, None, None).unwrap();
         assert!(found.levels.is_empty() && found.capacities.is_empty());
     }
 
     #[test]
     fn what_has_no_answer_is_none() {
-        assert_eq!(staircase(&[1.0, 2.0, 4.0, 8.0], &[1.0; 4], None), None);
-        assert_eq!(staircase(&[1.0, 2.0, 2.0, 8.0, 16.0], &[1.0; 5], None), None);
-        assert_eq!(staircase(&[1.0, 2.0, 4.0, 8.0, 16.0], &[1.0, 1.0, 0.0, 1.0, 1.0], None), None);
-        assert_eq!(staircase(&[1.0, 2.0, 4.0, 8.0, f64::NAN], &[1.0; 5], None), None);
-        assert_eq!(staircase(&[-1.0, 2.0, 4.0, 8.0, 16.0], &[1.0; 5], None), None);
+        assert_eq!(staircase(&[1.0, 2.0, 4.0, 8.0], &[1.0; 4], None, None), None);
+        assert_eq!(staircase(&[1.0, 2.0, 2.0, 8.0, 16.0], &[1.0; 5], None, None), None);
+        assert_eq!(staircase(&[1.0, 2.0, 4.0, 8.0, 16.0], &[1.0, 1.0, 0.0, 1.0, 1.0], None, None), None);
+        assert_eq!(staircase(&[1.0, 2.0, 4.0, 8.0, f64::NAN], &[1.0; 5], None, None), None);
+        assert_eq!(staircase(&[-1.0, 2.0, 4.0, 8.0, 16.0], &[1.0; 5], None, None), None);
     }
 
     proptest! {
         #[test]
         fn levels_and_capacities_are_ordered(latencies in prop::collection::vec(1.0..500.0_f64, 5..60)) {
             let footprints: Vec<f64> = (0..latencies.len()).map(|step| (step as f64 / 4.0).exp2()).collect();
-            let found = staircase(&footprints, &latencies, None).unwrap();
+            let found = staircase(&footprints, &latencies, None, None).unwrap();
             prop_assert_eq!(found.capacities.len(), found.levels.len().saturating_sub(1));
             prop_assert!(found.levels.windows(2).all(|pair| pair[0].points.end <= pair[1].points.start));
             prop_assert!(found.capacities.iter().all(|capacity| capacity.at_least <= capacity.at_most));

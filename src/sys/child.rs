@@ -1,5 +1,6 @@
 //! Ways of making a child process: by the kernel's call, by the C library's, with and without another image.
 
+use std::cell::Cell;
 use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io::Write;
@@ -95,26 +96,93 @@ pub fn spawn(image: &Image) -> std::io::Result<Child> {
 }
 
 impl Child {
+    /// Kills the child and reaps it.
+    pub fn kill(self) -> Result<(), String> {
+        // SAFETY: a signal to a child that was not reaped yet, so its number is still its own.
+        unsafe { libc::kill(self.number, libc::SIGKILL) };
+        match self.reap() {
+            // It had ended by itself before the signal came.
+            Ok(_) => Ok(()),
+            Err(reason) if reason.contains("signal 9") => Ok(()),
+            Err(reason) => Err(reason),
+        }
+    }
+
     /// Waits for the child and takes its exit status; a child that was killed is an error.
     #[inline(always)]
     pub fn reap(self) -> Result<i32, String> {
+        self.wait().and_then(exit_status)
+    }
+
+    /// Waits for the child and takes its status as the kernel encodes it.
+    #[inline(always)]
+    fn wait(self) -> Result<libc::c_int, String> {
         let mut status = 0;
         loop {
             // SAFETY: the pointer is valid for the status; the number is a child that was not reaped yet.
             let answer = unsafe { libc::waitpid(self.number, &raw mut status, 0) };
             if answer == self.number {
-                break;
+                return Ok(status);
             }
             let error = std::io::Error::last_os_error();
             if error.kind() != std::io::ErrorKind::Interrupted {
                 return Err(format!("waiting for a child: {error}"));
             }
         }
-        if libc::WIFEXITED(status) {
-            Ok(libc::WEXITSTATUS(status))
-        } else {
-            Err(format!("a child was killed by signal {}", libc::WTERMSIG(status)))
+    }
+}
+
+fn exit_status(status: libc::c_int) -> Result<i32, String> {
+    if libc::WIFEXITED(status) {
+        Ok(libc::WEXITSTATUS(status))
+    } else {
+        Err(format!("a child was killed by signal {}", libc::WTERMSIG(status)))
+    }
+}
+
+/// True when this process has a child that was not reaped, whether it runs or has ended.
+pub fn some_left() -> bool {
+    let mut found = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the pointer is valid for what the kernel writes; with WNOWAIT no child is reaped.
+    unsafe { libc::waitid(libc::P_ALL, 0, found.as_mut_ptr(), flags) == 0 }
+}
+
+/// How many children a series of shots made, reaped, and found to have left as expected.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    made: Cell<u64>,
+    reaped: Cell<u64>,
+    expected: Cell<u64>,
+}
+
+impl Ledger {
+    /// Enters a new child, or says why there is none.
+    #[inline(always)]
+    pub fn enter(&self, made: std::io::Result<Child>) -> Result<Child, String> {
+        let child = made.map_err(|error| format!("no child could be made: {error}"))?;
+        self.made.set(self.made.get() + 1);
+        Ok(child)
+    }
+
+    /// Waits for a child and checks that it left with a status.
+    #[inline(always)]
+    pub fn reap(&self, child: Child, expected: i32) -> Result<(), String> {
+        let status = child.wait()?;
+        self.reaped.set(self.reaped.get() + 1);
+        match exit_status(status)? {
+            status if status == expected => {
+                self.expected.set(self.expected.get() + 1);
+                Ok(())
+            }
+            127 => Err("the image could not be executed".to_owned()),
+            status => Err(format!("a child left with status {status} instead of {expected}")),
         }
+    }
+
+    /// Made, reaped, left as expected.
+    pub fn counts(&self) -> Vec<f64> {
+        [&self.made, &self.reaped, &self.expected].map(|count| count.get() as f64).to_vec()
     }
 }
 
@@ -218,6 +286,20 @@ mod tests {
         assert_eq!(fork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap(), 127);
         assert_eq!(vfork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap(), 127);
         assert!(spawn(&image).is_err());
+    }
+
+    #[test]
+    fn a_ledger_tells_children_apart() {
+        let ledger = Ledger::default();
+        let image = Image::file("/nonexistent/program", 0).unwrap();
+        let child = ledger.enter(fork(Task::default())).unwrap();
+        ledger.reap(child, STATUS).unwrap();
+        let child = ledger.enter(fork(Task::default())).unwrap();
+        assert!(ledger.reap(child, 0).unwrap_err().contains("42 instead of 0"));
+        let child = ledger.enter(fork(Task { image: Some(&image), ..Task::default() })).unwrap();
+        assert_eq!(ledger.reap(child, 0).unwrap_err(), "the image could not be executed");
+        assert!(ledger.enter(spawn(&image)).unwrap_err().contains("No such file"));
+        assert_eq!(ledger.counts(), [3.0, 3.0, 1.0]);
     }
 
     #[test]

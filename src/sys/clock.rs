@@ -65,6 +65,11 @@ pub fn monotonic() -> i64 {
     gettime(libc::CLOCK_MONOTONIC)
 }
 
+/// CPU time of this process, all its threads, in nanoseconds.
+pub fn process_cpu_time() -> i64 {
+    gettime(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 struct Monotonic;
 impl Reading for Monotonic {
     #[inline(always)]

@@ -31,6 +31,16 @@ pub fn thread() -> ThreadCounters {
     )
 }
 
+/// Page faults without a device of this process, of all its threads that run or have ended.
+pub fn process_faults() -> i64 {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.minor_page_faults())
+}
+
+/// Blocks of 512 bytes that block devices read for this process (`ru_inblock`).
+pub fn blocks_in() -> i64 {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.block_reads())
+}
+
 fn microseconds(time: nix::sys::time::TimeVal) -> i64 {
     (time.tv_sec() * 1_000_000 + time.tv_usec()) * 1_000
 }
@@ -38,7 +48,16 @@ fn microseconds(time: nix::sys::time::TimeVal) -> i64 {
 /// Nanoseconds that this process was runnable and waited for a CPU: second field of `/proc/self/schedstat`; none where
 /// the kernel does not account it.
 pub fn run_delay() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    run_delay_in("/proc/self/schedstat")
+}
+
+/// The same of the calling thread alone.
+pub fn thread_run_delay() -> Option<f64> {
+    run_delay_in("/proc/thread-self/schedstat")
+}
+
+fn run_delay_in(file: &str) -> Option<f64> {
+    let text = std::fs::read_to_string(file).ok()?;
     text.split_whitespace().nth(1)?.parse().ok()
 }
 

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicI64;
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -11,7 +12,7 @@ pub fn page_size() -> usize {
 }
 
 /// Which pages private memory is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pages {
     /// Small pages only (MADV_NOHUGEPAGE).
     Small,
@@ -113,6 +114,51 @@ impl SharedNumber {
     pub fn set(&mut self, value: i64) {
         // SAFETY: as above.
         unsafe { self.place.as_ptr().write_volatile(value) };
+    }
+}
+
+/// Numbers in memory that children share with their parent, each on cache lines of its own.
+#[derive(Debug)]
+pub struct SharedWords {
+    start: NonNull<libc::c_void>,
+    bytes: usize,
+    count: usize,
+}
+
+/// Distance between shared numbers in bytes: two lines of 64 bytes, because neighbours are fetched in pairs.
+const WORD_DISTANCE: usize = 128;
+
+// SAFETY: the mapping belongs to the value, stays where it is, and is reached through atomics only.
+unsafe impl Send for SharedWords {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWords {}
+
+impl SharedWords {
+    /// Maps `count` numbers, all 0.
+    pub fn new(count: usize) -> std::io::Result<Self> {
+        let bytes = (count * WORD_DISTANCE).next_multiple_of(page_size());
+        let length = NonZeroUsize::new(bytes).ok_or(std::io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new shared anonymous mapping at an address of the kernel's choice collides with nothing.
+        let start = unsafe {
+            mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED)
+        }?;
+        Ok(SharedWords { start, bytes, count })
+    }
+
+    /// One of them.
+    #[inline(always)]
+    pub fn at(&self, index: usize) -> &AtomicI64 {
+        assert!(index < self.count, "there are {} shared numbers", self.count);
+        // SAFETY: the place lies inside the mapping, is aligned to the distance between numbers, was zeroed by the kernel, and is used as an atomic by every
+        // process that has it mapped.
+        unsafe { &*self.start.cast::<AtomicI64>().as_ptr().add(index * WORD_DISTANCE / size_of::<AtomicI64>()) }
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own and nothing refers to it any more.
+        let _ = unsafe { munmap(self.start, self.bytes) };
     }
 }
 

@@ -6,10 +6,21 @@
 
 pub mod affinity;
 pub mod arch;
+pub mod chase;
 pub mod child;
 pub mod clock;
 pub mod counters;
+pub mod fault;
+pub mod file;
 pub mod memory;
+pub mod numa;
 pub mod process;
+pub mod relay;
 pub mod ring;
+pub mod socket;
+pub mod spinner;
+pub mod stream;
 pub mod system_call;
+pub mod tcp_counters;
+pub mod thread;
+pub mod token;

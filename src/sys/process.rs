@@ -18,6 +18,24 @@ pub fn kill_group(leader: u32) {
     let _ = killpg(Pid::from_raw(leader as i32), Signal::SIGKILL);
 }
 
+/// Whether there is a process of this number, of whomever.
+pub fn is_alive(number: u32) -> bool {
+    let outcome = i32::try_from(number).map(|number| nix::sys::signal::kill(Pid::from_raw(number), None));
+    matches!(outcome, Ok(Ok(()) | Err(nix::errno::Errno::EPERM)))
+}
+
+/// When a process began, in ticks since boot: with its number it tells a process from all others of this boot.
+pub fn start(number: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    // The name before may contain anything, spaces and brackets included (proc_pid_stat(5): field 22).
+    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// The user whose rights this process has.
+pub fn effective_user() -> u32 {
+    nix::unistd::Uid::effective().as_raw()
+}
+
 /// How a trial in a child process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trial {
@@ -47,6 +65,98 @@ pub fn try_in_child(code: impl FnOnce() -> bool) -> std::io::Result<Trial> {
             _ => Trial::Refused,
         }),
     }
+}
+
+/// Lets every other task of this CPU go first (SCHED_IDLE); needs no privilege. Returns false when the kernel refuses.
+pub fn lowest_priority() -> bool {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters outlive the call, which reads them.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) == 0 }
+}
+
+/// Runs code in a child process, which ends with the returned status. The child is this process again, with its memory and
+/// its open files; it must be reaped.
+///
+/// The calling process must have one thread only.
+pub fn fork_running(code: impl FnOnce() -> i32) -> std::io::Result<Forked> {
+    // SAFETY: one thread, so the child finds every lock as it was; it never returns from here.
+    match unsafe { nix::unistd::fork() }? {
+        ForkResult::Child => {
+            // Where a panic unwinds it must not run into the parent's code.
+            let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(code)).unwrap_or(PANICKED);
+            // SAFETY: ends this process at once.
+            unsafe { libc::_exit(status) }
+        }
+        ForkResult::Parent { child } => Ok(Forked { number: child }),
+    }
+}
+
+/// Closes every open file of this process but the standard ones and those named: what a child does with what it inherited
+/// and has no use for, so that ends of connections are not held open by it.
+pub fn close_all_but(kept: &[std::os::fd::RawFd]) {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in open.into_iter().filter(|number| *number > 2 && !kept.contains(number)) {
+        // SAFETY: the caller is a child that leaves without running destructors, so nobody closes these again; an error
+        // only means that it is closed already.
+        unsafe { libc::close(number) };
+    }
+}
+
+/// Exit status of a child that panicked, as the standard library has it.
+const PANICKED: i32 = 101;
+
+/// A child process that runs this program's code.
+#[derive(Debug)]
+pub struct Forked {
+    number: Pid,
+}
+
+impl Forked {
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.number.as_raw() as u32
+    }
+
+    /// Whether it has ended, with the status of a normal end; reaps it then.
+    pub fn ended(&self) -> Option<Option<i32>> {
+        match waitpid(self.number, Some(nix::sys::wait::WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => None,
+            Ok(WaitStatus::Exited(_, status)) => Some(Some(status)),
+            _ => Some(None),
+        }
+    }
+
+    /// Kills it and reaps it.
+    pub fn kill(self) {
+        // It may have ended already: that is the outcome asked for.
+        let _ = nix::sys::signal::kill(self.number, Signal::SIGKILL);
+        let _ = waitpid(self.number, None);
+    }
+}
+
+/// Has the kernel end this process with a signal when so many seconds are over, whatever it does then.
+pub fn end_after(seconds: u32) {
+    nix::unistd::alarm::set(seconds.max(1));
+}
+
+/// Fills a buffer with random bytes of the kernel (getrandom(2)).
+pub fn random_bytes(into: &mut [u8]) -> std::io::Result<()> {
+    let mut filled = 0;
+    while filled < into.len() {
+        let rest = &mut into[filled..];
+        // SAFETY: the kernel writes at most as many bytes as are left.
+        let count = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        if let Ok(count) = usize::try_from(count) {
+            filled += count;
+            continue;
+        }
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Name of this host.

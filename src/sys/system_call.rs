@@ -32,6 +32,12 @@ pub fn parent_number() -> i64 {
     unsafe { system_call(libc::SYS_getppid, [0; 3]) }
 }
 
+/// getppid(2) in a function of its own, as C libraries make it: one return follows each system call.
+#[inline(never)]
+pub extern "C" fn parent_number_in_function() -> i64 {
+    parent_number()
+}
+
 /// gettid(2): the number of this thread.
 #[inline(always)]
 pub fn thread_number() -> i64 {

@@ -2,6 +2,10 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
+pub mod fuse;
+pub mod namespaces;
+pub mod places;
 pub mod runs;
 pub mod sources;
 pub mod trees;
+pub mod truth;

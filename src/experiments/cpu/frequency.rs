@@ -102,6 +102,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     effort: Effort::Cheap,
     seconds: 0.02,
     time_out: 10.0,
+    memory: crate::experiments::little_memory,
     predict,
     measure,
     analyze,
@@ -316,10 +317,10 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
     for claim in study.machine.tsc_hertz_claims().all() {
         rows.push(vec!["counter, claimed".into(), hertz(claim.value), claim.source.clone()]);
     }
-    let metric = |findings: &Findings, name: &str| findings.metric(name, &Labels::none()).map(|found| found.value);
+    let metric = |findings: &Findings, name: &str| findings.metric(name, &Labels::none()).cloned();
     let (counter, core) = (metric(findings, "cpu.frequency.tsc"), metric(findings, "cpu.frequency.core"));
-    if let Some(value) = counter {
-        rows.push(vec!["counter, measured".into(), hertz(value), "this run".into()]);
+    if let Some(counter) = &counter {
+        rows.push(vec!["counter, measured".into(), counter.text(), "this run".into()]);
     }
     if let Some(claim) = study.machine.nominal_core_hertz(study.cpu) {
         rows.push(vec!["core, nominal".into(), hertz(claim.value), claim.source]);
@@ -331,21 +332,23 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
         study.evidence().filter_map(|found| crate::evaluate::study::core_frequency_of(study.clock, found)).collect();
     let lowest = launches.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = launches.iter().copied().fold(0.0, f64::max);
-    if let Some(value) = core {
+    if let Some(core) = &core {
         rows.push(vec![
             "core, measured".into(),
-            hertz(value),
+            core.text(),
             format!("this run; {} to {} over launches", hertz(lowest), hertz(highest)),
         ]);
     }
     findings.tabulate("Clocks: claimed and measured", &["clock", "frequency", "source"], rows);
     if let (Some(counter), Some(core)) = (counter, core) {
         let moved = highest / lowest - 1.0;
+        let chains = findings.metrics.iter().filter(|metric| metric.name == "cpu.frequency.core_by_chain").count();
+        let agree = if chains == CHAINS.len() { ": the three chains agree on the frequency" } else { "" };
         findings.say(format!(
-            "While this core worked it ran at {} and the counter ticked at {}: one tick is {} core cycles. Whoever calls ticks \"cycles\" on this machine is wrong by that factor. Over the launches of this section the core clock moved by {}. A multiply takes {} cycles, an addition one: the three chains agree on the frequency.",
-            hertz(core),
-            hertz(counter),
-            factor(core / counter).trim_start_matches('×'),
+            "While this core worked it ran at {} and the counter ticked at {}: one tick is {} core cycles. Whoever calls ticks \"cycles\" on this machine is wrong by that factor. Over the launches of this section the core clock moved by {}. A multiply takes {} cycles, an addition one{agree}.",
+            core.text(),
+            counter.text(),
+            factor(core.value / counter.value).trim_start_matches('×'),
             percent(moved),
             number(latency),
         ));

@@ -46,6 +46,7 @@ use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, TAKEN_BRANCH, store_forwarding};
 use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication, always};
+use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -74,6 +75,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     effort: Effort::Cheap,
     seconds: 0.03,
     time_out: 10.0,
+    memory: crate::experiments::little_memory,
     predict,
     measure,
     analyze,
@@ -217,23 +219,23 @@ fn most_agreeing(values: &[f64]) -> usize {
 }
 
 fn explain_figures(findings: &mut Findings, alignments: &[f64]) {
-    let cycles = |findings: &Findings, code| {
-        findings.metric("cpu.loop.overhead", &code_labels(code)).and_then(|found| found.cycles)
-    };
-    if let (Some(registers), Some(memory)) = (cycles(findings, "registers"), cycles(findings, "memory")) {
-        let reason = if memory < 2.5 {
+    let cycles = |findings: &Findings, code| findings.metric("cpu.loop.overhead", &code_labels(code)).cloned();
+    let text = |found: &Metric| found.cycles_text();
+    let both = cycles(findings, "registers").zip(cycles(findings, "memory"));
+    if let Some((registers, memory)) = both.and_then(|(one, other)| Some((text(&one)?, other)))
+        && let (Some(count), Some(memory)) = (memory.cycles, text(&memory))
+    {
+        let reason = if count < 2.5 {
             "this core renames memory, so that the stored counter reaches the next turn without going through the store buffer"
         } else {
             "the next turn waits until the stored counter is forwarded to its load"
         };
         findings.say(format!(
-            "A turn costs {} cycles with the counter in a register and {} with counter and limit in memory, as gcc emits it without optimisation. The reason: {reason}. Neither may be subtracted from the cost of a loop body, beside which it runs.",
-            number(registers),
-            number(memory),
+            "A turn costs {registers} cycles with the counter in a register and {memory} with counter and limit in memory, as gcc emits it without optimisation. The reason: {reason}. Neither may be subtracted from the cost of a loop body, beside which it runs.",
         ));
     }
-    if let Some(compiled) = cycles(findings, "compiled") {
-        findings.say(format!("The loop of the optimising compiler costs {} cycles per turn.", number(compiled)));
+    if let Some(compiled) = cycles(findings, "compiled").and_then(|found| text(&found)) {
+        findings.say(format!("The loop of the optimising compiler costs {compiled} cycles per turn."));
     }
     if !alignments.is_empty() {
         let values: Vec<String> = alignments.iter().map(|&value| number(value)).collect();

@@ -108,6 +108,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     effort: Effort::Cheap,
     seconds: 0.2,
     time_out: 10.0,
+    memory: crate::experiments::little_memory,
     predict,
     measure,
     analyze,
@@ -532,51 +533,49 @@ fn curve(study: &Study<'_>, code: &str, chain: &str, estimates: &[Option<Estimat
     })
 }
 
+/// What six arguments may add to a call before nobody would call them free: a fifth of a cycle each.
+const NEARLY_FREE_CYCLES: f64 = 1.2;
+const FREE: &str = " Arguments in registers are nearly free because the moves run beside the call.";
+
 fn explain_figures(findings: &mut Findings) {
-    let cycles = |findings: &Findings, arguments, code, chain| {
-        findings.metric("cpu.procedure_call.time", &labels_with(arguments, code, chain)).and_then(|found| found.cycles)
+    let figures = findings.metrics.clone();
+    let cycles = |arguments, code, chain| {
+        let labels = labels_with(arguments, code, chain);
+        let found = figures.iter().find(|found| found.name == "cpu.procedure_call.time" && found.labels == labels)?;
+        found.cycles.zip(found.cycles_text())
     };
     let mut rows = Vec::new();
     for (code, chain) in variants() {
-        let mut row = vec![code.to_owned(), chain.to_owned()];
-        row.extend(
-            (0..=MOST_ARGUMENTS)
-                .map(|arguments| cycles(findings, arguments, code, chain).map_or_else(|| "–".to_owned(), number)),
-        );
-        rows.push(row);
+        let text = |arguments| cycles(arguments, code, chain).map_or_else(|| "–".to_owned(), |(_, text)| text);
+        rows.push([code.to_owned(), chain.to_owned()].into_iter().chain((0..=MOST_ARGUMENTS).map(text)).collect());
     }
     findings.tabulate(
         "Core cycles per call by number of integer arguments",
         &["code", "chain", "0", "1", "2", "3", "4", "5", "6", "7"],
         rows,
     );
-    let first = cycles(findings, 0, "registers", "throughput").zip(cycles(findings, 6, "registers", "throughput"));
-    if let Some((bare, six)) = first {
+    let first = cycles(0, "registers", "throughput").zip(cycles(6, "registers", "throughput"));
+    if let Some(((bare, bare_text), (six, six_text))) = first {
+        let free = if six - bare < NEARLY_FREE_CYCLES { FREE } else { "" };
         findings.say(format!(
-            "A call without arguments and its return cost {} cycles, with six arguments in registers {} cycles. Arguments in registers are nearly free because the moves run beside the call.",
-            number(bare),
-            number(six),
+            "A call without arguments and its return cost {bare_text} cycles, with six arguments in registers {six_text} cycles.{free}"
         ));
     }
-    let seventh = cycles(findings, 6, "memory", "throughput").zip(cycles(findings, 7, "memory", "throughput"));
-    if let (Some((six, seven)), true) = (seventh, arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
+    let seventh = cycles(6, "memory", "throughput").zip(cycles(7, "memory", "throughput"));
+    if let (Some(((_, six), (_, seven))), true) = (seventh, arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
         findings.say(format!(
-            "Where the procedure keeps its arguments in memory, six cost {} cycles and seven {}: the seventh is pushed by the caller and fetched by the procedure.",
-            number(six),
-            number(seven),
+            "Where the procedure keeps its arguments in memory, six cost {six} cycles and seven {seven}: the seventh is pushed by the caller and fetched by the procedure."
         ));
     }
-    let chained = cycles(findings, 1, "registers", "latency").zip(cycles(findings, 1, "memory", "latency"));
-    if let Some((registers, memory)) = chained {
+    let chained = cycles(1, "registers", "latency").zip(cycles(1, "memory", "latency"));
+    if let Some(((registers, registers_text), (memory, memory_text))) = chained {
         let reason = if memory < registers + 1.0 {
             "the way through memory adds nothing that would show beside the call, so this core hands the stored value to the load by renaming"
         } else {
             "the way through memory adds a store forwarded to a load"
         };
         findings.say(format!(
-            "Chained calls with one argument take {} cycles from result to result in registers and {} through memory: {reason}.",
-            number(registers),
-            number(memory),
+            "Chained calls with one argument take {registers_text} cycles from result to result in registers and {memory_text} through memory: {reason}."
         ));
     }
 }

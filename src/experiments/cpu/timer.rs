@@ -68,7 +68,7 @@ use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{number, quantity};
+use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::Workload;
 use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median, phase_concentration};
@@ -110,6 +110,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     effort: Effort::Cheap,
     seconds: 0.08,
     time_out: 10.0,
+    memory: crate::experiments::little_memory,
     predict,
     measure,
     analyze,
@@ -506,17 +507,16 @@ fn report_order(study: &Study<'_>, findings: &mut Findings, readers: &[Reader]) 
 
 fn explain_figures(findings: &mut Findings) {
     let time = |findings: &Findings, metric: &str, method: &str| {
-        findings.metric(metric, &Labels::of([("method", method)])).map(|found| found.value)
+        findings.metric(metric, &Labels::of([("method", method)])).cloned()
     };
-    let nanoseconds = |value| quantity(value, Unit::Nanoseconds);
     if let (Some(cpuid), Some(plain)) =
         (time(findings, "cpu.timer.overhead", "cpuid_rdtsc"), time(findings, "cpu.timer.overhead", "rdtsc"))
     {
         findings.say(format!(
             "Serialising with CPUID costs {} per reading against {} for RDTSC alone, {} times as much.",
-            nanoseconds(cpuid),
-            nanoseconds(plain),
-            number(cpuid / plain),
+            cpuid.text(),
+            plain.text(),
+            number(cpuid.value / plain.value),
         ));
     }
     if let (Some(real), Some(vdso)) = (
@@ -525,17 +525,14 @@ fn explain_figures(findings: &mut Findings) {
     ) {
         findings.say(format!(
             "clock_gettime costs {} as programs call it and {} as a real system call, {} times as much{}.",
-            nanoseconds(vdso),
-            nanoseconds(real),
-            number(real / vdso),
-            if real < 1.5 * vdso { ": here the clock source makes every call a system call" } else { "" },
+            vdso.text(),
+            real.text(),
+            number(real.value / vdso.value),
+            if real.value < 1.5 * vdso.value { ": here the clock source makes every call a system call" } else { "" },
         ));
     }
     if let Some(step) = time(findings, "cpu.timer.resolution", "rdtsc") {
-        findings.say(format!(
-            "The counter advances in steps of {}: no single interval is known better.",
-            nanoseconds(step)
-        ));
+        findings.say(format!("The counter advances in steps of {}: no single interval is known better.", step.text()));
     }
 }
 

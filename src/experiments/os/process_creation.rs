@@ -17,7 +17,8 @@
 //!
 //! Each is a single shot between two clock probes, one child at a time, everything made by the kernel's call directly, the
 //! child running nothing but registers and system calls. Every child is reaped and its exit status checked; an image that
-//! could not be executed, or a status that is not the expected one, voids the shot.
+//! could not be executed, or a status that is not the expected one, voids the shot. A figure is published only if as many
+//! children were made as were reaped and left as expected, and the kernel knows of no other at the end.
 //!
 //! **resident** is the size of private memory, every page written, that the parent has beside itself; its pages are written
 //! again before each shot, because a second fork finds pages already write-protected by the first. **pages** says whether
@@ -27,8 +28,9 @@
 //! # Prediction
 //!
 //! A base for a small process, plus 20 to 45 ns for every page whose table entry is copied, plus the same again for taking
-//! the child's entries away when its end is waited for; huge pages have 512 times fewer entries. An image costs its new
-//! tables and first faults; a dynamic one also its loader.
+//! the child's entries away when its end is waited for; in a guest twice that, because each entry and each page's own record
+//! is reached through two levels of tables. A huge page has one entry instead of 512, but a table is set aside for it, should
+//! it be split. An image costs its new tables and first faults; a dynamic one also its loader.
 //!
 //! # What could fool us
 //!
@@ -43,31 +45,30 @@
 //! clone(2), vfork(2), posix_spawn(3), elf(5); Linux kernel/fork.c, mm/memory.c; Baumann et al., "A fork() in the road",
 //! HotOS 2019.
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
+use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gates;
-use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
+use crate::evaluate::sweep::Sweep;
 use crate::experiments::constants::{
-    CHILD_LIFE, Constant, DYNAMIC_LOADER, EXEC_STATIC, EXIT_PAGE, FORK_BASE, FORK_PAGE, VFORK_BASE,
+    self, CHILD_LIFE, Constant, DYNAMIC_LOADER, EXEC_STATIC, EXIT_HUGE_PAGE, FORK_BASE, FORK_HUGE_PAGE, VFORK_BASE,
 };
 use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
-use crate::results::quantity::{CoreCycles, Labels, Unit};
+use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::{Gate, Severity};
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
-use crate::statistics::fit::least_squares;
-use crate::statistics::location::launch_estimates;
-use crate::statistics::summary::median;
 use crate::sys::affinity;
 use crate::sys::arch;
-use crate::sys::child::{self, Child, Image, STATUS, Task};
+use crate::sys::child::{self, Child, Image, Ledger, STATUS, Task};
 use crate::sys::memory::{self, Pages, Resident, SharedNumber};
 
 /// The row of the table.
@@ -75,7 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.process_creation",
     title: "Process creation",
     measures: "fork, vfork, fork and exec, posix_spawn, against the memory of the parent",
-    method_version: 1,
+    method_version: 2,
     source: include_str!("process_creation.rs"),
     needs: &[],
     uses: &[],
@@ -98,6 +99,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     effort: Effort::Expensive,
     seconds: 0.9,
     time_out: 30.0,
+    memory: |machine, _| (SIZES[SIZES.len() - 1].0 as u64).min(machine.launch_memory_bytes()),
     predict,
     measure,
     analyze,
@@ -106,8 +108,10 @@ pub const EXPERIMENT: Experiment = Experiment {
 const MIB: usize = 1 << 20;
 /// Size of the pages that the cost per page is about.
 const SMALL_PAGE: f64 = 4096.0;
+/// Size of huge pages, for predictions: 2 MiB where small ones have 4 KiB.
+const HUGE_PAGE: f64 = 2_097_152.0;
 /// Resident sizes of the parent with how many shots each: the cost of a shot grows with the size.
-const SIZES: [(usize, u32); 3] = [(16 * MIB, 16), (64 * MIB, 8), (256 * MIB, 4)];
+const SIZES: [(usize, u32); 3] = [(16 * MIB, 8), (64 * MIB, 4), (256 * MIB, 2)];
 /// Size at which ways that should not depend on it are compared.
 const COMPARED: usize = 64 * MIB;
 /// The ways, in the order of the report.
@@ -128,8 +132,6 @@ const DYNAMIC: [&str; 2] = ["/bin/true", "/usr/bin/true"];
 const FORK_FLOOR: f64 = 5_000.0;
 const WAIT_FLOOR: f64 = 10_000.0;
 const EXEC_FLOOR: f64 = 50_000.0;
-/// Least share of the variance that a line over resident sizes must explain.
-const LINEAR: f64 = 0.97;
 
 /// A way of making a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,23 +190,29 @@ fn ways_with_memory(resident: usize, pages: &str) -> Vec<Way> {
         .collect()
 }
 
-fn predict(_: &Foreknowledge<'_>) -> Vec<Prediction> {
-    let mut predictions: Vec<Prediction> =
-        combinations().into_iter().map(|(way, setting)| predict_child(way, setting)).collect();
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let small = constants::page_of_child(by);
+    let mut predictions: Vec<Prediction> = combinations()
+        .into_iter()
+        .map(|(way, setting)| {
+            let page = if setting.pages == "huge" { (FORK_HUGE_PAGE, EXIT_HUGE_PAGE) } else { small };
+            predict_child(way, setting, page)
+        })
+        .collect();
     for how in ["fork", "fork_wait"] {
         let prediction = Prediction::of("os.process_creation.per_page", Labels::of([("how", how)]), Unit::Nanoseconds)
-            .software("copying the page's table entry", FORK_PAGE.times(1.0), FORK_PAGE.basis());
+            .software("copying the page's table entry", small.0.times(1.0), small.0.basis());
         predictions.push(if how == "fork" {
             prediction
         } else {
-            prediction.software("taking it away from the child", EXIT_PAGE.times(1.0), EXIT_PAGE.basis())
+            prediction.software("taking it away from the child", small.1.times(1.0), small.1.basis())
         });
     }
     predictions
 }
 
-fn predict_child(way: Way, setting: Setting) -> Prediction {
-    let pages = setting.resident as f64 / SMALL_PAGE / if setting.pages == "huge" { 512.0 } else { 1.0 };
+fn predict_child(way: Way, setting: Setting, (copied, removed): (Constant, Constant)) -> Prediction {
+    let pages = setting.resident as f64 / if setting.pages == "huge" { HUGE_PAGE } else { SMALL_PAGE };
     let add = |prediction: Prediction, what: &str, constant: Constant, count: f64| {
         if count > 0.0 { prediction.software(what, constant.times(count), constant.basis()) } else { prediction }
     };
@@ -213,7 +221,7 @@ fn predict_child(way: Way, setting: Setting) -> Prediction {
     let prediction = Prediction::of("os.process_creation.time", labels(way, setting), Unit::Nanoseconds);
     let prediction = if copies {
         let prediction = add(prediction, "task and tables of a small child", FORK_BASE, 1.0);
-        add(prediction, "table entries of the parent's pages", FORK_PAGE, pages)
+        add(prediction, "table entries of the parent's pages", copied, pages)
     } else {
         add(prediction, "a task that borrows the parent's memory", VFORK_BASE, 1.0)
     };
@@ -222,7 +230,7 @@ fn predict_child(way: Way, setting: Setting) -> Prediction {
         "first_instruction" => add(prediction, "the way to the child's first instruction", CHILD_LIFE, 0.2),
         _ if copies => {
             let prediction = add(prediction, "the child's life and its reaping", CHILD_LIFE, 1.0);
-            add(prediction, "taking the child's pages away", EXIT_PAGE, pages)
+            add(prediction, "taking the child's pages away", removed, pages)
         }
         _ => prediction,
     };
@@ -237,7 +245,14 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     for reason in &images.missing {
         rig.remark("cannot.dynamic", reason);
     }
-    let kit = Kit { images: &images, stamp: &stamp };
+    let books = RefCell::default();
+    if !rig.counts_ticks() {
+        rig.remark(
+            "cannot.stamp",
+            &"a child can stamp the time by the counter only, which is not the clock of this run",
+        );
+    }
+    let kit = Kit { counts_ticks: rig.counts_ticks(), images: &images, stamp: &stamp, books: &books };
     rig.sample(kit.workloads(&WAYS, BASE, None))?;
     if rig.allowed().len() > 1 && affinity::restrict(rig.allowed()).is_ok() {
         let ways: Vec<Way> =
@@ -253,7 +268,13 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
             measure_with_memory(rig, &kit, Setting { resident, pages, ..BASE }, shots)?;
         }
     }
-    Ok(())
+    if child::some_left() {
+        rig.remark(gates::CHILDREN_LEFT, &"there are children that were not reaped");
+    }
+    books
+        .take()
+        .into_iter()
+        .try_for_each(|(labels, book)| rig.record(gates::CHILDREN, labels, Unit::One, book.counts()))
 }
 
 /// All ways that are measured with memory, if there is enough of it and it has the pages asked for.
@@ -281,7 +302,7 @@ fn measure_with_memory(rig: &mut Rig<'_>, kit: &Kit<'_>, setting: Setting, shots
         return Ok(());
     }
     let ways = ways_with_memory(setting.resident, setting.pages);
-    let resident = std::cell::RefCell::new(&mut resident);
+    let resident = RefCell::new(&mut resident);
     let workloads = kit
         .workloads(&ways, setting, Some(shots))
         .into_iter()
@@ -320,8 +341,11 @@ impl Images {
 /// What shots are made from.
 #[derive(Clone, Copy)]
 struct Kit<'a> {
+    counts_ticks: bool,
     images: &'a Images,
     stamp: &'a SharedNumber,
+    /// Children of each figure.
+    books: &'a RefCell<Vec<(Labels, Rc<Ledger>)>>,
 }
 
 impl<'a> Kit<'a> {
@@ -336,29 +360,35 @@ impl<'a> Kit<'a> {
     where
         'a: 'b,
     {
+        if way.how == "first_instruction" && !self.counts_ticks {
+            return None;
+        }
         let image = match way.image {
             None => None,
             Some("static") => Some(&self.images.smallest),
             Some(_) => Some(self.images.dynamic.as_ref()?),
         };
         let task = Task { image, ..Task::default() };
+        let book = Rc::new(Ledger::default());
+        self.books.borrow_mut().push((labels(way, setting), Rc::clone(&book)));
         let expected_status = image.map_or(STATUS, |image| image.status);
         let name = "child";
         let workload = match way.how {
             // The child is reaped after the clock has been read.
             "fork" => {
-                let left: std::rc::Rc<std::cell::Cell<Option<Child>>> = std::rc::Rc::default();
-                let made = std::rc::Rc::clone(&left);
+                let left: Rc<Cell<Option<Child>>> = Rc::default();
+                let made = Rc::clone(&left);
+                let opened = Rc::clone(&book);
                 Workload::of(name, labels(way, setting), 1, move |_| {
-                    made.set(Some(child::fork(task).map_err(|error| error.to_string())?));
+                    made.set(Some(opened.enter(child::fork(task))?));
                     Ok(())
                 })
-                .tidied(move || left.take().map_or(Ok(()), |child| reap(child, STATUS)))
+                .tidied(move || left.take().map_or(Ok(()), |child| book.reap(child, STATUS)))
             }
             "first_instruction" => Workload::self_timed(name, labels(way, setting), 1, move |_| {
                 let began = arch::stamp().ticks;
-                let child = child::fork(Task { stamp: Some(self.stamp), ..Task::default() });
-                reap(child.map_err(|error| error.to_string())?, STATUS)?;
+                let child = book.enter(child::fork(Task { stamp: Some(self.stamp), ..Task::default() }))?;
+                book.reap(child, STATUS)?;
                 Ok(Timed::Ticks(self.stamp.get() - began))
             }),
             how => Workload::of(name, labels(way, setting), 1, move |_| {
@@ -368,24 +398,18 @@ impl<'a> Kit<'a> {
                     "posix_spawn_wait" => child::spawn(image.unwrap_or(&self.images.smallest)),
                     _ => child::fork(task),
                 };
-                reap(made.map_err(|error| error.to_string())?, expected_status)
+                book.reap(book.enter(made)?, expected_status)
             }),
         };
-        let workload =
-            workload.sized(Sizing::Exactly(1)).expecting(Expected { faults: true, migration: setting.child == "free" });
+        let workload = workload.sized(Sizing::Exactly(1)).expecting(Expected {
+            faults: true,
+            migration: setting.child == "free",
+            ..Expected::default()
+        });
         Some(match shots {
             Some(shots) => workload.at_most(shots),
             None => workload,
         })
-    }
-}
-
-/// Waits for a child and checks how it left.
-fn reap(child: Child, expected: i32) -> Result<(), String> {
-    match child.reap()? {
-        status if status == expected => Ok(()),
-        127 => Err("the image could not be executed".to_owned()),
-        status => Err(format!("a child left with status {status} instead of {expected}")),
     }
 }
 
@@ -403,8 +427,7 @@ fn analyze(study: &Study<'_>) -> Findings {
         findings.publish(study, "os.process_creation.time", labels, &estimate, own);
     }
     for how in ["fork", "fork_wait"] {
-        publish_per_page(study, &mut findings, how);
-        findings.curves.extend(curve(study, how));
+        publish_by_size(study, &mut findings, how);
     }
     explain_figures(&mut findings);
     findings.say_predictions();
@@ -413,13 +436,12 @@ fn analyze(study: &Study<'_>) -> Findings {
 
 fn why_missing(study: &Study<'_>, way: Way, setting: Setting) -> Option<String> {
     let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    if way.image == Some("dynamic") {
-        return said("cannot.dynamic");
-    }
-    if setting.child == "free" {
-        return said("cannot.free");
-    }
-    said(&format!("cannot.{}.{}", setting.resident, setting.pages)).or_else(|| said("wrong.child"))
+    said("cannot.dynamic")
+        .filter(|_| way.image == Some("dynamic"))
+        .or_else(|| said("cannot.free").filter(|_| setting.child == "free"))
+        .or_else(|| said("cannot.stamp").filter(|_| way.how == "first_instruction"))
+        .or_else(|| said(&format!("cannot.{}.{}", setting.resident, setting.pages)))
+        .or_else(|| said(&format!("wrong.child {}", labels(way, setting))))
 }
 
 fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimate) -> Vec<Gate> {
@@ -428,7 +450,10 @@ fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimat
         (_, None) => WAIT_FLOOR,
         _ => EXEC_FLOOR,
     };
-    let mut gates = vec![gates::floor_in_time(study, estimate, floor, "a task cannot be made in less")];
+    let mut gates = vec![
+        gates::floor_in_time(study, estimate, floor, "a task cannot be made in less"),
+        gates::of_children(study, &labels(way, setting)),
+    ];
     let mut not_above = |other: Way, slack: f64, why: &str| {
         if let Some(other) = study.sample("child", &labels(other, setting)).as_ref().and_then(Estimate::undisturbed) {
             gates.push(Gate::of(
@@ -447,113 +472,78 @@ fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimat
     gates
 }
 
-/// A resident size in small pages, with the lower quartile of each launch.
-type CostsOfSize = (f64, Vec<f64>);
-
-/// The costs of a way over resident sizes on small pages.
-fn costs_by_size(study: &Study<'_>, how: &str) -> Option<(Unit, Vec<CostsOfSize>)> {
-    let way = WAYS.into_iter().find(|way| way.how == how)?;
+/// The costs of a way over resident sizes on small pages, and what a page adds.
+fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
+    let Some(way) = WAYS.into_iter().find(|way| way.how == how) else { return };
     let sizes = std::iter::once(0).chain(SIZES.into_iter().map(|(resident, _)| resident));
-    let samples: Vec<(f64, Sample)> = sizes
-        .filter_map(|resident| {
-            let setting = Setting { resident, ..BASE };
-            Some((resident as f64 / SMALL_PAGE, study.sample("child", &labels(way, setting))?))
-        })
-        .collect();
-    let unit = samples.first()?.1.unit;
-    let by_size = samples.iter().map(|(pages, sample)| (*pages, launch_estimates(&sample.launches, 0.25))).collect();
-    Some((unit, by_size))
-}
-
-fn publish_per_page(study: &Study<'_>, findings: &mut Findings, how: &str) {
-    let Some((unit, by_size)) = costs_by_size(study, how).filter(|(_, by_size)| by_size.len() >= 3) else { return };
-    let launches = by_size.iter().map(|(_, costs)| costs.len()).min().unwrap_or(0);
-    let x: Vec<f64> = by_size.iter().map(|(pages, _)| *pages).collect();
-    let lines: Vec<_> = (0..launches)
-        .filter_map(|launch| least_squares(&x, &by_size.iter().map(|(_, costs)| costs[launch]).collect::<Vec<f64>>()))
-        .collect();
-    let slopes: Vec<f64> = lines.iter().map(|line| line.slope).collect();
-    let Some(estimate) =
-        Estimate::over_launches(&slopes, unit, "median over launches of the slope over resident pages")
+    let points = sizes.map(|resident| (resident as f64 / SMALL_PAGE, labels(way, Setting { resident, ..BASE })));
+    let labels = Labels::of([("how", how)]);
+    let sweep = Sweep::of(study, "child", points);
+    let Some((sweep, (estimate, linear))) =
+        sweep.and_then(|sweep| Some((sweep.clone(), sweep.slope("resident pages")?)))
     else {
+        findings.cannot("os.process_creation.per_page", labels, "fewer than three resident sizes could be measured");
         return;
     };
-    let explained = median(&lines.iter().filter_map(|line| line.explained).collect::<Vec<f64>>()).unwrap_or(0.0);
-    let gates = vec![
-        Gate::of(
-            "linear",
-            Severity::Hard,
-            explained >= LINEAR,
-            format!("a line explains {explained:.4} of the variance over sizes; at least {LINEAR}"),
-        ),
-        gates::resolved(&estimate),
-    ];
-    findings.publish_derived(study, "os.process_creation.per_page", Labels::of([("how", how)]), &estimate, gates);
-}
-
-fn curve(study: &Study<'_>, how: &str) -> Option<Curve> {
-    let (unit, by_size) = costs_by_size(study, how)?;
-    let scale = match (unit, study.core) {
-        (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
-        _ => 1.0,
-    };
-    let points = by_size
-        .iter()
-        .filter_map(|(pages, costs)| {
-            let low = costs.iter().copied().reduce(f64::min)?;
-            let high = costs.iter().copied().reduce(f64::max)?;
-            Some([pages * SMALL_PAGE, median(costs)? * scale, low * scale, high * scale])
-        })
-        .collect();
-    Some(Curve {
+    let gates = vec![linear, gates::resolved(&estimate)];
+    findings.publish_derived(study, "os.process_creation.per_page", labels.clone(), &estimate, gates);
+    findings.curves.push(Curve {
         name: "os.process_creation.by_resident_size".to_owned(),
-        labels: Labels::of([("how", how)]),
+        labels,
         x: Axis { label: "resident memory of the parent".to_owned(), unit: Unit::Bytes },
         y: Axis { label: "one child".to_owned(), unit: Unit::Nanoseconds },
-        points,
-    })
+        points: sweep.curve(study, SMALL_PAGE),
+    });
 }
 
 fn explain_figures(findings: &mut Findings) {
     let time = |findings: &Findings, way: Way, setting: Setting| {
-        findings.metric("os.process_creation.time", &labels(way, setting)).map(|found| found.value)
+        findings.metric("os.process_creation.time", &labels(way, setting)).cloned()
     };
-    let nanoseconds = |value| quantity(value, Unit::Nanoseconds);
     if let (Some(fork), Some(wait), Some(vfork)) =
         (time(findings, WAYS[0], BASE), time(findings, WAYS[2], BASE), time(findings, WAYS[4], BASE))
     {
         findings.say(format!(
             "From a small parent fork returns after {}; until its child has run and is reaped it takes {}. A child that borrows the parent's memory takes {}.",
-            nanoseconds(fork),
-            nanoseconds(wait),
-            nanoseconds(vfork),
+            fork.text(),
+            wait.text(),
+            vfork.text(),
         ));
     }
     if let (Some(plain), Some(loaded)) = (time(findings, WAYS[5], BASE), time(findings, WAYS[6], BASE)) {
+        let loader = loaded.value - plain.value;
+        let difference = if loader > 0.0 {
+            format!(": the difference of {} is the loader's", quantity(loader, Unit::Nanoseconds))
+        } else {
+            ", which is no more: the loader does not show here".to_owned()
+        };
         findings.say(format!(
-            "Executing the smallest static program takes {} from fork to reaping, a dynamic one {}: the difference of {} is the loader's.",
-            nanoseconds(plain),
-            nanoseconds(loaded),
-            nanoseconds(loaded - plain),
+            "Executing the smallest static program takes {} from fork to reaping, a dynamic one {}{difference}.",
+            plain.text(),
+            loaded.text(),
         ));
     }
-    let per_page =
-        findings.metric("os.process_creation.per_page", &Labels::of([("how", "fork")])).map(|found| found.value);
+    let per_page = findings.metric("os.process_creation.per_page", &Labels::of([("how", "fork")])).cloned();
     if let Some(per_page) = per_page {
-        let gibibyte = per_page * f64::from(1 << 30) / SMALL_PAGE;
+        let gibibyte = per_page.value * f64::from(1 << 30) / SMALL_PAGE;
         findings.say(format!(
             "Each 4 KiB page of the parent adds {} to fork: a process with 1 GiB of such pages stands still for about {} whenever it forks.",
-            nanoseconds(per_page),
-            nanoseconds(gibibyte),
+            per_page.text(),
+            quantity(gibibyte, Unit::Nanoseconds),
         ));
     }
     let at = |pages| Setting { resident: 256 * MIB, pages, ..BASE };
     if let (Some(small), Some(huge)) = (time(findings, WAYS[2], at("4k")), time(findings, WAYS[2], at("huge"))) {
+        let times = small.value / huge.value;
+        let why = if times > 1.0 {
+            format!(": {} times less, because there are 512 times fewer table entries", number(times))
+        } else {
+            ", which is no less, although there are 512 times fewer table entries".to_owned()
+        };
         findings.say(format!(
-            "With 256 MiB on 4 KiB pages fork_wait takes {}, on huge pages {}: {} times less, because there are 512 times fewer table entries.",
-            nanoseconds(small),
-            nanoseconds(huge),
-            number(small / huge),
+            "With 256 MiB on 4 KiB pages fork_wait takes {}, on huge pages {}{why}.",
+            small.text(),
+            huge.text(),
         ));
     }
 }
@@ -570,14 +560,5 @@ mod tests {
         all.sort();
         all.dedup();
         assert_eq!(all.len(), count);
-    }
-
-    #[test]
-    fn a_child_with_the_wrong_status_is_refused() {
-        let child = child::fork(Task::default()).unwrap();
-        assert!(reap(child, 0).is_err());
-        let missing = Image::file("/nonexistent", 0).unwrap();
-        let child = child::fork(Task { image: Some(&missing), ..Task::default() }).unwrap();
-        assert_eq!(reap(child, 0).unwrap_err(), "the image could not be executed");
     }
 }

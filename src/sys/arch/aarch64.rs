@@ -3,6 +3,8 @@
 //! Sources: Arm Architecture Reference Manual (CNTVCT_EL0, ISB, DC CIVAC); Arm AAPCS64; software optimisation guides of
 //! the Neoverse and Cortex cores for latencies.
 
+pub mod stream;
+
 use std::arch::{asm, naked_asm};
 
 use super::{ChildTask, Reader, Reading, Stamp, reader};
@@ -40,6 +42,22 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
     unsafe {
         asm!("svc 0", in("x8") number, inlateout("x0") arguments[0] => answer, in("x1") arguments[1],
             in("x2") arguments[2], options(nostack));
+    };
+    answer
+}
+
+/// Makes a system call with four arguments; see [`system_call`].
+///
+/// # Safety
+///
+/// As for [`system_call`].
+#[inline(always)]
+pub unsafe fn system_call_of_four(number: i64, arguments: [i64; 4]) -> i64 {
+    let answer: i64;
+    // SAFETY: as above; the kernel takes the fourth argument from X3.
+    unsafe {
+        asm!("svc 0", in("x8") number, inlateout("x0") arguments[0] => answer, in("x1") arguments[1],
+            in("x2") arguments[2], in("x3") arguments[3], options(nostack));
     };
     answer
 }
@@ -92,6 +110,51 @@ pub unsafe fn clone_child(flags: i64, task: &ChildTask) -> i64 {
             in("x13") task.nap,
             in("x14") task.image,
             in("x15") i64::from(task.status),
+            out("x9") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// Makes a thread with clone(2) or clone3(2); see the x86_64 file.
+///
+/// # Safety
+///
+/// The arguments must ask for a thread (CLONE_VM, CLONE_THREAD) with a stack of its own whose end is aligned to 16 bytes and
+/// on which nothing else runs; it, the words that the arguments name, and `stamp` must stay valid until the thread has ended.
+#[inline(always)]
+pub unsafe fn clone_thread(number: i64, arguments: [i64; 5], stamp: *mut i64, spin: u64) -> i64 {
+    let answer: i64;
+    // SAFETY: the thread begins behind the system call with a copy of all registers but X0 and SP. It writes the stamp, calls
+    // a function that needs no thread-local storage, and ends in exit(2); its link register is its own.
+    unsafe {
+        asm!(
+            "svc 0",
+            "cbnz x0, 7f",
+            "cbz x12, 2f",
+            "isb",
+            "mrs x9, cntvct_el0",
+            "str x9, [x12]",
+            "2:",
+            "cbz x13, 3f",
+            "mov x0, x13",
+            "bl {chain}",
+            "3:",
+            "mov x8, #93",
+            "mov x0, xzr",
+            "svc 0",
+            "brk #1",
+            "7:",
+            chain = sym multiply_chain,
+            in("x8") number,
+            inlateout("x0") arguments[0] => answer,
+            in("x1") arguments[1],
+            in("x2") arguments[2],
+            in("x3") arguments[3],
+            in("x4") arguments[4],
+            in("x12") stamp,
+            in("x13") spin,
             out("x9") _,
             options(nostack),
         );
@@ -171,6 +234,35 @@ chain!(
     "add x9, x9, x10",
     ".endr"
 );
+
+/// Follows a chain of addresses from `place`: 64 dependent loads per turn; see the x86_64 file.
+///
+/// # Safety
+///
+/// `place` and every address that is reached from it must be valid to read an address from.
+// SAFETY: a naked function that follows AAPCS64: it reads X0 and X1, overwrites X0, X1, X9 and X10 (scratch registers),
+// reads only what the caller promised, and returns with the stack as it found it.
+#[unsafe(naked)]
+pub unsafe extern "C" fn chase<const MULTIPLIES: usize>(place: *const usize, turns: u64) -> *const usize {
+    naked_asm!(
+        "mov x9, #1",
+        "mov x10, #1",
+        "cbz x1, 3f",
+        ".p2align 6",
+        "2:",
+        ".rept 64",
+        "ldr x0, [x0]",
+        ".rept {multiplies}",
+        "mul x0, x0, x9",
+        ".endr",
+        ".endr",
+        "subs x1, x1, x10",
+        "b.ne 2b",
+        "3:",
+        "ret",
+        multiplies = const MULTIPLIES,
+    )
+}
 
 /// The shortest loop: one register subtraction and one taken branch, starting `OFFSET` bytes into a 64-byte block, with
 /// `ADDS` more dependent additions on a chain of their own.

@@ -3,6 +3,8 @@
 //! Sources: Intel SDM volume 2 (RDTSC, RDTSCP, LFENCE, CPUID), AMD APM volume 3; latencies from Agner Fog's tables and
 //! uops.info.
 
+pub mod stream;
+
 use std::arch::{asm, naked_asm};
 
 use super::{ChildTask, Reader, Reading, Stamp, reader};
@@ -53,6 +55,22 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
     unsafe {
         asm!("syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
             in("rdx") arguments[2], lateout("rcx") _, lateout("r11") _, options(nostack));
+    };
+    answer
+}
+
+/// Makes a system call with four arguments; see [`system_call`].
+///
+/// # Safety
+///
+/// As for [`system_call`].
+#[inline(always)]
+pub unsafe fn system_call_of_four(number: i64, arguments: [i64; 4]) -> i64 {
+    let answer: i64;
+    // SAFETY: as above; the kernel takes the fourth argument from R10.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
+            in("rdx") arguments[2], in("r10") arguments[3], lateout("rcx") _, lateout("r11") _, options(nostack));
     };
     answer
 }
@@ -113,6 +131,58 @@ pub unsafe fn clone_child(flags: i64, task: &ChildTask) -> i64 {
             in("r13") task.nap,
             in("r14") task.image,
             in("r15") i64::from(task.status),
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// Makes a thread of this process with the system call `number`, which is clone(2) or clone3(2), and its arguments. The
+/// thread stores a reading of the counter at `stamp` unless that is null, runs `spin` iterations of [`multiply_chain`], and
+/// ends; it never returns here. The caller gets the thread's number, or a negative error number.
+///
+/// # Safety
+///
+/// The arguments must ask for a thread (CLONE_VM, CLONE_THREAD) with a stack of its own whose end is aligned to 16 bytes and
+/// on which nothing else runs; it, the words that the arguments name, and `stamp` must stay valid until the thread has ended.
+#[inline(always)]
+pub unsafe fn clone_thread(number: i64, arguments: [i64; 5], stamp: *mut i64, spin: u64) -> i64 {
+    let answer: i64;
+    // SAFETY: the thread begins behind the system call with a copy of all registers but RAX, RCX, R11 and RSP. It writes the
+    // stamp and its own stack, calls a function that needs no thread-local storage, and ends in exit(2).
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 7f",
+            "test r12, r12",
+            "jz 2f",
+            "rdtscp",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "mov qword ptr [r12], rax",
+            "2:",
+            "test r13, r13",
+            "jz 3f",
+            "mov rdi, r13",
+            "call {chain}",
+            "3:",
+            "mov eax, 60",
+            "xor edi, edi",
+            "syscall",
+            "ud2",
+            "7:",
+            chain = sym multiply_chain,
+            inlateout("rax") number => answer,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r12") stamp,
+            in("r13") spin,
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack),
@@ -195,6 +265,39 @@ chain!(
     "add rax, rcx",
     ".endr"
 );
+
+/// Follows a chain of addresses from `place`: 64 dependent loads per turn, the simplest way of addressing, because others
+/// cost a cycle more on several cores. Returns where the walk stopped. `MULTIPLIES` injects multiplications by one of the
+/// loaded address, for tests.
+///
+/// # Safety
+///
+/// `place` and every address that is reached from it must be valid to read an address from.
+// SAFETY: a naked function that follows the C calling convention: it reads RDI and RSI, overwrites RAX, RCX, RDX and RSI
+// (scratch registers), reads only what the caller promised, and returns with the stack as it found it.
+#[unsafe(naked)]
+pub unsafe extern "C" fn chase<const MULTIPLIES: usize>(place: *const usize, turns: u64) -> *const usize {
+    naked_asm!(
+        "mov rax, rdi",
+        "mov ecx, 1",
+        "mov edx, 1",
+        "test rsi, rsi",
+        "jz 3f",
+        ".p2align 6",
+        "2:",
+        ".rept 64",
+        "mov rax, qword ptr [rax]",
+        ".rept {multiplies}",
+        "imul rax, rcx",
+        ".endr",
+        ".endr",
+        "sub rsi, rdx",
+        "jnz 2b",
+        "3:",
+        "ret",
+        multiplies = const MULTIPLIES,
+    )
+}
 
 /// The shortest loop: one register subtraction and one taken branch, starting `OFFSET` bytes into a 64-byte block, with
 /// `ADDS` more dependent additions on a chain of their own.

@@ -1,0 +1,89 @@
+//! `sysdyno peer`: the other machine's side.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::arguments::PeerOptions;
+use super::{DONE, Failure, print};
+use crate::peer::authentication::{LONGEST_SECRET, Secret};
+use crate::peer::limits::Limits;
+use crate::peer::server::Server;
+use crate::peer::ssh;
+use crate::results::trouble::Trouble;
+use crate::sys::process;
+
+pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
+    let chosen = options.secret_file.as_deref().map(read_secret).transpose()?;
+    let secret = chosen.clone().map_or_else(Secret::fresh, Ok)?;
+    let limits = Limits {
+        sessions: usize::from(options.sessions),
+        session_time: Duration::from_secs_f64(options.session_time),
+        idle: Duration::from_secs_f64(options.idle),
+        bytes: options.bytes,
+        rate: options.rate,
+    };
+    let scratch = options.scratch.clone().unwrap_or_else(writable);
+    let server = Server::listen(options.listen, secret.clone(), limits, options.pretend.unwrap_or_default(), scratch)?;
+    let address = server.address()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| Failure::while_working(Trouble::new(format!("cannot watch for signals: {error}"))))?;
+    }
+    if options.remove_program {
+        ssh::remove_own_copy();
+    }
+    let host = if address.ip().is_unspecified() {
+        format!("{}:{}", process::host_name(), address.port())
+    } else {
+        address.to_string()
+    };
+    let how = match &options.secret_file {
+        None => format!("--peer-secret {}", secret.text()),
+        Some(file) => format!("--peer-secret-file {}", file.display()),
+    };
+    print(&format!("{}{address}\nsysdyno run network --peer {host} {how}\n", ssh::ANNOUNCEMENT))?;
+    let input = std::io::stdin();
+    server.serve(&stop, options.until_input_ends.then(|| input.as_fd()));
+    Ok(DONE)
+}
+
+/// Where a file can be written that is on a disk as a rule: the current directory, else the system's for files that stay.
+fn writable() -> PathBuf {
+    let here = PathBuf::from(".");
+    let allowed = nix::unistd::access(&here, nix::unistd::AccessFlags::W_OK).is_ok();
+    if allowed { here } else { PathBuf::from("/var/tmp") }
+}
+
+/// A secret from a file, or the first line of standard input. Not a byte more is read: the rest of the input is the
+/// lifeline.
+pub(super) fn read_secret(file: &Path) -> Result<Secret, Trouble> {
+    let cannot = |error: std::io::Error| {
+        Trouble::new(format!("cannot read the secret from {}: {error}", file.display()))
+            .hint("give a file that holds the secret alone, or - for standard input")
+    };
+    if file.as_os_str() != "-" {
+        let mut text = String::new();
+        std::fs::File::open(file)
+            .and_then(|opened| opened.take(2 * LONGEST_SECRET as u64).read_to_string(&mut text))
+            .map_err(cannot)?;
+        return Secret::of(&text);
+    }
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() <= LONGEST_SECRET {
+        let count = nix::unistd::read(std::io::stdin().as_fd(), &mut byte).map_err(|error| cannot(error.into()))?;
+        if count == 0 || byte[0] == b'\n' {
+            break;
+        }
+        line.push(byte[0]);
+    }
+    Secret::of(&String::from_utf8_lossy(&line))
+}

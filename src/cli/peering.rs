@@ -1,0 +1,199 @@
+//! How `run` finds its peer: names become addresses, a peer is brought along where that is asked for, and the one that
+//! answers says who it is before anything is planned.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::SockaddrStorage;
+
+use super::arguments::PeerChoice;
+use super::{Failure, peer};
+use crate::peer::authentication::Secret;
+use crate::peer::client::Partner;
+use crate::peer::resolve;
+use crate::peer::ssh::{self, Brought};
+use crate::results::peer::Peer;
+use crate::results::trouble::Trouble;
+use crate::rig::order::PeerAccess;
+
+/// Where the secret may stand in the environment.
+const VARIABLE: &str = "SYSDYNO_PEER_SECRET";
+
+/// A peer that answered. One that was brought along ends with this value.
+#[derive(Debug)]
+pub(super) struct Met {
+    facts: Peer,
+    access: PeerAccess,
+    _brought: Option<Brought>,
+}
+
+impl Met {
+    /// What a run has to know of it.
+    pub fn told(&self) -> (Peer, PeerAccess) {
+        (self.facts.clone(), self.access.clone())
+    }
+}
+
+/// Meets the peer that was asked for, if one was.
+pub(super) fn meet(choice: &PeerChoice) -> Result<Option<Met>, Failure> {
+    let Some(wanted) = &choice.peer else {
+        return if choice.peer_secret.is_some() || choice.peer_secret_file.is_some() {
+            Err(Trouble::new("a secret was given, but no peer").hint("name it with --peer HOST:PORT").into())
+        } else {
+            Ok(None)
+        };
+    };
+    if let Some(host) = wanted.strip_prefix("ssh://") {
+        let brought = ssh::bring(host.trim_end_matches('/')).map_err(Failure::while_working)?;
+        let (address, secret) = (brought.address, brought.secret.clone());
+        let met = greet(&[address], &secret, "ssh", Some(brought)).map_err(Failure::while_working)?;
+        return Ok(Some(met));
+    }
+    let secret = secret(choice)?;
+    let (host, port) = resolve::split(wanted)?;
+    let addresses = resolve::resolve(&host).map_err(Failure::while_working)?;
+    let addresses: Vec<SocketAddr> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
+    greet(&addresses, &secret, "by hand", None).map(Some).map_err(Failure::while_working)
+}
+
+/// Meets the peer of a run that goes on; it has to be the same machine.
+pub(super) fn meet_again(choice: &PeerChoice, before: Option<&Peer>) -> Result<Option<Met>, Failure> {
+    let met = meet(choice)?;
+    match (&met, before) {
+        (None, Some(before)) => {
+            Err(Trouble::new(format!("this run was measured against a peer at {}", before.address))
+                .hint("start `sysdyno peer` there again and give --peer HOST:PORT with its secret")
+                .into())
+        }
+        (Some(_), None) => Err(Trouble::new("this run was begun without a peer")
+            .hint("go on without --peer, or start a new run")
+            .into()),
+        (Some(met), Some(before)) if met.facts.machine.fingerprint != before.machine.fingerprint => {
+            Err(Trouble::new(format!(
+                "this run was begun with another machine as its peer ({}), this one is {}",
+                before.machine.fingerprint, met.facts.machine.fingerprint
+            ))
+            .hint("figures of two paths do not belong into one run: start a new one")
+            .into())
+        }
+        _ => Ok(met),
+    }
+}
+
+fn secret(choice: &PeerChoice) -> Result<Secret, Trouble> {
+    if let Some(text) = &choice.peer_secret {
+        return Secret::of(text);
+    }
+    if let Some(file) = &choice.peer_secret_file {
+        return peer::read_secret(Path::new(file));
+    }
+    match std::env::var(VARIABLE) {
+        Ok(text) => Secret::of(&text),
+        Err(_) => Err(Trouble::new("the peer asks for a secret")
+            .hint(format!("give the one that it printed with --peer-secret, --peer-secret-file, or {VARIABLE}"))),
+    }
+}
+
+/// The first of the addresses at which a peer answers.
+fn greet(addresses: &[SocketAddr], secret: &Secret, started: &str, brought: Option<Brought>) -> Result<Met, Trouble> {
+    let mut last = Trouble::new("the host has no address");
+    for &address in addresses {
+        match Partner::elsewhere(address, secret) {
+            Ok(mut partner) => {
+                let (version, machine) = partner.describe()?;
+                if version != env!("CARGO_PKG_VERSION") {
+                    eprintln!("warning: the peer runs version {version}, this is {}", env!("CARGO_PKG_VERSION"));
+                }
+                let local = partner.local_address();
+                let (interface, on_link) = local.map_or((None, false), |local| way(local, address.ip().to_canonical()));
+                let facts = Peer {
+                    address: address.ip().to_canonical().to_string(),
+                    port: address.port(),
+                    local_address: local.map_or_else(|| "unknown".to_owned(), |local| local.to_string()),
+                    interface,
+                    on_link,
+                    started: started.to_owned(),
+                    version,
+                    machine,
+                };
+                let access = PeerAccess { address, secret: secret.text().to_owned() };
+                return Ok(Met { facts, access, _brought: brought });
+            }
+            Err(trouble) => last = trouble,
+        }
+    }
+    Err(last)
+}
+
+/// The interface that has an own address, and whether another address is on its link.
+pub(super) fn way(local: IpAddr, other: IpAddr) -> (Option<String>, bool) {
+    let ip = |storage: &SockaddrStorage| -> Option<IpAddr> {
+        storage
+            .as_sockaddr_in()
+            .map(|address| IpAddr::V4(address.ip()))
+            .or_else(|| storage.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+    };
+    let Ok(interfaces) = getifaddrs() else { return (None, false) };
+    for interface in interfaces {
+        if interface.address.as_ref().and_then(ip) != Some(local) {
+            continue;
+        }
+        let mask = interface.netmask.as_ref().and_then(ip);
+        let on_link = local == other || mask.is_some_and(|mask| same_network(local, other, mask));
+        return (Some(interface.interface_name), on_link);
+    }
+    (None, local == other)
+}
+
+fn same_network(one: IpAddr, other: IpAddr, mask: IpAddr) -> bool {
+    match (one, other, mask) {
+        (IpAddr::V4(one), IpAddr::V4(other), IpAddr::V4(mask)) => {
+            u32::from(one) & u32::from(mask) == u32::from(other) & u32::from(mask)
+        }
+        (IpAddr::V6(one), IpAddr::V6(other), IpAddr::V6(mask)) => {
+            u128::from(one) & u128::from(mask) == u128::from(other) & u128::from(mask)
+        }
+        _ => false,
+    }
+}
+
+/// The command as typed, for the record, without the secret.
+pub(super) fn without_secret(command: &[String]) -> Vec<String> {
+    const FLAG: &str = "--peer-secret";
+    let mut hidden = false;
+    command
+        .iter()
+        .map(|word| {
+            let hide = std::mem::replace(&mut hidden, word == FLAG);
+            match word.split_once('=') {
+                _ if hide => "…".to_owned(),
+                Some((FLAG, _)) => format!("{FLAG}=…"),
+                _ => word.clone(),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_written_down() {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<String>>();
+        let typed = words(&["sysdyno", "run", "--peer-secret", "hush", "--peer", "a:1"]);
+        assert_eq!(without_secret(&typed), words(&["sysdyno", "run", "--peer-secret", "…", "--peer", "a:1"]));
+        assert_eq!(without_secret(&words(&["--peer-secret=hush"])), words(&["--peer-secret=…"]));
+        assert_eq!(without_secret(&words(&["--peer-secret-file", "f"])), words(&["--peer-secret-file", "f"]));
+    }
+
+    #[test]
+    fn a_mask_tells_the_link() {
+        let at = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(same_network(at("10.1.2.3"), at("10.1.9.9"), at("255.255.0.0")));
+        assert!(!same_network(at("10.1.2.3"), at("10.2.9.9"), at("255.255.0.0")));
+        assert!(same_network(at("fd00::1"), at("fd00::2"), at("ffff:ffff:ffff:ffff::")));
+        assert!(!same_network(at("10.1.2.3"), at("fd00::2"), at("255.255.0.0")));
+    }
+}

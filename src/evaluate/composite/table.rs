@@ -1,0 +1,224 @@
+//! The rules. Numbers are those of the catalogue in METHODOLOGY.md.
+
+use super::{Pair, Part, Record, Relation, Rule};
+use crate::results::quantity::Unit;
+
+macro_rules! of {
+    ($name:literal $(, $key:literal = $value:literal)*) => {
+        Record($name, &[$(($key, $value)),*])
+    };
+}
+
+const ENOSYS: Record = of!("os.system_call.time", "call" = "enosys");
+const CALL: Record = of!("cpu.procedure_call.time", "args" = "0", "chain" = "throughput", "code" = "registers");
+const CREATE_JOIN: Record = of!("os.thread_creation.time", "how" = "create_join");
+const FORK_WAIT: Record = of!("os.process_creation.time", "how" = "fork_wait", "resident" = "0", "child" = "same_cpu");
+const EXEC_WAIT: Record =
+    of!("os.process_creation.time", "how" = "fork_exec_wait", "image" = "static", "child" = "same_cpu");
+const HOP: Record =
+    of!("os.context_switch.time", "between" = "processes", "through" = "pipe", "placement" = "same_cpu");
+const NET: Record = of!("os.context_switch.net", "between" = "processes", "through" = "pipe", "placement" = "same_cpu");
+const PIPE: Record = of!("os.context_switch.pipe_overhead");
+const COPY: Record = of!("memory.bandwidth.rate", "operation" = "copy", "threads" = "1", "level" = "L2");
+const WRITE: Record = of!("memory.bandwidth.rate", "operation" = "write", "threads" = "1", "level" = "L2");
+const ZERO_FILL: Record = of!("memory.page_fault.time", "kind" = "anonymous_write");
+const LOOPBACK_TRIP: Record = of!(
+    "network.round_trip.time",
+    "protocol" = "tcp",
+    "path" = "loopback",
+    "pacing" = "back_to_back",
+    "quantile" = "p50"
+);
+const REMOTE_TRIP: Record = of!(
+    "network.round_trip.time",
+    "protocol" = "tcp",
+    "path" = "remote",
+    "pacing" = "back_to_back",
+    "quantile" = "p50"
+);
+const SETUP: Record = of!("network.connection.time", "phase" = "setup", "path" = "remote");
+const TEARDOWN: Record = of!("network.connection.time", "phase" = "teardown", "path" = "remote");
+const RECEIVE: Record = of!("network.bandwidth.rate", "direction" = "receive", "path" = "loopback", "streams" = "1");
+const SEND: Record = of!("network.bandwidth.rate", "direction" = "send", "path" = "loopback", "streams" = "1");
+// The file size of the experiment on contention; the size of no matter elsewhere.
+const DIRECT_SEQUENTIAL: Record =
+    of!("file.read.block_time", "order" = "sequential", "cache" = "direct", "bytes" = "16777216");
+const DIRECT_RANDOM: Record = of!("file.read.block_time", "order" = "random", "cache" = "direct", "bytes" = "16777216");
+const CACHE: Record = of!("file.cache_size.bytes", "mode" = "full");
+const MEMORY: Part =
+    Part::Machine("memory of the machine", |machine| Some(machine.memory.total_bytes.as_ref()?.value as f64));
+const GROUP_LIMIT: Part = Part::Machine("memory limit of the control group", |machine| {
+    Some(machine.limits.memory_bytes.as_ref()?.value as f64)
+});
+const LENT_PENALTY: Record =
+    of!("file.remote_read.network_penalty", "order" = "random", "via" = "peer", "bytes" = "4096");
+const LENT_INTERCEPT: Record = of!("file.remote_read.intercept", "order" = "random", "via" = "peer");
+const REMOTE_RECEIVE: Record =
+    of!("network.bandwidth.rate", "direction" = "receive", "path" = "remote", "streams" = "1");
+
+/// The number itself.
+const fn one(record: Record) -> Part {
+    Part::Figure(1.0, record)
+}
+
+macro_rules! pair {
+    ([$($left:expr),+] $relation:ident $(($slack:expr))? [$($right:expr),+]) => {
+        Pair { left: &[$($left),+], relation: Relation::$relation $(($slack))?, right: &[$($right),+] }
+    };
+}
+
+macro_rules! latency {
+    ($level:literal, $pages:literal) => {
+        one(Record("memory.latency.level", &[("level", $level), ("pages", $pages)]))
+    };
+}
+
+macro_rules! bandwidth {
+    ($level:literal, $operation:literal) => {
+        one(Record("memory.bandwidth.rate", &[("level", $level), ("operation", $operation), ("threads", "1")]))
+    };
+}
+
+macro_rules! levels {
+    ($($near:literal, $far:literal);+) => {
+        &[
+            $(
+                pair!([latency!($near, "4k")] Below [latency!($far, "4k")]),
+                pair!([latency!($near, "huge")] Below [latency!($far, "huge")]),
+                pair!([bandwidth!($far, "read")] Below [bandwidth!($near, "read")]),
+                pair!([bandwidth!($far, "write")] Below [bandwidth!($near, "write")]),
+                pair!([bandwidth!($far, "copy")] Below [bandwidth!($near, "copy")]),
+            )+
+            // One miss after the other is the least that a core can keep in flight.
+            pair!(
+                [bandwidth!("DRAM", "read")] AtLeast(0.0)
+                [Part::Rate(64.0, Record("memory.latency.level", &[("level", "DRAM"), ("pages", "huge")]))]
+            ),
+        ]
+    };
+}
+
+macro_rules! cache_in {
+    ($limit:literal, $bytes:literal) => {
+        pair!([Part::Number($bytes, Unit::Bytes)] AtLeast(0.0)
+            [one(Record("file.cache_size.bytes", &[("mode", "bounded"), ("limit", $limit)]))])
+    };
+}
+
+/// Every rule, in the order of the catalogue.
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "C1",
+        rule: "A loop turn takes half a cycle or more, a call a cycle; entering the kernel ten calls; no call of the kernel \
+               is cheaper than a refused one; a switch enters the kernel twice",
+        pairs: &[
+            pair!([Part::Cycles(1.0, of!("cpu.loop.overhead", "code" = "registers"))] AtLeast(0.0)
+                [Part::Number(0.5, Unit::Cycles)]),
+            pair!([Part::Cycles(1.0, CALL)] AtLeast(0.0) [Part::Number(1.0, Unit::Cycles)]),
+            pair!([one(ENOSYS)] AtLeast(0.0) [Part::Figure(10.0, CALL)]),
+            pair!([one(of!("os.system_call.time", "call" = "getppid"))] AtLeast(0.03) [one(ENOSYS)]),
+            pair!([one(NET)] AtLeast(0.0) [Part::Figure(2.0, ENOSYS)]),
+        ],
+    },
+    Rule {
+        id: "C2",
+        rule: "Latency rises and bandwidth falls from the first cache to memory; memory delivers at least one line per \
+               latency",
+        pairs: levels!("L1", "L2"; "L2", "L3"; "L3", "DRAM"),
+    },
+    Rule {
+        id: "C3",
+        rule: "A thread is cheaper than a process, a process cheaper than one with another program",
+        pairs: &[pair!([one(CREATE_JOIN)] Below [one(FORK_WAIT)]), pair!([one(FORK_WAIT)] Below [one(EXEC_WAIT)])],
+    },
+    Rule {
+        id: "C4",
+        rule: "A fault enters the kernel; one from disk is a direct read and a fault on a cached page; copying on write is \
+               a zero-filled page with a copy in place of the clearing",
+        pairs: &[
+            pair!([one(ZERO_FILL)] AtLeast(0.0) [one(ENOSYS)]),
+            pair!([one(of!("memory.page_fault.time", "kind" = "file_cold"))] Near(0.25)
+                [one(DIRECT_RANDOM), one(of!("memory.page_fault.time", "kind" = "file_cached_single"))]),
+            pair!([one(of!("memory.page_fault.time", "kind" = "copy_on_write"))] Near(0.5)
+                [one(ZERO_FILL), Part::Transfer(1.0, 4096.0, COPY), Part::Transfer(-1.0, 4096.0, WRITE)]),
+        ],
+    },
+    Rule {
+        id: "C5",
+        rule: "Copying the table entry of a page costs less than faulting the page in",
+        pairs: &[pair!([one(of!("os.process_creation.per_page", "how" = "fork"))] Below [one(ZERO_FILL)])],
+    },
+    Rule {
+        id: "C6",
+        rule: "A hop through a pipe is the switch and the pipe; a round trip over loopback takes two hops or more",
+        pairs: &[
+            pair!([one(HOP)] Near(0.05) [one(NET), one(PIPE)]),
+            pair!([one(LOOPBACK_TRIP)] AtLeast(0.0) [Part::Figure(2.0, HOP)]),
+        ],
+    },
+    Rule {
+        id: "C7",
+        rule: "The network takes time; setting up a connection takes a round trip, closing it in order as well",
+        pairs: &[
+            pair!([one(LOOPBACK_TRIP)] Below [one(REMOTE_TRIP)]),
+            pair!([one(SETUP)] AtLeast(0.1) [one(REMOTE_TRIP)]),
+            pair!([one(SETUP)] Below [Part::Figure(1.5, REMOTE_TRIP)]),
+            pair!([one(TEARDOWN)] AtLeast(0.1) [one(REMOTE_TRIP)]),
+        ],
+    },
+    Rule {
+        id: "C8",
+        rule: "Loopback moves bytes no faster than memory copies them",
+        pairs: &[pair!([one(COPY)] AtLeast(0.0) [one(RECEIVE)]), pair!([one(COPY)] AtLeast(0.0) [one(SEND)])],
+    },
+    Rule {
+        id: "C9",
+        rule: "A file in the cache is read no faster than memory copies it",
+        pairs: &[pair!([one(COPY)] AtLeast(0.1)
+            [one(of!("file.read.rate", "order" = "sequential", "cache" = "warm"))])],
+    },
+    Rule {
+        id: "C10",
+        rule: "The file cache fits into memory and into the limit of the control group",
+        pairs: &[
+            pair!([MEMORY] AtLeast(0.0) [one(CACHE)]),
+            pair!([GROUP_LIMIT] AtLeast(0.0) [one(CACHE)]),
+            cache_in!("67108864", 67_108_864.0),
+            cache_in!("134217728", 134_217_728.0),
+            cache_in!("268435456", 268_435_456.0),
+        ],
+    },
+    Rule {
+        id: "C11",
+        rule: "Each block read from another machine waits for a round trip, and for its bytes at the rate of the path",
+        pairs: &[
+            pair!([one(LENT_PENALTY)] AtLeast(0.1) [one(REMOTE_TRIP)]),
+            pair!([one(LENT_INTERCEPT)] AtLeast(0.1) [one(REMOTE_TRIP)]),
+            pair!([one(LENT_INTERCEPT)] Below [Part::Figure(3.0, REMOTE_TRIP)]),
+            // What a byte adds beside the path, such as copies, has no bound; what the path takes has.
+            pair!([one(of!("file.remote_read.per_byte", "order" = "random", "via" = "peer"))] AtLeast(0.3)
+                [Part::Transfer(1.0, 1.0, REMOTE_RECEIVE)]),
+        ],
+    },
+    Rule {
+        id: "C12",
+        rule: "One process alone reads as the experiment on reading does",
+        pairs: &[
+            pair!([one(of!("file.contention.block_time", "order" = "sequential", "processes" = "1"))] Near(0.1)
+                [one(DIRECT_SEQUENTIAL)]),
+            pair!([one(of!("file.contention.block_time", "order" = "random", "processes" = "1"))] Near(0.1)
+                [one(DIRECT_RANDOM)]),
+        ],
+    },
+    Rule {
+        id: "C13",
+        rule: "The length of a cycle is the period of the core's clock; the same read of the clock costs alike in two \
+               experiments, whatever branch predictors remember in each",
+        pairs: &[
+            pair!([one(of!("cpu.cycle_time"))] Near(0.01)
+                [Part::Period(1.0, of!("cpu.frequency.core"))]),
+            pair!([one(of!("os.system_call.time", "call" = "clock_gettime"))] Near(0.6)
+                [one(of!("cpu.timer.overhead", "method" = "clock_gettime_syscall"))]),
+        ],
+    },
+];

@@ -1,0 +1,113 @@
+//! The memory that streams and chases go through: had, accounted for in the record, and judged by that account.
+
+use crate::evaluate::study::Study;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{percent, quantity};
+use crate::rig::Rig;
+use crate::sys::memory::Pages;
+use crate::sys::stream::Arena;
+
+use super::streams::{self, OVER_LAST_CACHE};
+
+/// Least share of an arena with pages of its own.
+const OWN_PAGES: f64 = 0.99;
+/// Share of an arena on huge pages from which it is said to lie on them.
+const HUGE_PAGES: f64 = 0.95;
+
+/// Written memory with its account in the record, under labels that include the kind of pages asked for; the inner error is
+/// why it cannot be had or is not what it should be.
+pub fn obtain(
+    rig: &mut Rig<'_>,
+    bytes: usize,
+    pages: Pages,
+    labels: &Labels,
+) -> Result<Result<Arena, String>, Trouble> {
+    let arena = match Arena::new(bytes, pages) {
+        Ok(arena) => arena,
+        Err(error) => return Ok(Err(format!("the memory could not be had: {error}"))),
+    };
+    if let Some(found) = arena.backing() {
+        rig.record("own_pages", labels.clone(), Unit::One, vec![found.own])?;
+        rig.record("huge_pages", labels.clone(), Unit::One, vec![found.huge])?;
+        rig.record("swapped", labels.clone(), Unit::Bytes, vec![found.swapped as f64])?;
+    }
+    Ok(refuse_unwritten(arena))
+}
+
+/// Reading memory without pages of its own reads one page of zeros again and again, out of the nearest cache.
+pub fn refuse_unwritten(arena: Arena) -> Result<Arena, String> {
+    match arena.backing() {
+        Some(found) if found.own < OWN_PAGES => Err(format!(
+            "only {} of the memory has pages of its own: the rest is one page of zeros",
+            percent(found.own)
+        )),
+        _ => Ok(arena),
+    }
+}
+
+/// True when an arena lies on huge pages.
+pub fn is_huge(arena: &Arena) -> bool {
+    arena.backing().is_some_and(|found| found.huge >= HUGE_PAGES)
+}
+
+/// What the arenas with these labels were: memory with pages of its own, of the kind asked for, nothing of it swapped out.
+pub fn account_gates(study: &Study<'_>, about: &Labels) -> Vec<Gate> {
+    let worst = |name: &str, start: f64, pick: fn(f64, f64) -> f64| {
+        let values = study.values(name, about);
+        (!values.is_empty()).then(|| values.into_iter().fold(start, pick))
+    };
+    let mut gates = Vec::new();
+    if let Some(own) = worst("own_pages", 1.0, f64::min) {
+        let evidence = format!("{} of the memory has pages of its own", percent(own));
+        gates.push(Gate::of("zero page", Severity::Hard, own >= OWN_PAGES, evidence));
+    }
+    let small = about.get("pages") == Some("4k");
+    let shared = if small { worst("huge_pages", 0.0, f64::max) } else { worst("huge_pages", 1.0, f64::min) };
+    if let Some(huge) = shared {
+        let (severity, right) =
+            if small { (Severity::Hard, huge <= 1.0 - HUGE_PAGES) } else { (Severity::Remark, huge >= HUGE_PAGES) };
+        gates.push(Gate::of("pages", severity, right, format!("{} of the memory lies on huge pages", percent(huge))));
+    }
+    if let Some(swapped) = worst("swapped", 0.0, f64::max) {
+        let evidence = format!("{} were swapped out", quantity(swapped, Unit::Bytes));
+        gates.push(Gate::of("swap", Severity::Hard, swapped == 0.0, evidence));
+    }
+    gates
+}
+
+/// G18: the name DRAM needs a footprint of four last-level caches.
+pub fn footprint_gate(study: &Study<'_>, about: &Labels, threads: usize) -> Gate {
+    let footprint = study.values("footprint", about).into_iter().reduce(f64::min);
+    let allowed: Vec<u32> = study.machine.usable_cpus().iter().collect();
+    let cpus = streams::order_of_cpus(&study.machine.caches, study.cpu, &allowed);
+    let caches = streams::last_caches(&study.machine.caches, &cpus[..threads.min(cpus.len())]);
+    let needed = caches.map(|bytes| (OVER_LAST_CACHE * bytes) as f64);
+    let evidence = match footprint.zip(needed) {
+        Some((footprint, needed)) => format!(
+            "footprint {}; {OVER_LAST_CACHE} × the last caches are {}",
+            quantity(footprint, Unit::Bytes),
+            quantity(needed, Unit::Bytes)
+        ),
+        None if needed.is_none() => "the size of the last cache is not known".to_owned(),
+        None => "no launch recorded the footprint".to_owned(),
+    };
+    let enough = footprint.zip(needed).is_some_and(|(footprint, needed)| footprint >= needed);
+    Gate::of("G18", Severity::Hard, enough, evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::stream::{Operation, Vectors, Walk};
+
+    #[test]
+    fn memory_that_was_never_written_is_refused() {
+        let mut arena = Arena::unwritten(8 << 20, Pages::Small).unwrap();
+        let mut walk = Walk::new(Vectors::widest(), Operation::Read, arena.bytes(), arena.bytes());
+        walk.step(&mut arena);
+        assert!(refuse_unwritten(arena).unwrap_err().contains("page of zeros"));
+        assert!(refuse_unwritten(Arena::new(8 << 20, Pages::Small).unwrap()).is_ok());
+    }
+}

@@ -1,0 +1,171 @@
+//! Bounded mode: one pass over a file in a control group of known size.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::{bounded, file_bytes, in_turn, wanted};
+use crate::experiments::file::BLOCK;
+use crate::machine;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::wording::quantity;
+use crate::rig::Rig;
+use crate::rig::files::Stamped;
+use crate::rig::group::Group;
+use crate::sys::fault;
+use crate::sys::file::{self, Advice, Buffer};
+use crate::sys::memory::page_size;
+
+/// Requests in a limit; from half of it on, each is followed by a look at what is resident.
+const LOOKS: u64 = 64;
+/// Random blocks that are tried after the pass.
+const PROBES: usize = 256;
+/// Blocks that are not cached and are read from the device: each read changes the cache.
+const MISSES: usize = 64;
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let space = rig.space()?;
+    let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
+    // Half of the space is left to others, but for the smallest file.
+    let smallest = file_bytes(wanted(rig.batches())[0]);
+    let most = if space.bytes >= smallest { (space.bytes / 2).max(smallest) } else { 0 };
+    let mut limits = Vec::new();
+    for limit in in_turn(rig.batches(), rig.round()) {
+        let room = machine::memory_room_bytes().unwrap_or(u64::MAX).min(rig.memory());
+        let reason = if file_bytes(limit) > most {
+            format!(
+                "it needs a file of {}, and files may take {} here together (--scratch-limit BYTES, --scratch DIR)",
+                size(file_bytes(limit)),
+                size(space.bytes)
+            )
+        } else if limit > room {
+            format!("a limit of {} is no limit where a launch may have {}", size(limit), size(room))
+        } else {
+            limits.push(limit);
+            continue;
+        };
+        rig.remark(&format!("cannot.{limit}"), &reason);
+    }
+    let Some(&largest) = limits.last() else { return Ok(()) };
+    // Known before anything is written: a file for nothing would be a poor joke.
+    let group = match Group::enter(rig.conductor(), limits[0]) {
+        Ok(group) => group,
+        Err(trouble) => {
+            rig.remark("cannot.bounded", &said(&trouble));
+            return Ok(());
+        }
+    };
+    drop(group);
+    let path = space.directory.join("cache");
+    let stamped = Stamped::obtain(&path, file_bytes(largest), space.seed())?;
+    if let Err(reason) = stamped.sound() {
+        rig.remark("cannot.bounded", &reason);
+        return Ok(());
+    }
+    for limit in limits {
+        let outcome = Pass::take(rig, &stamped, limit);
+        match outcome {
+            Ok(pass) => pass.record(rig, &bounded(limit))?,
+            Err(reason) => rig.remark(&format!("cannot.{limit}"), &reason),
+        }
+    }
+    // Nobody else's cache keeps what nobody reads again.
+    stamped.evict().map_err(Trouble::new)
+}
+
+fn said(trouble: &Trouble) -> String {
+    trouble.hint.as_ref().map_or_else(|| trouble.what.clone(), |hint| format!("{} ({hint})", trouble.what))
+}
+
+/// What one pass showed.
+struct Pass {
+    read: Vec<f64>,
+    resident: Vec<f64>,
+    evicted: Vec<f64>,
+    /// Bytes charged to the group at the end that are no file data.
+    charged_else: f64,
+    /// Probes that were cached, and all.
+    hits: [f64; 2],
+    hit: Vec<f64>,
+    miss: Vec<f64>,
+}
+
+impl Pass {
+    fn take(rig: &mut Rig<'_>, stamped: &Stamped, limit: u64) -> Result<Self, String> {
+        stamped.evict()?;
+        let reader = stamped.buffered()?;
+        file::advise(&reader, Advice::Random).map_err(|error| error.to_string())?;
+        let (mut read, mut resident, mut evicted) = (Vec::new(), Vec::new(), Vec::new());
+        let request = limit / LOOKS;
+        let mut buffer = Buffer::new(request as usize);
+        let end = file_bytes(limit);
+        // What is allocated from here on is charged to the group.
+        let group = Group::enter(rig.conductor(), limit).map_err(|trouble| said(&trouble))?;
+        let mut at = 0;
+        while at < end {
+            read_on(&reader, stamped, &mut buffer, at)?;
+            at += request;
+            if at >= limit / 2 {
+                read.push(at as f64);
+                resident.push((stamped.cached_pages()? * page_size() as u64) as f64);
+                if let Ok(found) = fault::residency(stamped.file(), 0, stamped.bytes()) {
+                    evicted.push((found.evicted * page_size() as u64) as f64);
+                }
+            }
+        }
+        let charged = group.charged()?;
+        let mut pass = Pass {
+            read,
+            resident,
+            evicted,
+            charged_else: charged.all.saturating_sub(charged.file) as f64,
+            hits: [0.0; 2],
+            hit: Vec::new(),
+            miss: Vec::new(),
+        };
+        pass.probe(rig, stamped, &reader, end)?;
+        Ok(pass)
+    }
+
+    /// Reads random blocks of those that are cached and of those that are not.
+    fn probe(&mut self, rig: &mut Rig<'_>, stamped: &Stamped, reader: &File, end: u64) -> Result<(), String> {
+        let mut buffer = Buffer::new(page_size().max(BLOCK as usize));
+        let unit = buffer.get().len() as u64;
+        for _ in 0..PROBES {
+            let at = rig.random().u64(..end / unit) * unit;
+            // An answer that would have to wait begins to fetch the block, which is therefore none for the misses.
+            let (ticks, outcome) = rig.timed(|| file::read_if_cached(reader, buffer.get(), at));
+            if outcome.map_err(|error| format!("cannot read only what is cached: {error}"))?.is_some() {
+                stamped.check(buffer.get(), at)?;
+                self.hit.push(ticks);
+            }
+        }
+        self.hits = [self.hit.len() as f64, PROBES as f64];
+        for _ in 0..PROBES {
+            let at = rig.random().u64(..end / unit) * unit;
+            let is_absent = fault::residency(stamped.file(), at, unit).is_ok_and(|found| found.cached == 0);
+            if is_absent && self.miss.len() < MISSES {
+                let (ticks, outcome) = rig.timed(|| reader.read_at(buffer.get(), at));
+                outcome.map_err(|error| error.to_string())?;
+                stamped.check(buffer.get(), at)?;
+                self.miss.push(ticks);
+            }
+        }
+        Ok(())
+    }
+
+    fn record(self, rig: &mut Rig<'_>, labels: &Labels) -> Result<(), Trouble> {
+        rig.record("read", labels.clone(), Unit::Bytes, self.read)?;
+        rig.record("resident", labels.clone(), Unit::Bytes, self.resident)?;
+        rig.record("evicted", labels.clone(), Unit::Bytes, self.evicted)?;
+        rig.record("charged_else", labels.clone(), Unit::Bytes, vec![self.charged_else])?;
+        rig.record("hits", labels.clone(), Unit::One, self.hits.to_vec())?;
+        rig.record("hit", labels.clone(), Unit::Ticks, self.hit)?;
+        rig.record("miss", labels.clone(), Unit::Ticks, self.miss)
+    }
+}
+
+fn read_on(reader: &File, stamped: &Stamped, buffer: &mut Buffer, at: u64) -> Result<(), String> {
+    reader.read_exact_at(buffer.get(), at).map_err(|error| error.to_string())?;
+    stamped.check(buffer.get(), at)
+}

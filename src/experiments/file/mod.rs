@@ -1,0 +1,191 @@
+//! The file chapter: the cache, local reads, reads from another machine, and several readers at once.
+
+pub mod cache_size;
+pub mod contention;
+pub mod read;
+pub mod remote_read;
+
+use super::constants::{
+    BLOCK_LAYER, CONTEXT_SWITCH, CycleTime, DISK_NEXT, DISK_READ, DISK_READ_UNKNOWN, KERNEL_ROUND_TRIP, disk_read,
+};
+use super::{Foreknowledge, Need};
+use crate::evaluate::study::Study;
+use crate::machine::Machine;
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::Labels;
+use crate::results::trouble::Trouble;
+use crate::rig::files;
+use crate::rig::ground::Ground;
+
+/// A directory for files: an experiment with this need gets one from the run.
+pub const PLACE: Need = Need {
+    what: "a directory that files can be made in",
+    check: |machine| {
+        let mount = machine.scratch().and_then(|storage| storage.mount.as_ref());
+        let read_only = mount.is_some_and(|mount| mount.options.split(',').any(|option| option == "ro"));
+        match mount {
+            None => {
+                Err(Trouble::new("nothing is known of the scratch directory").hint("choose a place with --scratch DIR"))
+            }
+            Some(mount) if read_only => {
+                Err(Trouble::new(format!("the file system at {} is mounted read-only", mount.mount_point))
+                    .hint("choose a place that can be written to with --scratch DIR"))
+            }
+            Some(_) => Ok(()),
+        }
+    },
+};
+
+/// A disk of this machine below that directory.
+pub const DISK: Need = Need {
+    what: "a local disk below it",
+    check: |machine| machine.scratch().map_or(Ok(()), |storage| Ground::of_storage(storage).is_local()),
+};
+
+/// Bytes of a block: what a figure of block time reads at once.
+pub const BLOCK: u64 = files::BLOCK as u64;
+
+/// In which order blocks are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// In that of the file.
+    Sequential,
+    /// By a random permutation, none twice.
+    Random,
+}
+
+impl Order {
+    /// Both.
+    pub const ALL: [Order; 2] = [Order::Sequential, Order::Random];
+
+    /// Its label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Sequential => "sequential",
+            Order::Random => "random",
+        }
+    }
+}
+
+/// What kind of device is behind the scratch directory, for its floor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// A solid-state disk on PCIe.
+    Nvme,
+    /// A solid-state disk behind another interface.
+    Solid,
+    /// A disk that turns.
+    Turning,
+    /// A disk that a hypervisor provides.
+    Virtual,
+    /// A device that is itself in memory, or a file of another file system.
+    Stacked,
+    /// Not known.
+    Unknown,
+}
+
+impl Class {
+    /// By what the machine says of the device.
+    pub fn of(machine: &Machine) -> Self {
+        let Some(device) = machine.scratch().and_then(|storage| storage.device.as_ref()) else {
+            return Class::Unknown;
+        };
+        let named = |prefix: &str| device.name.starts_with(prefix);
+        if ["loop", "zram", "ram", "brd", "pmem"].iter().any(|prefix| named(prefix)) {
+            Class::Stacked
+        } else if device.is_virtual {
+            Class::Virtual
+        } else if named("nvme") {
+            Class::Nvme
+        } else {
+            match device.rotational {
+                Some(true) => Class::Turning,
+                Some(false) => Class::Solid,
+                None => Class::Unknown,
+            }
+        }
+    }
+
+    /// Nanoseconds below which a random read of a block was answered by something that is no such device, and what that
+    /// something is; none where nothing is expected of the device.
+    pub fn floor(self) -> Option<(f64, &'static str)> {
+        match self {
+            Class::Turning => Some((1_000_000.0, "no head moves that fast: the drive's own buffer answered")),
+            Class::Solid => Some((40_000.0, "no flash behind SATA answers that fast: the drive's own buffer did")),
+            Class::Nvme => {
+                Some((20_000.0, "no flash answers that fast: the drive's own buffer did, or it is none of flash"))
+            }
+            Class::Virtual => Some((40_000.0, "no flash behind a hypervisor answers that fast: the host's memory did")),
+            Class::Stacked => Some((f64::INFINITY, "the device is no hardware: memory or a file is behind it")),
+            Class::Unknown => None,
+        }
+    }
+
+    /// What to call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::Virtual => "virtual disk",
+            Class::Stacked => "stacked device",
+            Class::Unknown => "device",
+            _ => "disk",
+        }
+    }
+}
+
+/// Below this nothing was asked of any device (nanoseconds).
+pub const NO_DEVICE: f64 = 2_000.0;
+
+/// What one read of a block past the cache is expected to take: parts of hardware and of software.
+pub fn predict_direct(by: &Foreknowledge<'_>, order: Order, prediction: Prediction) -> Prediction {
+    let fault =
+        |kind: &str| by.metric("memory.page_fault.time", &Labels::of([("kind", kind)])).map(|found| found.value);
+    if let (Some(cold), Some(cached)) = (fault("file_cold"), fault("file_cached_single"))
+        && cold > cached
+    {
+        let device = cold - cached;
+        let least = if order == Order::Sequential { 0.2 } else { 0.6 };
+        return prediction.hardware(
+            "a page from the device, with the system's part in it",
+            (device, device * least, device * 2.0),
+            Basis::metric("memory.page_fault.time kind=file_cold, less kind=file_cached_single"),
+        );
+    }
+    let device = match (order, disk_read(by)) {
+        (Order::Sequential, Some(DISK_READ)) => DISK_NEXT,
+        (_, Some(found)) => found,
+        (_, None) => DISK_READ_UNKNOWN,
+    };
+    let least = if order == Order::Sequential { 0.3 } else { 1.0 };
+    let (value, low, high) = device.times(1.0);
+    entered(by, prediction)
+        .hardware("the device's answer", (value, low * least, high), device.basis())
+        .software("request and interrupt", BLOCK_LAYER.times(1.0), BLOCK_LAYER.basis())
+        .software("back to the process", CONTEXT_SWITCH.times(1.0), CONTEXT_SWITCH.basis())
+}
+
+/// The way into the kernel and back.
+pub fn entered(by: &Foreknowledge<'_>, prediction: Prediction) -> Prediction {
+    let refused = Labels::of([("call", "enosys")]);
+    if let Some(found) = by.metric("os.system_call.time", &refused) {
+        let range = (found.value, found.value * 0.8, found.value * 1.5);
+        return prediction.software(
+            "into the kernel and back",
+            range,
+            Basis::metric("os.system_call.time call=enosys"),
+        );
+    }
+    let range = CycleTime::known(by).of(KERNEL_ROUND_TRIP.times(1.0));
+    prediction.software("into the kernel and back", range, KERNEL_ROUND_TRIP.basis())
+}
+
+/// The share of the time that other tasks and the hypervisor took from the launches of a study.
+pub fn taken(study: &Study<'_>) -> f64 {
+    let wall: f64 = study.evidence().map(|found| found.wall).sum::<f64>().max(1.0);
+    let lost: f64 = study.evidence().map(|found| found.run_delay.unwrap_or(0.0) + found.steal.unwrap_or(0.0)).sum();
+    lost / wall
+}
+
+/// A number of bytes over a range of times in nanoseconds, as a range of rates.
+pub fn as_rate(bytes: f64, (value, low, high): (f64, f64, f64)) -> (f64, f64, f64) {
+    (bytes * 1e9 / value, bytes * 1e9 / high, bytes * 1e9 / low.max(f64::MIN_POSITIVE))
+}

@@ -1,0 +1,112 @@
+//! What reads are expected to take.
+
+use super::{BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, SIZES, TIME, WARM, labels};
+use crate::experiments::Foreknowledge;
+use crate::experiments::constants::{COPY_BYTE, CycleTime, FILE_PAGE_LOOKUP, PAGE_ALLOCATION, disk_byte};
+use crate::experiments::file::{as_rate, entered, predict_direct};
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+
+/// Predicts every size, whatever a run will have time and space for.
+pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let mut all = Vec::new();
+    for bytes in SIZES {
+        for order in Order::ALL {
+            for cache in [DIRECT, COLD, WARM] {
+                let time = Prediction::of(TIME, labels(order, cache, bytes), Unit::Nanoseconds);
+                let time = block_time(by, order, cache, time);
+                if order == Order::Random {
+                    all.push(rate_of(&time, BLOCK, labels(order, cache, bytes), RATE));
+                } else {
+                    let large = Prediction::of(TIME, Labels::none(), Unit::Nanoseconds);
+                    all.push(rate_of(&large_time(by, cache, large), LARGE, labels(order, cache, bytes), RATE));
+                }
+                all.push(time);
+            }
+        }
+        for depth in DEPTHS {
+            let labels = Labels::none().with("bytes", bytes).with("depth", depth);
+            let one = block_time(by, Order::Random, DIRECT, Prediction::of(TIME, Labels::none(), Unit::Nanoseconds));
+            let rate = as_rate(BLOCK as f64, (one.value, one.low, one.high));
+            // A device serves between one and all of what is under way at the same time.
+            let depth = f64::from(depth);
+            let range = (rate.0 * depth.powf(0.7), rate.1, rate.2 * depth);
+            let basis = Basis::guess("a device works on between one and all of the reads that it was given");
+            let what = format!("{depth} reads under way, each as one alone");
+            all.push(Prediction::of(DEPTH_RATE, labels, Unit::BytesPerSecond).hardware(&what, range, basis));
+        }
+    }
+    all
+}
+
+/// One read of a block.
+fn block_time(by: &Foreknowledge<'_>, order: Order, cache: &str, prediction: Prediction) -> Prediction {
+    let cycle = CycleTime::known(by);
+    let copy = COPY_BYTE.times(BLOCK as f64);
+    let lookup = |prediction: Prediction| {
+        let lookup = cycle.of(FILE_PAGE_LOOKUP.times(1.0));
+        prediction.software("finding its place in the cache", lookup, FILE_PAGE_LOOKUP.basis()).hardware(
+            "copying it",
+            copy,
+            COPY_BYTE.basis(),
+        )
+    };
+    let page = |prediction: Prediction| {
+        let page = cycle.of(PAGE_ALLOCATION.times(1.0));
+        prediction.software("a page for it", page, PAGE_ALLOCATION.basis())
+    };
+    match (order, cache) {
+        (_, DIRECT) => predict_direct(by, order, prediction),
+        (Order::Random, COLD) => page(lookup(predict_direct(by, order, prediction))),
+        (Order::Sequential, COLD) => {
+            let byte = disk_byte(by);
+            let (value, _, high) = byte.times(BLOCK as f64);
+            // Read ahead while the copy goes on: the device may cost nothing.
+            page(lookup(entered(
+                by,
+                prediction.hardware("its bytes from the device, read ahead", (value, 0.0, high), byte.basis()),
+            )))
+        }
+        _ => lookup(entered(by, prediction)),
+    }
+}
+
+/// One request of a mebibyte.
+fn large_time(by: &Foreknowledge<'_>, cache: &str, prediction: Prediction) -> Prediction {
+    let cycle = CycleTime::known(by);
+    let pages = LARGE as f64 / BLOCK as f64;
+    let byte = disk_byte(by);
+    let device = byte.times(LARGE as f64);
+    let copied = |prediction: Prediction| {
+        // Large folios are found once; single pages one by one.
+        let (value, _, high) = cycle.of(FILE_PAGE_LOOKUP.times(pages));
+        prediction
+            .software("finding the pages in the cache", (value * 0.3, 0.0, high), FILE_PAGE_LOOKUP.basis())
+            .hardware("copying them", COPY_BYTE.times(LARGE as f64), COPY_BYTE.basis())
+    };
+    match cache {
+        DIRECT => predict_direct(by, Order::Sequential, prediction).hardware(
+            "its bytes from the device",
+            device,
+            byte.basis(),
+        ),
+        COLD => copied(prediction.hardware(
+            "its bytes from the device, read ahead",
+            (device.0, 0.0, device.2),
+            byte.basis(),
+        )),
+        _ => copied(entered(by, prediction)),
+    }
+}
+
+/// A predicted time as a predicted rate: one term that names the parts of the time.
+fn rate_of(time: &Prediction, bytes: u64, labels: Labels, metric: &str) -> Prediction {
+    let what: Vec<&str> = time.terms.iter().map(|term| term.what.as_str()).collect();
+    let rate = as_rate(bytes as f64, (time.value, time.low, time.high));
+    let basis = time.terms.iter().max_by(|one, other| one.value.total_cmp(&other.value)).map(|term| term.basis.clone());
+    Prediction::of(metric, labels, Unit::BytesPerSecond).hardware(
+        &format!("{bytes} bytes in the time of: {}", what.join(", ")),
+        rate,
+        basis.unwrap_or_else(|| Basis::guess("no part is known")),
+    )
+}

@@ -1,0 +1,472 @@
+//! The timed code: single reads, passes, batches out of the cache, many reads under way; and what proves them.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use super::{BLOCK, COLD, DEPTHS, DIRECT, LARGE, Order, SIZES, WARM, labels, pass_labels, proof_labels};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::rig::Rig;
+use crate::rig::files::{Stamped, Witness};
+use crate::rig::sampler::{Sizing, Workload};
+use crate::rig::shots::{Answer, Shot, Volley};
+use crate::sys::file::{self, Advice, Buffer};
+use crate::sys::memory::page_size;
+use crate::sys::ring::ReadRing;
+
+/// Batches of a profile that has time for the largest files.
+const UNHURRIED: u32 = 24;
+/// The largest file of a hurried profile.
+const HURRIED_SIZE: u64 = 256 << 20;
+/// Parts of a hundred of the run's space that these files may take: other experiments have files as well.
+const SHARE: u64 = 67;
+/// Reads of each kind and size that count, how many of them stand together, and how many before them do not count.
+const SHOTS: u32 = 100;
+const BURST: u32 = 10;
+const LEAD: u32 = 1;
+/// Longest time of the single reads of a launch.
+const SHOOTING: Duration = Duration::from_millis(900);
+/// Longest time of a direct pass, of a cold one by blocks, and of a cold one through a whole file.
+const DIRECT_TIME: Duration = Duration::from_millis(25);
+const COLD_TIME: Duration = Duration::from_millis(40);
+const WHOLE_TIME: Duration = Duration::from_millis(700);
+/// Blocks of a direct pass, and of a cold one, at most.
+const DIRECT_BLOCKS: u64 = LARGE / BLOCK;
+const COLD_BLOCKS: u64 = 4096;
+/// Time of each depth.
+const DEPTH_TIME: Duration = Duration::from_millis(25);
+/// Places that are touched twice.
+const TOUCHES: usize = 200;
+const TOUCH_TIME: Duration = Duration::from_millis(300);
+/// A warm batch is this many times as long as it must be: reads become faster while their order is learnt.
+const WARM_TIMES: u32 = 3;
+/// Places of a warm batch's order: a batch goes round in it.
+const WARM_PLACES: usize = 8192;
+
+/// A file with the ways to read it.
+pub(super) struct Target {
+    stamped: Stamped,
+    direct: Option<File>,
+    /// Through the cache, nothing read ahead.
+    random: File,
+    /// Through the cache, as the kernel likes.
+    ordered: File,
+    /// Offsets of whole pages in random order: what one part of a launch has taken, no other takes.
+    places: Vec<u64>,
+    taken: Cell<usize>,
+}
+
+impl Target {
+    /// A file and its places in a random order.
+    fn of(stamped: Stamped, random: &mut fastrand::Rng) -> Result<Self, Trouble> {
+        let cannot = |why: String| Trouble::new(format!("cannot read the test file: {why}"));
+        let direct = stamped.direct().ok();
+        let (anywhere, ordered) = (stamped.buffered().map_err(cannot)?, stamped.buffered().map_err(cannot)?);
+        file::advise(&anywhere, Advice::Random).map_err(|error| cannot(error.to_string()))?;
+        let unit = page_size() as u64;
+        let mut places: Vec<u64> = (0..stamped.bytes() / unit).map(|page| page * unit).collect();
+        random.shuffle(&mut places);
+        Ok(Target { stamped, direct, random: anywhere, ordered, places, taken: Cell::new(0) })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.stamped.bytes()
+    }
+
+    /// A place that nothing in this launch has read yet; from the beginning again when there is none left.
+    fn place(&self) -> u64 {
+        let taken = self.taken.get();
+        self.taken.set(taken + 1);
+        self.places[taken % self.places.len()]
+    }
+}
+
+fn wrong(why: impl std::fmt::Display) -> Trouble {
+    Trouble::new(format!("a read of the test file went wrong: {why}"))
+}
+
+/// Sizes that a run of so much space measures.
+fn sizes(space: u64, batches: u32) -> Vec<u64> {
+    let most = if batches < UNHURRIED { HURRIED_SIZE } else { u64::MAX };
+    let mut left = space / 100 * SHARE;
+    let fits = |&bytes: &u64| {
+        let fits = bytes <= left && bytes <= most;
+        left -= if fits { bytes } else { 0 };
+        fits
+    };
+    SIZES.into_iter().take_while(fits).collect()
+}
+
+/// Finds or writes the files.
+pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Trouble> {
+    let space = rig.space()?;
+    let sizes = sizes(space.bytes, rig.batches());
+    if sizes.is_empty() {
+        return Err(Trouble::new(format!("{} bytes of space are too few for a test file", space.bytes))
+            .hint("free space, or choose a place with --scratch DIR"));
+    }
+    let mut targets = Vec::new();
+    let (mut written, mut time) = (0, Duration::ZERO);
+    for bytes in sizes {
+        let path = space.directory.join(format!("read-{bytes}"));
+        let stamped = if let Some(found) = Stamped::open(&path, bytes, space.seed()) {
+            found
+        } else {
+            let began = Instant::now();
+            let new = Stamped::write(&path, bytes, space.seed())?;
+            (written, time) = (written + bytes, time + began.elapsed());
+            new
+        };
+        let sound = stamped.sound().map_err(|why| {
+            Trouble::new(format!("the test file is not what was written: {why}"))
+                .hint("choose a file system that stores files as they are with --scratch DIR")
+        })?;
+        if let Some(extents) = sound.extents {
+            rig.record("extents", Labels::none().with("bytes", bytes), Unit::One, vec![extents as f64])?;
+        } else {
+            rig.remark("extents", &"the file system does not tell where files lie; stamps and counters prove them");
+        }
+        if let Err(why) = stamped.direct() {
+            rig.remark("cannot.direct", &why);
+        }
+        targets.push(Target::of(stamped, rig.random())?);
+    }
+    if written > 0 {
+        rig.record("writing", Labels::none(), Unit::BytesPerSecond, vec![written as f64 / time.as_secs_f64()])?;
+    }
+    remark_device(rig);
+    Ok(targets)
+}
+
+/// What /sys says of the interface and of what is below the device.
+fn remark_device(rig: &mut Rig<'_>) {
+    let Some(device) = rig.scratch().and_then(|storage| storage.device.as_ref()) else { return };
+    if let Some(rate) = interface_rate(&device.name) {
+        rig.remark("interface", &rate);
+    }
+    if let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) {
+        let kind = crate::rig::ground::Ground::of(std::path::Path::new(file.trim()))
+            .map_or_else(|_| "a file system that cannot be looked at".to_owned(), |ground| ground.file_system);
+        rig.remark("below", &format!("it is the file {} on {kind}", file.trim()));
+    }
+}
+
+/// Bytes per second that the interface of a disk carries at most: the PCIe link of an NVMe disk, the speed of a SATA link.
+fn interface_rate(name: &str) -> Option<f64> {
+    let of_device = |file: &str| std::fs::read_to_string(format!("/sys/block/{name}/device/device/{file}")).ok();
+    if name.starts_with("nvme") {
+        let speed: f64 = of_device("current_link_speed")?.split_whitespace().next()?.parse().ok()?;
+        let width: f64 = of_device("current_link_width")?.trim().parse().ok()?;
+        // 8b/10b up to 5 GT/s, 128b/130b above.
+        let efficiency = if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };
+        return Some(speed * 1e9 / 8.0 * efficiency * width);
+    }
+    None
+}
+
+/// Counts what is asked for and what devices read, and records both for an order.
+struct Proof {
+    witness: Witness,
+    asked: f64,
+}
+
+impl Proof {
+    fn begin(targets: &[Target]) -> Self {
+        Proof { witness: Witness::of(targets[0].stamped.file()), asked: 0.0 }
+    }
+
+    fn record(self, rig: &mut Rig<'_>, order: Order, cache: &str) -> Result<(), Trouble> {
+        match self.witness.seen().own_bytes {
+            Some(read) if self.asked > 0.0 => {
+                rig.record("proof", proof_labels(order, cache), Unit::Bytes, vec![self.asked, read as f64])
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Single random reads, direct and cold, of all files in turns.
+pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble> {
+    let each = (SHOTS + SHOTS / BURST * LEAD) as usize;
+    let (asked, cold_reads) = (Cell::new(0_u64), Cell::new(0_u64));
+    let mut shots: Vec<Shot<'_>> = Vec::new();
+    let mut cold = Vec::new();
+    for target in targets {
+        let bytes = target.bytes();
+        if target.places.len() < 2 * each {
+            rig.remark(&format!("cannot.cold.{bytes}"), &"the file has too few pages to read none of them twice");
+            continue;
+        }
+        if let Some(direct) = &target.direct {
+            let mut buffer = Buffer::new(BLOCK as usize);
+            let asked = &asked;
+            let fire = move || {
+                asked.set(asked.get() + BLOCK);
+                target.stamped.read(direct, &mut buffer, target.place()).map(|()| Answer::Came)
+            };
+            shots.push(Shot { labels: labels(Order::Random, DIRECT, bytes), fire: Box::new(fire) });
+        }
+        if let Err(why) = target.stamped.evict() {
+            rig.remark(&format!("cannot.cold.{bytes}"), &why);
+            continue;
+        }
+        cold.push(target);
+        let mut buffer = Buffer::new(BLOCK as usize);
+        let (asked, reads) = (&asked, &cold_reads);
+        let fire = move || {
+            asked.set(asked.get() + BLOCK);
+            reads.set(reads.get() + 1);
+            target.stamped.read(&target.random, &mut buffer, target.place()).map(|()| Answer::Came)
+        };
+        shots.push(Shot { labels: labels(Order::Random, COLD, bytes), fire: Box::new(fire) });
+    }
+    let mut proof = Proof::begin(targets);
+    let volley = Volley { name: "read", shots: SHOTS, burst: BURST, lead: LEAD, gap: None, within: SHOOTING };
+    rig.shoot(&mut shots, &volley)?;
+    drop(shots);
+    proof.asked = asked.get() as f64;
+    proof.record(rig, Order::Random, COLD)?;
+    let cached = cold.iter().map(|target| target.stamped.cached_pages()).sum::<Result<u64, String>>().map_err(wrong)?;
+    if cold_reads.get() > 0 {
+        rig.record("cached_after", Labels::none(), Unit::One, vec![cold_reads.get() as f64, cached as f64])?;
+    }
+    Ok(())
+}
+
+/// Requests of one size, one after the other, until their number or the time is up. Returns how many, and the ticks.
+fn pass(
+    rig: &mut Rig<'_>,
+    target: &Target,
+    from: &File,
+    start: u64,
+    request: u64,
+    most: u64,
+    within: Duration,
+) -> Result<(u64, f64), Trouble> {
+    let mut buffer = Buffer::new(request as usize);
+    let end = Instant::now() + within;
+    let most = most.min((target.bytes() - start) / request);
+    let (ticks, done) = rig.timed(|| {
+        let mut done = 0;
+        while done < most {
+            target.stamped.read(from, &mut buffer, start + done * request)?;
+            done += 1;
+            // The clock is looked at every so often only: it would be part of a read out of the read-ahead.
+            if (request >= LARGE || done % 16 == 0) && Instant::now() >= end {
+                break;
+            }
+        }
+        Ok::<u64, String>(done)
+    });
+    Ok((done.map_err(wrong)?, ticks))
+}
+
+/// Blocks past the cache in the order of the file, each timed by itself, in nanoseconds.
+fn singles(rig: &mut Rig<'_>, target: &Target, direct: &File, start: u64) -> Result<Vec<f64>, Trouble> {
+    let mut buffer = Buffer::new(BLOCK as usize);
+    let end = Instant::now() + DIRECT_TIME;
+    let mut times = Vec::new();
+    for number in 0..DIRECT_BLOCKS.min(target.bytes() / BLOCK) {
+        let (ticks, read) = rig.timed(|| target.stamped.read(direct, &mut buffer, start + number * BLOCK));
+        read.map_err(wrong)?;
+        times.push(rig.nanoseconds(ticks));
+        if Instant::now() >= end {
+            break;
+        }
+    }
+    Ok(times)
+}
+
+/// Passes past the cache: by blocks and by large requests, from a random place.
+pub(super) fn run_direct(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble> {
+    let mut proof = Proof::begin(targets);
+    for target in targets {
+        let Some(direct) = &target.direct else { continue };
+        let room = (target.bytes() - LARGE.min(target.bytes())) / LARGE;
+        let start = rig.random().u64(..=room) * LARGE;
+        let times = singles(rig, target, direct, start)?;
+        proof.asked += (times.len() as u64 * BLOCK) as f64;
+        let labels = pass_labels(Order::Sequential, DIRECT, target.bytes(), BLOCK);
+        rig.record("pass", labels, Unit::Nanoseconds, times)?;
+        let start = rig.random().u64(..=room) * LARGE;
+        let (done, ticks) = pass(rig, target, direct, start, LARGE, u64::MAX, DIRECT_TIME)?;
+        proof.asked += (done * LARGE) as f64;
+        record_pass(rig, DIRECT, target.bytes(), LARGE, done, ticks)?;
+    }
+    proof.record(rig, Order::Sequential, DIRECT)
+}
+
+fn record_pass(rig: &mut Rig<'_>, cache: &str, bytes: u64, request: u64, done: u64, ticks: f64) -> Result<(), Trouble> {
+    if done == 0 {
+        return Ok(());
+    }
+    let each = rig.nanoseconds(ticks) / done as f64;
+    rig.record("pass", pass_labels(Order::Sequential, cache, bytes, request), Unit::Nanoseconds, vec![each])
+}
+
+/// The same places past the cache twice (gate G35).
+pub(super) fn touch_twice(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble> {
+    let Some((target, direct)) = targets.last().and_then(|target| Some((target, target.direct.as_ref()?))) else {
+        return Ok(());
+    };
+    let mut places: Vec<u64> = (0..TOUCHES.min(target.places.len() / 4)).map(|_| target.place()).collect();
+    let mut buffer = Buffer::new(BLOCK as usize);
+    for which in ["first", "second"] {
+        let end = Instant::now() + TOUCH_TIME;
+        let mut times = Vec::new();
+        for &at in &places {
+            let (ticks, read) = rig.timed(|| target.stamped.read(direct, &mut buffer, at));
+            read.map_err(wrong)?;
+            times.push(rig.nanoseconds(ticks));
+            if Instant::now() >= end {
+                break;
+            }
+        }
+        places.truncate(times.len());
+        rig.record("touch", Labels::of([("touch", which)]), Unit::Nanoseconds, times)?;
+    }
+    Ok(())
+}
+
+/// Many random reads under way past the cache, in the largest file.
+pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble> {
+    let Some((target, direct)) = targets.last().and_then(|target| Some((target, target.direct.as_ref()?))) else {
+        return Ok(());
+    };
+    for depth in DEPTHS {
+        let mut ring = match ReadRing::new(depth, BLOCK as usize) {
+            Ok(ring) => ring,
+            Err(error) => {
+                rig.remark("cannot.depth", &format!("the kernel gives no io_uring: {error}"));
+                return Ok(());
+            }
+        };
+        let end = Instant::now() + DEPTH_TIME;
+        let next = || (Instant::now() < end).then(|| target.place());
+        let check = |read: &[u8], at: u64| target.stamped.check_block(read, at / BLOCK);
+        let (ticks, done) = rig.timed(|| ring.read(direct, next, check));
+        let done = done.map_err(wrong)?;
+        if done > 0 {
+            let each = rig.nanoseconds(ticks) / done as f64;
+            let labels = Labels::none().with("bytes", target.bytes()).with("depth", depth);
+            rig.record("depth", labels, Unit::Nanoseconds, vec![each])?;
+        }
+    }
+    Ok(())
+}
+
+/// Cold passes: by blocks, then by large requests through the whole file, which fills the cache. Returns the files that are
+/// wholly cached then, by position.
+pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[Target]) -> Result<Vec<usize>, Trouble> {
+    let mut resident = Vec::new();
+    let mut proof = Proof::begin(targets);
+    for (index, target) in targets.iter().enumerate() {
+        let bytes = target.bytes();
+        if let Err(why) = target.stamped.evict() {
+            rig.remark(&format!("cannot.cold.{bytes}"), &why);
+            continue;
+        }
+        let (done, ticks) = pass(rig, target, &target.ordered, 0, BLOCK, COLD_BLOCKS, COLD_TIME)?;
+        proof.asked += (done * BLOCK) as f64;
+        record_pass(rig, COLD, bytes, BLOCK, done, ticks)?;
+        target.stamped.evict().map_err(wrong)?;
+        let (done, ticks) = pass(rig, target, &target.ordered, 0, LARGE, u64::MAX, WHOLE_TIME)?;
+        proof.asked += (done * LARGE) as f64;
+        record_pass(rig, COLD, bytes, LARGE, done, ticks)?;
+        if done * LARGE < bytes {
+            rig.remark(
+                &format!("cannot.warm.{bytes}"),
+                &format!("reading it in takes longer than {} ms", WHOLE_TIME.as_millis()),
+            );
+        } else {
+            resident.push(index);
+        }
+    }
+    proof.record(rig, Order::Sequential, COLD)?;
+    Ok(resident)
+}
+
+/// Batches out of the cache, of every file that is wholly in it.
+pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[Target], resident: &[usize]) -> Result<(), Trouble> {
+    let mut held = Vec::new();
+    for &index in resident {
+        let target = &targets[index];
+        let cached = target.stamped.cached_pages().map_err(wrong)?;
+        if cached < target.stamped.pages() {
+            let why = format!("only {cached} of its {} pages stay in the page cache", target.stamped.pages());
+            rig.remark(&format!("cannot.warm.{}", target.bytes()), &why);
+        } else {
+            held.push((target, cached));
+        }
+    }
+    let Some((first, _)) = held.first() else { return Ok(()) };
+    let witness = Witness::of(first.stamped.file());
+    let mut workloads = Vec::new();
+    for &(target, _) in &held {
+        let own = |order: Order, request: u64| labels(order, WARM, target.bytes()).with("request", request);
+        let order: Vec<u64> = target.places.iter().copied().take(WARM_PLACES).collect();
+        workloads.push(reads("warm", own(Order::Random, BLOCK), target, &target.random, BLOCK, order));
+        for request in [BLOCK, LARGE] {
+            let order = (0..target.bytes() / request).map(|number| number * request).take(WARM_PLACES).collect();
+            workloads.push(reads("warm", own(Order::Sequential, request), target, &target.ordered, request, order));
+        }
+    }
+    rig.sample(workloads)?;
+    let read = witness.seen().own_bytes.unwrap_or(0) as f64;
+    for (target, before) in held {
+        let after = target.stamped.cached_pages().map_err(wrong)?;
+        let values = vec![target.stamped.pages() as f64, before as f64, after as f64, read];
+        rig.record("resident", Labels::none().with("bytes", target.bytes()), Unit::One, values)?;
+    }
+    Ok(())
+}
+
+/// Batches of reads that go round in an order of offsets.
+fn reads<'a>(
+    name: &str,
+    labels: Labels,
+    target: &'a Target,
+    from: &'a File,
+    request: u64,
+    order: Vec<u64>,
+) -> Workload<'a> {
+    let mut buffer = Buffer::new(request as usize);
+    let mut next = 0;
+    Workload::of(name, labels, 1, move |iterations| {
+        for _ in 0..iterations {
+            let at = order[next];
+            next = if next + 1 == order.len() { 0 } else { next + 1 };
+            target.stamped.read(from, &mut buffer, at)?;
+        }
+        Ok(())
+    })
+    .sized(Sizing::ByTimes(WARM_TIMES))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn sizes_keep_to_the_space_and_the_profile() {
+        assert_eq!(sizes(2 << 30, 30), SIZES);
+        assert_eq!(sizes(2 << 30, 16), SIZES[..5]);
+        assert_eq!(sizes(64 << 20, 30), SIZES[..3]);
+        assert!(sizes(1 << 19, 30).is_empty());
+    }
+
+    #[test]
+    fn a_file_whose_bytes_changed_is_noticed_by_the_read() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let stamped = Stamped::write(&directory.path().join("a"), 1 << 20, 3).unwrap();
+        let mut buffer = Buffer::new(BLOCK as usize);
+        let reader = stamped.buffered().unwrap();
+        stamped.read(&reader, &mut buffer, 4096).unwrap();
+        stamped.file().write_all_at(&[0; 4096], 4096).unwrap();
+        assert!(stamped.read(&reader, &mut buffer, 4096).unwrap_err().contains("all zeros"));
+        assert!(stamped.read(&reader, &mut buffer, 1 << 20).unwrap_err().contains("0 bytes"));
+    }
+}

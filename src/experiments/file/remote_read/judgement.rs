@@ -1,0 +1,434 @@
+//! From shots to figures: medians, the penalty like for like, the line over sizes, and what must hold between them and the path.
+
+use super::{COLD_SIZES, ORDERS, RANDOM, SEQUENTIAL, SIZES, Way, labels, ways};
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::network::{quantile_of_shots, remote_rate, round_trip};
+use crate::results::document::{Axis, Curve};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{factor, number, percent, quantity};
+use crate::statistics::summary::{mean, median};
+
+/// No read goes to another machine in less (nanoseconds).
+const FLOOR: f64 = 2_000.0;
+/// A read waits for its round trip: this share of the shortest ones at least (G27).
+const TRIPS: f64 = 0.9;
+/// The intercept may be so many round trips (G36).
+const INTERCEPT: [f64; 2] = [0.9, 3.0];
+/// The slope may differ from the inverse of the rate by this share (G36).
+const SLOPE: f64 = 0.3;
+/// Slack of comparisons.
+const SLACK: f64 = 1.05;
+/// A cold read that takes so many times a warm one met something slower than memory.
+const COLDER: f64 = 1.3;
+
+/// Median of the empty exchanges of a way, and the fastest tenth of them.
+fn exchanges(study: &Study<'_>, via: &str) -> Option<(f64, f64)> {
+    let estimate = quantile_of_shots(study, "read", &Labels::of([("via", via), ("what", "exchange")]), 0.5)?;
+    Some((estimate.value, estimate.quantiles?.p10))
+}
+
+/// Bytes per second that the path was seen to carry.
+fn carried(study: &Study<'_>, via: &str) -> Option<f64> {
+    median(&study.values("carried", &Labels::of([("via", via)])))
+}
+
+/// The round trip that a call is compared with, in words: of TCP where this run has it, else of the empty exchange.
+fn trip(study: &Study<'_>, way: Way<'_>) -> Option<(f64, &'static str)> {
+    let tcp = match way {
+        Way::Peer(peer) => round_trip(study.known, peer).map(|(time, _)| (time, "a round trip of TCP")),
+        _ => None,
+    };
+    tcp.or_else(|| exchanges(study, way.via()).map(|(time, _)| (time, "an empty exchange with the server")))
+}
+
+fn said(study: &Study<'_>, what: &str) -> Option<String> {
+    study.remarks(what).first().map(|&reason| reason.to_owned())
+}
+
+/// Publishes everything about one way.
+pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+    let via = way.via();
+    for order in ORDERS {
+        for bytes in SIZES {
+            warm(study, findings, way, order, bytes);
+        }
+        for bytes in COLD_SIZES {
+            cold(study, findings, via, order, bytes);
+        }
+        for bytes in SIZES {
+            penalty(study, findings, way, order, bytes);
+        }
+        line(study, findings, way, order);
+    }
+    findings.curves.extend(curves(findings, via));
+}
+
+fn warm(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, bytes: u32) {
+    let via = way.via();
+    let of = labels(via, order, bytes, "warm");
+    let Some(estimate) = quantile_of_shots(study, "read", &of, 0.5) else {
+        let why = said(study, &format!("cannot.{via}")).unwrap_or_else(|| "no launch read it".to_owned());
+        findings.cannot("file.remote_read.block_time", of, &why);
+        return;
+    };
+    let mut all = gates::of_shots(study, &estimate, None);
+    all.push(gates::floor(&estimate, FLOOR, "a call leaves this machine and its answer comes back"));
+    if let Some((_, shortest)) = exchanges(study, via) {
+        all.push(waits(estimate.value, shortest));
+    }
+    if let Some(here) = quantile_of_shots(study, "read", &labels(via, order, bytes, "here"), 0.5) {
+        let (there, here) = (estimate.value, here.value);
+        let evidence = format!("{} against {} from this machine's cache", time(there), time(here));
+        all.push(Gate::of("G20", Severity::Hard, there >= here, evidence));
+    }
+    if let Some(rate) = carried(study, via) {
+        let own = f64::from(bytes) / estimate.value * 1e9;
+        let evidence = format!(
+            "one read at a time carries {}, several carry {}",
+            quantity(own, Unit::BytesPerSecond),
+            quantity(rate, Unit::BytesPerSecond)
+        );
+        all.push(Gate::of("G29", Severity::Remark, own <= SLACK * rate, evidence));
+    }
+    findings.publish_by(study, "file.remote_read.block_time", of, &estimate, all);
+}
+
+/// G27: a read waits for its round trip.
+fn waits(value: f64, shortest: f64) -> Gate {
+    let evidence = format!("{}; the fastest tenth of empty exchanges took {}", time(value), time(shortest));
+    Gate::of("G27", Severity::Hard, value >= TRIPS * shortest, evidence)
+}
+
+fn time(nanoseconds: f64) -> String {
+    quantity(nanoseconds, Unit::Nanoseconds)
+}
+
+fn cold(study: &Study<'_>, findings: &mut Findings, via: &str, order: &str, bytes: u32) {
+    let of = labels(via, order, bytes, "cold");
+    // What is read ahead of sequential reads makes some short and some long: together they take their mean.
+    let estimate = if order == SEQUENTIAL {
+        let means: Vec<f64> = study
+            .series("read", &of)
+            .iter()
+            .filter_map(|series| mean(&series.values))
+            .map(|ticks| study.nanoseconds(ticks))
+            .collect();
+        Estimate::over_launches(&means, Unit::Nanoseconds, "median over launches of the launch's mean")
+    } else {
+        quantile_of_shots(study, "read", &of, 0.5)
+    };
+    let Some(estimate) = estimate else {
+        if let Some(why) = said(study, &format!("cannot.cold.{via}")).or_else(|| said(study, &format!("cannot.{via}")))
+        {
+            findings.cannot("file.remote_read.block_time", of, &why);
+        }
+        return;
+    };
+    let mut all = gates::of_shots(study, &estimate, None);
+    all.push(gates::floor(&estimate, FLOOR, "a call leaves this machine and its answer comes back"));
+    if let Some(warm) = quantile_of_shots(study, "read", &labels(via, order, bytes, "warm"), 0.5) {
+        let evidence = format!("{} at the first touch, {} afterwards", time(estimate.value), time(warm.value));
+        all.push(Gate::of("G20", Severity::Remark, SLACK * estimate.value >= warm.value, evidence.clone()));
+        if order == RANDOM {
+            let evidence = format!("{evidence}: it may have been in the server's memory");
+            all.push(Gate::of("G35", Severity::Remark, estimate.value >= COLDER * warm.value, evidence));
+        }
+    }
+    findings.publish_by(study, "file.remote_read.block_time", of, &estimate, all);
+}
+
+/// The median of one series in each launch, in nanoseconds.
+fn medians(study: &Study<'_>, of: &Labels) -> Vec<(u32, f64)> {
+    let series = study.numbered_series("read", of);
+    series.into_iter().filter_map(|(launch, found)| Some((launch, study.nanoseconds(median(&found.values)?)))).collect()
+}
+
+/// What the other machine adds, within each launch: the same size, order and moment, both sides warm.
+fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, bytes: u32) {
+    let via = way.via();
+    let of = Labels::of([("via", via), ("order", order)]).with("bytes", bytes);
+    let (there, here) =
+        (medians(study, &labels(via, order, bytes, "warm")), medians(study, &labels(via, order, bytes, "here")));
+    let differences: Vec<f64> = there
+        .iter()
+        .filter_map(|(launch, there)| Some(there - here.iter().find(|(other, _)| other == launch)?.1))
+        .collect();
+    let name = "median over launches of the remote median less the local one";
+    let Some(estimate) = Estimate::over_launches(&differences, Unit::Nanoseconds, name) else {
+        if let Some(why) = said(study, "cannot.local").filter(|_| !there.is_empty()) {
+            findings.cannot("file.remote_read.network_penalty", of, &why);
+        }
+        return;
+    };
+    let mut all = gates::of_shots(study, &estimate, None);
+    all.push(gates::resolved(&estimate));
+    let alike = format!(
+        "{} of {} launches read both: {bytes} bytes, {order}, one at a time, from memory on both sides",
+        differences.len(),
+        there.len()
+    );
+    all.push(Gate::of("G36", Severity::Hard, differences.len() == there.len(), alike));
+    if let Some((_, shortest)) = exchanges(study, via) {
+        all.push(waits(estimate.value, shortest));
+    }
+    findings.publish_by(study, "file.remote_read.network_penalty", of, &estimate, all);
+}
+
+/// Intercept and slope of a line through times over sizes. Each point weighs by the inverse of its square, so that a hundredth of a
+/// short read counts as much as a hundredth of a long one.
+fn weighted_line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y)| of(x, y) / (y * y)).sum::<f64>();
+    if points.len() < 3 || points.iter().any(|&(_, y)| y <= 0.0) {
+        return None;
+    }
+    let (w, x, y) = (sum(&|_, _| 1.0), sum(&|x, _| x), sum(&|_, y| y));
+    let (xx, xy) = (sum(&|x, _| x * x), sum(&|x, y| x * y));
+    let spread = w * xx - x * x;
+    if spread <= 0.0 {
+        return None;
+    }
+    let slope = (w * xy - x * y) / spread;
+    Some(((y - slope * x) / w, slope))
+}
+
+fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
+    let via = way.via();
+    let sizes: Vec<(f64, Vec<(u32, f64)>)> =
+        SIZES.iter().map(|&bytes| (f64::from(bytes), medians(study, &labels(via, order, bytes, "warm")))).collect();
+    let Some((_, launches)) = sizes.first() else { return };
+    let lines: Vec<(f64, f64)> = launches
+        .iter()
+        .filter_map(|(launch, _)| {
+            let points: Vec<(f64, f64)> = sizes
+                .iter()
+                .filter_map(|(bytes, found)| Some((*bytes, found.iter().find(|(other, _)| other == launch)?.1)))
+                .collect();
+            weighted_line(&points)
+        })
+        .collect();
+    let of = Labels::of([("via", via), ("order", order)]);
+    let name = "median over launches of a line through the medians, weighted by their inverse squares";
+    let intercepts: Vec<f64> = lines.iter().map(|line| line.0).collect();
+    if let Some(estimate) = Estimate::over_launches(&intercepts, Unit::Nanoseconds, name) {
+        let mut all = gates::of_shots(study, &estimate, None);
+        all.push(gates::floor(&estimate, FLOOR, "a call leaves this machine and its answer comes back"));
+        if let Some((trip, what)) = trip(study, way) {
+            let trips = estimate.value / trip;
+            let evidence = format!("{} are {} of {what} of {}", time(estimate.value), factor(trips), time(trip));
+            let within = (INTERCEPT[0]..=INTERCEPT[1]).contains(&trips);
+            all.push(Gate::of("G36", Severity::Remark, within, evidence));
+        }
+        findings.publish_by(study, "file.remote_read.intercept", of.clone(), &estimate, all);
+    }
+    let slopes: Vec<f64> = lines.iter().map(|line| line.1).collect();
+    if let Some(estimate) = Estimate::over_launches(&slopes, Unit::Nanoseconds, name) {
+        let mut all = gates::of_interval(&estimate);
+        if let Some(rate) = carried(study, via) {
+            let (own, path) = (estimate.value, 1e9 / rate);
+            let evidence = format!(
+                "{} ns for each byte; {} with several reads under way are {} ns",
+                number(own),
+                quantity(rate, Unit::BytesPerSecond),
+                number(path)
+            );
+            all.push(Gate::of("G36", Severity::Remark, (own / path - 1.0).abs() <= SLOPE, evidence));
+        }
+        findings.publish_by(study, "file.remote_read.per_byte", of, &estimate, all);
+    }
+}
+
+/// Time against size, for each order and place that the bytes come from.
+fn curves(findings: &Findings, via: &str) -> Vec<Curve> {
+    let mut curves = Vec::new();
+    for order in ORDERS {
+        for server in ["warm", "cold"] {
+            let points: Vec<[f64; 4]> = SIZES
+                .iter()
+                .filter_map(|&bytes| {
+                    let of = labels(via, order, bytes, server);
+                    let metric = findings.metric("file.remote_read.block_time", &of)?;
+                    Some([f64::from(bytes), metric.value, metric.interval95[0], metric.interval95[1]])
+                })
+                .collect();
+            if points.len() > 1 {
+                curves.push(Curve {
+                    name: "file.remote_read.by_size".to_owned(),
+                    labels: Labels::of([("via", via), ("order", order), ("server", server)]),
+                    x: Axis { label: "read".to_owned(), unit: Unit::Bytes },
+                    y: Axis { label: "time".to_owned(), unit: Unit::Nanoseconds },
+                    points,
+                });
+            }
+        }
+    }
+    curves
+}
+
+/// Says what the figures mean.
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
+    for way in ways(study.peer, study.remote) {
+        findings.say(introduction(study, way));
+        tabulate(study, findings, way);
+        explain_line(study, findings, way);
+        explain_disk(study, findings, way);
+    }
+}
+
+/// Where the bytes come from.
+fn introduction(study: &Study<'_>, way: Way<'_>) -> String {
+    match way {
+        Way::Mount(mount) => {
+            let counts: Vec<f64> =
+                study.series("client", &Labels::of([("via", "mount")])).iter().fold(vec![0.0; 5], |sums, series| {
+                    sums.iter().zip(&series.values).map(|(sum, count)| sum + count).collect()
+                });
+            let counted = if counts[0] > 0.0 {
+                format!(
+                    " The client counted {} calls; an answer took {} from the leaving of its call, and a call {} in all.",
+                    counts[0],
+                    time(counts[3] / counts[0] * 1e6),
+                    time(counts[4] / counts[0] * 1e6)
+                )
+            } else {
+                String::new()
+            };
+            format!(
+                "Through the mount: {} at {} is {} of {} ({}).{counted}",
+                mount.directory, mount.mount_point, mount.file_system, mount.what, mount.options
+            )
+        }
+        Way::Nfs(file) => format!(
+            "Over NFS: {} of {} bytes on {} port {}, from {}{}; the server answers at most {} at once.",
+            file.path,
+            file.bytes,
+            file.server,
+            file.port,
+            file.local_address,
+            if file.on_link { " on the same link" } else { "" },
+            quantity(f64::from(file.longest_read), Unit::Bytes)
+        ),
+        Way::Peer(peer) => {
+            let residence = median(&study.values("residence", &Labels::of([("via", "peer")])));
+            let kept = residence.map_or_else(String::new, |kept| {
+                format!(" The peer kept a call for {} (median over all sizes) before its answer left.", time(kept))
+            });
+            let on = said(study, "peer.file_system").map_or_else(String::new, |found| format!(" on {found}"));
+            format!("From the peer at {}: a nameless file of random bytes{on}.{kept}", peer.address)
+        }
+    }
+}
+
+fn tabulate(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+    let via = way.via();
+    let trip = trip(study, way);
+    let mut rows = Vec::new();
+    for bytes in SIZES {
+        let of = Labels::of([("via", via), ("order", RANDOM)]).with("bytes", bytes);
+        let there = findings.metric("file.remote_read.block_time", &labels(via, RANDOM, bytes, "warm"));
+        let penalty = findings.metric("file.remote_read.network_penalty", &of);
+        let here = quantile_of_shots(study, "read", &labels(via, RANDOM, bytes, "here"), 0.5);
+        let (Some(there), Some(penalty), Some(here)) = (there, penalty, here) else { continue };
+        rows.push(vec![
+            quantity(f64::from(bytes), Unit::Bytes),
+            there.text(),
+            time(here.value),
+            penalty.text(),
+            trip.map_or_else(|| "unknown".to_owned(), |(trip, _)| number(penalty.value / trip)),
+        ]);
+    }
+    if !rows.is_empty() {
+        let caption = format!("A random read (via {via}) from the other machine's memory and from this machine's");
+        let columns = ["read", "other machine", "this machine", "penalty", "round trips"];
+        findings.tabulate(&caption, &columns, rows);
+    }
+}
+
+/// Round trip and rate in the line over sizes.
+fn explain_line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+    let via = way.via();
+    let of = Labels::of([("via", via), ("order", RANDOM)]);
+    let value = |name: &str| findings.metric(name, &of).map(|metric| (metric.value, metric.text()));
+    let (Some(intercept), Some(slope)) = (value("file.remote_read.intercept"), value("file.remote_read.per_byte"))
+    else {
+        return;
+    };
+    let mut text = format!(
+        "A random read (via {via}) takes {} however small it is, and {} more for each byte: {} alone with its path.",
+        intercept.1,
+        slope.1,
+        quantity(1e9 / slope.0, Unit::BytesPerSecond)
+    );
+    if let Some((trip, what)) = trip(study, way) {
+        text += &format!(" {} is {}: the first is {} of it.", capital(what), time(trip), factor(intercept.0 / trip));
+    }
+    if let Some(rate) = carried(study, via) {
+        let share = 1e9 / rate / slope.0;
+        text += &format!(
+            " With more under way the path carried {}, so {} of what a byte adds is the path.",
+            quantity(rate, Unit::BytesPerSecond),
+            percent(share.min(1.0))
+        );
+    }
+    if let Way::Peer(_) = way
+        && let Some((rate, name)) = remote_rate(study.known)
+    {
+        text += &format!(" {name} of this run is {}.", quantity(rate, Unit::BytesPerSecond));
+    }
+    findings.say(text);
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn explain_disk(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+    let via = way.via();
+    let value = |server: &str| {
+        let of = labels(via, RANDOM, SIZES[0], server);
+        findings.metric("file.remote_read.block_time", &of).map(|metric| metric.value)
+    };
+    if let (Some(cold), Some(warm)) = (value("cold"), value("warm")) {
+        let what = match way {
+            Way::Peer(_) => "proven to be out of the peer's page cache",
+            _ => "read for the first time by this run",
+        };
+        findings.say(format!(
+            "A random block (via {via}) {what} takes {}, {} of one in the server's memory ({}).",
+            time(cold),
+            factor(cold / warm),
+            time(warm)
+        ));
+    } else if let Some(why) = said(study, &format!("cannot.cold.{via}")) {
+        findings.say(format!("No cold reads via {via}: {why}."));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_its_intercept_whatever_the_long_reads_do() {
+        let truth = |x: f64| 50_000.0 + 8.0 * x;
+        let points: Vec<(f64, f64)> = SIZES.iter().map(|&x| (f64::from(x), truth(f64::from(x)))).collect();
+        let (intercept, slope) = weighted_line(&points).unwrap();
+        assert!((intercept - 50_000.0).abs() < 1e-3 && (slope - 8.0).abs() < 1e-9);
+        // The longest is off by a tenth: an unweighted line would miss the intercept by a multiple of itself.
+        let mut off = points.clone();
+        off[4].1 *= 1.1;
+        let (intercept, _) = weighted_line(&off).unwrap();
+        assert!((intercept / 50_000.0 - 1.0).abs() < 0.05, "{intercept}");
+        assert_eq!(weighted_line(&points[..2]), None);
+        assert_eq!(weighted_line(&[(1.0, 5.0); 4]), None);
+    }
+
+    #[test]
+    fn sentences_begin_with_a_capital() {
+        assert_eq!((capital("a trip").as_str(), capital("").as_str()), ("A trip", ""));
+    }
+}

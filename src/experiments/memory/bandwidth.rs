@@ -1,0 +1,580 @@
+//! # Question
+//!
+//! How many bytes can be read, written and copied per second, in each cache and in main memory, by one thread and by several?
+//!
+//! # Method
+//!
+//! A **stream** passes every line of a footprint in order, with the widest vectors of this processor (SSE2, AVX2 or AVX-512;
+//! Advanced SIMD on Arm), in blocks of 512 bytes: **read** loads every byte, and nothing depends on what was loaded; **write**
+//! stores every byte; **write_nt** stores past the caches, the fence timed with it; **copy** and **copy_nt** do both, source
+//! and destination apart by 2112 bytes off a multiple of 4096. Written bytes are not zero: some cores do not write zeros over
+//! zeros. Every line that counts is touched in full.
+//!
+//! **Level**: the footprint is half of a cache that the kernel claims (of a shared one the CPU's own part, but at least four
+//! times the cache before it), or four times the last cache and more: only then is it called DRAM; where memory does not allow
+//! that, the figure carries its size as its name. A batch in a cache passes the footprint again and again, after one pass that
+//! is not timed. A batch in DRAM is the next eighth of the footprint, so that nothing is passed again before all else has
+//! been; the operations stand one after the other there, in random order, because the stores of one would be written back in
+//! the time of the next. Caches are timed in core cycles beside clock probes, memory in nanoseconds.
+//!
+//! Wider vectors are not always faster in memory: they wait for fewer lines in turn. Each launch therefore tries every set of
+//! vectors before it measures in DRAM, in turns along one walk so that none finds in a cache what another brought there, and takes
+//! the best of that trial for samples of its own; the trial and the choice are in the record.
+//!
+//! **Threads**: each on a CPU of its own, first one on every core, then their siblings. All meet at a gate and work in passes
+//! for 16 ms; what counts is the span in which all of them work, and the rate is the bytes that all did in that span over its
+//! length. A window in which a thread waited for its CPU, or was alone for more than 2 %, is
+//! disturbed: it is repeated, at most three times, by its cause and not by its value, and the repetitions are counted.
+//!
+//! **Bytes** are counted twice. *rate* counts what a program gets: the bytes of touched lines, a copied byte once.
+//! *bus_rate* estimates what crosses the memory bus: a plain store reads its line before it writes it (×2), a plain copy
+//! makes three transfers, stores past the caches save the extra one. It is an upper bound: newer cores recognise whole lines
+//! and do not read them.
+//!
+//! Memory lies on huge pages, looked up after writing; labels with pages=4k are the same on small ones.
+//!
+//! # Prediction
+//!
+//! In the nearest cache: vectors per cycle × width × core clock. In memory: Little's law, lines under way × line / latency,
+//! and never more than all channels carry where these are known. Stores and copies by the transfers that they make.
+//!
+//! # What could fool us
+//!
+//! - Memory that was never written is one page of zeros in the nearest cache: 170 GB/s from "DRAM". Here every buffer is
+//!   written first, and one without pages of its own is refused.
+//! - A buffer that the last cache holds, above all where a guest cannot see how large that cache is.
+//! - Counting lines that were not touched, or a copied byte twice on one side of a comparison and once on the other.
+//! - Threads that share a CPU, or do not all work in the time that is divided by.
+//! - Neighbours use the same channels. Rates of memory are medians, not the best moment.
+//!
+//! # References
+//!
+//! McCalpin, STREAM (1995) and notes on non-temporal stores; McVoy & Staelin, USENIX 1996 (bw_mem); Little, Operations
+//! Research 1961; Intel optimization manual; AMD optimization guides for family 17h to 19h; Intel Memory Latency Checker.
+
+use std::cell::{Cell, RefCell};
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::sample::Sample;
+use crate::evaluate::study::Study;
+use crate::experiments::arenas;
+use crate::experiments::streams::{self, Level, MEMORY};
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::results::document::{Axis, Curve};
+use crate::results::prediction::Prediction;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{number, quantity};
+use crate::rig::Rig;
+use crate::rig::sampler::{Sizing, Timed, Workload};
+use crate::rig::team::{Pass, Team};
+use crate::statistics::summary::median;
+use crate::sys::memory::Pages;
+use crate::sys::stream::{Arena, Operation, Vectors, Walk};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "memory.bandwidth",
+    title: "Memory bandwidth",
+    measures: "reading, writing and copying in every cache and in memory, by one thread and several",
+    method_version: 1,
+    source: include_str!("bandwidth.rs"),
+    needs: &[],
+    uses: &["cpu.cycle_time"],
+    publishes: &[
+        Publication {
+            metric: RATE,
+            unit: Unit::BytesPerSecond,
+            meaning: "bytes that a program reads, writes or copies per second",
+            nature: Nature::Cost,
+            headline: common_rate,
+        },
+        Publication {
+            metric: BUS_RATE,
+            unit: Unit::BytesPerSecond,
+            meaning: "bytes that cross the memory bus for them, at most",
+            nature: Nature::Cost,
+            headline: crate::experiments::never,
+        },
+    ],
+    effort: Effort::Expensive,
+    seconds: 1.1,
+    time_out: 60.0,
+    memory: crate::experiments::streams::most_memory,
+    predict,
+    measure,
+    analyze,
+};
+
+const RATE: &str = "memory.bandwidth.rate";
+const BUS_RATE: &str = "memory.bandwidth.bus_rate";
+
+/// Length of a window of several threads in nanoseconds: several turns of any scheduler's clock.
+const WINDOW: f64 = 16_000_000.0;
+/// Times that a disturbed window is repeated; how often that was is in the record.
+const REPEATS: u32 = 3;
+/// Batches of one thread for each window of several.
+const BATCHES_PER_WINDOW: u32 = 5;
+/// Bytes for which the time of a window is recorded: windows move different amounts, a series has one.
+const NOMINAL: u64 = 1 << 30;
+/// Steps in which memory is passed once.
+const STEPS: usize = 8;
+/// Bytes of a pass of a thread in memory: tens of microseconds.
+const PASS: usize = 1 << 20;
+/// Timings of each set of vectors in the trial.
+const TRIALS: usize = 5;
+/// No core loads more vectors in a cycle.
+const MOST_VECTORS: f64 = 4.0;
+
+fn common_rate(labels: &Labels) -> bool {
+    let plain = labels.get("pages").is_none();
+    plain && (labels.get("threads") == Some("1") || labels.get("operation") == Some("read"))
+}
+
+/// The operations in a cache: stores past the caches do not belong there.
+const IN_CACHE: [Operation; 3] = [Operation::Read, Operation::Write, Operation::Copy];
+/// The operations on small pages.
+const ON_SMALL_PAGES: [Operation; 3] = [Operation::Read, Operation::WriteNt, Operation::Copy];
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let (caches, memory) = (&by.machine.caches, by.machine.launch_memory_bytes());
+    let allowed: Vec<u32> = by.machine.usable_cpus().iter().collect();
+    let cpus = streams::order_of_cpus(caches, by.cpu, &allowed);
+    let of = |metric: &str, labels: Labels| Prediction::of(metric, labels, Unit::BytesPerSecond);
+    let mut all = Vec::new();
+    for level in streams::cache_levels(caches, by.cpu) {
+        for operation in IN_CACHE {
+            let expected = streams::expected_in_cache(by, &level.name, operation);
+            let labels = streams::labels(operation, &level.name, 1);
+            all.push(of(RATE, labels).hardware(&expected.what, expected.rate, expected.basis));
+        }
+    }
+    for threads in std::iter::once(1).chain(streams::team_sizes(cpus.len())) {
+        let Ok(level) = streams::memory_level(caches, &cpus[..threads], memory) else { continue };
+        for operation in Operation::ALL {
+            if !streams::is_measured(operation, threads, cpus.len()) {
+                continue;
+            }
+            let labels = streams::labels(operation, &level.name, threads);
+            let factor = operation.bus_factor();
+            let expected = || streams::expected_in_memory(by, operation, threads);
+            let (value, low, high) = expected().rate;
+            if threads == 1 && ON_SMALL_PAGES.contains(&operation) {
+                let rate = (value * 0.9, low * 0.6, high);
+                all.push(of(RATE, labels.clone().with("pages", "4k")).hardware(
+                    &format!("{}; small pages cost some of it", expected().what),
+                    rate,
+                    expected().basis,
+                ));
+            }
+            all.push(of(RATE, labels.clone()).hardware(&expected().what, expected().rate, expected().basis));
+            let bus = (value * factor, low * factor, high * factor);
+            let what = format!("{} transfers for each byte: {}", number(factor), expected().what);
+            all.push(of(BUS_RATE, labels).hardware(&what, bus, expected().basis));
+        }
+    }
+    all
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let cpus = streams::order_of_cpus(rig.caches(), rig.cpu(), rig.allowed());
+    let chosen = match streams::memory_level(rig.caches(), &cpus[..1], rig.memory()) {
+        Ok(level) => measure_alone(rig, &level)?,
+        Err(reason) => {
+            rig.remark("cannot.memory", &reason);
+            return Ok(());
+        }
+    };
+    for threads in streams::team_sizes(cpus.len()) {
+        match streams::memory_level(rig.caches(), &cpus[..threads], rig.memory()) {
+            Ok(level) => measure_team(rig, &level, &cpus[..threads], cpus.len(), &chosen)?,
+            Err(reason) => rig.remark(&format!("cannot.threads.{threads}"), &reason),
+        }
+    }
+    Ok(())
+}
+
+/// The vectors that an operation uses in memory.
+type Chosen = Vec<(Operation, Vectors)>;
+
+fn vectors_of(chosen: &Chosen, operation: Operation) -> Vectors {
+    chosen.iter().find(|(of, _)| *of == operation).map_or_else(Vectors::widest, |(_, vectors)| *vectors)
+}
+
+/// One thread: every level, then memory on huge pages and on small ones.
+fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
+    let about = Labels::of([("level", level.name.as_str()), ("pages", "huge"), ("threads", "1")]);
+    rig.record("footprint", about.clone(), Unit::Bytes, vec![level.bytes as f64])?;
+    rig.remark("vectors.cache", &Vectors::widest().name);
+    let mut arena_of_all = match arenas::obtain(rig, level.bytes, Pages::Huge, &about)? {
+        Ok(arena) => arena,
+        Err(reason) => {
+            rig.remark("cannot.memory", &reason);
+            return Ok(Vec::new());
+        }
+    };
+    let huge = arenas::is_huge(&arena_of_all);
+    let levels = streams::cache_levels(rig.caches(), rig.cpu());
+    measure_caches(rig, &levels, &RefCell::new(&mut arena_of_all))?;
+    let chosen = choose(rig, level, &mut arena_of_all)?;
+    measure_memory(rig, level, &chosen, &Operation::ALL, None, &mut arena_of_all)?;
+    drop(arena_of_all);
+    if !huge {
+        rig.remark("cannot.pages", &"there are no huge pages to compare with");
+        return Ok(chosen);
+    }
+    let about = about.with("pages", "4k");
+    match arenas::obtain(rig, level.bytes, Pages::Small, &about)? {
+        Ok(mut arena) => measure_memory(rig, level, &chosen, &ON_SMALL_PAGES, Some("4k"), &mut arena)?,
+        Err(reason) => rig.remark("cannot.pages", &reason),
+    }
+    Ok(chosen)
+}
+
+fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCell<&mut Arena>) -> Result<(), Trouble> {
+    let mut workloads = Vec::new();
+    for level in levels.iter().filter(|level| level.bytes <= arena.borrow().bytes()) {
+        for operation in IN_CACHE {
+            let walk = RefCell::new(Walk::new(Vectors::widest(), operation, level.bytes, level.bytes));
+            let bytes = walk.borrow().bytes();
+            let mut warm = *walk.borrow();
+            let workload = Workload::of("stream", streams::labels(operation, &level.name, 1), bytes, move |passes| {
+                walk.borrow_mut().steps(&mut arena.borrow_mut(), passes);
+                Ok(())
+            });
+            let workload = workload.prepared(move || {
+                // Another level's batch stood before this one: its lines leave, this level's come in.
+                warm.steps(&mut arena.borrow_mut(), 2);
+                Ok(())
+            });
+            workloads.push(if level.name == "L1" || level.name == "L2" { workload } else { workload.unclocked() });
+        }
+    }
+    rig.sample(workloads)
+}
+
+/// Tries every set of vectors in memory, in turns, and takes the one with the best median for each operation.
+fn choose(rig: &mut Rig<'_>, level: &Level, arena: &mut Arena) -> Result<Chosen, Trouble> {
+    let source = rig.source()?;
+    let mut chosen = Vec::new();
+    for operation in Operation::ALL {
+        let sets = Vectors::available();
+        // One walk for all: no set may find in a cache what another has just brought there.
+        let mut walk = Walk::new(sets[0], operation, level.bytes, level.bytes / STEPS);
+        let mut rates: Vec<Vec<f64>> = vec![Vec::new(); sets.len()];
+        for _ in 0..TRIALS {
+            for (&vectors, rates) in sets.iter().zip(&mut rates) {
+                walk.turn_to(vectors);
+                let began = source.stamp().ticks;
+                let bytes = walk.step(arena) as f64;
+                rates.push(bytes / rig.nanoseconds((source.stamp().ticks - began) as f64) * 1e9);
+            }
+        }
+        let medians: Vec<f64> = rates.iter().map(|rates| median(rates).unwrap_or(0.0)).collect();
+        for (vectors, &rate) in sets.iter().zip(&medians) {
+            let labels = Labels::of([("operation", operation.name()), ("vectors", vectors.name)]);
+            rig.record("trial", labels, Unit::BytesPerSecond, vec![rate])?;
+        }
+        let best = (0..sets.len()).max_by(|&one, &other| medians[one].total_cmp(&medians[other]));
+        let vectors = best.map_or_else(Vectors::widest, |best| sets[best]);
+        rig.remark(&format!("vectors.{}", operation.name()), &vectors.name);
+        chosen.push((operation, vectors));
+    }
+    Ok(chosen)
+}
+
+/// The operations in memory, one after the other.
+fn measure_memory(
+    rig: &mut Rig<'_>,
+    level: &Level,
+    chosen: &Chosen,
+    operations: &[Operation],
+    pages: Option<&str>,
+    arena: &mut Arena,
+) -> Result<(), Trouble> {
+    let mut operations = operations.to_vec();
+    rig.random().shuffle(&mut operations);
+    for operation in operations {
+        let vectors = vectors_of(chosen, operation);
+        let mut walk = Walk::new(vectors, operation, level.bytes, level.bytes / STEPS);
+        let labels = streams::labels(operation, &level.name, 1);
+        let labels = pages.map_or(labels.clone(), |pages| labels.with("pages", pages));
+        let workload = Workload::of("stream", labels, walk.bytes(), |steps| {
+            walk.steps(arena, steps);
+            Ok(())
+        });
+        rig.sample(vec![workload.unclocked()])?;
+    }
+    Ok(())
+}
+
+/// Several threads, each with an arena of its own that it wrote itself.
+fn measure_team(rig: &mut Rig<'_>, level: &Level, cpus: &[u32], all: usize, chosen: &Chosen) -> Result<(), Trouble> {
+    let operations: Vec<Operation> =
+        Operation::ALL.into_iter().filter(|&operation| streams::is_measured(operation, cpus.len(), all)).collect();
+    let jobs: Vec<Walk> = operations
+        .iter()
+        .map(|&operation| Walk::new(vectors_of(chosen, operation), operation, level.bytes, PASS))
+        .collect();
+    let bytes = level.bytes;
+    let equip = move |_: usize| -> Result<Pass, String> {
+        let arena = Arena::new(bytes, Pages::Huge).map_err(|error| format!("the memory could not be had: {error}"))?;
+        let (mut arena, mut jobs) = (arenas::refuse_unwritten(arena)?, jobs.clone());
+        Ok(Box::new(move |job| jobs[job].step(&mut arena)))
+    };
+    let mut team = match Team::with_caller(cpus, rig.source()?, equip) {
+        Ok(team) => team,
+        Err(reason) => {
+            rig.remark(&format!("cannot.threads.{}", cpus.len()), &reason);
+            return Ok(());
+        }
+    };
+    let about = Labels::of([("level", level.name.as_str()), ("pages", "huge")]).with("threads", cpus.len());
+    rig.record("footprint", about, Unit::Bytes, vec![(bytes * cpus.len()) as f64])?;
+    rig.remark(&format!("cpus.{}", cpus.len()), &format!("{:?}", team.cpus()));
+    let hertz = rig.ticks(1e9);
+    let windows = (rig.batches() / BATCHES_PER_WINDOW).max(2);
+    let (team, repeated) = (RefCell::new(&mut team), Cell::new(0_u32));
+    let mut workloads = Vec::new();
+    for (job, &operation) in operations.iter().enumerate() {
+        let (team, repeated) = (&team, &repeated);
+        let labels = streams::labels(operation, &level.name, cpus.len());
+        let workload = Workload::self_timed("stream", labels, NOMINAL, move |_| {
+            let mut found = team.borrow_mut().window(job, WINDOW * hertz / 1e9, hertz)?;
+            for _ in 0..REPEATS {
+                if found.disturbed.is_none() {
+                    break;
+                }
+                repeated.set(repeated.get() + 1);
+                found = team.borrow_mut().window(job, WINDOW * hertz / 1e9, hertz)?;
+            }
+            let ticks = (found.ticks * NOMINAL as f64 / found.bytes) as i64;
+            Ok(match (found.disturbed, found.known) {
+                (Some(_), _) => Timed::Preempted(ticks),
+                (None, true) => Timed::Undisturbed(ticks),
+                (None, false) => Timed::Ticks(ticks),
+            })
+        });
+        workloads.push(workload.sized(Sizing::Exactly(1)).unclocked().at_most(windows));
+    }
+    rig.sample(workloads)?;
+    rig.remark(&format!("repeated.{}", cpus.len()), &repeated.get());
+    Ok(())
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let mut measured: Vec<&Labels> = Vec::new();
+    for launch in &study.launches {
+        for series in launch.series.iter().filter(|series| series.name == "stream") {
+            if !measured.contains(&&series.labels) {
+                measured.push(&series.labels);
+            }
+        }
+    }
+    // Launches measure in random order, the report does not.
+    let order = |labels: &&Labels| {
+        let level = labels.get("level").unwrap_or_default();
+        let operation = labels.get("operation").and_then(Operation::named);
+        (
+            labels.get("threads").and_then(|threads| threads.parse::<usize>().ok()),
+            labels.get("pages").is_some(),
+            ["L1", "L2", "L3"].iter().position(|name| *name == level).unwrap_or(usize::MAX),
+            Operation::ALL.iter().position(|of| Some(*of) == operation),
+        )
+    };
+    measured.sort_by_key(order);
+    for labels in measured {
+        let Some(sample) = study.sample("stream", labels) else { continue };
+        publish_stream(study, &mut findings, labels, &sample);
+    }
+    let why = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
+    for (what, labels) in [
+        ("cannot.memory", Labels::of([("level", MEMORY)])),
+        ("cannot.pages", Labels::of([("level", MEMORY), ("pages", "4k")])),
+    ] {
+        if let Some(reason) = why(what) {
+            findings.cannot(RATE, labels, &reason);
+        }
+    }
+    for threads in streams::team_sizes(study.machine.usable_cpus().len()) {
+        if let Some(reason) = why(&format!("cannot.threads.{threads}")) {
+            findings.cannot(RATE, Labels::of([("level", MEMORY)]).with("threads", threads), &reason);
+        }
+    }
+    findings.curves = curves(&findings);
+    explain(study, &mut findings);
+    findings.say_predictions();
+    findings
+}
+
+fn publish_stream(study: &Study<'_>, findings: &mut Findings, labels: &Labels, sample: &Sample) {
+    let (Some(operation), Some(level)) = (labels.get("operation").and_then(Operation::named), labels.get("level"))
+    else {
+        return;
+    };
+    let own = stream_gates(study, operation, level, labels, sample);
+    findings.publish_rate(study, RATE, labels.clone(), sample, 1.0, own.clone());
+    let cache = ["L1", "L2", "L3"].contains(&level);
+    if !cache && labels.get("pages").is_none() {
+        findings.publish_rate(study, BUS_RATE, labels.clone(), sample, operation.bus_factor(), own);
+    }
+}
+
+/// Median cost of a byte in nanoseconds, whatever the sample is in.
+fn nanoseconds_per_byte(study: &Study<'_>, sample: &Sample) -> Option<f64> {
+    let estimate = Estimate::median(sample)?;
+    let scale = if sample.unit == Unit::Cycles { study.core?.period().0 } else { 1.0 };
+    Some(estimate.value * scale)
+}
+
+/// Rate in bytes per second of another stream of the same run.
+fn rate_of(study: &Study<'_>, labels: &Labels) -> Option<f64> {
+    Some(1e9 / nanoseconds_per_byte(study, &study.sample("stream", labels)?)?)
+}
+
+fn stream_gates(study: &Study<'_>, operation: Operation, level: &str, labels: &Labels, sample: &Sample) -> Vec<Gate> {
+    let Some(rate) = nanoseconds_per_byte(study, sample).map(|cost| 1e9 / cost) else { return Vec::new() };
+    let threads: usize = labels.get("threads").and_then(|threads| threads.parse().ok()).unwrap_or(1);
+    let shown = |value: f64| quantity(value, Unit::BytesPerSecond);
+    let mut gates = Vec::new();
+    let mut least = |id: &str, severity: Severity, floor: Option<f64>, slack: f64, what: &str| {
+        if let Some(floor) = floor {
+            let evidence = format!("{} against {}: {what}", shown(rate), shown(floor));
+            gates.push(Gate::of(id, severity, rate >= floor * slack, evidence));
+        }
+    };
+    let at =
+        |operation: Operation, level: &str, threads: usize| rate_of(study, &streams::labels(operation, level, threads));
+    let plain = labels.get("pages").is_none();
+    let next = match level {
+        "L1" => Some(("L2", Severity::Hard)),
+        "L2" => Some(("L3", Severity::Noisy)),
+        "L3" => Some((MEMORY, Severity::Noisy)),
+        _ => None,
+    };
+    if let Some((next, severity)) = next {
+        least("G21", severity, at(operation, next, 1), 0.95, &format!("{level} is not slower than {next}"));
+    }
+    if plain && operation == Operation::WriteNt {
+        let written = at(Operation::Write, level, threads);
+        least("G21", Severity::Remark, written, 0.95, "stores past the caches are not slower than plain ones");
+    }
+    if plain && threads > 1 {
+        let what = "several threads move at least what one does";
+        least("G21", Severity::Noisy, at(operation, level, 1), 0.95, what);
+    }
+    let mut most = |id: &str, severity: Severity, ceiling: Option<f64>, slack: f64, what: &str| {
+        if let Some(ceiling) = ceiling {
+            let evidence = format!("{} against {}: {what}", shown(rate), shown(ceiling));
+            gates.push(Gate::of(id, severity, rate <= ceiling * slack, evidence));
+        }
+    };
+    if level == "L1" {
+        let widest = study.remarks("vectors.cache").first().and_then(|name| vector_bytes(name));
+        let ceiling = widest.zip(study.core).map(|(bytes, core)| MOST_VECTORS * bytes * core.0);
+        most("G8", Severity::Hard, ceiling, 1.02, "no core moves more than four vectors in a cycle");
+    }
+    if operation.copies() && plain {
+        most("G21", Severity::Noisy, at(Operation::Read, level, threads), 1.05, "copying is not faster than reading");
+    }
+    if threads > 1 {
+        let alone = at(operation, level, 1).map(|rate| rate * threads as f64);
+        most("G21", Severity::Noisy, alone, 1.1, "threads together move at most what each would alone");
+    }
+    if level == MEMORY
+        && let Some(peak) = &study.machine.memory.peak_bytes_per_second
+    {
+        let what = format!("the peak of all channels ({})", peak.source);
+        most("G21", Severity::Hard, Some(peak.value as f64), 1.02, &what);
+    }
+    let about =
+        Labels::of([("level", level), ("pages", labels.get("pages").unwrap_or("huge"))]).with("threads", threads);
+    if level == MEMORY {
+        gates.push(arenas::footprint_gate(study, &about.clone().with("pages", "huge"), threads));
+    }
+    gates.extend(arenas::account_gates(study, &about));
+    gates
+}
+
+fn vector_bytes(name: &str) -> Option<f64> {
+    Vectors::available().iter().find(|vectors| vectors.name == name).map(|vectors| vectors.bytes as f64)
+}
+
+fn curves(findings: &Findings) -> Vec<Curve> {
+    Operation::ALL
+        .into_iter()
+        .filter_map(|operation| {
+            let mut points: Vec<[f64; 4]> = findings
+                .metrics
+                .iter()
+                .filter(|metric| metric.name == RATE && metric.labels.get("pages").is_none())
+                .filter(|metric| metric.labels.get("operation") == Some(operation.name()))
+                .filter(|metric| metric.labels.get("level") == Some(MEMORY))
+                .filter_map(|metric| {
+                    let threads: f64 = metric.labels.get("threads")?.parse().ok()?;
+                    Some([threads, metric.value, metric.interval95[0], metric.interval95[1]])
+                })
+                .collect();
+            points.sort_by(|one, other| one[0].total_cmp(&other[0]));
+            (points.len() >= 2).then(|| Curve {
+                name: "memory.bandwidth.scaling".to_owned(),
+                labels: Labels::of([("operation", operation.name()), ("level", MEMORY)]),
+                x: Axis { label: "threads, each on a CPU of its own".to_owned(), unit: Unit::One },
+                y: Axis { label: "application bytes per second".to_owned(), unit: Unit::BytesPerSecond },
+                points,
+            })
+        })
+        .collect()
+}
+
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let rate = |findings: &Findings, operation, level: &str, threads| {
+        findings.metric(RATE, &streams::labels(operation, level, threads)).map(|metric| metric.value)
+    };
+    let shown = |value: f64| quantity(value, Unit::BytesPerSecond);
+    if let Some(core) = study.core {
+        let mut rows = Vec::new();
+        for level in ["L1", "L2", "L3", MEMORY] {
+            for operation in IN_CACHE {
+                if let Some(found) = rate(findings, operation, level, 1) {
+                    let cells = [level, operation.name()].map(str::to_owned);
+                    rows.push(cells.into_iter().chain([shown(found), number(found / core.0)]).collect());
+                }
+            }
+        }
+        let columns = ["level", "operation", "rate", "bytes per core cycle"];
+        findings.tabulate("One thread, level by level; a copied byte counts once.", &columns, rows);
+    }
+    let rows: Vec<Vec<String>> = Operation::ALL
+        .into_iter()
+        .filter_map(|operation| {
+            let chosen = most_frequent(&study.remarks(&format!("vectors.{}", operation.name())))?;
+            Some(vec![operation.name().to_owned(), chosen])
+        })
+        .collect();
+    findings.tabulate(
+        "Vectors used in memory, by a short trial in each launch.",
+        &["operation", "chosen most often"],
+        rows,
+    );
+    if let (Some(plain), Some(past)) =
+        (rate(findings, Operation::Write, MEMORY, 1), rate(findings, Operation::WriteNt, MEMORY, 1))
+    {
+        findings.say(if plain >= 0.8 * past {
+            format!("Plain stores reach {}, stores past the caches {}: the processor recognises lines that are written as a whole and does not read them first. The bus bytes of plain stores and copies are an upper bound here.", shown(plain), shown(past))
+        } else {
+            format!("Plain stores reach {}, stores past the caches {}: the difference is the lines that are read before they are written.", shown(plain), shown(past))
+        });
+    }
+    if study.machine.is_guest() {
+        findings.say("Below is a hypervisor: how large the last cache really is, who shares it, and who else uses the channels cannot be seen. Rates of L3 and DRAM are what was left for this guest.");
+    }
+}
+
+fn most_frequent(names: &[&str]) -> Option<String> {
+    let count = |name: &str| names.iter().filter(|&&other| other == name).count();
+    names.iter().max_by_key(|name| count(name)).map(|&name| name.to_owned())
+}

@@ -1,0 +1,318 @@
+//! Which figures are published: levels, sizes, other tools' rules, nodes; each with the gates of its operation.
+
+use super::levels::{Curves, Found, Named, Point};
+use super::node_labels;
+use super::walk::{CACHES_TO_MEMORY, Pattern, RULES, Rule, Scope, pages_label};
+use crate::evaluate::estimate::{Estimate, LEVEL};
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::sample::{Account, Sample};
+use crate::evaluate::study::Study;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{interval, number, percent, quantity};
+use crate::statistics::monotone::isotonic_residual;
+use crate::sys::memory::Pages;
+
+/// Fewest footprints from which levels are read.
+const FEWEST_FOOTPRINTS: usize = 20;
+/// Cycles of a first-level load: a whole number in this range, within the tolerance.
+const FIRST_LEVEL_CYCLES: (f64, f64) = (3.0, 6.0);
+const WHOLE_TOLERANCE: f64 = 0.02;
+/// Cycles of second- and third-level loads.
+const SECOND_LEVEL_CYCLES: (f64, f64) = (8.0, 25.0);
+const THIRD_LEVEL_CYCLES: (f64, f64) = (20.0, 120.0);
+/// No load from DRAM is faster, in nanoseconds.
+const MEMORY_FLOOR: f64 = 35.0;
+/// Memory over the cache before it, at least.
+const MEMORY_OVER_CACHE: f64 = 1.5;
+/// A curve may come this close to a decrease (gate G20).
+pub(super) const RESIDUAL: f64 = 0.05;
+/// Huge pages may not make a load dearer than this.
+const HUGE_OVER_SMALL: f64 = 1.02;
+/// A capacity that is found is the one that is claimed within these ratios.
+const CONFIRMED: (f64, f64) = (0.7, 1.15);
+
+/// The pages whose page-blocked curve decides where levels are: huge ones where there are any.
+pub(super) fn deciding_pages(curves: &Curves) -> Option<Pages> {
+    [Pages::Huge, Pages::Small]
+        .into_iter()
+        .find(|&pages| curves.points(Pattern::PageBlocked, pages).len() >= FEWEST_FOOTPRINTS)
+}
+
+/// Labels of a level's latency.
+pub(super) fn level_labels(level: &str, pages: Pages) -> Labels {
+    Labels::of([("level", level), ("pages", pages_label(pages))])
+}
+
+/// The footprints that a level's latency is taken from.
+pub(super) fn points_of<'a>(curves: &'a Curves, found: &Found, level: &Named, pages: Pages) -> Vec<&'a Point> {
+    let random = curves.points(Pattern::Random, pages);
+    if level.name != "DRAM" {
+        let [low, high] = level.middle;
+        return random.iter().filter(|point| (low..=high).contains(&(point.bytes as f64))).collect();
+    }
+    // One footprint beyond all caches, the one with most launches: memory is not flat, translations grow with it.
+    let beyond = random.iter().filter(|point| point.bytes as f64 >= found.memory_from);
+    beyond.max_by_key(|point| (point.launches.len(), point.bytes)).into_iter().collect()
+}
+
+/// The estimate of a level: what the core clocks undisturbed, what is shared as it was.
+pub(super) fn estimate_of(points: &[&Point], level: &str) -> Option<(Sample, Estimate)> {
+    let sample = Sample::joined(points.iter().map(|point| &point.sample))?;
+    let shared = !["L1", "L2"].contains(&level);
+    let estimate = if shared { Estimate::median(&sample) } else { Estimate::undisturbed(&sample) };
+    Some((sample, estimate?))
+}
+
+pub(super) fn publish_levels(
+    study: &Study<'_>,
+    findings: &mut Findings,
+    scope: &Scope,
+    curves: &Curves,
+    found: &Found,
+) {
+    for pages in [Pages::Small, Pages::Huge] {
+        let mut before: Option<f64> = None;
+        for level in &found.levels {
+            let labels = level_labels(&level.name, pages);
+            let points = points_of(curves, found, level, pages);
+            let Some((_, estimate)) = estimate_of(&points, &level.name) else {
+                findings.cannot("memory.latency.level", labels, &why_no_pages(study, pages));
+                continue;
+            };
+            let time = in_time(study, &estimate);
+            let mut own = level_gates(study, level, found, &points, &estimate, before);
+            own.extend(gate_of_proof(study));
+            if pages == Pages::Huge
+                && let Some(small) = findings.metric("memory.latency.level", &level_labels(&level.name, Pages::Small))
+            {
+                own.push(Gate::of(
+                    "G20",
+                    Severity::Noisy,
+                    time <= small.value * HUGE_OVER_SMALL,
+                    format!("{} on huge pages, {} on small ones", nanoseconds(time), nanoseconds(small.value)),
+                ));
+            }
+            findings.publish(study, "memory.latency.level", labels, &estimate, own);
+            before = Some(time);
+        }
+        if let Some(reason) = &found.no_memory {
+            findings.cannot("memory.latency.level", level_labels("DRAM", pages), &format!("not measured: {reason}"));
+        }
+    }
+    for level in &found.levels {
+        publish_size(study, findings, found, level);
+    }
+    for (level, size) in &found.missed {
+        let reason = format!(
+            "the kernel claims {}, but the curve has no plateau of its own there",
+            quantity(*size as f64, Unit::Bytes)
+        );
+        let name = format!("L{level}");
+        findings.cannot("memory.latency.level_size", Labels::of([("level", name.as_str())]), &reason);
+    }
+    debug_assert!(found.levels.len() <= scope.claims.len().max(4) + 1);
+}
+
+fn why_no_pages(study: &Study<'_>, pages: Pages) -> String {
+    let said = study.remarks(&format!("cannot.{}", pages_label(pages)));
+    said.first().map_or_else(|| "its footprints were not walked".to_owned(), |reason| (*reason).to_owned())
+}
+
+pub(super) fn in_time(study: &Study<'_>, estimate: &Estimate) -> f64 {
+    match (estimate.unit, study.core) {
+        (Unit::Cycles, Some(core)) => estimate.value * core.period().0,
+        _ => estimate.value,
+    }
+}
+
+fn nanoseconds(value: f64) -> String {
+    quantity(value, Unit::Nanoseconds)
+}
+
+/// G19: what every launch proved of its chains before it timed them.
+fn gate_of_proof(study: &Study<'_>) -> Option<Gate> {
+    let nodes: u64 = study.remarks("proven").iter().filter_map(|text| text.parse::<u64>().ok()).sum();
+    let evidence = format!("chains of {nodes} nodes in all were walked once and closed after exactly as many steps");
+    (nodes > 0).then(|| Gate::of("G19", Severity::Hard, true, evidence))
+}
+
+fn level_gates(
+    study: &Study<'_>,
+    level: &Named,
+    found: &Found,
+    points: &[&Point],
+    estimate: &Estimate,
+    before: Option<f64>,
+) -> Vec<Gate> {
+    let time = in_time(study, estimate);
+    let cycles = study.core.map(|core| time / core.period().0);
+    let mut own = Vec::new();
+    let mut within = |severity: Severity, (least, most): (f64, f64)| {
+        if let Some(cycles) = cycles {
+            let evidence = format!("{} cycles; {least} to {most} are possible", number(cycles));
+            own.push(Gate::of("G8", severity, (least..=most).contains(&cycles), evidence));
+        }
+    };
+    match level.name.as_str() {
+        "L1" => {
+            if let Some(cycles) = cycles {
+                let whole = cycles.round();
+                let (least, most) = FIRST_LEVEL_CYCLES;
+                own.push(Gate::of(
+                    "G20",
+                    Severity::Hard,
+                    (least..=most).contains(&whole) && (cycles / whole - 1.0).abs() <= WHOLE_TOLERANCE,
+                    format!(
+                        "{cycles:.3} cycles; a whole number from {least} to {most} within {}",
+                        percent(WHOLE_TOLERANCE)
+                    ),
+                ));
+            }
+        }
+        "L2" => within(Severity::Hard, SECOND_LEVEL_CYCLES),
+        "L3" => within(Severity::Noisy, THIRD_LEVEL_CYCLES),
+        "DRAM" => {
+            own.push(gates::floor_in_time(study, estimate, MEMORY_FLOOR, "no DRAM opens a row and answers in less"));
+            let footprint = points.first().map_or(0.0, |point| point.bytes as f64);
+            own.push(Gate::of(
+                "G18",
+                Severity::Hard,
+                footprint >= found.memory_from,
+                format!(
+                    "footprint {}; at least {}, {CACHES_TO_MEMORY} × the last cache",
+                    quantity(footprint, Unit::Bytes),
+                    quantity(found.memory_from, Unit::Bytes)
+                ),
+            ));
+        }
+        _ => {}
+    }
+    if let Some(before) = before {
+        let least = if level.name == "DRAM" { MEMORY_OVER_CACHE } else { 1.0 };
+        own.push(Gate::of(
+            "G20",
+            Severity::Hard,
+            time >= least * before,
+            format!(
+                "{} against {} of the level before; at least {least} times",
+                nanoseconds(time),
+                nanoseconds(before)
+            ),
+        ));
+    }
+    let latencies: Vec<f64> = points.iter().map(|point| point.latency).collect();
+    if let Some(residual) = isotonic_residual(&latencies).filter(|_| latencies.len() > 1) {
+        let private = ["L1", "L2"].contains(&level.name.as_str());
+        own.push(Gate::of(
+            "G20",
+            if private { Severity::Hard } else { Severity::Noisy },
+            residual <= RESIDUAL,
+            format!("the curve falls by {} within the level; at most {}", percent(residual), percent(RESIDUAL)),
+        ));
+    }
+    own
+}
+
+fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &Found, level: &Named) {
+    let Some([low, high]) = level.ends else { return };
+    let labels = Labels::of([("level", level.name.as_str())]);
+    let estimate = bounds(study, low, high, "plateaus of the page-blocked curve, bounds over resampled launches");
+    let mut own = vec![Gate::of(
+        "G20",
+        Severity::Noisy,
+        found.residual <= RESIDUAL,
+        format!("the curve is {} from a non-decreasing one; at most {}", percent(found.residual), percent(RESIDUAL)),
+    )];
+    if let Some(claimed) = level.claimed {
+        own.push(Gate::of(
+            "claim",
+            Severity::Remark,
+            agreement([low, high], claimed) != Agreement::NotConfirmed,
+            format!(
+                "found {}, the kernel claims {}",
+                interval([low, high], Unit::Bytes),
+                quantity(claimed as f64, Unit::Bytes)
+            ),
+        ));
+    }
+    findings.publish_bounds(study, "memory.latency.level_size", labels, &estimate, own);
+}
+
+/// How bounds and a claim agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Agreement {
+    /// Both bounds are the claim, as far as a walk can tell.
+    Confirmed,
+    /// The claim lies between the bounds, and so does much else.
+    Possible,
+    /// It does not.
+    NotConfirmed,
+}
+
+/// Whether bounds confirm a claim.
+pub(super) fn agreement([low, high]: [f64; 2], claimed: u64) -> Agreement {
+    let (least, most) = (claimed as f64 * CONFIRMED.0, claimed as f64 * CONFIRMED.1);
+    if least <= low && high <= most {
+        Agreement::Confirmed
+    } else if low <= most && claimed as f64 <= high {
+        Agreement::Possible
+    } else {
+        Agreement::NotConfirmed
+    }
+}
+
+/// An estimate that is a pair of bounds; its value is their middle on the scale of ratios.
+pub(super) fn bounds(study: &Study<'_>, low: f64, high: f64, estimator: &str) -> Estimate {
+    let launches = study.launches.len() as u32;
+    Estimate {
+        unit: Unit::Bytes,
+        value: (low * high).sqrt(),
+        interval: [low, high],
+        level: LEVEL,
+        typical: None,
+        stddev: 0.0,
+        quantiles: None,
+        estimator: estimator.to_owned(),
+        launches,
+        restless: 0,
+        account: Account {
+            taken: u64::from(launches),
+            clean: u64::from(launches),
+            operations: 1,
+            ..Account::default()
+        },
+    }
+}
+
+/// Labels of a figure by another tool's rule.
+pub(super) fn rule_labels(rule: &Rule, bytes: u64) -> Labels {
+    super::walk::curve(rule.pattern, rule.pages).with("bytes", bytes)
+}
+
+/// The largest footprint at which a rule was followed.
+pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &Rule) -> Option<&'a Point> {
+    curves.points(rule.pattern, rule.pages).last()
+}
+
+pub(super) fn publish_rules(study: &Study<'_>, findings: &mut Findings, curves: &Curves) {
+    for rule in &RULES {
+        let Some(point) = point_of_rule(curves, rule) else { continue };
+        let Some(estimate) = Estimate::median(&point.sample) else { continue };
+        findings.publish(study, "memory.latency.by_rule", rule_labels(rule, point.bytes), &estimate, Vec::new());
+    }
+}
+
+pub(super) fn publish_nodes(study: &Study<'_>, findings: &mut Findings) {
+    for (labels, sample) in study.samples("node", |_| false) {
+        let Some(estimate) = Estimate::median(&sample) else { continue };
+        let own = vec![gates::floor_in_time(study, &estimate, MEMORY_FLOOR, "no DRAM opens a row and answers in less")];
+        findings.publish(study, "memory.latency.node", labels.clone(), &estimate, own);
+    }
+    for node in &study.machine.memory.nodes {
+        if let Some(reason) = study.remarks(&format!("cannot.node.{}", node.node)).first() {
+            findings.cannot("memory.latency.node", node_labels(node.node, node.node), reason);
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! From walks to levels: the curves of a study, the plateaus of the deciding one, their names and their capacities.
+
+use std::collections::BTreeMap;
+
+use super::walk::{CACHES_TO_MEMORY, Pattern, Scope, curve};
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::sample::Sample;
+use crate::evaluate::study::Study;
+use crate::results::document::{Axis, Curve};
+use crate::results::quantity::{CoreCycles, Labels, Unit};
+use crate::statistics::knee::{Level, Staircase, staircase};
+use crate::statistics::summary::{median, quantile};
+use crate::sys::memory::Pages;
+
+/// Resamplings of the launches for the interval of a capacity: enough for the ends of 95 %, few enough for every report.
+const RESAMPLINGS: usize = 80;
+/// Points that a plateau of a resampled curve must be close to, to be the same plateau.
+const SAME_PLATEAU: f64 = 1.25;
+
+/// One footprint of a curve.
+#[derive(Debug, Clone)]
+pub(super) struct Point {
+    /// Footprint in bytes.
+    pub(super) bytes: u64,
+    /// All batches.
+    pub(super) sample: Sample,
+    /// Median over launches, in nanoseconds.
+    pub(super) latency: f64,
+    /// Its interval.
+    interval: [f64; 2],
+    /// Lower quartile over launches of their medians, in nanoseconds: neighbours only add to it.
+    undisturbed: f64,
+    /// Median of each launch, in nanoseconds, by the launch's number.
+    pub(super) launches: BTreeMap<u32, f64>,
+}
+
+/// Every curve of a study, its points by ascending footprint.
+#[derive(Debug, Default)]
+pub(super) struct Curves(BTreeMap<Labels, Vec<Point>>);
+
+impl Curves {
+    /// Reads the series of a study. What runs at the clock of the core is told in core cycles.
+    pub(super) fn of(study: &Study<'_>, name: &str, scope: &Scope) -> Self {
+        let near = 2 * scope.second_cache();
+        let bytes = |labels: &Labels| labels.get("bytes").and_then(|text| text.parse::<u64>().ok());
+        let period = study.core.map_or(1.0, |core| CoreCycles(1.0).at(core).0);
+        let mut curves: BTreeMap<Labels, Vec<Point>> = BTreeMap::new();
+        let samples =
+            study.samples(name, |labels| study.core.is_some() && bytes(labels).is_some_and(|size| size <= near));
+        for (labels, sample) in samples {
+            let Some(bytes) = bytes(labels) else { continue };
+            let scale = if sample.unit == Unit::Cycles { period } else { 1.0 };
+            let Some(estimate) = Estimate::median(&sample) else { continue };
+            let launches: BTreeMap<u32, f64> = sample
+                .numbers
+                .iter()
+                .zip(&sample.launches)
+                .filter_map(|(number, batches)| Some((*number, median(batches)? * scale)))
+                .collect();
+            let Some(undisturbed) = lower_quartile(launches.values().copied()) else { continue };
+            let (latency, interval) = (estimate.value * scale, estimate.interval.map(|end| end * scale));
+            let of: Labels = without_bytes(labels);
+            curves.entry(of).or_default().push(Point { bytes, sample, latency, interval, undisturbed, launches });
+        }
+        for points in curves.values_mut() {
+            points.sort_by_key(|point| point.bytes);
+        }
+        Curves(curves)
+    }
+
+    /// The points of a curve.
+    pub(super) fn points(&self, pattern: Pattern, pages: Pages) -> &[Point] {
+        self.0.get(&curve(pattern, pages)).map_or(&[], Vec::as_slice)
+    }
+
+    /// One point of a curve.
+    pub(super) fn point(&self, pattern: Pattern, pages: Pages, bytes: u64) -> Option<&Point> {
+        self.points(pattern, pages).iter().find(|point| point.bytes == bytes)
+    }
+
+    /// The curves as a report shows them.
+    pub(super) fn shown(&self) -> Vec<Curve> {
+        self.0
+            .iter()
+            .map(|(labels, points)| Curve {
+                name: "memory.latency.curve".to_owned(),
+                labels: labels.clone(),
+                x: Axis { label: "footprint".to_owned(), unit: Unit::Bytes },
+                y: Axis { label: "one dependent load".to_owned(), unit: Unit::Nanoseconds },
+                points: points
+                    .iter()
+                    .map(|point| [point.bytes as f64, point.latency, point.interval[0], point.interval[1]])
+                    .collect(),
+            })
+            .collect()
+    }
+}
+
+fn lower_quartile(values: impl Iterator<Item = f64>) -> Option<f64> {
+    quantile(&values.collect::<Vec<f64>>(), 0.25)
+}
+
+fn without_bytes(labels: &Labels) -> Labels {
+    labels.pairs().filter(|(key, _)| *key != "bytes").fold(Labels::none(), |kept, (key, value)| kept.with(key, value))
+}
+
+/// A level with its name.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Named {
+    /// `L1`, `L2`, `L3`, `L4` or `DRAM`.
+    pub(super) name: String,
+    /// Latency on the curve that decides, in nanoseconds.
+    pub(super) latency: f64,
+    /// Footprints, in bytes, of the middle of its plateau: its latency is taken there.
+    pub(super) middle: [f64; 2],
+    /// Between which sizes it ends, in bytes, with the spread over launches; none for the last one.
+    pub(super) ends: Option<[f64; 2]>,
+    /// What the kernel claims for its size, in bytes.
+    pub(super) claimed: Option<u64>,
+}
+
+/// What the deciding curve shows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Found {
+    /// Levels, nearest first.
+    pub(super) levels: Vec<Named>,
+    /// Claimed caches of which no plateau was found: level and size.
+    pub(super) missed: Vec<(u32, u64)>,
+    /// Plateaus beyond those that the kernel claims: from which to which footprint.
+    pub(super) unclaimed: Vec<[f64; 2]>,
+    /// Why there is no memory among the levels.
+    pub(super) no_memory: Option<String>,
+    /// Footprint from which on a walk is memory's, in bytes (gate G18).
+    pub(super) memory_from: f64,
+    /// Largest relative distance of the curve from the closest non-decreasing one.
+    pub(super) residual: f64,
+}
+
+impl Found {
+    /// A level by its name.
+    pub(super) fn level(&self, name: &str) -> Option<&Named> {
+        self.levels.iter().find(|level| level.name == name)
+    }
+
+    /// Levels of a curve whose points are lower quartiles over launches; none when there are too few points to see any.
+    pub(super) fn of(points: &[Point], claims: &[(u32, u64)], seed: u64) -> Option<Self> {
+        let footprints: Vec<f64> = points.iter().map(|point| point.bytes as f64).collect();
+        let latencies: Vec<f64> = points.iter().map(|point| point.undisturbed).collect();
+        // Memory begins beyond the larger of the claimed cache and the found one, and the found one is known only afterwards.
+        let claimed = claims.last().map_or(0.0, |(_, size)| *size as f64);
+        let mut memory = CACHES_TO_MEMORY as f64 * claimed;
+        let mut stairs = staircase(&footprints, &latencies, None, (claimed > 0.0).then_some(memory))?;
+        if let Some(last) = stairs.capacities.last().filter(|last| CACHES_TO_MEMORY as f64 * last.at_most > memory) {
+            memory = CACHES_TO_MEMORY as f64 * last.at_most;
+            stairs = staircase(&footprints, &latencies, None, Some(memory))?;
+        }
+        let ends = spread(points, &footprints, &stairs, memory, seed);
+        Some(Self::named(&footprints, &stairs, &ends, claims, memory))
+    }
+
+    /// Names the levels of a staircase; `ends` are the capacities between them.
+    fn named(footprints: &[f64], stairs: &Staircase, ends: &[[f64; 2]], claims: &[(u32, u64)], needed: f64) -> Self {
+        let largest = footprints.last().copied().unwrap_or(0.0);
+        // The last level is memory when it reaches far enough beyond the last cache, and is not that cache itself.
+        let reaches = stairs.levels.len() > 1 && stairs.levels.last().is_some_and(|level| level.to >= needed);
+        let mut found = Found { residual: stairs.monotone_residual, memory_from: needed, ..Found::default() };
+        if !reaches {
+            found.no_memory = Some(format!(
+                "memory is memory from {CACHES_TO_MEMORY} × the last cache on ({:.0} MiB here, the larger of claimed and found); the largest footprint was {:.0} MiB",
+                needed / f64::from(1 << 20),
+                largest / f64::from(1 << 20)
+            ));
+        }
+        let caches = stairs.levels.len() - usize::from(reaches);
+        let names = assign(&ends[..caches.min(ends.len())], caches, claims);
+        found.missed = claims.iter().filter(|(level, _)| !names.contains(&Some(*level))).copied().collect();
+        for (index, level) in stairs.levels.iter().enumerate() {
+            let number = names.get(index).copied().flatten();
+            let name = match number {
+                Some(number) => format!("L{number}"),
+                None if index == caches => "DRAM".to_owned(),
+                None => {
+                    found.unclaimed.push([level.from, level.to]);
+                    continue;
+                }
+            };
+            let claimed = claims.iter().find(|(claimed, _)| Some(*claimed) == number).map(|(_, size)| *size);
+            found.levels.push(Named {
+                name,
+                latency: level.latency,
+                middle: middle(footprints, level),
+                ends: ends.get(index).copied(),
+                claimed,
+            });
+        }
+        found
+    }
+}
+
+/// First and last footprint of the middle half of a plateau.
+fn middle(footprints: &[f64], level: &Level) -> [f64; 2] {
+    let margin = level.points.len() / 4;
+    [footprints[level.points.start + margin], footprints[level.points.end - 1 - margin]]
+}
+
+/// Which claimed level each cache plateau is, in order: as many as can be, and of those assignments the one whose capacities
+/// are closest to the claims. Without any claim they are numbered.
+fn assign(ends: &[[f64; 2]], plateaus: usize, claims: &[(u32, u64)]) -> Vec<Option<u32>> {
+    if claims.is_empty() {
+        return (1..=plateaus as u32).map(Some).collect();
+    }
+    // Matching plateau p to claim c costs the logarithm of the ratio of their sizes; a last plateau without an end fits all.
+    let cost = |plateau: usize, claim: usize| {
+        ends.get(plateau).map_or(0.0, |[low, high]| ((low * high).sqrt() / claims[claim].1 as f64).ln().abs())
+    };
+    let (mut best, mut least) = (vec![None; plateaus], (usize::MAX, f64::INFINITY));
+    // At most five plateaus and four claims: every monotone assignment is tried.
+    let mut pending = vec![(0_usize, 0_usize, vec![None; plateaus], 0.0_f64, 0_usize)];
+    while let Some((plateau, claim, names, total, left_out)) = pending.pop() {
+        if plateau == plateaus {
+            if left_out < least.0 || left_out == least.0 && total < least.1 {
+                (best, least) = (names, (left_out, total));
+            }
+            continue;
+        }
+        pending.push((plateau + 1, claim, names.clone(), total, left_out + 1));
+        for (next, (level, _)) in claims.iter().enumerate().skip(claim) {
+            let mut names = names.clone();
+            names[plateau] = Some(*level);
+            pending.push((plateau + 1, next + 1, names, total + cost(plateau, next), left_out));
+        }
+    }
+    best
+}
+
+/// Between which sizes each level ends: the capacity that the curve itself gives, widened by what 95 % of resampled
+/// launches give. Levels of a resampled curve are found again by their latency.
+fn spread(points: &[Point], footprints: &[f64], stairs: &Staircase, memory: f64, seed: u64) -> Vec<[f64; 2]> {
+    let mut numbers: Vec<u32> = points.iter().flat_map(|point| point.launches.keys().copied()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut seen: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::new(), Vec::new()); stairs.capacities.len()];
+    for _ in 0..RESAMPLINGS {
+        let drawn: Vec<u32> = numbers.iter().map(|_| numbers[random.usize(..numbers.len())]).collect();
+        let latencies: Vec<f64> = points
+            .iter()
+            .map(|point| {
+                let values = drawn.iter().filter_map(|number| point.launches.get(number).copied());
+                lower_quartile(values).unwrap_or(point.undisturbed)
+            })
+            .collect();
+        let Some(again) = staircase(footprints, &latencies, None, (memory > 0.0).then_some(memory)) else { continue };
+        for (index, level) in stairs.levels.iter().take(stairs.capacities.len()).enumerate() {
+            let same = |other: &Level| (other.latency / level.latency).ln().abs() < SAME_PLATEAU.ln();
+            let Some(place) = again.levels.iter().position(same) else { continue };
+            let Some(capacity) = again.capacities.get(place) else { continue };
+            seen[index].0.push(capacity.at_least);
+            seen[index].1.push(capacity.at_most);
+        }
+    }
+    stairs
+        .capacities
+        .iter()
+        .zip(seen)
+        .map(|(capacity, (least, most))| {
+            let low = quantile(&least, 0.025).unwrap_or(capacity.at_least);
+            let high = quantile(&most, 0.975).unwrap_or(capacity.at_most);
+            [low.min(capacity.at_least), high.max(capacity.at_most)]
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::sample::Account;
+
+    const KIB: f64 = 1024.0;
+
+    /// A curve over four points to the octave whose launches scatter by 1 %.
+    fn points(caches: &[(f64, f64)], memory: f64, to: f64) -> Vec<Point> {
+        let mut random = fastrand::Rng::with_seed(5);
+        (0..100)
+            .map(|step| (KIB * (f64::from(step) / 4.0).exp2() / 64.0).round() * 64.0)
+            .take_while(|bytes| *bytes <= to)
+            .map(|bytes| {
+                let latency = caches.iter().find(|(size, _)| bytes <= *size).map_or(memory, |(_, latency)| *latency);
+                let launches: BTreeMap<u32, f64> =
+                    (1..=20).map(|number| (number, latency * (0.99 + 0.02 * random.f64()))).collect();
+                let values: Vec<f64> = launches.values().copied().collect();
+                let sample = Sample {
+                    unit: Unit::Nanoseconds,
+                    launches: values.iter().map(|value| vec![*value]).collect(),
+                    numbers: (1..=20).collect(),
+                    account: Account::default(),
+                };
+                let latency = median(&values).unwrap();
+                let undisturbed = lower_quartile(values.iter().copied()).unwrap();
+                Point { bytes: bytes as u64, sample, latency, interval: [latency; 2], undisturbed, launches }
+            })
+            .collect()
+    }
+
+    const CLAIMS: [(u32, u64); 3] = [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)];
+
+    fn names(found: &Found) -> Vec<&str> {
+        found.levels.iter().map(|level| level.name.as_str()).collect()
+    }
+
+    #[test]
+    fn levels_are_named_and_hold_what_is_claimed() {
+        let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (32_768.0 * KIB, 13.0)];
+        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
+        for (level, (size, latency)) in found.levels.iter().zip(truth) {
+            let [low, high] = level.ends.unwrap();
+            assert!(low <= size && size <= high && high < 1.3 * low, "{level:?}");
+            assert!((level.latency / latency - 1.0).abs() < 0.02, "{level:?}");
+        }
+        assert!(found.no_memory.is_none() && found.missed.is_empty() && found.unclaimed.is_empty());
+    }
+
+    #[test]
+    fn a_smaller_cache_than_claimed_keeps_its_name() {
+        let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (6144.0 * KIB, 13.0)];
+        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
+        assert!(found.level("L3").unwrap().ends.unwrap()[1] < 8192.0 * KIB);
+    }
+
+    #[test]
+    fn memory_that_is_not_reached_is_not_measured() {
+        let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (6144.0 * KIB, 13.0)];
+        // Four times the claimed 32 MiB are needed.
+        let found = Found::of(&points(&truth, 100.0, 64.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        assert_eq!(found.level("DRAM"), None);
+        assert!(found.no_memory.unwrap().contains("128 MiB"));
+        // Four times the found 64 MiB, where less is claimed.
+        let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (65_536.0 * KIB, 13.0)];
+        let found = Found::of(&points(&truth, 100.0, 128.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        assert_eq!(found.level("DRAM"), None);
+    }
+
+    #[test]
+    fn a_missing_level_is_the_one_that_fits_worst() {
+        let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0)];
+        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        assert_eq!(names(&found), ["L1", "L2", "DRAM"]);
+        assert_eq!(found.missed, [(3, 32 << 20)]);
+        let truth = [(32.0 * KIB, 1.0), (30_000.0 * KIB, 13.0)];
+        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        assert_eq!(names(&found), ["L1", "L3", "DRAM"]);
+    }
+
+    #[test]
+    fn a_plateau_too_many_gets_no_name() {
+        let truth = [(32.0 * KIB, 1.0), (256.0 * KIB, 3.0), (1024.0 * KIB, 4.5), (32_768.0 * KIB, 13.0)];
+        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
+        assert_eq!(found.unclaimed.len(), 1);
+        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &[], 1).unwrap();
+        assert_eq!(names(&found), ["L1", "L2", "L3", "L4", "DRAM"]);
+    }
+}

@@ -1,0 +1,545 @@
+//! What is walked: the patterns, the footprints, and which of them take part in which round.
+
+use std::collections::BTreeSet;
+
+use crate::machine::Machine;
+use crate::results::quantity::Labels;
+use crate::sys::chase::{Arena, Chain, Fault};
+use crate::sys::memory::{Pages, page_size};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Batches from which on a run is more than a first look.
+const THOROUGH_BATCHES: u32 = 30;
+/// Points to the octave up to [`NEAR`].
+const POINTS_PER_OCTAVE: f64 = 4.0;
+/// Points to the octave within half an octave of a size that the kernel claims: they tell the end of a cache to 6 %.
+const POINTS_PER_OCTAVE_AT_CLAIMS: f64 = 12.0;
+/// Footprints up to here cost next to nothing: every round.
+const NEAR: u64 = MIB;
+/// Footprints up to here cost some milliseconds: they take turns, every round a part of them.
+const MIDDLE: u64 = 16 * MIB;
+/// Memory is memory from this many times the last cache on (gate G18).
+pub(super) const CACHES_TO_MEMORY: u64 = 4;
+/// The footprint of memory is at least this, where there is time: where no cache is claimed there may be a large one.
+const MEMORY_FOOTPRINT: u64 = 256 * MIB;
+/// Last-level cache where nothing is claimed.
+const UNKNOWN_LAST_CACHE: u64 = 32 * MIB;
+/// The buffer on which other tools' rules are compared.
+const RULES_FOOTPRINT: u64 = 1024 * MIB;
+/// Rounds from one walk by other tools' rules to the next, where it takes seconds: even, since odd rounds have enough to do.
+const RULES_EVERY: u32 = 18;
+/// Most pages of the translation pattern: beyond every second-level translation buffer known (3072 entries).
+const MOST_PAGES: u64 = 8192;
+/// Window of the page-blocked pattern: larger than first-level data caches of most cores, so that a neighbouring line that
+/// was fetched along is gone from there again, and few enough pages for any translation buffer.
+const BLOCK: u64 = 64 * KIB;
+/// Window of multichase's default: 64 pages of 4 KiB.
+const WINDOW: u64 = 256 * KIB;
+/// Strides of the classical curve.
+const STRIDES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
+/// Strides that take part in one round.
+const STRIDES_PER_ROUND: usize = 2;
+/// Nodes that a long pattern has at least: more than a prefetcher that learns sequences is known to remember.
+const LONG_NODES: u64 = 1 << 18;
+/// Most visits of a line in one period of the long pattern: words in a line of 64 bytes.
+const MOST_PASSES: u64 = 8;
+/// Footprints up to here are walked once load by load before sampling; larger ones by many walkers at a time.
+const WALKED_SINGLY: u64 = 32 * MIB;
+/// Bytes that a launch has beside its buffer: the program, its records.
+const BESIDE: u64 = 8 * MIB;
+/// Bytes of a pair of numbers for each line: the order of a walk, and successors.
+const NUMBERS_PER_LINE: u64 = 8;
+
+/// In which order a walk goes through its footprint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Pattern {
+    /// All lines in random order.
+    Random,
+    /// All lines of a window of 64 KiB in random order, then those of the next; windows in random order.
+    PageBlocked,
+    /// Lines in random order several times over, each time in another order, before the walk repeats itself.
+    Long,
+    /// One line of every page, pages in random order.
+    Translation,
+    /// Ascending addresses, this many bytes apart.
+    Stride(u64),
+    /// Nodes this many bytes apart, random within windows of 64 pages of 4 KiB.
+    Window(u64),
+}
+
+/// One walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Walk {
+    pub(super) pattern: Pattern,
+    pub(super) pages: Pages,
+    /// Footprint in bytes: for the translation pattern that of the pages.
+    pub(super) bytes: u64,
+}
+
+impl Walk {
+    /// Labels of its curve.
+    pub(super) fn curve(&self) -> Labels {
+        curve(self.pattern, self.pages)
+    }
+
+    /// Labels of its series.
+    pub(super) fn labels(&self) -> Labels {
+        self.curve().with("bytes", self.bytes)
+    }
+}
+
+/// Labels of a curve.
+pub(super) fn curve(pattern: Pattern, pages: Pages) -> Labels {
+    let labels = |name: &str| Labels::of([("pattern", name), ("pages", pages_label(pages))]);
+    match pattern {
+        Pattern::Random => labels("random"),
+        Pattern::PageBlocked => labels("page_blocked"),
+        Pattern::Long => labels("long"),
+        Pattern::Translation => labels("tlb"),
+        Pattern::Stride(stride) => labels("stride").with("stride", stride),
+        Pattern::Window(line) => labels("window").with("line", line),
+    }
+}
+
+/// The label of a kind of pages.
+pub(super) fn pages_label(pages: Pages) -> &'static str {
+    match pages {
+        Pages::Small => "4k",
+        Pages::Huge => "huge",
+    }
+}
+
+/// What is known before anything is walked.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Scope {
+    /// Sizes that the kernel claims for the caches of the measured CPU, by level.
+    pub(super) claims: Vec<(u32, u64)>,
+    /// Line size in bytes.
+    pub(super) line: u64,
+    /// Bytes that a launch may take.
+    memory: u64,
+    /// False for a first look.
+    thorough: bool,
+}
+
+impl Scope {
+    /// From the facts of a machine and the order of a launch.
+    pub(super) fn of(machine: &Machine, cpu: u32, memory: u64, batches: u32) -> Self {
+        let caches: Vec<_> = (1..=4).filter_map(|level| machine.data_cache(cpu, level)).collect();
+        let claims = caches.iter().filter_map(|cache| Some((cache.level, cache.size_bytes.best()?.value))).collect();
+        let line = caches.iter().filter_map(|cache| cache.line_bytes).find(|line| line.is_power_of_two());
+        let line = line.filter(|line| (32..=512).contains(line)).unwrap_or(64);
+        Scope { claims, line, memory, thorough: batches >= THOROUGH_BATCHES }
+    }
+
+    /// Size of the last cache that is claimed.
+    pub(super) fn last_cache(&self) -> u64 {
+        self.claims.last().map_or(UNKNOWN_LAST_CACHE, |(_, size)| *size)
+    }
+
+    /// Size claimed for the second-level cache.
+    pub(super) fn second_cache(&self) -> u64 {
+        self.claims.iter().find(|(level, _)| *level == 2).map_or(NEAR, |(_, size)| *size)
+    }
+
+    /// Largest footprint that memory allows, in whole huge pages.
+    pub(super) fn most(&self) -> u64 {
+        let bytes = self.memory.saturating_sub(BESIDE) / (self.line + NUMBERS_PER_LINE) * self.line;
+        let step = if bytes > 32 * MIB { 2 * MIB } else { 4 * KIB };
+        bytes / step * step
+    }
+
+    /// Footprint that is memory and no cache, as far as memory allows.
+    pub(super) fn memory_footprint(&self) -> u64 {
+        let least = (CACHES_TO_MEMORY * self.last_cache()).next_multiple_of(2 * MIB);
+        let wanted = if self.thorough { least.max(MEMORY_FOOTPRINT) } else { least };
+        wanted.min(self.most())
+    }
+
+    /// Footprint on which other tools' rules are compared.
+    pub(super) fn rules_footprint(&self) -> u64 {
+        if self.thorough { RULES_FOOTPRINT.min(self.most()) } else { self.memory_footprint() }
+    }
+
+    /// Bytes that the largest launch takes.
+    pub(super) fn peak(&self) -> u64 {
+        let largest = self.memory_footprint().max(self.rules_footprint());
+        largest + largest / self.line * NUMBERS_PER_LINE + BESIDE
+    }
+
+    /// Footprints of a curve, ascending.
+    fn footprints(&self, from: u64, to: u64, points_per_octave: f64) -> Vec<u64> {
+        let mut all: BTreeSet<u64> = BTreeSet::new();
+        let mut add = |low: f64, high: f64, points: f64| {
+            let steps = ((high / low).log2() * points).round().max(0.0) as u32;
+            all.extend((0..=steps).map(|step| low * (f64::from(step) / points).exp2()).filter_map(|bytes| {
+                let line = self.line as f64;
+                let bytes = ((bytes / line).round() * line) as u64;
+                (bytes >= from && bytes <= to).then_some(bytes)
+            }));
+        };
+        add(KIB as f64, MIDDLE as f64, points_per_octave);
+        add(MIDDLE as f64, 4.0 * MIDDLE as f64, if self.thorough { 2.0_f64.min(points_per_octave) } else { 1.0 });
+        add(4.0 * MIDDLE as f64, to.max(4 * MIDDLE) as f64, 1.0);
+        if self.thorough && points_per_octave >= POINTS_PER_OCTAVE {
+            // Far away the grid is what it is: each point costs as much as all near ones together.
+            for (_, claim) in self.claims.iter().filter(|(_, claim)| *claim <= MIDDLE / 2) {
+                let half = std::f64::consts::SQRT_2;
+                add(*claim as f64 / half, *claim as f64 * half, POINTS_PER_OCTAVE_AT_CLAIMS);
+            }
+        }
+        all.into_iter().collect()
+    }
+
+    /// Every walk on one kind of pages, whatever the round.
+    fn all(&self, pages: Pages, decides: bool) -> Vec<Walk> {
+        let top = self.memory_footprint();
+        let most = |limit: u64| limit.min(self.most());
+        let walk = |pattern: Pattern| move |bytes: u64| Walk { pattern, pages, bytes };
+        let mut random = self.footprints(KIB, top, POINTS_PER_OCTAVE);
+        if !self.thorough {
+            random.retain(|&bytes| bytes <= 4 * MIDDLE);
+        }
+        random.push(top);
+        let mut walks: Vec<Walk> = random.into_iter().map(walk(Pattern::Random)).collect();
+        // On the pages that decide about capacities in full, on the others for comparison.
+        let (points, to) = if decides { (POINTS_PER_OCTAVE, 2 * self.last_cache().max(MIDDLE)) } else { (2.0, MIDDLE) };
+        let blocked = self.footprints(4 * KIB, most(to), points);
+        let far = decides.then_some(top);
+        walks.extend(blocked.into_iter().chain(far).map(walk(Pattern::PageBlocked)));
+        let mapped = page_size() as u64 / self.line;
+        walks.extend(
+            self.footprints(16 * self.line, (self.second_cache() / 2).min(MOST_PAGES * self.line), POINTS_PER_OCTAVE)
+                .into_iter()
+                .filter(|bytes| bytes * mapped <= most(4 * MIDDLE))
+                .map(|bytes| bytes * mapped)
+                .map(walk(Pattern::Translation)),
+        );
+        if pages == Pages::Huge {
+            let long = self.footprints(4 * KIB, most(MIDDLE), 2.0);
+            walks.extend(long.into_iter().map(walk(Pattern::Long)));
+        } else {
+            for stride in STRIDES {
+                let sizes = self.footprints(KIB.max(4 * stride), top, 1.0);
+                walks.extend(sizes.into_iter().chain([top]).map(walk(Pattern::Stride(stride))));
+            }
+        }
+        walks
+    }
+
+    /// The how-manieth round this is of those that walk far footprints, from 0; none when it is none of them.
+    pub(super) fn far_turn(&self, round: u32) -> Option<u32> {
+        let every = match (self.thorough, self.memory_footprint() > MEMORY_FOOTPRINT) {
+            (true, _) => 6,
+            (false, true) => 4,
+            (false, false) => 3,
+        };
+        (round % every == 1).then_some(round / every)
+    }
+
+    /// The walks of one round on one kind of pages, each once; `decides` where their page-blocked curve shows the levels.
+    pub(super) fn walks(&self, pages: Pages, round: u32, decides: bool) -> Vec<Walk> {
+        let far_turn = self.far_turn(round);
+        let far = far_turn.is_some();
+        // A few strides in each round; far ones turn with the few rounds that walk far footprints.
+        let in_turn = |stride: u64, far: bool| {
+            let turn = if far { far_turn.map_or(0, |turn| turn as usize) } else { round as usize };
+            let each = if self.thorough { STRIDES_PER_ROUND } else { 2 * STRIDES_PER_ROUND };
+            let place = STRIDES.iter().position(|&other| other == stride).unwrap_or(0);
+            (0..each).any(|extra| (turn * each + extra) % STRIDES.len() == place)
+        };
+        let takes_part = |walk: &Walk| {
+            let in_turn = match walk.pattern {
+                Pattern::Stride(stride) => in_turn(stride, walk.bytes > NEAR),
+                _ => true,
+            };
+            in_turn
+                && match walk.bytes {
+                    ..=NEAR => true,
+                    // All of them in the same rounds: neighbours that come and go would bend the curve otherwise.
+                    bytes if bytes <= MIDDLE => match walk.pattern {
+                        Pattern::Stride(_) => far,
+                        _ => far || !round.is_multiple_of(2),
+                    },
+                    _ => far,
+                }
+        };
+        let rules = self.rules(pages, round, far);
+        // A gibibyte is enough for one launch.
+        let alone = self.thorough
+            && !(self.rules(Pages::Small, round, far).is_empty() && self.rules(Pages::Huge, round, far).is_empty());
+        let mut walks = if alone { Vec::new() } else { self.all(pages, decides) };
+        walks.retain(takes_part);
+        walks.extend(rules);
+        walks.sort_by_key(|walk| (walk.pattern, walk.bytes));
+        walks.dedup();
+        walks
+    }
+
+    /// The rules that other tools follow, in the rounds that can afford them: a gibibyte takes seconds.
+    fn rules(&self, pages: Pages, round: u32, far: bool) -> Vec<Walk> {
+        let turn = match (self.thorough, pages) {
+            (false, _) => far,
+            (true, Pages::Small) => round % RULES_EVERY == 4,
+            (true, Pages::Huge) => round % RULES_EVERY == RULES_EVERY - 4,
+        };
+        let rules = if turn { RULES.as_slice() } else { &[] };
+        let bytes = self.rules_footprint();
+        rules
+            .iter()
+            .filter(|rule| rule.pages == pages)
+            .map(|rule| Walk { pattern: rule.pattern, pages, bytes })
+            .collect()
+    }
+
+    /// Whether a walk's cost depends on who else uses a cache or the memory: its batches are a fixed number of loads, since
+    /// a search for a number might be done at another moment's speed. What prefetchers make fast is sized by time.
+    pub(super) fn is_shared(&self, walk: &Walk) -> bool {
+        walk.bytes > NEAR.max(2 * self.second_cache())
+            && !matches!(walk.pattern, Pattern::Stride(_) | Pattern::Translation)
+    }
+
+    /// Whether a walk is one of those that a figure of memory comes from: they get more and longer batches.
+    pub(super) fn is_memory(&self, walk: &Walk) -> bool {
+        walk.bytes >= self.memory_footprint().min(self.rules_footprint())
+    }
+}
+
+/// A rule by which other tools measure what they call memory latency.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rule {
+    pub(super) pattern: Pattern,
+    pub(super) pages: Pages,
+    /// The rule in words.
+    pub(super) what: &'static str,
+    /// Why it gives what it gives.
+    pub(super) why: &'static str,
+}
+
+/// The rules, cheapest first.
+pub(super) const RULES: [Rule; 5] = [
+    Rule {
+        pattern: Pattern::Stride(128),
+        pages: Pages::Small,
+        what: "every 128 bytes, ascending (lat_mem_rd with its default stride)",
+        why: "prefetchers see the stride and load ahead",
+    },
+    Rule {
+        pattern: Pattern::Window(64),
+        pages: Pages::Small,
+        what: "every 64-byte line, random within 64 pages",
+        why: "neighbouring lines come along, and 64 pages fit the translation buffer",
+    },
+    Rule {
+        pattern: Pattern::Window(256),
+        pages: Pages::Small,
+        what: "every 256 bytes, random within 64 pages (multichase)",
+        why: "no neighbour comes along, and 64 pages fit the translation buffer",
+    },
+    Rule {
+        pattern: Pattern::Random,
+        pages: Pages::Huge,
+        what: "every line, random over everything, huge pages",
+        why: "nothing comes along; translations are few where huge pages are whole for the processor",
+    },
+    Rule {
+        pattern: Pattern::Random,
+        pages: Pages::Small,
+        what: "every line, random over everything, 4 KiB pages (tinymembench, lat_mem_rd -t)",
+        why: "nearly every load also waits for its translation",
+    },
+];
+
+/// Numbers that are kept from chain to chain: orders and successors.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    order: Vec<u32>,
+    blocks: Vec<u32>,
+    successors: Vec<u32>,
+}
+
+impl Scratch {
+    /// Lays the chain of a walk at an offset in an arena and loads all of it once.
+    pub(super) fn lay<'a>(
+        &mut self,
+        walk: &Walk,
+        line: u64,
+        arena: &'a mut Arena,
+        offset: usize,
+        random: &mut fastrand::Rng,
+    ) -> Result<Chain<'a>, String> {
+        let page = page_size() as u64;
+        let words = line / 8;
+        let nodes = match walk.pattern {
+            Pattern::Random | Pattern::PageBlocked | Pattern::Long => walk.bytes / line,
+            Pattern::Translation => walk.bytes / page,
+            Pattern::Stride(spacing) | Pattern::Window(spacing) => walk.bytes / spacing,
+        } as u32;
+        self.arrange(walk, nodes, line, random);
+        let order = &self.order;
+        let (line, page, words) = (line as usize, page as usize, words as usize);
+        let chain = match walk.pattern {
+            // The word moves through the line, so that no figure hangs on one place in it.
+            Pattern::Random | Pattern::PageBlocked => arena.lay(order, &mut self.successors, |node| {
+                let node = node as usize;
+                offset + node * line + node % words * 8
+            }),
+            Pattern::Long => arena.lay(order, &mut self.successors, |node| {
+                let (place, pass) = ((node % nodes) as usize, (node / nodes) as usize);
+                offset + place * line + (place + pass) % words * 8
+            }),
+            // The line moves through the page, so that the lines fill all sets of the first-level cache.
+            Pattern::Translation => arena.lay(order, &mut self.successors, |node| {
+                let node = node as usize;
+                offset + node * page + node % (page / line) * line
+            }),
+            Pattern::Stride(spacing) | Pattern::Window(spacing) => {
+                arena.lay(order, &mut self.successors, |node| offset + node as usize * spacing as usize)
+            }
+        };
+        let mut chain: Chain<'a> = chain.map_err(|fault: Fault| fault.to_string())?;
+        if walk.bytes <= WALKED_SINGLY {
+            chain.round().map_err(|broken| broken.to_string())?;
+        } else {
+            chain.tour();
+        }
+        Ok(chain)
+    }
+
+    /// The order in which the nodes are visited.
+    fn arrange(&mut self, walk: &Walk, nodes: u32, line: u64, random: &mut fastrand::Rng) {
+        self.order.clear();
+        match walk.pattern {
+            Pattern::Random | Pattern::Translation => {
+                self.order.extend(0..nodes);
+                random.shuffle(&mut self.order);
+            }
+            Pattern::Stride(_) => self.order.extend(0..nodes),
+            Pattern::PageBlocked => self.arrange_blocks(nodes, (BLOCK / line) as u32, random),
+            Pattern::Window(spacing) => self.arrange_blocks(nodes, (WINDOW / spacing) as u32, random),
+            Pattern::Long => {
+                let passes = (LONG_NODES / u64::from(nodes)).clamp(2, MOST_PASSES.min(line / 8)) as u32;
+                for pass in 0..passes {
+                    let begin = self.order.len();
+                    self.order.extend(pass * nodes..(pass + 1) * nodes);
+                    random.shuffle(&mut self.order[begin..]);
+                }
+            }
+        }
+    }
+
+    fn arrange_blocks(&mut self, nodes: u32, block: u32, random: &mut fastrand::Rng) {
+        self.blocks.clear();
+        self.blocks.extend(0..nodes.div_ceil(block));
+        random.shuffle(&mut self.blocks);
+        for &number in &self.blocks {
+            let begin = self.order.len();
+            self.order.extend(number * block..((number + 1) * block).min(nodes));
+            random.shuffle(&mut self.order[begin..]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn scope(claims: &[(u32, u64)], memory: u64, thorough: bool) -> Scope {
+        Scope { claims: claims.to_vec(), line: 64, memory, thorough }
+    }
+
+    const SERVER: [(u32, u64); 3] = [(1, 48 * KIB), (2, 2 * MIB), (3, 105 * MIB)];
+    const GUEST: [(u32, u64); 3] = [(1, 32 * KIB), (2, MIB), (3, 32 * MIB)];
+
+    #[test]
+    fn memory_is_four_times_the_last_cache_as_far_as_there_is_memory() {
+        assert_eq!(scope(&GUEST, 6 << 30, false).memory_footprint(), 128 * MIB);
+        assert_eq!(scope(&GUEST, 6 << 30, true).memory_footprint(), 256 * MIB);
+        assert_eq!(scope(&SERVER, 6 << 30, true).memory_footprint(), 420 * MIB);
+        assert_eq!(scope(&[], 6 << 30, false).memory_footprint(), 128 * MIB);
+        assert_eq!(scope(&GUEST, 6 << 30, true).rules_footprint(), 1024 * MIB);
+        for memory in [0, 4 * MIB, 64 * MIB, 512 * MIB, 8 << 30] {
+            let scope = scope(&SERVER, memory, true);
+            assert!(scope.peak() <= memory.max(BESIDE), "{memory}: {}", scope.peak());
+            let most = scope.walks(Pages::Small, 3, true).iter().map(|walk| walk.bytes).max().unwrap_or(0);
+            assert!(most <= scope.most(), "{memory}");
+        }
+    }
+
+    #[test]
+    fn every_walk_takes_part_in_the_rounds_of_a_run() {
+        for (claims, thorough) in [(&GUEST, false), (&GUEST, true), (&SERVER, true), (&SERVER, false)] {
+            let scope = scope(claims, 6 << 30, thorough);
+            for pages in [Pages::Small, Pages::Huge] {
+                let rounds = if thorough { 30 } else { 8 };
+                let walked: HashSet<Walk> = (1..=rounds).flat_map(|round| scope.walks(pages, round, true)).collect();
+                for walk in scope.all(pages, true) {
+                    assert!(walked.contains(&walk), "{walk:?}");
+                }
+                for rule in RULES.iter().filter(|rule| rule.pages == pages) {
+                    let walk = Walk { pattern: rule.pattern, pages, bytes: scope.rules_footprint() };
+                    assert!(walked.contains(&walk), "{walk:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_walk_stands_twice_in_a_round_and_labels_tell_them_apart() {
+        let scope = scope(&GUEST, 6 << 30, true);
+        for round in 1..=30 {
+            let mut seen = HashSet::new();
+            for pages in [Pages::Small, Pages::Huge] {
+                for walk in scope.walks(pages, round, true) {
+                    assert!(seen.insert(walk.labels()), "{walk:?} in round {round}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_dense_grid_surrounds_what_is_claimed() {
+        let scope = scope(&GUEST, 6 << 30, true);
+        let near = |claim: u64| {
+            let near = |walk: &&Walk| walk.pattern == Pattern::PageBlocked && walk.bytes.abs_diff(claim) < claim / 3;
+            scope.all(Pages::Huge, true).iter().filter(near).count()
+        };
+        assert!(near(32 * KIB) > 8 && near(MIB) > 8, "{} {}", near(32 * KIB), near(MIB));
+        assert!(near(32 * KIB) < 20);
+    }
+
+    #[test]
+    fn every_pattern_is_one_cycle_within_its_footprint() {
+        let mut arena = Arena::map(4 * MIB as usize, Pages::Small).unwrap();
+        arena.write();
+        let mut random = fastrand::Rng::with_seed(7);
+        let patterns = [
+            Pattern::Random,
+            Pattern::PageBlocked,
+            Pattern::Long,
+            Pattern::Translation,
+            Pattern::Stride(64),
+            Pattern::Stride(4096),
+            Pattern::Window(64),
+            Pattern::Window(256),
+        ];
+        let mut scratch = Scratch::default();
+        for pattern in patterns {
+            for bytes in [64 * KIB, 100 * KIB, MIB] {
+                let walk = Walk { pattern, pages: Pages::Small, bytes };
+                let chain = scratch.lay(&walk, 64, &mut arena, 3 * MIB as usize, &mut random).unwrap();
+                let expected = match pattern {
+                    Pattern::Long => bytes / 64 * (LONG_NODES / (bytes / 64)).clamp(2, 8),
+                    Pattern::Translation | Pattern::Stride(4096) => bytes / 4096,
+                    Pattern::Window(256) => bytes / 256,
+                    _ => bytes / 64,
+                };
+                assert_eq!(chain.nodes() as u64, expected, "{walk:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! # Question
+//!
+//! How much longer does one load from memory take while the other CPUs use the memory too?
+//!
+//! # Method
+//!
+//! One CPU follows a cycle of pointers through a footprint that only main memory holds, each load needing the one before it,
+//! the lines in an order that no prefetcher follows. Meanwhile each of the other CPUs reads through such a footprint of its
+//! own: not at all (**idle**), 16 KiB and then a pause of the same length, again and again (**half**), or without a pause
+//! (**full**). What they moved is counted from the first batch of the chase to its last and stands beside the latency.
+//!
+//! The order of the cycle is a bijection of the line numbers, made of steps that can each be undone, so that it goes through
+//! every line once by construction. Batches are 2048 loads and go on where the last one stopped. The three loads stand one
+//! after the other in each launch, in random order. All memory lies on huge pages, looked up after writing.
+//!
+//! # Prediction
+//!
+//! Idle: the latency of main memory, from this run where it was measured. Under load: times a factor from published
+//! loaded-latency curves, which are flat until the channels are more than half full.
+//!
+//! # What could fool us
+//!
+//! - One other CPU rarely fills the channels: full is the full load of this machine's CPUs, not of its memory.
+//! - A guest sees the load of its own CPUs; that of its neighbours is in idle too.
+//! - Threads that share a CPU with the chase would be measured instead of the memory; each is on a CPU of its own.
+//! - A footprint that the last cache holds; smaller ones than four of it are refused.
+//!
+//! # References
+//!
+//! Intel Memory Latency Checker, loaded latencies; google/multichase, multiload; Little, Operations Research 1961.
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::arenas;
+use crate::experiments::constants::{FULLY_LOADED, HALF_LOADED};
+use crate::experiments::streams;
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Need, Publication};
+use crate::machine::Machine;
+use crate::results::prediction::Prediction;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{number, quantity};
+use crate::rig::Rig;
+use crate::rig::sampler::{Sizing, Workload};
+use crate::rig::team::{Pass, Team, Together};
+use crate::statistics::summary::median;
+use crate::sys::clock::Source;
+use crate::sys::memory::Pages;
+use crate::sys::stream::{Arena, Cycle, LINE, Operation, Vectors, Walk};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "memory.loaded_latency",
+    title: "Loaded latency",
+    measures: "one load from memory while the other CPUs read",
+    method_version: 1,
+    source: include_str!("loaded_latency.rs"),
+    needs: &[Need { what: "two CPUs and memory for footprints beyond the last cache", check: two_cpus }],
+    uses: &[],
+    publishes: &[Publication {
+        metric: LOADED,
+        unit: Unit::Nanoseconds,
+        meaning: "one dependent load from memory while the other CPUs read",
+        nature: Nature::Cost,
+        headline: crate::experiments::always,
+    }],
+    effort: Effort::Expensive,
+    seconds: 0.25,
+    time_out: 60.0,
+    memory: crate::experiments::streams::most_memory,
+    predict,
+    measure,
+    analyze,
+};
+
+const LOADED: &str = "memory.loaded_latency.time";
+
+/// Bytes of a read of a thread that loads the memory half of the time, before it pauses as long.
+const PULSE: usize = 16 << 10;
+/// Bytes of a read without pauses.
+const PASS: usize = 1 << 20;
+/// Turns of 32 loads in a batch of the chase: some 200 µs.
+const CHASE_TURNS: u64 = 64;
+/// The loads under which latency is measured.
+const LOADS: [&str; 3] = ["idle", "half", "full"];
+/// No load from DRAM takes less, in nanoseconds.
+const LATENCY_FLOOR: f64 = 35.0;
+/// Slack of the rule that more load does not make loads faster.
+const SLACK: f64 = 0.05;
+
+fn two_cpus(machine: &Machine) -> Result<(), Trouble> {
+    let cpus: Vec<u32> = machine.usable_cpus().iter().collect();
+    if cpus.len() < 2 {
+        return Err(Trouble::new("only one CPU may be used: nothing can load the memory beside it")
+            .hint("start it with more CPUs in its affinity mask (taskset, cpuset)"));
+    }
+    let half = machine.launch_memory_bytes() / 2;
+    let level = streams::memory_level(&machine.caches, &cpus[..1], half).map(|level| level.name);
+    match level {
+        Ok(name) if name == streams::MEMORY => Ok(()),
+        Ok(name) => {
+            Err(Trouble::new(format!("memory allows a footprint of {name} only, which the last cache may hold"))
+                .hint("free memory, or raise the memory limit of the container"))
+        }
+        Err(reason) => Err(Trouble::new(reason).hint("free memory, or raise the memory limit of the container")),
+    }
+}
+
+fn labels(load: &str) -> Labels {
+    Labels::of([("load", load)])
+}
+
+/// Labels of the record of the chase's memory.
+fn about() -> Labels {
+    Labels::of([("load", "idle"), ("pages", "huge")])
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let (latency, basis) = streams::memory_latency(by);
+    LOADS
+        .into_iter()
+        .map(|load| {
+            let prediction = Prediction::of(LOADED, labels(load), Unit::Nanoseconds);
+            let prediction = prediction.hardware("a load with nothing else under way", latency, basis.clone());
+            let more = match load {
+                "half" => HALF_LOADED,
+                "full" => FULLY_LOADED,
+                _ => return prediction,
+            };
+            // A factor below one is the scatter of two measurements, not a wait: the range of a wait begins at nothing.
+            let least = (latency.1 * (more.low - 1.0)).max(0.0);
+            let wait = (latency.0 * (more.value - 1.0), least, latency.2 * (more.high - 1.0));
+            prediction.hardware("waiting for the others' lines", wait, more.basis())
+        })
+        .collect()
+}
+
+/// One CPU follows pointers, the others read.
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let cpus = streams::order_of_cpus(rig.caches(), rig.cpu(), rig.allowed());
+    let refused = |reason: String| {
+        Trouble::new(format!("the memory cannot be loaded: {reason}")).hint("free memory, or allow more of it")
+    };
+    let half = rig.memory() / 2;
+    let chased = streams::memory_level(rig.caches(), &cpus[..1], half).map_err(refused)?;
+    let streamed = streams::memory_level(rig.caches(), &cpus[1..], half).map_err(refused)?;
+    // Pointers fill a power of two of lines.
+    let bytes = (chased.bytes as u64).next_power_of_two().min(half) as usize;
+    let memory = arenas::obtain(rig, bytes, Pages::Huge, &about())?.map_err(refused)?;
+    let mut cycle = Cycle::new(memory, rig.random().u64(..));
+    let footprint = cycle.lines() as f64 * LINE as f64;
+    rig.record("footprint", about(), Unit::Bytes, vec![footprint])?;
+    let mut team = Team::beside(&cpus[1..], rig.source()?, readers(rig.source()?, streamed.bytes)).map_err(refused)?;
+    rig.remark("cpus", &format!("{:?}", team.cpus()));
+    let hertz = rig.ticks(1e9);
+    let mut order = [0, 1, 2];
+    rig.random().shuffle(&mut order);
+    for job in order {
+        let load = LOADS[job];
+        if load != "idle" {
+            team.begin(job, hertz).map_err(refused)?;
+        }
+        let workload = Workload::of("chase", labels(load), Cycle::STEPS, |turns| {
+            std::hint::black_box(cycle.walk(turns));
+            Ok(())
+        });
+        let sampled = rig.sample(vec![workload.sized(Sizing::Exactly(CHASE_TURNS)).unclocked()]);
+        if load != "idle" {
+            let Together { ticks, bytes, .. } = team.end(hertz).map_err(refused)?;
+            rig.record("load", labels(load), Unit::BytesPerSecond, vec![bytes / rig.nanoseconds(ticks) * 1e9])?;
+        }
+        sampled?;
+    }
+    Ok(())
+}
+
+/// What the other CPUs do, by the number of the load.
+fn readers(source: Source, bytes: usize) -> impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static {
+    move |_| {
+        let arena = Arena::new(bytes, Pages::Huge).map_err(|error| error.to_string())?;
+        let mut arena = arenas::refuse_unwritten(arena)?;
+        let mut full = Walk::new(Vectors::widest(), Operation::Read, bytes, PASS);
+        let mut pulse = Walk::new(Vectors::widest(), Operation::Read, bytes, PULSE);
+        Ok(Box::new(move |job| {
+            if LOADS[job] == "full" {
+                return full.step(&mut arena);
+            }
+            let began = source.stamp().ticks;
+            let read = pulse.step(&mut arena);
+            let now = source.stamp().ticks;
+            while source.stamp().ticks < 2 * now - began {
+                std::hint::spin_loop();
+            }
+            read
+        }))
+    }
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let mut before: Option<f64> = None;
+    for load in LOADS {
+        let Some(estimate) = study.sample("chase", &labels(load)).as_ref().and_then(Estimate::median) else { continue };
+        let mut own = vec![
+            arenas::footprint_gate(study, &about(), 1),
+            gates::floor(&estimate, LATENCY_FLOOR, "no load reaches DRAM and returns in less"),
+        ];
+        own.extend(arenas::account_gates(study, &about()));
+        if let Some(before) = before {
+            let evidence = format!("{} ns, {} ns with less load", number(estimate.value), number(before));
+            own.push(Gate::of("G20", Severity::Noisy, estimate.value >= (1.0 - SLACK) * before, evidence));
+        }
+        before = Some(estimate.value);
+        findings.publish(study, LOADED, labels(load), &estimate, own);
+    }
+    explain(study, &mut findings);
+    findings.say_predictions();
+    findings
+}
+
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let time = |findings: &Findings, load: &str| findings.metric(LOADED, &labels(load)).map(|metric| metric.value);
+    let Some(idle) = time(findings, "idle") else { return };
+    let read = study.known.iter().find(|metric| {
+        metric.name == "memory.bandwidth.rate" && metric.labels == streams::labels(Operation::Read, streams::MEMORY, 1)
+    });
+    if let Some(read) = read {
+        findings.say(format!(
+            "By Little's law one thread that reads {} at {} per load has {} lines of {LINE} bytes under way at once.",
+            quantity(read.value, Unit::BytesPerSecond),
+            quantity(idle, Unit::Nanoseconds),
+            number(read.value * idle / LINE as f64 / 1e9)
+        ));
+    }
+    for load in ["half", "full"] {
+        let moved = median(&study.values("load", &labels(load)));
+        if let (Some(moved), Some(loaded)) = (moved, time(findings, load)) {
+            findings.say(format!(
+                "While the other CPUs read {}, a load takes {}, {} times its idle {}.",
+                quantity(moved, Unit::BytesPerSecond),
+                quantity(loaded, Unit::Nanoseconds),
+                number(loaded / idle),
+                quantity(idle, Unit::Nanoseconds)
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_as_long_as_reads() {
+        let pass = readers(Source::MonotonicRaw, 8 << 20);
+        let mut pass = pass(0).unwrap();
+        let mut rate = |job: usize| {
+            let (mut bytes, began) = (0, std::time::Instant::now());
+            while began.elapsed().as_millis() < 20 {
+                bytes += pass(job);
+            }
+            bytes as f64 / began.elapsed().as_secs_f64()
+        };
+        let tried: Vec<f64> = (0..10).map(|_| rate(1) / rate(2)).collect();
+        assert!(tried.iter().any(|ratio| (0.3..0.65).contains(ratio)), "{tried:?}");
+    }
+}

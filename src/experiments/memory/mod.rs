@@ -1,0 +1,6 @@
+//! The memory chapter: how far memory is, how much can be moved, what a page fault costs.
+
+pub mod bandwidth;
+pub mod latency;
+pub mod loaded_latency;
+pub mod page_fault;

@@ -1,0 +1,597 @@
+//! # Question
+//!
+//! What does it take to open a connection, until the first answer, and to end it: by a call, in good order, or by force?
+//!
+//! # Method
+//!
+//! Connections are made one at a time: the next begins when the other side has said that the last is closed, so nothing
+//! queues up at the listener. Each is timed by itself:
+//!
+//! - **setup**: the connect call, which returns after one round trip (SYN, SYN-ACK), not one and a half. On loopback the whole
+//!   handshake runs inside the call, and wakes the process that listens without waiting for it.
+//! - **first_byte**: from before the connect call until a byte has come back.
+//! - **close**: the close call alone. It sends a FIN and returns; nobody is waited for.
+//! - **teardown**: from shutting down the own direction until the other side's FIN is read. At least a round trip, and the
+//!   time that the other side takes between reading the end and closing; **net** is without that.
+//! - **abort**: the close call of a connection that lingers for no time: a RST instead of a FIN.
+//!
+//! After each handshake TCP_INFO is asked whether a SYN was sent again. Such a connection waited a second or more for a
+//! timer; it belongs to another class and is counted there. The kernel's counters of overflowing listeners and repeated
+//! segments are read before and after.
+//!
+//! Who closes first keeps the pair of ports for a minute (TIME_WAIT). Connections come from 64 loopback addresses in turn, and
+//! no more than a tenth of the range of ports is ever held; beyond it only aborted connections are made, which hold none.
+//!
+//! # Prediction
+//!
+//! Setup on loopback: three packets through the stack, the state of two sockets, and a wake-up that is not waited for. Remote: the round trip of this run and
+//! the same software. Close: one packet. Teardown: a round trip on the path; on loopback two packets and the other side's
+//! wake-up.
+//!
+//! # What could fool us
+//!
+//! - A closed port answers as fast as an open one. Every return code is checked.
+//! - close() is not the end of a connection: it returns before the other side has heard of it.
+//! - A listener that does not accept still completes handshakes until its queue is full; then SYNs are dropped and the mean
+//!   is a mean of timers.
+//! - A range of ports that runs out makes connect slower and slower, then fails.
+//! - On loopback setup can be shorter than an echo: no process has to run for it. But whoever waits in accept or read is
+//!   woken inside the caller's connect and close, and that is in the figure; with nobody waiting it is not.
+//!
+//! # References
+//!
+//! RFC 9293 3.5 and 3.6; tcp(7), connect(2), shutdown(2); Linux `Documentation/networking/ip-sysctl.rst` (tcp_tw_reuse,
+//! ip_local_port_range).
+
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use socket2::{SockAddr, Socket};
+
+use super::lines::{handshake_timed_out, to_connect};
+use super::{
+    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, counted, nobody_accepts, other_cpu, others, partner_elsewhere,
+    path_sentence, path_terms, quantile_of_shots, record_counters, remark_placement, round_trip, shortest_round_trip,
+    wakes,
+};
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{CLOSE_CALL, CONNECTION_STATE, STACK_TCP};
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::peer::client::Partner;
+use crate::results::peer::Peer;
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{factor, percent, quantity};
+use crate::rig::Rig;
+use crate::statistics::summary::median;
+use crate::sys::socket;
+use crate::sys::tcp_counters::{ephemeral_ports, tcp_counters, time_wait};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "network.connection",
+    title: "Connection set-up and tear-down",
+    measures: "connect, first byte, close, orderly tear-down, abort",
+    method_version: 1,
+    source: include_str!("connection.rs"),
+    needs: &[LOOPBACK],
+    uses: &["os.system_call.time", "network.round_trip.time"],
+    publishes: &[
+        Publication {
+            metric: "network.connection.time",
+            unit: Unit::Nanoseconds,
+            meaning: "one phase of a TCP connection",
+            nature: Nature::State,
+            headline: |labels| labels.get("path") == Some("remote") || labels.get("ip") == Some("4"),
+        },
+        Publication {
+            metric: "network.connection.net",
+            unit: Unit::Nanoseconds,
+            meaning: "orderly tear-down without the time between the other side's reading of the end and its close",
+            nature: Nature::State,
+            headline: crate::experiments::never,
+        },
+    ],
+    effort: Effort::Networked { every_round: true, peer_milliseconds: 3_000 },
+    seconds: 0.05,
+    time_out: 60.0,
+    memory: crate::experiments::little_memory,
+    predict,
+    measure,
+    analyze,
+};
+
+/// Phases, in the order in which a connection lives.
+const PHASES: [&str; 5] = ["setup", "first_byte", "close", "teardown", "abort"];
+/// Connections in a row that nobody accepts before that is the result.
+const UNACCEPTED_IN_A_ROW: u32 = 3;
+/// Share of the range of ports that may be held (G30).
+const PORT_SHARE: f64 = 0.1;
+/// Time for the remote connections of a launch.
+const REMOTE_NANOSECONDS: f64 = 2.0e9;
+/// Connections that find out how long the path is.
+const PILOT: u32 = 2;
+/// No call that enters the kernel and sends a packet is shorter (nanoseconds).
+const FLOOR: f64 = 200.0;
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Close,
+    Orderly,
+    Abort,
+}
+
+impl End {
+    fn phase(self) -> &'static str {
+        match self {
+            End::Close => "close",
+            End::Orderly => "teardown",
+            End::Abort => "abort",
+        }
+    }
+}
+
+/// Where connections go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Path {
+    ipv6: bool,
+    /// None on a remote path.
+    placement: Option<&'static str>,
+}
+
+impl Path {
+    fn labels(self, phase: &str) -> Labels {
+        let path = if self.placement.is_some() { "loopback" } else { "remote" };
+        let labels = Labels::of([("phase", phase), ("path", path), ("ip", if self.ipv6 { "6" } else { "4" })]);
+        self.placement.map_or(labels.clone(), |placement| labels.with("placement", placement))
+    }
+}
+
+fn paths(peer: Option<&Peer>) -> Vec<Path> {
+    let mut paths = vec![
+        Path { ipv6: false, placement: Some(SAME_CPU) },
+        Path { ipv6: false, placement: Some(OTHER_CPU) },
+        Path { ipv6: true, placement: Some(OTHER_CPU) },
+    ];
+    paths.extend(peer.map(|peer| Path { ipv6: peer.is_ipv6(), placement: None }));
+    paths
+}
+
+/// Phases that are measured on a path: over IPv6 the loopback has one address, so only connections that hold no port.
+fn phases(path: Path) -> &'static [&'static str] {
+    const WITHOUT_PORTS: [&str; 3] = ["setup", "first_byte", "abort"];
+    if path.ipv6 && path.placement.is_some() { &WITHOUT_PORTS } else { &PHASES }
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let terms = Terms::known(by);
+    paths(by.peer)
+        .into_iter()
+        .flat_map(|path| phases(path).iter().map(move |phase| (path, *phase)))
+        .map(|(path, phase)| predict_phase(by, &terms, path, phase))
+        .collect()
+}
+
+fn predict_phase(by: &Foreknowledge<'_>, terms: &Terms, path: Path, phase: &str) -> Prediction {
+    let prediction = Prediction::of("network.connection.time", path.labels(phase), Unit::Nanoseconds);
+    if ["close", "abort"].contains(&phase) {
+        let waking = if path.placement.is_some() { 1.0 } else { 0.0 };
+        return wakes(terms.enters(prediction, 1.0), waking).software(
+            "what is sent inside the call",
+            CLOSE_CALL.times(1.0),
+            CLOSE_CALL.basis(),
+        );
+    }
+    let remote = by.peer.filter(|_| path.placement.is_none());
+    let round_trips = if phase == "first_byte" { 2.0 } else { 1.0 };
+    let prediction = match remote {
+        Some(peer) => match round_trip(by.known, peer) {
+            Some((value, metric)) => {
+                let range = (value * round_trips, value * round_trips * 0.85, value * round_trips * 1.3);
+                prediction.hardware("the round trip of this run", range, Basis::metric(&metric))
+            }
+            None => path_terms(by, peer, 1.0, prediction),
+        },
+        None => prediction,
+    };
+    let prediction = match phase {
+        "setup" => terms
+            .enters(prediction, 1.0)
+            .software("three packets through the stack", STACK_TCP.times(1.5), STACK_TCP.basis())
+            .software("state on both sides", CONNECTION_STATE.times(1.0), CONNECTION_STATE.basis()),
+        "first_byte" => terms
+            .enters(prediction, 4.0)
+            .software("packets through the stack", STACK_TCP.times(3.5), STACK_TCP.basis())
+            .software("state on both sides", CONNECTION_STATE.times(1.5), CONNECTION_STATE.basis()),
+        _ => terms
+            .enters(prediction, 2.0)
+            .software("two packets through the stack", STACK_TCP.times(1.5), STACK_TCP.basis())
+            .software("taking state down", CONNECTION_STATE.times(0.5), CONNECTION_STATE.basis()),
+    };
+    match (phase, path.placement) {
+        (_, None) => prediction,
+        ("setup", Some(_)) => wakes(prediction, 1.0),
+        (_, Some(placement)) => terms.switches(prediction, placement),
+    }
+}
+
+/// Times of one path in a launch, phase by phase.
+#[derive(Default)]
+struct Times {
+    phases: Vec<(&'static str, Vec<f64>)>,
+    /// Handshakes in which a SYN was sent again.
+    repeated: Vec<f64>,
+    residences: Vec<f64>,
+}
+
+impl Times {
+    fn add(&mut self, phase: &'static str, value: f64) {
+        match self.phases.iter_mut().find(|(name, _)| *name == phase) {
+            Some((_, values)) => values.push(value),
+            None => self.phases.push((phase, vec![value])),
+        }
+    }
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let access = rig.peer().cloned();
+    let other = other_cpu(rig);
+    remark_placement(rig, other);
+    let (before, waiting) = (tcp_counters(), time_wait());
+    let range = ephemeral_ports().unwrap_or(0) as f64;
+    let count = rig.batches();
+    let room = waiting.is_none_or(|waiting| waiting as f64 + f64::from(6 * holding(count)) <= PORT_SHARE * range);
+    if !room {
+        rig.remark("cannot.ports", &"connections in TIME_WAIT hold a tenth of the range of ports already");
+    }
+    let ends: &[End] = if room { &[End::Abort, End::Orderly, End::Close] } else { &[End::Abort] };
+    for (cpu, placement) in [(Some(rig.cpu()), SAME_CPU), (other, OTHER_CPU)] {
+        let Some(cpu) = cpu else { continue };
+        let mut partner = Partner::on_loopback(Some(cpu), &[])?;
+        let watch = (placement == OTHER_CPU).then(Watch::start);
+        for ipv6 in [false, true] {
+            let path = Path { ipv6, placement: Some(placement) };
+            if ipv6 && placement == SAME_CPU {
+                continue;
+            }
+            let ends = if ipv6 { &[End::Abort] } else { ends };
+            if let Err(trouble) = connect_all(rig, &mut partner, path, ends, count) {
+                rig.remark(&format!("cannot.ip{}", if ipv6 { 6 } else { 4 }), &trouble.what);
+                // A partner that was left in the middle of its work is of no more use.
+                partner = Partner::on_loopback(Some(cpu), &[])?;
+            }
+        }
+        if let Some(watch) = watch {
+            watch.record(rig)?;
+        }
+    }
+    let held = [waiting, time_wait()].map(|found| found.unwrap_or(0) as f64);
+    rig.record("ports", Labels::none(), Unit::One, vec![held[0], held[1], range])?;
+    if let Some(mut partner) = partner_elsewhere(access.as_ref())? {
+        measure_remote(rig, &mut partner, ends, count)?;
+    }
+    record_counters(rig, before)
+}
+
+fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[End], most: u32) -> Result<(), Trouble> {
+    let path = Path { ipv6: partner.is_ipv6(), placement: None };
+    let began = crate::sys::clock::monotonic_raw();
+    connections(rig, partner, path, ends, PILOT)?;
+    let each = (crate::sys::clock::monotonic_raw() - began) as f64 / f64::from(PILOT) / ends.len() as f64;
+    let count = (REMOTE_NANOSECONDS / (each * ends.len() as f64).max(1.0)) as u32;
+    connect_all(rig, partner, path, ends, count.clamp(2, most))
+}
+
+/// Makes so many connections for each end and records their times.
+fn connect_all(rig: &mut Rig<'_>, partner: &mut Partner, path: Path, ends: &[End], count: u32) -> Result<(), Trouble> {
+    let times = connections(rig, partner, path, ends, count)?;
+    for (phase, values) in times.phases {
+        rig.record("connection", path.labels(phase), Unit::Ticks, values)?;
+    }
+    rig.record("repeated", path.labels("setup"), Unit::Ticks, times.repeated)?;
+    rig.record("residence", path.labels("teardown"), Unit::Nanoseconds, times.residences)
+}
+
+/// Connections of each kind that hold a port afterwards: fewer, because a run has many launches and a port is held long.
+fn holding(count: u32) -> u32 {
+    (count / 3).max(2)
+}
+
+fn connections(
+    rig: &mut Rig<'_>,
+    partner: &mut Partner,
+    path: Path,
+    ends: &[End],
+    count: u32,
+) -> Result<Times, Trouble> {
+    let times = |end: &End| if *end == End::Abort { count } else { holding(count) };
+    let mut order: Vec<End> = ends.iter().flat_map(|end| std::iter::repeat_n(*end, times(end) as usize)).collect();
+    rig.random().shuffle(&mut order);
+    let port = partner.accept(path.ipv6, order.len() as u32)?;
+    let to = SocketAddr::new(partner.address(path.ipv6), port);
+    let mut times = Times::default();
+    let mut unaccepted = 0;
+    let before = tcp_counters();
+    for (number, end) in order.into_iter().enumerate() {
+        if one(rig, partner, path, to, end, number as u32, &mut times)? {
+            unaccepted = 0;
+        } else {
+            unaccepted += 1;
+            if unaccepted >= UNACCEPTED_IN_A_ROW {
+                return Err(nobody_accepts(to, unaccepted, before));
+            }
+        }
+    }
+    let counters = partner.accepted()?;
+    if path.placement.is_none() {
+        for (name, value) in counters {
+            rig.record("peer.counter", Labels::of([("name", &name)]), Unit::One, vec![value as f64])?;
+        }
+    }
+    Ok(times)
+}
+
+/// One connection from its beginning to its end; false when nobody answered on it.
+fn one(
+    rig: &mut Rig<'_>,
+    partner: &mut Partner,
+    path: Path,
+    to: SocketAddr,
+    end: End,
+    number: u32,
+    times: &mut Times,
+) -> Result<bool, Trouble> {
+    let cannot = |error: io::Error| Trouble::new(format!("cannot prepare a connection: {error}"));
+    let spread = (path.placement.is_some() && !path.ipv6).then_some(number);
+    let socket = to_connect(path.ipv6, spread).map_err(cannot)?;
+    let address = SockAddr::from(to);
+    let (setup, connected) = rig.timed(|| socket.connect(&address));
+    match connected {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(Trouble::new(format!("the connection to {to} was refused: nothing listens there")));
+        }
+        // Its SYN was dropped again and again: the queue of the listener is full.
+        Err(error) if handshake_timed_out(&error) => {
+            return Ok(false);
+        }
+        Err(error) => return Err(Trouble::new(format!("no connection to {to}: {error}"))),
+    }
+    let info = socket::tcp_info(socket.as_fd()).map_err(cannot)?;
+    let (answer, answered) = rig.timed(|| {
+        let mut byte = [7];
+        socket::write_all(socket.as_fd(), &byte).and_then(|()| socket::read_all(socket.as_fd(), &mut byte))
+    });
+    match answered {
+        Ok(()) => {}
+        Err(error) if socket::timed_out(&error) => return Ok(false),
+        Err(error) => return Err(Trouble::new(format!("a new connection broke: {error}"))),
+    }
+    if info.retransmissions > 0 {
+        times.repeated.push(setup);
+    } else {
+        times.add("setup", setup);
+        times.add("first_byte", setup + answer);
+    }
+    finish(rig, socket, end, times)?;
+    let (residence, _) = partner.closed()?;
+    if end == End::Orderly {
+        times.residences.push(residence as f64);
+    }
+    Ok(true)
+}
+
+/// Ends a connection and times that.
+fn finish(rig: &mut Rig<'_>, socket: Socket, end: End, times: &mut Times) -> Result<(), Trouble> {
+    let broke = |error: io::Error| Trouble::new(format!("a connection could not be ended: {error}"));
+    match end {
+        End::Close => {
+            let (time, ()) = rig.timed(|| drop(socket));
+            times.add(end.phase(), time);
+        }
+        End::Abort => {
+            socket.set_linger(Some(Duration::ZERO)).map_err(broke)?;
+            let (time, ()) = rig.timed(|| drop(socket));
+            times.add(end.phase(), time);
+        }
+        End::Orderly => {
+            let (time, ended) = rig.timed(|| {
+                socket.shutdown(Shutdown::Write)?;
+                socket::answered(socket::read(socket.as_fd(), &mut [0]))
+            });
+            match ended.map_err(broke)? {
+                0 => times.add(end.phase(), time),
+                _ => return Err(Trouble::new("bytes came after the end of a connection")),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    for path in paths(study.peer) {
+        for phase in phases(path) {
+            let labels = path.labels(phase);
+            let Some(estimate) = quantile_of_shots(study, "connection", &labels, 0.5) else {
+                if let Some(reason) = why_missing(study, path, phase) {
+                    findings.cannot("network.connection.time", labels, &reason);
+                }
+                continue;
+            };
+            let gates = phase_gates(study, path, phase, &estimate);
+            findings.publish_by(study, "network.connection.time", labels.clone(), &estimate, gates);
+            if *phase == "teardown" {
+                publish_net(study, &mut findings, path, &estimate);
+            }
+        }
+    }
+    explain_figures(study, &mut findings);
+    findings.say_predictions();
+    findings
+}
+
+fn why_missing(study: &Study<'_>, path: Path, phase: &str) -> Option<String> {
+    let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
+    if ["close", "teardown"].contains(&phase)
+        && let Some(reason) = said("cannot.ports")
+    {
+        return Some(reason);
+    }
+    (path.placement == Some(OTHER_CPU))
+        .then(|| said("cannot.other_cpu"))
+        .flatten()
+        .or_else(|| said(if path.ipv6 { "cannot.ip6" } else { "cannot.ip4" }))
+}
+
+fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) -> Vec<Gate> {
+    let mut gates = gates::of_shots(study, estimate, others(study));
+    gates.push(gates::floor(estimate, FLOOR, "a call that sends a packet"));
+    let repeated = study.values("repeated", &path.labels("setup")).len() as f64;
+    let whole = repeated + estimate.account.clean as f64;
+    let names = ["ListenOverflows", "ListenDrops", "TCPSynRetrans", "TCPTimeouts", "RetransSegs"];
+    let counters: Vec<String> = names
+        .into_iter()
+        .map(|name| (name, counted(study, "counter", name) + counted(study, "peer.counter", name)))
+        .filter(|(_, value)| *value > 0.0)
+        .map(|(name, value)| format!("{name} +{value}"))
+        .collect();
+    gates.push(Gate::of(
+        "G28",
+        Severity::Noisy,
+        repeated <= 0.01 * whole && counters.is_empty(),
+        format!(
+            "a SYN was sent again for {repeated} of {whole} connections, which are a class of their own; counters: {}",
+            if counters.is_empty() { "none moved".to_owned() } else { counters.join(", ") }
+        ),
+    ));
+    let held = |position: usize| {
+        study
+            .series("ports", &Labels::none())
+            .iter()
+            .filter_map(|series| series.values.get(position).copied())
+            .fold(0.0, f64::max)
+    };
+    let (after, range) = (held(1), held(2));
+    gates.push(Gate::of(
+        "G30",
+        Severity::Hard,
+        range <= 0.0 || after <= PORT_SHARE * range,
+        format!(
+            "at most {after} connections in TIME_WAIT, {} of the range of {range} ports",
+            percent(after / range.max(1.0))
+        ),
+    ));
+    let enosys = study
+        .known
+        .iter()
+        .find(|metric| metric.name == "os.system_call.time" && metric.labels.get("call") == Some("enosys"));
+    if let Some(enosys) = enosys {
+        let least = enosys.value * if phase == "setup" { 2.0 } else { 1.0 };
+        gates.push(Gate::of(
+            "G20",
+            Severity::Hard,
+            estimate.value >= least,
+            format!(
+                "{} against {} for entering the kernel",
+                quantity(estimate.value, Unit::Nanoseconds),
+                quantity(least, Unit::Nanoseconds)
+            ),
+        ));
+    }
+    if let (Some(peer), None) = (study.peer, path.placement)
+        && ["setup", "teardown", "first_byte"].contains(&phase)
+        && let Some(shortest) = shortest_round_trip(study.known, peer)
+    {
+        gates.push(Gate::of(
+            "G27",
+            Severity::Hard,
+            estimate.value >= 0.9 * shortest,
+            format!(
+                "{} against 0.9 times the round trip of {} that the fastest tenth takes",
+                quantity(estimate.value, Unit::Nanoseconds),
+                quantity(shortest, Unit::Nanoseconds)
+            ),
+        ));
+    }
+    gates
+}
+
+/// Tear-down without the other side's residence.
+fn publish_net(study: &Study<'_>, findings: &mut Findings, path: Path, gross: &Estimate) {
+    let Some(residence) = median(&study.values("residence", &path.labels("teardown"))) else { return };
+    let mut net = gross.clone();
+    net.value -= residence;
+    net.interval = net.interval.map(|end| end - residence);
+    net.quantiles = None;
+    "median over launches of the launch's p50, less the median residence at the other side"
+        .clone_into(&mut net.estimator);
+    let mut gates = gates::of_shots(study, &net, others(study));
+    gates.push(gates::net_resolved(&net, gross.value));
+    findings.publish_by(study, "network.connection.net", path.labels("teardown"), &net, gates);
+}
+
+fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+    let time = |findings: &Findings, path: Path, phase: &str| {
+        findings.metric("network.connection.time", &path.labels(phase)).map(|metric| metric.value)
+    };
+    let words = |value: f64| quantity(value, Unit::Nanoseconds);
+    let here = Path { ipv6: false, placement: Some(OTHER_CPU) };
+    if let (Some(setup), Some(first)) = (time(findings, here, "setup"), time(findings, here, "first_byte")) {
+        findings.say(format!(
+            "On loopback a handshake takes {}, all of it inside the call; until the first byte is back it takes {}, because then a process has run.",
+            words(setup),
+            words(first)
+        ));
+    }
+    if let (Some(close), Some(teardown)) = (time(findings, here, "close"), time(findings, here, "teardown")) {
+        findings.say(format!(
+            "close() returns after {}; an orderly end takes {} ({}).",
+            words(close),
+            words(teardown),
+            factor(teardown / close)
+        ));
+    }
+    if let Some(peer) = study.peer {
+        findings.say(path_sentence(study, peer));
+        let path = Path { ipv6: peer.is_ipv6(), placement: None };
+        if let (Some(setup), Some((round_trip, _))) = (time(findings, path, "setup"), round_trip(study.known, peer)) {
+            findings.say(format!(
+                "Over the path a handshake takes {}, {} of a round trip of TCP: connect waits for one answer, not for one and a half.",
+                words(setup),
+                factor(setup / round_trip)
+            ));
+        }
+        if let (Some(close), Some(teardown)) = (time(findings, path, "close"), time(findings, path, "teardown")) {
+            findings.say(format!(
+                "close() returns after {} there, the other side's FIN is read after {}.",
+                words(close),
+                words(teardown)
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_of_a_path_have_labels_of_their_own() {
+        let mut all: Vec<Labels> =
+            paths(None).into_iter().flat_map(|path| phases(path).iter().map(move |phase| path.labels(phase))).collect();
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert!([End::Close, End::Orderly, End::Abort].iter().all(|end| PHASES.contains(&end.phase())));
+    }
+}

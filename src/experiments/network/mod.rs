@@ -1,0 +1,338 @@
+//! The network chapter: round trips, flows and connections, on the loopback and to a peer.
+//!
+//! What the three experiments share: the other side, placements, quantiles of single shots, and the terms of predictions.
+
+pub mod bandwidth;
+pub mod connection;
+mod lines;
+pub mod round_trip;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{
+    CONTEXT_SWITCH, CycleTime, FOREIGN_WAKE_UP, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING,
+    WAKING,
+};
+use crate::experiments::{Foreknowledge, Need};
+use crate::machine::{InterfaceKind, Machine};
+use crate::peer::authentication::Secret;
+use crate::peer::client::Partner;
+use crate::results::document::{Metric, Quantiles};
+use crate::results::peer::Peer;
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::rig::Rig;
+use crate::rig::order::PeerAccess;
+use crate::statistics::location::launch_estimates;
+use crate::statistics::summary;
+use crate::sys::counters;
+use crate::sys::tcp_counters::{TcpCounters, tcp_counters};
+
+/// The other side runs on the CPU of the launch.
+const SAME_CPU: &str = "same_cpu";
+/// The other side runs on another CPU.
+const OTHER_CPU: &str = "other_cpu";
+
+/// A loopback that takes longer than this to connect is down.
+const SOON: Duration = Duration::from_millis(500);
+
+/// The loopback answers: it does not where the interface is down, as in a fresh network namespace.
+const LOOPBACK: Need = Need {
+    what: "the loopback interface",
+    check: |_| {
+        // An interface that is down may still have its address, so that only a connection shows it.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let reached = listener.and_then(|listener| TcpStream::connect_timeout(&listener.local_addr()?, SOON));
+        reached.map(drop).map_err(|error| {
+            Trouble::new(format!("the loopback interface does not answer: {error}"))
+                .hint("bring it up as root: ip link set lo up")
+        })
+    },
+};
+
+/// Bytes of headers around the payload of one packet on an Ethernet: frame with gap, IP, TCP with time stamps.
+const HEADERS: f64 = 66.0 + 24.0;
+
+/// A CPU for the other side: an allowed one that is no sibling of the launch's own where there is one.
+fn other_cpu(rig: &Rig<'_>) -> Option<u32> {
+    let own = rig.cpu();
+    let list = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{own}/topology/thread_siblings_list"));
+    let siblings = list.unwrap_or_default();
+    let is_sibling = |cpu: &u32| {
+        siblings.trim().split(',').any(|part| match part.split_once('-') {
+            Some((first, last)) => {
+                first.parse().is_ok_and(|first: u32| first <= *cpu) && last.parse().is_ok_and(|last: u32| *cpu <= last)
+            }
+            None => part.parse() == Ok(*cpu),
+        })
+    };
+    let others = || rig.allowed().iter().copied().filter(|&cpu| cpu != own);
+    // The nearest number is the likeliest to share a cache.
+    let nearest = |cpu: &u32| cpu.abs_diff(own);
+    others().filter(|cpu| !is_sibling(cpu)).min_by_key(nearest).or_else(|| others().min_by_key(nearest))
+}
+
+/// Notes which CPU the other side has, or why it has none of its own.
+fn remark_placement(rig: &mut Rig<'_>, other: Option<u32>) {
+    match other {
+        Some(cpu) => rig.remark("other_cpu", &cpu),
+        None => rig.remark("cannot.other_cpu", &"only one CPU is allowed"),
+    }
+}
+
+/// A session with the peer of the run, if it has one.
+pub(super) fn partner_elsewhere(access: Option<&PeerAccess>) -> Result<Option<Partner>, Trouble> {
+    access.map(|access| Partner::elsewhere(access.address, &Secret::of(&access.secret)?)).transpose()
+}
+
+/// Watches how long this process waits for its CPU while nothing else of this tool may run there.
+struct Watch {
+    began: i64,
+    delay: Option<f64>,
+}
+
+impl Watch {
+    fn start() -> Self {
+        Watch { began: crate::sys::clock::monotonic_raw(), delay: counters::run_delay() }
+    }
+
+    /// Records the share of the time that others had the CPU.
+    fn record(self, rig: &mut Rig<'_>) -> Result<(), Trouble> {
+        let span = (crate::sys::clock::monotonic_raw() - self.began) as f64;
+        let Some(delay) = counters::run_delay().zip(self.delay).map(|(now, before)| now - before) else {
+            return Ok(());
+        };
+        rig.record("others", Labels::none(), Unit::One, vec![delay / span.max(1.0)])
+    }
+}
+
+/// The share of the time that others had the CPU: the median over launches, so that one bad launch is no verdict.
+fn others(study: &Study<'_>) -> Option<f64> {
+    let stolen: f64 = study.evidence().filter_map(|found| found.steal).sum();
+    let wall: f64 = study.evidence().map(|found| found.wall).sum::<f64>().max(1.0);
+    summary::median(&study.values("others", &Labels::none())).map(|share| share + stolen / wall)
+}
+
+/// A quantile of single shots: found in each launch, the median over launches. None where a launch has too few shots to
+/// have it.
+pub(super) fn quantile_of_shots(
+    study: &Study<'_>,
+    series: &str,
+    labels: &Labels,
+    probability: f64,
+) -> Option<Estimate> {
+    let sample = study.sample_of(series, labels, Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks))?;
+    let mut sample = sample;
+    let needed = (2.0 / (1.0 - probability)) as usize;
+    // Where single launches have too few shots, all of them together are one sample.
+    if sample.launches.iter().any(|launch| launch.len() < needed) {
+        let all: Vec<f64> = sample.launches.iter().flatten().copied().collect();
+        let groups = (all.len() / needed.max(1)).min(sample.launches.len());
+        if groups == 0 {
+            return None;
+        }
+        let size = all.len().div_ceil(groups);
+        sample.launches = all.chunks(size).map(<[f64]>::to_vec).collect();
+    }
+    let estimates = launch_estimates(&sample.launches, probability);
+    let name = format!("median over launches of the launch's {}", quantile_label(probability));
+    let mut estimate = Estimate::over_launches(&estimates, Unit::Nanoseconds, &name)?;
+    let all: Vec<f64> = sample.launches.iter().flatten().copied().collect();
+    estimate.quantiles = summary::quantiles(&all).map(|found| Quantiles {
+        p10: found.p10,
+        p50: found.p50,
+        p90: found.p90,
+        p99: found.p99,
+    });
+    estimate.account = sample.account;
+    Some(estimate)
+}
+
+/// `p50` for 0.5.
+fn quantile_label(probability: f64) -> String {
+    format!("p{:.0}", probability * 100.0)
+}
+
+/// Terms of predictions, in nanoseconds.
+struct Terms {
+    entry: ((f64, f64, f64), Basis),
+    hop: ((f64, f64, f64), Basis),
+    foreign_hop: ((f64, f64, f64), Basis),
+}
+
+impl Terms {
+    /// From figures of this run where there are some, else from the constants table.
+    fn known(by: &Foreknowledge<'_>) -> Self {
+        let cycle = CycleTime::known(by);
+        let measured = |name: &str, wanted: &dyn Fn(&Labels) -> bool| {
+            let found = by.known.iter().find(|metric| metric.name == name && wanted(&metric.labels))?;
+            let range = (found.value, found.value * 0.8, found.value * 1.5);
+            Some((range, Basis::metric(&format!("{name} {}", found.labels))))
+        };
+        let enters = |labels: &Labels| labels.get("call") == Some("enosys");
+        let entry = measured("os.system_call.time", &enters)
+            .unwrap_or_else(|| (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()));
+        let through =
+            |labels: &Labels| labels.get("between") == Some("processes") && labels.get("through") == Some("pipe");
+        let near = |labels: &Labels| through(labels) && labels.get("placement") == Some(SAME_CPU);
+        let far = |labels: &Labels| through(labels) && labels.get("placement").is_some_and(|found| found != SAME_CPU);
+        let hop = measured("os.context_switch.time", &near)
+            .unwrap_or_else(|| (CONTEXT_SWITCH.times(1.0), CONTEXT_SWITCH.basis()));
+        let foreign_hop = measured("os.context_switch.time", &far)
+            .unwrap_or_else(|| (FOREIGN_WAKE_UP.times(1.0), FOREIGN_WAKE_UP.basis()));
+        Terms { entry, hop, foreign_hop }
+    }
+
+    fn enters(&self, prediction: Prediction, count: f64) -> Prediction {
+        prediction.software("system calls", times(self.entry.0, count), self.entry.1.clone())
+    }
+
+    /// Handing over to the other side and back: two hops.
+    fn switches(&self, prediction: Prediction, placement: &str) -> Prediction {
+        if placement == SAME_CPU {
+            prediction.software("handing the CPU over and back", times(self.hop.0, 2.0), self.hop.1.clone())
+        } else {
+            let (range, basis) = &self.foreign_hop;
+            prediction.software("waking a task on another CPU, both ways", times(*range, 2.0), basis.clone())
+        }
+    }
+}
+
+fn times(range: (f64, f64, f64), count: f64) -> (f64, f64, f64) {
+    (range.0 * count, range.1 * count, range.2 * count)
+}
+
+/// The interface of this machine on the way to the peer.
+fn interface<'a>(machine: &'a Machine, peer: &Peer) -> Option<&'a crate::machine::Interface> {
+    let name = peer.interface.as_ref()?;
+    machine.network.iter().find(|found| found.name == *name)
+}
+
+/// What the way to the peer and back costs beside software: links, radios, distance; for so many bytes each way.
+fn path_terms(by: &Foreknowledge<'_>, peer: &Peer, bytes: f64, prediction: Prediction) -> Prediction {
+    let interface = interface(by.machine, peer);
+    let radio = interface.is_some_and(|found| found.kind == InterfaceKind::Wireless);
+    let crossing = if radio { RADIO_CROSSING } else { LINK_CROSSING };
+    let prediction =
+        prediction.hardware("interfaces and their interrupts, both ways", crossing.times(2.0), crossing.basis());
+    let rate = interface.and_then(|found| found.bits_per_second);
+    let prediction = match rate {
+        Some(rate) => {
+            let wire = 2.0 * (bytes + HEADERS) * 8.0 / rate as f64 * 1e9;
+            prediction.hardware(
+                "bits on the wire, both ways",
+                (wire, wire, wire),
+                Basis::machine("link rate in /sys/class/net"),
+            )
+        }
+        None => prediction,
+    };
+    if peer.on_link {
+        prediction
+    } else {
+        prediction.hardware("distance and routers", PATH_BEYOND_LINK.times(1.0), PATH_BEYOND_LINK.basis())
+    }
+}
+
+/// A sentence on the path that was measured.
+fn path_sentence(study: &Study<'_>, peer: &Peer) -> String {
+    let on = peer.interface.as_ref().map_or_else(String::new, |name| {
+        let facts = interface(study.machine, peer).map_or_else(String::new, |found| {
+            let rate = found
+                .bits_per_second
+                .map_or_else(|| "no stated link rate".to_owned(), |rate| format!("{} Mbit/s", rate / 1_000_000));
+            let mtu = found.mtu_bytes.map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
+            format!(" ({rate}{mtu})")
+        });
+        format!(" through {name}{facts}")
+    });
+    format!(
+        "The remote path leads from {}{on} to {} port {}{}; the peer was started {} and runs version {} on {}.",
+        peer.local_address,
+        peer.address,
+        peer.port,
+        if peer.on_link { ", on the same link" } else { ", over at least one router" },
+        if peer.started == "ssh" { "through ssh" } else { &peer.started },
+        peer.version,
+        peer.machine.summary_line(),
+    )
+}
+
+/// The median round trip of a byte over the path, in an earlier section of this run.
+fn remote_metric<'a>(known: &'a [Metric], peer: &Peer, protocol: &str) -> Option<&'a Metric> {
+    let wanted = Labels::of([
+        ("protocol", protocol),
+        ("path", "remote"),
+        ("pacing", "back_to_back"),
+        ("bytes", "1"),
+        ("quantile", "p50"),
+        ("ip", if peer.is_ipv6() { "6" } else { "4" }),
+    ]);
+    known.iter().find(|metric| metric.name == "network.round_trip.time" && metric.labels == wanted)
+}
+
+/// Median round trip of a byte through TCP on the remote path in nanoseconds, and the name of the figure.
+pub(super) fn round_trip(known: &[Metric], peer: &Peer) -> Option<(f64, String)> {
+    remote_metric(known, peer, "tcp").map(|found| (found.value, format!("{} {}", found.name, found.labels)))
+}
+
+/// Bytes per second that one stream carries from the peer, and the name of the figure.
+pub(super) fn remote_rate(known: &[Metric]) -> Option<(f64, String)> {
+    let wanted = Labels::of([("direction", "receive"), ("path", "remote"), ("streams", "1")]);
+    let found =
+        known.iter().find(|metric| metric.name == "network.bandwidth.rate" && metric.labels.includes(&wanted))?;
+    Some((found.value, format!("{} {}", found.name, found.labels)))
+}
+
+/// The shortest round trips on the path, by ICMP or TCP: the fastest tenth.
+pub(super) fn shortest_round_trip(known: &[Metric], peer: &Peer) -> Option<f64> {
+    let fast = |protocol: &str| Some(remote_metric(known, peer, protocol)?.quantiles?.p10);
+    [fast("icmp"), fast("tcp")].into_iter().flatten().reduce(f64::min)
+}
+
+/// What TCP counted in this namespace during the launch.
+fn record_counters(rig: &mut Rig<'_>, before: Option<TcpCounters>) -> Result<(), Trouble> {
+    if let (Some(before), Some(after)) = (before, tcp_counters()) {
+        for (name, value) in after.since(&before).pairs() {
+            rig.record("counter", Labels::of([("name", name)]), Unit::One, vec![value as f64])?;
+        }
+    }
+    Ok(())
+}
+
+/// What reaches the other side on loopback inside a call wakes its process there.
+fn wakes(prediction: Prediction, times: f64) -> Prediction {
+    if times > 0.0 {
+        prediction.software("waking the other side's process", WAKING.times(times), WAKING.basis())
+    } else {
+        prediction
+    }
+}
+
+/// Handshakes without anybody behind them are no connections (G28).
+fn nobody_accepts(to: SocketAddr, attempts: u32, before: Option<TcpCounters>) -> Trouble {
+    let counted = match (before, tcp_counters()) {
+        (Some(before), Some(after)) => {
+            let words: Vec<String> = after
+                .since(&before)
+                .pairs()
+                .iter()
+                .filter(|(_, value)| *value > 0)
+                .map(|(name, value)| format!("{name} +{value}"))
+                .collect();
+            if words.is_empty() { "no counter moved here".to_owned() } else { words.join(", ") }
+        }
+        _ => "the kernel's counters cannot be read".to_owned(),
+    };
+    Trouble::new(format!("G28: {attempts} connections to {to} in a row were not accepted by any process ({counted})"))
+        .hint("the listener there completes handshakes, but its process does not take them: it hangs or is overloaded")
+}
+
+/// Sum of a counter over launches, on this side or the peer's.
+fn counted(study: &Study<'_>, series: &str, name: &str) -> f64 {
+    study.values(series, &Labels::of([("name", name)])).iter().sum()
+}

@@ -1,0 +1,563 @@
+//! # Question
+//!
+//! How long until an answer is back, by protocol, message size, placement and pacing; and which part of that is the
+//! operating systems, which the network?
+//!
+//! # Method
+//!
+//! Between the two clock reads of an exchange lie a write of a message and the reads until the whole answer is there. Both
+//! sides block in their reads; nobody polls, nobody spins. The other side is a process that reads a whole message and
+//! writes it back: on the **loopback** path a child of the launch, on the **remote** path the peer, running the same code.
+//! Each exchange is timed by itself, and the figure is a quantile of them: p50, p90, p99, found in each launch, then the
+//! median over launches. Always the whole round trip is given, never half of it.
+//!
+//! - **protocol**: tcp (no delay of small messages), udp (connected; the first bytes of a message count exchanges, so that
+//!   a late answer is not taken for the next one), icmp (echo, answered by the kernel of the other side, without a
+//!   process), unix (a stream pair, on one machine).
+//! - **placement**, on loopback: the other side is pinned to the CPU of the launch (same_cpu) or to another (other_cpu).
+//! - **pacing**: back_to_back, or idle, with 10 ms of sleep before each exchange.
+//! - **ip**: 4 or 6.
+//!
+//! Kinds take turns in random order, in bursts of twenty; the first two exchanges of a burst do not count, because they
+//! belong to the change from another kind. An answer that does not come within a second is lost and has no time; losses
+//! are counted. The remote path is measured in the same launches as the loopback, so that their difference compares like
+//! with like. There, the peer also reports how long it kept a message between its read and its write: **net** is the
+//! median without that residence. **network_share** is the remote median less the loopback's on two CPUs.
+//!
+//! # Prediction
+//!
+//! Loopback: four system calls, two hand-overs of the CPU (one CPU: two switches; two CPUs: two wake-ups of a sleeping one),
+//! the protocol's work in both directions, and four copies of every byte. ICMP has two calls and no hand-over. After a
+//! pause both CPUs come out of their idle states. Remote: the loopback's software, and in both directions interface and
+//! interrupt, the bits on the wire, and the distance.
+//!
+//! # What could fool us
+//!
+//! - **Half of it.** sockperf and qperf print half of a round trip as latency, ping and this tool the whole.
+//! - **Placement.** On one CPU an exchange is two context switches; on two it is two wake-ups of an idle CPU, which in a
+//!   guest cost more than everything else together.
+//! - **Polling.** Tools that spin on the socket never sleep and never wake; their figures are lower for that alone.
+//! - **Pacing.** ping sends once a second. What it shows above a back-to-back exchange is the way out of idle states, of
+//!   the power saving of radios, of clocks that have slowed down, and not a lower priority of ICMP. Compare equal pacing.
+//! - **Where the clock stops.** ping takes the kernel's time of arrival, this tool the return of the read: a system call more.
+//! - **ICMP has no process.** It stops in the kernel of the other side, so it can be faster than an echo through a program.
+//! - **Delayed acknowledgements** meet Nagle's algorithm in steps of 40 ms; TCP_NODELAY is set on both sides.
+//! - A message above the segment size leaves in several packets; the answer waits for the last of them.
+//! - A closed loop omits what it would have sent while it waited: these are service times, not response times under load.
+//!
+//! # References
+//!
+//! RFC 792 and RFC 4443 (echo), RFC 896 and RFC 1122 4.2.3.2 (Nagle, delayed acknowledgement); tcp(7), udp(7), icmp(7), unix(7);
+//! G. Tene, "How not to measure latency", 2013.
+
+use std::time::Duration;
+
+use super::lines::{
+    Kind, Line, PATIENCE, SIZES, exchange, icmp_lines, kind, kinds, lines_to, loopback_kinds, paused_lines,
+    remote_kinds, with_every_datagram,
+};
+use super::{
+    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, other_cpu, others, partner_elsewhere, path_sentence, path_terms,
+    quantile_label, quantile_of_shots, remark_placement,
+};
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{COPY_BYTE, Constant, PAUSE, STACK_ICMP, STACK_TCP, STACK_UDP, STACK_UNIX};
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::peer::client::Partner;
+use crate::results::document::{Axis, Curve};
+use crate::results::peer::Peer;
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{factor, percent, quantity};
+use crate::rig::Rig;
+use crate::rig::shots::{Shot, Volley};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "network.round_trip",
+    title: "Round-trip time",
+    measures: "an answer from the other side: TCP, UDP, ICMP, Unix sockets, by size, placement, pacing",
+    method_version: 1,
+    source: include_str!("round_trip.rs"),
+    needs: &[LOOPBACK],
+    uses: &["os.system_call.time"],
+    publishes: &[
+        Publication {
+            metric: "network.round_trip.time",
+            unit: Unit::Nanoseconds,
+            meaning: "a message there and its answer back",
+            nature: Nature::State,
+            headline: common_exchange,
+        },
+        Publication {
+            metric: "network.round_trip.net",
+            unit: Unit::Nanoseconds,
+            meaning: "the same without the time that the peer's process kept it",
+            nature: Nature::State,
+            headline: crate::experiments::never,
+        },
+        Publication {
+            metric: "network.round_trip.network_share",
+            unit: Unit::Nanoseconds,
+            meaning: "what the path adds to a round trip within this machine",
+            nature: Nature::State,
+            headline: |labels| labels.get("bytes") == Some("1"),
+        },
+    ],
+    effort: Effort::Networked { every_round: true, peer_milliseconds: 3500 },
+    seconds: 0.45,
+    time_out: 60.0,
+    memory: crate::experiments::little_memory,
+    predict,
+    measure,
+    analyze,
+};
+
+/// Quantiles that are published.
+const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
+/// Shots of one kind in a launch, for each batch that the profile asks for.
+const SHOTS_PER_BATCH: u32 = 8;
+/// Batches of the profile for each idle-paced shot.
+const BATCHES_PER_PAUSE: u32 = 7;
+/// Pause before an idle-paced exchange: long enough for idle states and for radios to sleep.
+const GAP: Duration = Duration::from_millis(10);
+/// Longest time of a volley on loopback and on a path.
+const LOOPBACK_TIME: Duration = Duration::from_secs(3);
+const REMOTE_TIME: Duration = Duration::from_millis(2500);
+/// No answer goes through two kernel entries and two stacks in less (nanoseconds).
+const FLOOR: f64 = 400.0;
+/// Slack of comparisons between kinds.
+const SLACK: f64 = 1.05;
+/// ICMP and TCP of one path may differ by this share before it is said (G40).
+const ALIKE: f64 = 0.2;
+
+/// The summary shows one byte through every protocol over IPv4 on two CPUs, and what crosses the network.
+fn common_exchange(labels: &Labels) -> bool {
+    let small = labels.get("bytes") == Some("1") && labels.get("quantile") == Some("p50");
+    let loopback = labels.get("path") == Some("loopback");
+    small && (!loopback || labels.get("ip") != Some("6"))
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let terms = Terms::known(by);
+    let mut predictions = Vec::new();
+    for kind in kinds(by.peer) {
+        for probability in QUANTILES {
+            let labels = kind.labels().with("quantile", quantile_label(probability));
+            let prediction = Prediction::of("network.round_trip.time", labels, Unit::Nanoseconds);
+            let prediction = predict_median(by, &terms, kind, prediction);
+            predictions.push(predict_tail(probability, prediction));
+        }
+    }
+    predictions
+}
+
+fn predict_median(by: &Foreknowledge<'_>, terms: &Terms, kind: Kind, prediction: Prediction) -> Prediction {
+    let bytes = f64::from(kind.bytes);
+    let prediction = match (kind.remote, by.peer) {
+        (true, Some(peer)) => path_terms(by, peer, bytes, prediction),
+        _ => prediction,
+    };
+    let (stack, calls) = match kind.protocol {
+        "tcp" => (STACK_TCP, 4.0),
+        "udp" => (STACK_UDP, 4.0),
+        "icmp" => (STACK_ICMP, 2.0),
+        _ => (STACK_UNIX, 4.0),
+    };
+    let prediction = terms.enters(prediction, calls);
+    let prediction = if kind.protocol == "icmp" && !kind.remote {
+        prediction
+    } else {
+        terms.switches(prediction, kind.placement.unwrap_or(OTHER_CPU))
+    };
+    let prediction = prediction.software("the protocol, both ways", stack.times(2.0), stack.basis());
+    let copies = if kind.protocol == "icmp" { 2.0 } else { 4.0 };
+    let prediction =
+        prediction.hardware("copies between programs and kernels", COPY_BYTE.times(copies * bytes), COPY_BYTE.basis());
+    if kind.idle {
+        prediction.hardware("the way out of the pause", PAUSE.times(1.0), Constant::basis(&PAUSE))
+    } else {
+        prediction
+    }
+}
+
+/// Above the median stands what hits one exchange in ten, or in a hundred.
+fn predict_tail(probability: f64, median: Prediction) -> Prediction {
+    let (share, most) = if probability < 0.8 {
+        return median;
+    } else if probability < 0.95 {
+        (0.3, 2.0)
+    } else {
+        (1.0, 8.0)
+    };
+    let basis = Basis::guess("interrupts, ticks and neighbours meet a few exchanges of a hundred");
+    let tail = (median.value * share, 0.0, median.value * most);
+    median.software("what happens seldom", tail, basis)
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let access = rig.peer().cloned();
+    let other = other_cpu(rig);
+    remark_placement(rig, other);
+    let mut same = Partner::on_loopback(Some(rig.cpu()), &SIZES)?;
+    let near = lines_to(rig, &mut same, SAME_CPU);
+    let shots = SHOTS_PER_BATCH * rig.batches();
+    let volley = Volley { name: "exchange", shots, burst: 20, lead: 2, gap: None, within: LOOPBACK_TIME };
+    shoot(rig, near, &volley)?;
+    same.end_echo()?;
+    drop(same);
+    let mut far = Vec::new();
+    let mut away = match other {
+        Some(cpu) => Some(Partner::on_loopback(Some(cpu), &SIZES)?),
+        None => None,
+    };
+    if let Some(partner) = away.as_mut() {
+        far = lines_to(rig, partner, OTHER_CPU);
+    }
+    far.extend(icmp_lines(rig, &loopback_kinds(), |ipv6| {
+        if ipv6 { std::net::Ipv6Addr::LOCALHOST.into() } else { std::net::Ipv4Addr::LOCALHOST.into() }
+    }));
+    let watch = Watch::start();
+    let paused =
+        Volley { shots: (rig.batches() / BATCHES_PER_PAUSE).max(2), burst: 1, lead: 0, gap: Some(GAP), ..volley };
+    let far = shoot(rig, far, &volley)?;
+    watch.record(rig)?;
+    shoot(rig, paused_lines(far, &loopback_kinds()), &paused)?;
+    if let Some(partner) = away.as_mut() {
+        partner.end_echo()?;
+    }
+    drop(away);
+    match partner_elsewhere(access.as_ref())? {
+        Some(partner) => measure_remote(rig, partner, &volley, &paused),
+        None => Ok(()),
+    }
+}
+
+/// Fires a volley along all lines and gives them back.
+fn shoot(rig: &mut Rig<'_>, lines: Vec<Line>, volley: &Volley) -> Result<Vec<Line>, Trouble> {
+    for line in &lines {
+        line.socket
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(|error| Trouble::new(format!("cannot prepare a socket: {error}")))?;
+    }
+    let mut shots: Vec<Shot<'_>> =
+        lines.iter().map(|line| Shot { labels: line.kind.labels(), fire: exchange(line) }).collect();
+    rig.shoot(&mut shots, volley)?;
+    drop(shots);
+    Ok(lines)
+}
+
+/// The same exchanges with the peer, as many as their time allows.
+fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, volley: &Volley, paused: &Volley) -> Result<(), Trouble> {
+    let ipv6 = partner.is_ipv6();
+    let address = partner.address(ipv6);
+    let found = partner.echo(ipv6, &SIZES, true)?;
+    let wanted = remote_kinds(ipv6);
+    let remote = |protocol, bytes| Kind { ipv6, remote: true, ..kind(protocol, bytes, None) };
+    let mut lines: Vec<Line> = Vec::new();
+    for (bytes, socket) in found.tcp {
+        lines.push(Line { kind: remote("tcp", bytes), socket, echo: None });
+    }
+    lines.extend(found.udp.map(|socket| Line { kind: remote("udp", 1), socket, echo: None }));
+    let mut lines = with_every_datagram(lines);
+    lines.extend(icmp_lines(rig, &wanted, |_| address).into_iter().filter(|line| line.kind.ipv6 == ipv6));
+    // A long way leaves time for few exchanges: one each in turn then, so that every kind has as many.
+    let volley = Volley { burst: 5, lead: 1, within: REMOTE_TIME, ..*volley };
+    let lines = shoot(rig, lines, &volley)?;
+    let within = REMOTE_TIME / 4;
+    let lines = shoot(rig, paused_lines(lines, &wanted), &Volley { within, ..*paused })?;
+    drop(lines);
+    let end = partner.end_echo()?;
+    for service in end.services {
+        let labels = Labels::of([("protocol", &service.protocol)]).with("bytes", service.bytes);
+        let residence = [service.residence, service.longest_residence];
+        let values: Vec<f64> = residence.into_iter().flatten().map(|found| found as f64).collect();
+        if !values.is_empty() {
+            rig.record("peer.residence", labels, Unit::Nanoseconds, values)?;
+        }
+    }
+    rig.record("peer.cpu_time", Labels::none(), Unit::Nanoseconds, vec![end.cpu_time as f64])?;
+    if let Some(delay) = end.run_delay {
+        rig.record("peer.run_delay", Labels::none(), Unit::Nanoseconds, vec![delay as f64])?;
+    }
+    Ok(())
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    for kind in kinds(study.peer) {
+        let labels = kind.labels();
+        for probability in QUANTILES {
+            let published = labels.clone().with("quantile", quantile_label(probability));
+            match quantile_of_shots(study, "exchange", &labels, probability) {
+                Some(estimate) => {
+                    let own = exchange_gates(study, kind, probability, &estimate);
+                    findings.publish_by(study, "network.round_trip.time", published, &estimate, own);
+                }
+                None => {
+                    if let Some(reason) = why_missing(study, kind) {
+                        findings.cannot("network.round_trip.time", published, &reason);
+                    }
+                }
+            }
+        }
+        if kind.remote {
+            publish_parts(study, &mut findings, kind);
+        }
+    }
+    findings.curves.extend(curves(&findings));
+    explain_figures(study, &mut findings);
+    findings.say_predictions();
+    findings
+}
+
+fn why_missing(study: &Study<'_>, kind: Kind) -> Option<String> {
+    let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
+    let few = study.sample_of("exchange", &kind.labels(), Unit::Ticks, |ticks, _| ticks);
+    if let Some(few) = few {
+        let shots: usize = few.launches.iter().map(Vec::len).sum();
+        return Some(format!("{shots} exchanges are too few for this quantile"));
+    }
+    let family = if kind.ipv6 { "6" } else { "4" };
+    (kind.placement == Some(OTHER_CPU)).then(|| said("cannot.other_cpu")).flatten().or_else(|| match kind.protocol {
+        "icmp" => said(&format!("cannot.icmp.{family}")),
+        "unix" => said("cannot.unix"),
+        _ => said(&format!("cannot.ip{family}")),
+    })
+}
+
+/// Lost and fired exchanges of a kind.
+fn losses(study: &Study<'_>, kind: Kind) -> (f64, f64) {
+    let counts = study.series("lost", &kind.labels());
+    counts
+        .iter()
+        .filter_map(|series| Some((*series.values.first()?, *series.values.get(1)?)))
+        .fold((0.0, 0.0), |(lost, fired), (one, all)| (lost + one, fired + all))
+}
+
+fn exchange_gates(study: &Study<'_>, kind: Kind, probability: f64, estimate: &Estimate) -> Vec<Gate> {
+    let mut gates = gates::of_shots(study, estimate, others(study));
+    gates.push(gates::floor(estimate, FLOOR, "an answer crosses the kernel twice"));
+    let (lost, fired) = losses(study, kind);
+    gates.push(Gate::of(
+        "loss",
+        Severity::Noisy,
+        lost <= 0.01 * fired,
+        format!("{lost} of {fired} exchanges were not answered in {} s; they have no time", PATIENCE.as_secs()),
+    ));
+    let mut compare = |other: Kind, id: &str, severity: Severity, below: bool, why: &str| {
+        if let Some(other) = quantile_of_shots(study, "exchange", &other.labels(), probability) {
+            gates.push(Gate::of(
+                id,
+                severity,
+                if below { estimate.value <= other.value * SLACK } else { estimate.value * SLACK >= other.value },
+                format!(
+                    "{} against {}: {why}",
+                    quantity(estimate.value, Unit::Nanoseconds),
+                    quantity(other.value, Unit::Nanoseconds)
+                ),
+            ));
+        }
+    };
+    if probability < 0.6 && !kind.idle {
+        match (kind.protocol, kind.remote) {
+            ("unix", false) => {
+                let tcp = Kind { protocol: "tcp", ..kind };
+                compare(tcp, "G20", Severity::Remark, true, "a Unix socket has no protocol beneath it");
+            }
+            ("icmp", false) if !kind.ipv6 => {
+                let tcp = Kind { protocol: "tcp", placement: Some(OTHER_CPU), ..kind };
+                compare(tcp, "G20", Severity::Remark, true, "no process is woken for an ICMP echo");
+            }
+            // On one CPU there is no wake-up: the way out of a machine is longer than that in any case.
+            ("tcp" | "udp", true) => {
+                let within = Kind { remote: false, placement: Some(SAME_CPU), ..kind };
+                compare(within, "G27", Severity::Hard, false, "the way out of a machine is no shorter than within it");
+            }
+            _ => {}
+        }
+    }
+    gates
+}
+
+/// The peer's residence taken away, and the network's share.
+fn publish_parts(study: &Study<'_>, findings: &mut Findings, kind: Kind) {
+    if kind.idle || kind.protocol == "icmp" {
+        return;
+    }
+    let Some(gross) = quantile_of_shots(study, "exchange", &kind.labels(), 0.5) else { return };
+    let labels = Labels::of([("protocol", kind.protocol)]).with("bytes", kind.bytes);
+    let at_peer =
+        Labels::of([("protocol", kind.protocol)]).with("bytes", if kind.protocol == "udp" { 0 } else { kind.bytes });
+    let residences: Vec<f64> =
+        study.series("peer.residence", &at_peer).iter().filter_map(|series| series.values.first().copied()).collect();
+    if let Some(residence) = crate::statistics::summary::median(&residences) {
+        let mut net = gross.clone();
+        net.value -= residence;
+        net.interval = net.interval.map(|end| end - residence);
+        net.quantiles = None;
+        "median over launches of the launch's p50, less the median residence at the peer"
+            .clone_into(&mut net.estimator);
+        let mut gates = gates::of_shots(study, &net, others(study));
+        gates.push(gates::net_resolved(&net, gross.value));
+        findings.publish_by(study, "network.round_trip.net", labels.clone(), &net, gates);
+    }
+    let here = Kind { remote: false, ipv6: kind.ipv6 && kind.bytes == 1, placement: Some(OTHER_CPU), ..kind };
+    let Some(loopback) = quantile_of_shots(study, "exchange", &here.labels(), 0.5) else { return };
+    let mut share = gross.clone();
+    share.value -= loopback.value;
+    // Both ends of both intervals: wider than it would have to be, never narrower.
+    share.interval = [gross.interval[0] - loopback.interval[1], gross.interval[1] - loopback.interval[0]];
+    share.quantiles = None;
+    "remote p50 less loopback p50 on two CPUs".clone_into(&mut share.estimator);
+    let mut gates = gates::of_shots(study, &share, others(study));
+    gates.push(gates::resolved(&share));
+    findings.publish_by(study, "network.round_trip.network_share", labels, &share, gates);
+}
+
+/// Median against message size, for each protocol, path and placement.
+fn curves(findings: &Findings) -> Vec<Curve> {
+    let mut curves: Vec<Curve> = Vec::new();
+    for metric in &findings.metrics {
+        let labels = &metric.labels;
+        let wanted = labels.get("quantile") == Some("p50") && labels.get("pacing") == Some("back_to_back");
+        if metric.name != "network.round_trip.time" || !wanted {
+            continue;
+        }
+        let mut of = Labels::none();
+        for (key, value) in labels.pairs().filter(|(key, _)| !["bytes", "quantile", "pacing"].contains(key)) {
+            of = of.with(key, value);
+        }
+        let Some(bytes) = labels.get("bytes").and_then(|bytes| bytes.parse::<f64>().ok()) else { continue };
+        let point = [bytes, metric.value, metric.interval95[0], metric.interval95[1]];
+        match curves.iter_mut().find(|curve| curve.labels == of) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(Curve {
+                name: "network.round_trip.by_bytes".to_owned(),
+                labels: of,
+                x: Axis { label: "message".to_owned(), unit: Unit::Bytes },
+                y: Axis { label: "round trip".to_owned(), unit: Unit::Nanoseconds },
+                points: vec![point],
+            }),
+        }
+    }
+    curves.retain(|curve| curve.points.len() > 1);
+    for curve in &mut curves {
+        curve.points.sort_by(|one, other| one[0].total_cmp(&other[0]));
+    }
+    curves
+}
+
+fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+    let value = |findings: &Findings, kind: Kind| {
+        let labels = kind.labels().with("quantile", "p50");
+        findings.metric("network.round_trip.time", &labels).map(|metric| metric.value)
+    };
+    let time = |value: f64| quantity(value, Unit::Nanoseconds);
+    let same = value(findings, kind("tcp", 1, Some(SAME_CPU)));
+    let other = value(findings, kind("tcp", 1, Some(OTHER_CPU)));
+    if let (Some(same), Some(other)) = (same, other) {
+        findings.say(format!(
+            "One loopback has many figures. A byte through TCP and back takes {} with both sides on one CPU, where it is two switches, and {} on two CPUs, \
+             where it is two wake-ups ({}). Tools that print half of a round trip as latency (sockperf, qperf) would say {} and {} of the same exchanges; \
+             tools that let the kernel place both sides show one or the other from run to run; tools that poll the socket instead of sleeping in it \
+             leave out the wake-ups and come out lower than both.",
+            time(same),
+            time(other),
+            factor(other / same),
+            time(same / 2.0),
+            time(other / 2.0),
+        ));
+    }
+    let icmp = value(findings, kind("icmp", 1, None));
+    let idle_icmp = value(findings, Kind { idle: true, ..kind("icmp", 1, None) });
+    let idle_tcp = value(findings, Kind { idle: true, ..kind("tcp", 1, Some(OTHER_CPU)) });
+    if let (Some(icmp), Some(idle)) = (icmp, idle_icmp) {
+        let tcp = match (other, idle_tcp) {
+            (Some(tcp), Some(idle)) => {
+                format!("; TCP goes from {} to {} ({})", time(tcp), time(idle), factor(idle / tcp))
+            }
+            _ => String::new(),
+        };
+        findings.say(format!(
+            "Pacing is part of the figure. ICMP echo takes {} back to back and {} after pauses of {} ms ({}){tcp}. A ping that pauses between its \
+             requests must be compared with exchanges that pause as long.",
+            time(icmp),
+            time(idle),
+            GAP.as_millis(),
+            factor(idle / icmp),
+        ));
+    }
+    if let Some(peer) = study.peer {
+        explain_path(study, findings, peer);
+    }
+    let lost: (f64, f64) = kinds(study.peer)
+        .into_iter()
+        .map(|kind| losses(study, kind))
+        .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    if lost.1 > 0.0 {
+        findings.say(format!("{} of {} exchanges were lost.", lost.0, lost.1));
+    }
+}
+
+/// The operating systems' share against the network's, protocol by protocol.
+fn explain_path(study: &Study<'_>, findings: &mut Findings, peer: &Peer) {
+    findings.say(path_sentence(study, peer));
+    let mut rows = Vec::new();
+    let p50 = |kind: Kind| {
+        let labels = kind.labels().with("quantile", "p50");
+        findings.metric("network.round_trip.time", &labels).map(|metric| metric.value)
+    };
+    for protocol in ["tcp", "udp", "icmp"] {
+        let remote = Kind { ipv6: peer.is_ipv6(), remote: true, ..kind(protocol, 1, None) };
+        let placement = (protocol != "icmp").then_some(OTHER_CPU);
+        let here = Kind { ipv6: peer.is_ipv6(), ..kind(protocol, 1, placement) };
+        let (Some(all), Some(own)) = (p50(remote), p50(here)) else { continue };
+        rows.push(vec![
+            protocol.to_owned(),
+            quantity(all, Unit::Nanoseconds),
+            quantity(own, Unit::Nanoseconds),
+            quantity((all - own).max(0.0), Unit::Nanoseconds),
+            percent(((all - own) / all).max(0.0)),
+        ]);
+    }
+    let pair = |protocol| p50(Kind { ipv6: peer.is_ipv6(), remote: true, ..kind(protocol, 1, None) });
+    let alike = pair("icmp").zip(pair("tcp"));
+    if !rows.is_empty() {
+        findings.tabulate(
+            "A byte there and back (p50): operating systems, as the loopback on two CPUs shows them, and network",
+            &["protocol", "remote", "operating systems", "network", "network's share"],
+            rows,
+        );
+    }
+    if let Some((icmp, tcp)) = alike {
+        let apart = (icmp / tcp - 1.0).abs();
+        findings.say(format!(
+            "At the same pacing ICMP echo takes {} of TCP's time{}.",
+            percent(icmp / tcp),
+            if apart <= ALIKE { "" } else { "; more than a fifth apart: the peer's process is woken for TCP and not for ICMP, or the path treats them differently" }
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tails_stand_above_their_median() {
+        let median = Prediction::of("network.round_trip.time", Labels::none(), Unit::Nanoseconds).software(
+            "all",
+            (100.0, 50.0, 200.0),
+            Basis::guess("for the test"),
+        );
+        assert_eq!(predict_tail(0.5, median.clone()), median);
+        let tail = predict_tail(0.99, median);
+        assert!(tail.value > 100.0 && tail.low <= 50.0 + 1e-9 && tail.high > 200.0);
+    }
+}

@@ -1,0 +1,239 @@
+//! The curve over working sets, and what the figures mean.
+
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::results::document::{Axis, Curve, Metric};
+use crate::results::quantity::{CoreCycles, Labels, Unit};
+use crate::results::wording::{number, percent, quantity};
+use crate::statistics::location::launch_estimates;
+use crate::statistics::summary::median;
+
+use super::{Pairing, RINGS, SAME, WORKING_SETS, ring_labels};
+
+/// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets.
+pub(super) fn add_curves(study: &Study<'_>, findings: &mut Findings) {
+    findings.curves.extend(RINGS.iter().filter_map(|&members| {
+        let points: Vec<[f64; 4]> = WORKING_SETS.iter().filter_map(|&bytes| point(study, members, bytes)).collect();
+        (!points.is_empty()).then(|| Curve {
+            name: "os.context_switch.by_working_set".to_owned(),
+            labels: Labels::none().with("processes", members),
+            x: Axis { label: "working set of each process".to_owned(), unit: Unit::Bytes },
+            y: Axis { label: "switch and refill of the caches".to_owned(), unit: Unit::Nanoseconds },
+            points,
+        })
+    }));
+}
+
+/// The difference of hop and own cost within each launch; none where it does not stand out.
+fn point(study: &Study<'_>, members: usize, bytes: usize) -> Option<[f64; 4]> {
+    let hops = study.sample("hop", &ring_labels(members, bytes))?;
+    let alone = study.sample("own", &ring_labels(1, bytes))?;
+    let (hops, alone) = (hops.shared_with(&alone), alone.shared_with(&hops));
+    let scale = match (hops.unit, study.core) {
+        (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
+        _ => 1.0,
+    };
+    let costs: Vec<f64> = launch_estimates(&hops.launches, 0.25)
+        .iter()
+        .zip(launch_estimates(&alone.launches, 0.25))
+        .map(|(hop, alone)| (hop - alone) * scale)
+        .collect();
+    let low = costs.iter().copied().reduce(f64::min)?;
+    let high = costs.iter().copied().reduce(f64::max)?;
+    (low > 0.0).then_some([bytes as f64, median(&costs)?, low, high])
+}
+
+/// The published hop or net cost of a pairing.
+fn found<'a>(findings: &'a Findings, name: &str, between: &'static str, through: &'static str) -> Option<&'a Metric> {
+    let pairing = Pairing { between, through, placement: SAME.to_owned(), target: None };
+    findings.metric(name, &pairing.labels())
+}
+
+pub(super) fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+    let said: Vec<String> = [
+        gross_and_net(study, findings),
+        processes_and_threads(findings),
+        passages(findings),
+        forced(study),
+        creation(study, findings),
+        other_cpus(findings),
+        lines(study, findings),
+        refill(study, findings),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    for text in said {
+        findings.say(text);
+    }
+}
+
+fn nanoseconds(value: f64) -> String {
+    quantity(value, Unit::Nanoseconds)
+}
+
+fn gross_and_net(study: &Study<'_>, findings: &Findings) -> Option<String> {
+    let gross = found(findings, "os.context_switch.time", "processes", "pipe")?;
+    let mut text = format!(
+        "Between two processes on one CPU, one hop of the token through a pipe takes {}; a round trip takes twice that, and \
+         some tools print the round trip.",
+        nanoseconds(gross.value)
+    );
+    if let Some(net) = found(findings, "os.context_switch.net", "processes", "pipe") {
+        text.push_str(&format!(
+            " Less the pipe's own cost, {} are left for going to sleep, waking and switching{}.",
+            nanoseconds(net.value),
+            net.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", number(cycles))),
+        ));
+        let floor = study
+            .known
+            .iter()
+            .find(|metric| metric.name == "os.system_call.time" && metric.labels == Labels::of([("call", "enosys")]));
+        if let Some(floor) = floor {
+            text.push_str(&format!(" That is {} times the smallest system call.", number(net.value / floor.value)));
+        }
+    }
+    Some(text)
+}
+
+fn processes_and_threads(findings: &Findings) -> Option<String> {
+    let processes = found(findings, "os.context_switch.time", "processes", "pipe")?;
+    let threads = found(findings, "os.context_switch.time", "threads", "pipe")?;
+    let difference = processes.value - threads.value;
+    // Two intervals that overlap do not show a difference.
+    if threads.interval95[1] < processes.interval95[0] {
+        Some(format!(
+            "Threads hop in {}, {} less than processes: what changing the page table, and finding translations gone, adds.",
+            nanoseconds(threads.value),
+            nanoseconds(difference)
+        ))
+    } else if processes.interval95[1] < threads.interval95[0] {
+        Some(format!(
+            "Threads hop in {}, {} more than processes: keeping the page table saves less here than something else costs them.",
+            nanoseconds(threads.value),
+            nanoseconds(-difference)
+        ))
+    } else {
+        Some(format!(
+            "Threads hop in {}: within the intervals no different from processes, so changing the page table costs nothing that \
+             can be seen.",
+            nanoseconds(threads.value)
+        ))
+    }
+}
+
+fn passages(findings: &Findings) -> Option<String> {
+    let times: Option<Vec<f64>> = ["pipe", "eventfd", "futex"]
+        .into_iter()
+        .map(|through| Some(found(findings, "os.context_switch.time", "processes", through)?.value))
+        .collect();
+    let [pipe, eventfd, futex] = times?[..] else { return None };
+    Some(format!(
+        "What carries the token is part of the hop: {} through a pipe, {} through an eventfd, {} through a futex.",
+        nanoseconds(pipe),
+        nanoseconds(eventfd),
+        nanoseconds(futex)
+    ))
+}
+
+/// How the scheduler switched.
+fn forced(study: &Study<'_>) -> Option<String> {
+    let pairing = Pairing { between: "processes", through: "pipe", placement: SAME.to_owned(), target: None };
+    let shares = study.values("hop.forced", &pairing.labels());
+    Some(format!(
+        "Of the switches between processes through a pipe {} were forced: the task that was woken pushed its waker aside before that \
+         one had gone to sleep by itself.",
+        percent(median(&shares)?)
+    ))
+}
+
+/// Switching against creating: what a pool of tasks saves.
+fn creation(study: &Study<'_>, findings: &Findings) -> Option<String> {
+    let switch = found(findings, "os.context_switch.time", "processes", "pipe")?;
+    let created = study.known.iter().find(|metric| {
+        metric.name == "os.process_creation.time"
+            && metric.labels == Labels::of([("how", "fork_wait"), ("child", "same_cpu"), ("resident", "0")])
+    })?;
+    Some(format!(
+        "A process that lives and ends, without executing anything, costs as much as {} hops: handing work to a waiting process \
+         is cheaper than making one by that much.",
+        number(created.value / switch.value)
+    ))
+}
+
+fn other_cpus(findings: &Findings) -> Option<String> {
+    let wake_ups: Vec<&Metric> = findings
+        .metrics
+        .iter()
+        .filter(|metric| {
+            metric.name == "os.context_switch.time"
+                && metric.labels.get("between") == Some("processes")
+                && metric.labels.get("through") == Some("pipe")
+                && metric.labels.get("placement") != Some(SAME)
+        })
+        .collect();
+    let of = |target: &str| wake_ups.iter().find(|metric| metric.labels.get("target") == Some(target));
+    let idle = of("idle")?;
+    let mut text = format!(
+        "Waking a process on another CPU ({}) takes {} a hop when that CPU has gone idle",
+        idle.labels.get("placement").unwrap_or_default(),
+        nanoseconds(idle.value)
+    );
+    text.push_str(&of("awake").map_or_else(
+        || ".".to_owned(),
+        |awake| format!(" and {} when something keeps it awake.", nanoseconds(awake.value)),
+    ));
+    Some(text)
+}
+
+fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {
+    let lines: Vec<&Metric> =
+        findings.metrics.iter().filter(|metric| metric.name == "os.cache_line_transfer.time").collect();
+    // On one machine the way is what it is: a factor of two between launches is another way.
+    let moved = lines.iter().any(|line| line.interval95[1] > 2.0 * line.interval95[0]);
+    let moved = if moved {
+        " It differed between launches by more than twice: the CPUs did not stay where they were."
+    } else {
+        ""
+    };
+    (!lines.is_empty()).then_some(())?;
+    let all: Vec<String> = lines
+        .iter()
+        .map(|line| format!("{} ({})", nanoseconds(line.value), line.labels.get("placement").unwrap_or_default()))
+        .collect();
+    let guest = if study.machine.is_guest() {
+        " A guest sees what its hypervisor says about caches: virtual CPUs may lie further apart than the label claims."
+    } else {
+        ""
+    };
+    Some(format!(
+        "Two tasks that wait without sleeping pass a cache line in {}; no lock between them can change hands \
+         faster.{guest}{moved}",
+        all.join(", "),
+    ))
+}
+
+/// Where the curve of the largest pair of ring and set has risen, and which cache that is beyond.
+fn refill(study: &Study<'_>, findings: &Findings) -> Option<String> {
+    let curve = findings.curves.iter().rev().find(|curve| curve.points.len() > 1)?;
+    let members: usize = curve.labels.get("processes")?.parse().ok()?;
+    let (first, last) = (curve.points.first()?, curve.points.last()?);
+    let total = last[0] * members as f64;
+    let cache = study
+        .machine
+        .caches_of(study.cpu)
+        .into_iter()
+        .filter_map(|cache| Some((cache.level, cache.size_bytes.best()?.value as f64)))
+        .filter(|(_, size)| *size < total)
+        .max_by_key(|(level, _)| *level)
+        .map_or_else(String::new, |(level, size)| {
+            format!(", more than the level {level} cache of {} holds", quantity(size, Unit::Bytes))
+        });
+    Some(format!(
+        "In a ring of {members} processes a switch costs {} without data and {} when each sums up {}, together {}{cache}.",
+        nanoseconds(first[1]),
+        nanoseconds(last[1]),
+        quantity(last[0], Unit::Bytes),
+        quantity(total, Unit::Bytes),
+    ))
+}

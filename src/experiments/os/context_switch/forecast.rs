@@ -1,0 +1,129 @@
+//! What switching is expected to cost: the system calls of this run, instructions, and the constants table.
+
+use crate::experiments::Foreknowledge;
+use crate::experiments::constants::{
+    Constant, CycleTime, IDLE_EXIT, KERNEL_ROUND_TRIP, LINE_OTHER_SOCKET, LINE_SAME_CACHE, LINE_SIBLING,
+    PAGE_TABLE_SWITCH, RESCHEDULE_INTERRUPT, guest_exit, kernel_work,
+};
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+
+use super::{Pairing, SAME, pairings};
+
+/// What the kernel does in a passage beside entering and leaving: instructions of both calls together.
+const PIPE_INSTRUCTIONS: f64 = 1000.0;
+const EVENTFD_INSTRUCTIONS: f64 = 500.0;
+const FUTEX_INSTRUCTIONS: f64 = 600.0;
+/// Going to sleep, waking, choosing the next task, changing registers and stack: 1000 to 2500 cycles on bare metal.
+const SWITCH_INSTRUCTIONS: f64 = 2800.0;
+
+pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let cost = Cost { cycle: CycleTime::known(by), by };
+    let places = by.machine.places(by.cpu, &by.machine.usable_cpus().iter().collect::<Vec<u32>>());
+    let mut all: Vec<Prediction> = ["pipe", "eventfd"].into_iter().map(|through| cost.passage(through)).collect();
+    for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
+        all.push(cost.hop(&pairing));
+        if pairing.has_net() {
+            let net = Prediction::of("os.context_switch.net", pairing.labels(), Unit::Nanoseconds);
+            all.push(cost.switch(net, &pairing));
+        }
+    }
+    all.extend(places.iter().map(|place| Cost::line(&place.placement)));
+    all
+}
+
+struct Cost<'a> {
+    cycle: CycleTime,
+    by: &'a Foreknowledge<'a>,
+}
+
+impl Cost<'_> {
+    /// Entering and leaving the kernel a number of times: as measured, else from the constants table.
+    fn entries(&self, prediction: Prediction, times: f64) -> Prediction {
+        let measured = self.by.metric("os.system_call.time", &Labels::of([("call", "enosys")]));
+        let (range, basis) = match measured {
+            Some(floor) => (
+                // Other calls than the floor leave the kernel by the same way, some of them less straight.
+                (floor.value * times, floor.value * times * 0.9, floor.value * times * 1.3),
+                Basis::metric("os.system_call.time call=enosys"),
+            ),
+            None => (self.cycle.of(KERNEL_ROUND_TRIP.times(times)), KERNEL_ROUND_TRIP.basis()),
+        };
+        prediction.hardware("entering and leaving the kernel twice", range, basis)
+    }
+
+    fn instructions(&self, prediction: Prediction, what: &str, count: f64) -> Prediction {
+        let (cost, basis) = kernel_work(self.by, count);
+        prediction.software(what, cost, basis)
+    }
+
+    fn constant(&self, prediction: Prediction, what: &str, constant: &Constant) -> Prediction {
+        let cost = if constant.unit == "ns" { constant.times(1.0) } else { self.cycle.of(constant.times(1.0)) };
+        prediction.software(what, cost, constant.basis())
+    }
+
+    fn passage(&self, through: &str) -> Prediction {
+        let name = format!("os.context_switch.{through}_overhead");
+        let prediction = self.entries(Prediction::of(&name, Labels::none(), Unit::Nanoseconds), 2.0);
+        self.instructions(prediction, "file layer, lock, one datum in and out", instructions_of(through))
+    }
+
+    fn hop(&self, pairing: &Pairing) -> Prediction {
+        let prediction = Prediction::of("os.context_switch.time", pairing.labels(), Unit::Nanoseconds);
+        let called = self.entries(prediction, 2.0);
+        let passed =
+            self.instructions(called, "putting the token in and taking it out", instructions_of(pairing.through));
+        self.switch(passed, pairing)
+    }
+
+    /// What stands between the one's call and the other's return.
+    fn switch(&self, prediction: Prediction, pairing: &Pairing) -> Prediction {
+        let switched = self.instructions(prediction, "waking one task, switching from the other", SWITCH_INSTRUCTIONS);
+        if pairing.placement == SAME {
+            return if pairing.between == "processes" {
+                self.constant(switched, "the other page table, and refilling translations", &PAGE_TABLE_SWITCH)
+            } else {
+                switched
+            };
+        }
+        let interrupted = self.constant(switched, "an interrupt to the other CPU", &RESCHEDULE_INTERRUPT);
+        let woken = if pairing.target == Some("idle") {
+            self.constant(interrupted, "the other CPU's way out of idle", &IDLE_EXIT)
+        } else {
+            interrupted
+        };
+        if !self.by.machine.is_guest() {
+            return woken;
+        }
+        // Sending an interrupt and taking it each leave the guest; so do halting, being woken, and setting the timer anew.
+        let (exits, what) = match pairing.target {
+            Some("idle") => (5.0, "exits to the hypervisor: interrupt, halt, waking, timer"),
+            _ => (2.0, "exits to the hypervisor: sending and taking the interrupt"),
+        };
+        let ((value, low, high), basis) = guest_exit(self.by);
+        // With hardware for interrupts in guests no exit may be left.
+        woken.software(what, (value * exits, low * exits * 0.2, high * exits), basis)
+    }
+
+    fn line(placement: &str) -> Prediction {
+        let constant = match placement {
+            name if name.starts_with("sibling") => &LINE_SIBLING,
+            name if name.starts_with("same_cache") => &LINE_SAME_CACHE,
+            _ => &LINE_OTHER_SOCKET,
+        };
+        let labels = Labels::of([("placement", placement)]);
+        Prediction::of("os.cache_line_transfer.time", labels, Unit::Nanoseconds).hardware(
+            "the line's way between the caches of two cores",
+            constant.times(1.0),
+            constant.basis(),
+        )
+    }
+}
+
+fn instructions_of(through: &str) -> f64 {
+    match through {
+        "pipe" => PIPE_INSTRUCTIONS,
+        "eventfd" => EVENTFD_INSTRUCTIONS,
+        _ => FUTEX_INSTRUCTIONS,
+    }
+}

@@ -1,0 +1,593 @@
+//! # Question
+//!
+//! What does a new thread cost, how much of that is the kernel's and how much the C library's?
+//!
+//! # Method
+//!
+//! A thread is made, runs as little as can be, and ends. **how** says which span of that is the figure:
+//!
+//! - **create**: from before the call until it returns. The thread may have run meanwhile or not.
+//! - **create_run**: until the thread's first instruction, which stores the time.
+//! - **create_join**: until the thread has ended and its creator, which waits for it, runs again.
+//!
+//! **by** says who makes it. **pthread** is pthread_create() with a stack that the C library keeps from the thread before;
+//! **pthread_fresh** is the same with a stack so large (64 MiB) that the library keeps none: it is mapped, guarded and
+//! unmapped each time; **kernel** is the call clone3 alone (clone where clone3 is refused), on a stack that is there
+//! already, running four instructions of assembly. What pthread has above kernel is the library's work: signals blocked and
+//! allowed again, thread-local storage, registrations that every thread makes with the kernel.
+//!
+//! **child** is the CPU on which the thread may run: its creator's (same_cpu) or any (free).
+//!
+//! Each creation is timed by itself; a batch is eight of them and their mean. One thread at a time: before the next the
+//! creator waits, untimed, until the last one is joined and the kernel counts one thread less. Each batch follows an
+//! untimed thread of its own kind, so that the library's stack is in store and the caches are as one thread leaves them
+//! for the next. Page faults per thread are counted over 64 untimed ones.
+//!
+//! # Prediction
+//!
+//! Half of what a child by vfork costs in this run, which needs the same task, switches and wake-up but more structures of
+//! its own; without that figure, constants. The library's share is its system calls, by the floor of this run, and its
+//! instructions. A fresh stack adds its mapping, its guard and its first fault, another CPU its wake-up.
+//!
+//! # What could fool us
+//!
+//! - The first thread of a process has no stack in store and is unlike the rest.
+//! - A creation that overlaps the end of the thread before pays for that too.
+//! - A thread on another CPU waits for that CPU to wake up; in a guest the hypervisor wakes it.
+//! - create alone looks cheap because the thread has not run. What it starts must be paid by somebody.
+//! - Languages add to pthread_create(): names, handles, guards.
+//!
+//! # References
+//!
+//! clone(2), pthread_create(3), futex(2); Linux kernel/fork.c; glibc nptl/pthread_create.c, nptl/allocatestack.c; Drepper &
+//! Molnar, "The Native POSIX Thread Library for Linux", 2005.
+
+use std::cell::RefCell;
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{
+    Constant, CycleTime, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END,
+    THREAD_SWITCH, THREAD_TASK, WAKE_OTHER_CPU,
+};
+use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{number, percent, quantity};
+use crate::rig::Rig;
+use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
+use crate::statistics::summary::median;
+use crate::sys::clock::Source;
+use crate::sys::process::{self, Trial};
+use crate::sys::thread::{self, Alone, Attributes, Bare, Body, Call};
+use crate::sys::{affinity, counters};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "os.thread_creation",
+    title: "Thread creation",
+    measures: "a thread until its creation returns, it runs, it has ended; by library and kernel",
+    method_version: 1,
+    source: include_str!("thread_creation.rs"),
+    needs: &[],
+    uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],
+    publishes: &[Publication {
+        metric: TIME,
+        unit: Unit::Nanoseconds,
+        meaning: "one thread, by the span and by who makes it",
+        nature: Nature::Cost,
+        headline: same_cpu,
+    }],
+    effort: Effort::Cheap,
+    seconds: 0.16,
+    time_out: 30.0,
+    memory: crate::experiments::little_memory,
+    predict,
+    measure,
+    analyze,
+};
+
+const TIME: &str = "os.thread_creation.time";
+/// Creations in a batch.
+const SHOTS: u64 = 8;
+/// Creations over which page faults are counted.
+const COUNTED: u32 = 64;
+/// Blocks in which the creator's own delay is looked at.
+const BLOCKS: u32 = 4;
+/// Physical floors in nanoseconds: of a thread that has ended, and of one that has not.
+const WHOLE_FLOOR: f64 = 2_000.0;
+const PART_FLOOR: f64 = 1_000.0;
+/// A figure may be this many times one that it must not exceed.
+const SLACK: f64 = 1.05;
+/// The spans.
+const HOWS: [&str; 3] = ["create", "create_run", "create_join"];
+/// Who makes threads.
+const MAKERS: [&str; 3] = [LIBRARY, FRESH, KERNEL];
+const LIBRARY: &str = "pthread";
+const FRESH: &str = "pthread_fresh";
+const KERNEL: &str = "kernel";
+const SAME: &str = "same_cpu";
+const FREE: &str = "free";
+
+fn labels(how: &str, by: &str, child: &str) -> Labels {
+    Labels::of([("how", how), ("by", by), ("child", child)])
+}
+
+fn same_cpu(labels: &Labels) -> bool {
+    labels.get("child") == Some(SAME)
+}
+
+/// Every combination that is measured. A fresh stack costs its creator the same wherever the thread runs.
+fn combinations() -> Vec<(&'static str, &'static str, &'static str)> {
+    let mut all = Vec::new();
+    for (child, makers) in [(SAME, &MAKERS[..]), (FREE, &[LIBRARY, KERNEL][..])] {
+        for by in makers {
+            all.extend(HOWS.map(|how| (how, *by, child)));
+        }
+    }
+    all
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let costs = Costs::known(by);
+    combinations().into_iter().map(|(how, maker, child)| costs.prediction(how, maker, child)).collect()
+}
+
+type Range = (f64, f64, f64);
+
+/// What predictions rest on.
+struct Costs {
+    cycle: CycleTime,
+    /// A child by vfork: task, switches, end, wake-up.
+    child: Option<f64>,
+    /// Entering and leaving the kernel.
+    entry: Range,
+    entry_basis: Basis,
+}
+
+/// Parts of what a child by vfork costs that the stages of a thread take: it needs the same task, stack of the kernel,
+/// switches and wake-up, but shares files, signals and areas instead of having its own.
+const STAGES: [(&str, Range, Constant); 3] = [
+    ("a task of this process", (0.22, 0.08, 0.4), THREAD_TASK),
+    ("the switch to it", (0.07, 0.02, 0.15), THREAD_SWITCH),
+    ("its end, the wake-up and the switch back", (0.26, 0.1, 0.45), THREAD_END),
+];
+
+/// By span: stages of the kernel, system calls that the library adds until then, its other instructions.
+const SPANS: [(usize, f64, f64); 3] = [(1, 2.0, 900.0), (2, 5.0, 1500.0), (3, 8.0, 3000.0)];
+
+impl Costs {
+    fn known(by: &Foreknowledge<'_>) -> Self {
+        let cycle = CycleTime::known(by);
+        let child = Labels::of([("how", "vfork_wait"), ("child", SAME)]).with("resident", 0);
+        let child = by.metric("os.process_creation.time", &child).map(|metric| metric.value);
+        let (entry, entry_basis) = match by.metric("os.system_call.time", &Labels::of([("call", "enosys")])) {
+            Some(floor) => {
+                ((floor.value, floor.value * 0.9, floor.value * 1.5), Basis::metric("os.system_call.time call=enosys"))
+            }
+            None => (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()),
+        };
+        Costs { cycle, child, entry, entry_basis }
+    }
+
+    fn prediction(&self, how: &str, by: &str, child: &str) -> Prediction {
+        let span = HOWS.iter().position(|&known| known == how).unwrap_or_default();
+        let (stages, calls, instructions) = SPANS[span];
+        let mut prediction = Prediction::of(TIME, labels(how, by, child), Unit::Nanoseconds);
+        for (what, (value, low, high), constant) in STAGES.into_iter().take(stages) {
+            prediction = match self.child {
+                Some(child) => prediction.software(
+                    what,
+                    (value * child, low * child, high * child),
+                    Basis::metric("os.process_creation.time how=vfork_wait"),
+                ),
+                None => prediction.software(what, constant.times(1.0), constant.basis()),
+            };
+        }
+        if by != KERNEL {
+            let (value, low, high) = self.entry;
+            prediction = prediction
+                .hardware(
+                    "entering and leaving the kernel for the library's own calls",
+                    (value * calls, low * calls, high * calls),
+                    self.entry_basis.clone(),
+                )
+                .software(
+                    "what the library and its calls do",
+                    self.cycle.of(KERNEL_INSTRUCTION.times(instructions)),
+                    KERNEL_INSTRUCTION.basis(),
+                );
+        }
+        if by == FRESH {
+            prediction = prediction.software(
+                "mapping a stack, its guard, its first fault",
+                STACK_MAPPING.times(1.0),
+                STACK_MAPPING.basis(),
+            );
+            if how == "create_join" {
+                prediction = prediction.software("unmapping it", STACK_UNMAPPING.times(1.0), STACK_UNMAPPING.basis());
+            }
+        }
+        if child == FREE {
+            let wakes = [0.5, 1.0, 2.0][span];
+            prediction = prediction.hardware("waking another CPU", WAKE_OTHER_CPU.times(wakes), WAKE_OTHER_CPU.basis());
+        }
+        prediction
+    }
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    rig.remark("library", &thread::library());
+    let source = if rig.counts_ticks() { Source::Counter } else { Source::MonotonicRaw };
+    let makers: Vec<RefCell<Maker>> =
+        MAKERS.into_iter().filter_map(|by| available(rig, by, source)).map(RefCell::new).collect();
+    let alone = Alone::now();
+    let mut delays = Vec::new();
+    for maker in &makers {
+        delays.push(count(rig, &mut maker.borrow_mut(), alone)?);
+    }
+    if source != Source::Counter {
+        rig.remark(
+            "cannot.stamp",
+            &"a bare thread can stamp the time by the counter only, which is not the clock of this run",
+        );
+    }
+    let kit = Kit { makers: &makers, source, alone, bias: rig.timer_bias() };
+    rig.sample(kit.workloads(SAME, rig.batches()))?;
+    for (maker, delay) in makers.iter().zip(delays) {
+        let mut maker = maker.borrow_mut();
+        rig.excuse_delay(delay.unwrap_or(0.0) * maker.made as f64);
+        (maker.made, maker.elsewhere) = (0, 0);
+    }
+    if rig.allowed().len() < 2 || affinity::restrict(rig.allowed()).is_err() {
+        rig.remark("cannot.free", &"only one CPU is allowed");
+        return Ok(());
+    }
+    let sampled = rig.sample(kit.workloads(FREE, rig.batches()));
+    affinity::restrict(&[rig.cpu()]).map_err(|error| Trouble::new(format!("cannot go back to one CPU: {error}")))?;
+    sampled?;
+    if let Some(maker) = makers.iter().map(RefCell::borrow).find(|maker| maker.by == LIBRARY && maker.made > 0) {
+        let share = maker.elsewhere as f64 / maker.made as f64;
+        rig.record("elsewhere", Labels::of([("by", LIBRARY)]), Unit::One, vec![share])?;
+    }
+    Ok(())
+}
+
+/// A way of making threads.
+struct Maker {
+    by: &'static str,
+    body: &'static Body,
+    way: Way,
+    /// Threads made so far.
+    made: u64,
+    /// Those that began on another CPU than the one that made them.
+    elsewhere: u64,
+}
+
+enum Way {
+    Library(Attributes),
+    Kernel(Bare),
+}
+
+impl Maker {
+    fn new(by: &'static str, call: Call, source: Source) -> std::io::Result<Self> {
+        let body = Body::new(source, 0);
+        let way = match by {
+            LIBRARY => Way::Library(Attributes::usual()?),
+            FRESH => Way::Library(Attributes::large()?),
+            _ => Way::Kernel(Bare::new(call, body)?),
+        };
+        Ok(Maker { by, body, way, made: 0, elsewhere: 0 })
+    }
+
+    /// Makes one thread, joins it, and waits until it is gone where that can be told. Returns the ticks of each span, in the
+    /// order of [`HOWS`].
+    fn shoot(&mut self, source: Source, alone: Option<Alone>) -> Result<[i64; 3], String> {
+        let refused = |error: std::io::Error| format!("no thread could be made: {error}");
+        let (before, created, joined);
+        match &mut self.way {
+            Way::Library(attributes) => {
+                before = source.stamp();
+                let made = thread::create(attributes, self.body).map_err(refused)?;
+                created = source.stamp().ticks;
+                made.join().map_err(|error| format!("a thread could not be joined: {error}"))?;
+                joined = source.stamp().ticks;
+            }
+            Way::Kernel(bare) => {
+                before = source.stamp();
+                bare.create().map_err(refused)?;
+                created = source.stamp().ticks;
+                bare.join();
+                joined = source.stamp().ticks;
+            }
+        }
+        if let Some(alone) = alone {
+            alone.wait()?;
+        }
+        self.made += 1;
+        self.elsewhere += u64::from(self.body.cpu().is_some_and(|cpu| cpu != before.cpu));
+        Ok([created, self.body.began(), joined].map(|ticks| ticks - before.ticks))
+    }
+}
+
+/// A way of making threads that works here, or a remark why it does not.
+fn available(rig: &mut Rig<'_>, by: &'static str, source: Source) -> Option<Maker> {
+    let calls = if by == KERNEL { &[Call::Clone3, Call::Clone][..] } else { &[Call::Clone3][..] };
+    let mut refusals = Vec::new();
+    for &call in calls {
+        match tried(by, call, source) {
+            Ok(maker) => {
+                if by == KERNEL {
+                    refusals.insert(0, call.name().to_owned());
+                    rig.remark("kernel", &refusals.join("; "));
+                }
+                return Some(maker);
+            }
+            Err(reason) if by == KERNEL => refusals.push(format!("{}: {reason}", call.name())),
+            Err(reason) => refusals.push(reason),
+        }
+    }
+    rig.remark(&format!("cannot.{by}"), &refusals.join("; "));
+    None
+}
+
+/// Makes one thread, in a child process first where a system-call filter might kill who does.
+fn tried(by: &'static str, call: Call, source: Source) -> Result<Maker, String> {
+    let make = |maker: &mut Maker| maker.shoot(source, Some(Alone::now()));
+    let mut maker = Maker::new(by, call, source).map_err(|error| error.to_string())?;
+    if process::is_filtered() {
+        match process::try_in_child(|| make(&mut maker).is_ok()) {
+            Ok(Trial::Worked | Trial::Refused) => {}
+            Ok(Trial::Killed(signal)) => return Err(format!("a system-call filter kills who makes it ({signal})")),
+            Err(error) => return Err(format!("it cannot be tried in a child process: {error}")),
+        }
+    }
+    make(&mut maker)?;
+    Ok(maker)
+}
+
+/// Counts page faults of the whole process over a number of threads, one after the other, and how long the creator was
+/// runnable while the thread that had woken it was still ending.
+fn count(rig: &mut Rig<'_>, maker: &mut Maker, alone: Alone) -> Result<Option<f64>, Trouble> {
+    let mut delays = Vec::new();
+    let before = counters::process_faults();
+    for _ in 0..BLOCKS {
+        let waited = counters::run_delay();
+        for _ in 0..COUNTED / BLOCKS {
+            if let Err(reason) = maker.shoot(Source::MonotonicRaw, Some(alone)) {
+                rig.remark(&format!("cannot.{}", maker.by), &reason);
+                return Ok(None);
+            }
+        }
+        delays.extend(counters::run_delay().zip(waited).map(|(now, then)| now - then));
+    }
+    let faults = (counters::process_faults() - before) as f64 / f64::from(COUNTED);
+    rig.record("faults", Labels::of([("by", maker.by)]), Unit::One, vec![faults])?;
+    // The least of the blocks: what is above it is somebody else's doing.
+    Ok(delays.into_iter().reduce(f64::min).map(|delay| delay / f64::from(COUNTED / BLOCKS)))
+}
+
+/// What shots are made from.
+#[derive(Clone, Copy)]
+struct Kit<'a> {
+    makers: &'a [RefCell<Maker>],
+    source: Source,
+    alone: Alone,
+    bias: f64,
+}
+
+impl<'a> Kit<'a> {
+    fn workloads(self, child: &str, batches: u32) -> Vec<Workload<'a>> {
+        let wanted = combinations().into_iter().filter(|(.., place)| *place == child);
+        wanted.filter_map(|(how, by, _)| self.workload(how, by, child, batches)).collect()
+    }
+
+    fn workload(self, how: &'static str, by: &str, child: &str, batches: u32) -> Option<Workload<'a>> {
+        let maker = self.makers.iter().find(|maker| maker.borrow().by == by)?;
+        if by == KERNEL && how == "create_run" && self.source != Source::Counter {
+            return None;
+        }
+        let position = HOWS.iter().position(|&known| known == how)?;
+        let work = move |shots: u64| {
+            let mut maker = maker.borrow_mut();
+            let mut sum = 0;
+            for _ in 0..shots {
+                let span = maker.shoot(self.source, Some(self.alone))?[position];
+                if span < 0 {
+                    return Ok(Timed::Ticks(span));
+                }
+                sum += span;
+            }
+            // Every span has the clock's bias; the sampler removes that of one.
+            Ok(Timed::Ticks(sum - ((shots - 1) as f64 * self.bias).round() as i64))
+        };
+        // Warm are the threads by those that were counted and by the one before each batch; waiting until batches of so few
+        // shots agree within 1 % would take longer than the measurement, and free ones never do.
+        let workload = Workload::self_timed("thread", labels(how, by, child), 1, work)
+            .prepared(move || maker.borrow_mut().shoot(self.source, Some(self.alone)).map(|_| ()))
+            .sized(Sizing::Exactly(SHOTS))
+            .expecting(Expected { faults: true, migration: child == FREE, ..Expected::default() })
+            .at_most(batches);
+        Some(workload)
+    }
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    for (how, by, child) in combinations() {
+        let labels = labels(how, by, child);
+        let Some(estimate) = estimate(study, how, by, child) else {
+            if let Some(reason) = why_missing(study, by, child, &labels) {
+                findings.cannot(TIME, labels, &reason);
+            }
+            continue;
+        };
+        let own = own_gates(study, how, by, child, &estimate);
+        findings.publish(study, TIME, labels, &estimate, own);
+    }
+    compare_with_process(study, &mut findings);
+    share_out(study, &mut findings);
+    tell_placement(study, &mut findings);
+    findings.say_predictions();
+    findings
+}
+
+fn estimate(study: &Study<'_>, how: &str, by: &str, child: &str) -> Option<Estimate> {
+    study.sample("thread", &labels(how, by, child)).as_ref().and_then(Estimate::undisturbed)
+}
+
+fn why_missing(study: &Study<'_>, by: &str, child: &str, labels: &Labels) -> Option<String> {
+    let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
+    said(&format!("cannot.{by}"))
+        .or_else(|| said("cannot.free").filter(|_| child == FREE))
+        .or_else(|| said("cannot.stamp").filter(|_| by == KERNEL))
+        .or_else(|| said(&format!("wrong.thread {labels}")))
+}
+
+fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estimate) -> Vec<Gate> {
+    let least = if how == "create_join" { WHOLE_FLOOR } else { PART_FLOOR };
+    let mut gates = vec![gates::floor_in_time(study, found, least, "a task cannot be made in less")];
+    let mut not_above = |other: Option<Estimate>, why: &str| {
+        if let Some(other) = other.filter(|other| other.unit == found.unit) {
+            gates.push(Gate::of(
+                "G20",
+                Severity::Noisy,
+                found.value <= other.value * SLACK,
+                format!("{} against {} {}: {why}", number(found.value), number(other.value), found.unit),
+            ));
+        }
+    };
+    if child == SAME && how != "create_join" {
+        not_above(estimate(study, "create_join", by, child), "a thread begins before it has ended");
+    }
+    if child == SAME && by == KERNEL {
+        not_above(estimate(study, how, LIBRARY, child), "the library makes the same call");
+    }
+    if child == SAME && by == LIBRARY {
+        not_above(estimate(study, how, FRESH, child), "a stack in store is not mapped again");
+    }
+    if let Some(process) = process(study, "fork_wait").filter(|_| how == "create_join" && child == SAME) {
+        let thread =
+            study.core.filter(|_| found.unit == Unit::Cycles).map_or(found.value, |core| found.value * core.period().0);
+        gates.push(Gate::of(
+            "G40",
+            Severity::Remark,
+            thread < process,
+            format!(
+                "{} against {} for a process by fork_wait",
+                quantity(thread, Unit::Nanoseconds),
+                quantity(process, Unit::Nanoseconds)
+            ),
+        ));
+    }
+    gates
+}
+
+/// What a process from a small parent on the same CPU costs in this run.
+fn process(study: &Study<'_>, how: &str) -> Option<f64> {
+    let labels = Labels::of([("how", how), ("child", SAME)]).with("resident", 0);
+    let found = study.known.iter().find(|metric| metric.name == "os.process_creation.time" && metric.labels == labels);
+    found.map(|metric| metric.value)
+}
+
+fn time(findings: &Findings, how: &str, by: &str, child: &str) -> Option<f64> {
+    findings.metric(TIME, &labels(how, by, child)).map(|found| found.value)
+}
+
+fn nanoseconds(value: f64) -> String {
+    quantity(value, Unit::Nanoseconds)
+}
+
+fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
+    let [returned, runs, ended] = HOWS.map(|how| time(findings, how, LIBRARY, SAME));
+    let (Some(returned), Some(runs), Some(ended)) = (returned, runs, ended) else { return };
+    findings.say(format!(
+        "pthread_create() returns after {}, the thread runs after {}, and has ended and been joined after {}.",
+        nanoseconds(returned),
+        nanoseconds(runs),
+        nanoseconds(ended),
+    ));
+    if let Some(fork) = process(study, "fork_wait") {
+        let vfork = process(study, "vfork_wait").map_or_else(String::new, |vfork| {
+            format!(
+                " A child by vfork, which shares memory as a thread does, takes {} times as long: files, signals and the parent's notification of its end are its own. The rest of the distance to fork is the copying of tables and the faults on copied pages.",
+                number(vfork / ended)
+            )
+        });
+        findings.say(format!(
+            "A process by fork that ends at once takes {}, {} times as long as a thread.{vfork}",
+            nanoseconds(fork),
+            number(fork / ended),
+        ));
+    }
+}
+
+/// Library against kernel, stacks, faults.
+fn share_out(study: &Study<'_>, findings: &mut Findings) {
+    let library = study.remarks("library").first().map_or("the C library", |&name| name);
+    let call = study.remarks("kernel").first().map_or("clone", |&name| name);
+    let [whole, fresh, bare] = MAKERS.map(|by| time(findings, "create_join", by, SAME));
+    if let (Some(whole), Some(bare)) = (whole, bare) {
+        findings.say(format!(
+            "Of {} for a thread that is created and joined, the kernel ({call}) takes {} and the library ({library}) {}, {}.",
+            nanoseconds(whole),
+            nanoseconds(bare),
+            nanoseconds(whole - bare),
+            percent((whole - bare) / whole),
+        ));
+    }
+    if let (Some(kept), Some(fresh)) = (whole, fresh) {
+        findings.say(format!(
+            "A stack that the library has in store saves {} a thread: mapping, guard, first fault and unmapping.",
+            nanoseconds(fresh - kept)
+        ));
+    }
+    let rows: Vec<Vec<String>> = MAKERS
+        .into_iter()
+        .filter_map(|by| Some(vec![by.to_owned(), number(median(&study.values("faults", &Labels::of([("by", by)])))?)]))
+        .collect();
+    if !rows.is_empty() {
+        findings.tabulate("Page faults of a thread, its creator\u{2019}s included", &["by", "faults"], rows);
+    }
+}
+
+fn tell_placement(study: &Study<'_>, findings: &mut Findings) {
+    let run = |child| time(findings, "create_run", LIBRARY, child);
+    let (Some(same), Some(free)) = (run(SAME), run(FREE)) else { return };
+    let share = median(&study.values("elsewhere", &Labels::of([("by", LIBRARY)]))).unwrap_or(0.0);
+    findings.say(format!(
+        "Free to run anywhere, a thread begins after {} instead of {}; {} of these threads began on another CPU.",
+        nanoseconds(free),
+        nanoseconds(same),
+        percent(share),
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_have_labels_of_their_own() {
+        let mut all: Vec<String> =
+            combinations().into_iter().map(|(how, by, child)| labels(how, by, child).to_string()).collect();
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!((all.len(), count), (15, 15));
+    }
+
+    #[test]
+    fn a_thread_runs_before_it_is_joined() {
+        for by in MAKERS {
+            let mut maker = Maker::new(by, Call::Clone3, Source::Counter).unwrap();
+            // Other tests of this process have threads as well: how many there are cannot be waited for.
+            let [created, run, joined] = maker.shoot(Source::Counter, None).unwrap();
+            assert!(created > 0 && run > 0 && created <= joined && run <= joined, "{by}: {created} {run} {joined}");
+        }
+    }
+}

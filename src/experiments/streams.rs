@@ -1,0 +1,305 @@
+//! How much memory a stream goes through at each level, on which CPUs, and what rates to expect: shared by prediction,
+//! measurement and analysis of bandwidth, so that all three speak of the same footprints.
+
+use crate::machine::{Cache, CacheKind, CoreClass, Machine};
+use crate::results::prediction::Basis;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::wording::quantity;
+use crate::sys::stream::{LINE, Operation};
+
+use super::Foreknowledge;
+use super::constants::{
+    CHANNEL_EFFICIENCY, COPY_OVER_READ, Constant, CycleTime, LINES_IN_FLIGHT, MEMORY_LATENCY, NEAR_CACHE_READ,
+    NEAR_CACHE_WRITE, SHARED_CACHE_READ, SHARED_CACHE_WRITE, STREAMED_COPY_OVER_READ, STREAMED_WRITE_OVER_READ,
+    THREAD_SHARE, VECTOR_LOADS, VECTOR_LOADS_UNKNOWN, VECTOR_STORES, WRITE_OVER_READ,
+};
+
+/// Main memory must be this many times as large as the last cache before a figure may carry its name (gate G18).
+pub const OVER_LAST_CACHE: u64 = 4;
+
+/// Label of a footprint that only main memory can hold.
+pub const MEMORY: &str = "DRAM";
+
+/// Footprint where the machine does not say how large its last cache is.
+const UNKNOWN_CACHE: u64 = 128 << 20;
+
+/// No stream goes through less than this in main memory.
+const LEAST: u64 = 4 << 20;
+
+/// Footprints are multiples of a huge page.
+const HUGE: u64 = 2 << 20;
+
+/// A footprint of one thread with its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    /// `L1`, `L2`, `L3`, `DRAM`, or a size.
+    pub name: String,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+fn data_caches(caches: &[Cache], cpu: u32) -> impl Iterator<Item = (&Cache, u64)> {
+    caches
+        .iter()
+        .filter(move |cache| cache.kind != CacheKind::Instruction && cache.shared_with(cpu).is_some())
+        .filter_map(|cache| Some((cache, largest(cache)?)))
+}
+
+/// The larger of contradicting claims: too large a footprint is a smaller error than one that a cache still holds.
+fn largest(cache: &Cache) -> Option<u64> {
+    cache.size_bytes.all().iter().map(|fact| fact.value).max()
+}
+
+/// Half of each cache of a CPU: what certainly fits, and certainly not into the one before. Of a cache that several CPUs
+/// share the CPU's own part is taken, but at least four times the cache before it.
+pub fn cache_levels(caches: &[Cache], cpu: u32) -> Vec<Level> {
+    let mut levels: Vec<Level> = Vec::new();
+    let mut before = 0;
+    for (cache, size) in data_caches(caches, cpu) {
+        let sharing = cache.shared_with(cpu).map_or(1, |cpus| cpus.len().max(1)) as u64;
+        let part = if cache.level < 3 { size / 2 } else { (size / 2 / sharing).max(4 * before).min(size / 2) };
+        if part > before {
+            levels.push(Level { name: format!("L{}", cache.level), bytes: part as usize / 4096 * 4096 });
+        }
+        before = size;
+    }
+    levels
+}
+
+/// Sum of the last caches of some CPUs, each cache once; none where the machine does not say.
+pub fn last_caches(caches: &[Cache], cpus: &[u32]) -> Option<u64> {
+    let mut seen = Vec::new();
+    let mut sum = 0;
+    for &cpu in cpus {
+        let (cache, size) = data_caches(caches, cpu).last()?;
+        let place = (cache.level, cache.shared_with(cpu)?.first());
+        if !seen.contains(&place) {
+            seen.push(place);
+            sum += size;
+        }
+    }
+    (sum > 0).then_some(sum)
+}
+
+/// The share of each of some CPUs in a footprint that only main memory holds, of `memory` bytes that may be taken; where
+/// they do not allow it, or the caches are not known, the footprint is named by its size.
+pub fn memory_level(caches: &[Cache], cpus: &[u32], memory: u64) -> Result<Level, String> {
+    let threads = cpus.len().max(1) as u64;
+    let wanted = last_caches(caches, cpus).map(|sum| OVER_LAST_CACHE * sum);
+    let share = |total: u64| (total / threads).next_multiple_of(HUGE);
+    match wanted {
+        Some(wanted) if share(wanted) * threads <= memory => {
+            Ok(Level { name: MEMORY.to_owned(), bytes: share(wanted) as usize })
+        }
+        _ => {
+            let total = wanted.unwrap_or(UNKNOWN_CACHE).min(memory);
+            let total = (total / 2 + 1).next_power_of_two();
+            let each = total / threads / HUGE * HUGE;
+            if total < LEAST || each == 0 {
+                return Err(format!("only {} of memory may be taken", quantity(memory as f64, Unit::Bytes)));
+            }
+            Ok(Level { name: format!("{}MiB", total >> 20), bytes: each as usize })
+        }
+    }
+}
+
+/// Bytes that streams over main memory take at most: a footprint on all CPUs, and one on small pages beside one on huge ones.
+pub fn most_memory(machine: &Machine, _: u32) -> u64 {
+    let cpus: Vec<u32> = machine.usable_cpus().iter().collect();
+    let footprint = last_caches(&machine.caches, &cpus).map_or(UNKNOWN_CACHE, |sum| OVER_LAST_CACHE * sum);
+    (2 * footprint).min(machine.launch_memory_bytes())
+}
+
+/// The CPUs that may be used, in the order in which threads are added: the measured one, then one of each other core, then
+/// the sibling threads of all of them.
+pub fn order_of_cpus(caches: &[Cache], first: u32, allowed: &[u32]) -> Vec<u32> {
+    let core = |cpu: u32| {
+        let nearest = data_caches(caches, cpu).next().and_then(|(cache, _)| cache.shared_with(cpu)?.first());
+        nearest.unwrap_or(cpu)
+    };
+    let mut cpus = vec![first];
+    let others = || allowed.iter().copied().filter(|&cpu| cpu != first);
+    for cpu in others() {
+        if !cpus.iter().any(|&taken| core(taken) == core(cpu)) {
+            cpus.push(cpu);
+        }
+    }
+    let siblings: Vec<u32> = others().filter(|cpu| !cpus.contains(cpu)).collect();
+    cpus.extend(siblings);
+    cpus
+}
+
+/// Numbers of threads above one: powers of two, and all.
+pub fn team_sizes(all: usize) -> Vec<usize> {
+    let mut sizes: Vec<usize> = (1..usize::BITS).map(|power| 1 << power).take_while(|&size| size < all).collect();
+    if all > 1 {
+        sizes.push(all);
+    }
+    sizes
+}
+
+/// Whether an operation is measured with so many of all threads: in between, reading and writing past the caches are enough.
+pub fn is_measured(operation: Operation, threads: usize, all: usize) -> bool {
+    threads == 1 || threads == all || matches!(operation, Operation::Read | Operation::WriteNt)
+}
+
+/// Labels of a figure.
+pub fn labels(operation: Operation, level: &str, threads: usize) -> Labels {
+    Labels::of([("operation", operation.name()), ("level", level)]).with("threads", threads)
+}
+
+/// A rate in bytes per second: `(expected, low, high)` with its reason.
+pub struct Expected {
+    /// What it is made from.
+    pub what: String,
+    /// The rate.
+    pub rate: (f64, f64, f64),
+    /// Where it is from.
+    pub basis: Basis,
+}
+
+/// Bytes of the widest vectors of the CPU, as its features say.
+fn vector_bytes(by: &Foreknowledge<'_>) -> f64 {
+    let has = |feature: &str| by.machine.cpu.has_feature(feature);
+    match (has("avx512f"), has("avx2")) {
+        (true, _) => 64.0,
+        (false, true) => 32.0,
+        _ => 16.0,
+    }
+}
+
+/// Widest path between a core and its nearest cache, in bytes: Zen moved wider vectors in halves until its fifth generation.
+fn path_bytes(by: &Foreknowledge<'_>) -> f64 {
+    match by.machine.core_class(by.cpu) {
+        CoreClass::AmdZen1 => 16.0,
+        CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 => 32.0,
+        _ => 64.0,
+    }
+}
+
+/// What one thread is expected to move at a level of cache.
+pub fn expected_in_cache(by: &Foreknowledge<'_>, level: &str, operation: Operation) -> Expected {
+    let cycle = CycleTime::known(by);
+    let wide = vector_bytes(by).min(path_bytes(by));
+    let per_cycle = |constant: Constant, bytes: f64| {
+        let (value, low, high) = constant.times(bytes);
+        let rate = (value / cycle.value.0 * 1e9, low / cycle.high.0 * 1e9, high / cycle.low.0 * 1e9);
+        (rate, constant.basis())
+    };
+    let known = by.machine.core_class(by.cpu) != CoreClass::Unknown;
+    let loads = if known { VECTOR_LOADS } else { VECTOR_LOADS_UNKNOWN };
+    let reads = operation == Operation::Read;
+    let ((rate, basis), what) = match (level, reads) {
+        ("L1", true) => (per_cycle(loads, wide), "vectors loaded in a cycle × their width × the core clock"),
+        ("L1", false) => (per_cycle(VECTOR_STORES, wide), "vectors stored in a cycle × their width × the core clock"),
+        ("L2", true) => (per_cycle(NEAR_CACHE_READ, 1.0), "the path from the second cache × the core clock"),
+        ("L2", false) => (per_cycle(NEAR_CACHE_WRITE, 1.0), "the path to the second cache × the core clock"),
+        (_, true) => (per_cycle(SHARED_CACHE_READ, 1.0), "the path from the shared cache × the core clock"),
+        (_, false) => (per_cycle(SHARED_CACHE_WRITE, 1.0), "the path to the shared cache × the core clock"),
+    };
+    Expected { what: what.to_owned(), rate, basis }
+}
+
+/// The latency of a load from memory: this run's figure on huge pages where there is one, else the constant.
+pub fn memory_latency(by: &Foreknowledge<'_>) -> ((f64, f64, f64), Basis) {
+    match by.metric("memory.latency.level", &Labels::of([("level", MEMORY), ("pages", "huge")])) {
+        Some(metric) => {
+            ((metric.value, metric.value * 0.85, metric.value * 1.2), Basis::metric("memory.latency.level"))
+        }
+        None => (MEMORY_LATENCY.times(1.0), MEMORY_LATENCY.basis()),
+    }
+}
+
+/// What so many threads are expected to move to and from main memory: by Little's law lines in flight × line / latency for
+/// one, for several what each adds, and never more than the channels carry where these are known.
+pub fn expected_in_memory(by: &Foreknowledge<'_>, operation: Operation, threads: usize) -> Expected {
+    let ((latency, least, most), basis) = memory_latency(by);
+    let line = LINE as f64 * 1e9;
+    let lines = LINES_IN_FLIGHT;
+    let reads = (lines.value * line / latency, lines.low * line / most, lines.high * line / least);
+    let share = match operation {
+        Operation::Read | Operation::ReadHalf => (1.0, 1.0, 1.0),
+        Operation::Write => WRITE_OVER_READ.times(1.0),
+        Operation::WriteNt => STREAMED_WRITE_OVER_READ.times(1.0),
+        Operation::Copy => COPY_OVER_READ.times(1.0),
+        Operation::CopyNt => STREAMED_COPY_OVER_READ.times(1.0),
+    };
+    let more = THREAD_SHARE.times((threads - 1) as f64);
+    let crowd = (1.0 + more.0, 1.0 + more.1, 1.0 + more.2);
+    let product = |one: (f64, f64, f64), other: (f64, f64, f64)| (one.0 * other.0, one.1 * other.1, one.2 * other.2);
+    let mut rate = product(product(reads, share), crowd);
+    let mut what = format!("{} lines in flight × {LINE} B / latency", lines.value);
+    if threads > 1 {
+        what += " for the first thread, and what the others add";
+    }
+    let text = format!("{}; {}", lines.basis().text(), basis.text());
+    let mut basis = Basis::guess(&format!("Little's law with {text}"));
+    if let Some(peak) = &by.machine.memory.peak_bytes_per_second {
+        let carried = CHANNEL_EFFICIENCY.times(peak.value as f64);
+        let top = peak.value as f64 * 1.02;
+        rate = (rate.0.min(carried.0), rate.1.min(carried.1), rate.2.min(top));
+        basis = Basis::machine(&format!("{}, and {}", peak.source, basis.text()));
+        what += ", at most what the channels carry";
+    }
+    Expected { what, rate, basis }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Claims, CpuList, Fact};
+
+    fn cache(level: u32, size: u64, instances: &[&[u32]]) -> Cache {
+        Cache {
+            level,
+            kind: if level == 1 { CacheKind::Data } else { CacheKind::Unified },
+            size_bytes: Claims::of([Some(Fact::new(size, "test of sizes"))]),
+            line_bytes: Some(64),
+            ways: Some(8),
+            instances: instances.iter().map(|cpus| CpuList::of(cpus.iter().copied())).collect(),
+        }
+    }
+
+    /// Four cores of two threads each, two last-level caches.
+    fn caches() -> Vec<Cache> {
+        let cores: [&[u32]; 4] = [&[0, 4], &[1, 5], &[2, 6], &[3, 7]];
+        vec![cache(1, 32 << 10, &cores), cache(2, 1 << 20, &cores), cache(3, 32 << 20, &[&[0, 1, 4, 5], &[2, 3, 6, 7]])]
+    }
+
+    #[test]
+    fn footprints_fit_their_cache_and_not_the_one_before() {
+        let levels = cache_levels(&caches(), 3);
+        let found: Vec<(&str, usize)> = levels.iter().map(|level| (level.name.as_str(), level.bytes)).collect();
+        assert_eq!(found, [("L1", 16 << 10), ("L2", 512 << 10), ("L3", 4 << 20)]);
+    }
+
+    #[test]
+    fn memory_is_four_times_all_last_caches_that_are_used() {
+        let caches = caches();
+        let level = |cpus: &[u32], memory| memory_level(&caches, cpus, memory).unwrap();
+        assert_eq!(level(&[0], 1 << 30), Level { name: "DRAM".to_owned(), bytes: 128 << 20 });
+        assert_eq!(level(&[0, 1], 1 << 30), Level { name: "DRAM".to_owned(), bytes: 64 << 20 });
+        assert_eq!(level(&[0, 2], 1 << 30), Level { name: "DRAM".to_owned(), bytes: 128 << 20 });
+    }
+
+    #[test]
+    fn what_is_too_small_for_its_name_is_named_by_its_size() {
+        let caches = caches();
+        assert_eq!(
+            memory_level(&caches, &[0], 100 << 20).unwrap(),
+            Level { name: "64MiB".to_owned(), bytes: 64 << 20 }
+        );
+        assert_eq!(memory_level(&[], &[0], 1 << 30).unwrap().name, "128MiB");
+        assert!(memory_level(&caches, &[0], 1 << 20).is_err());
+        assert!(memory_level(&caches, &[0, 1, 2, 3], 5 << 20).is_err());
+    }
+
+    #[test]
+    fn cores_come_before_their_sibling_threads() {
+        assert_eq!(order_of_cpus(&caches(), 7, &[0, 1, 2, 3, 4, 5, 6, 7]), [7, 0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(order_of_cpus(&[], 1, &[0, 1]), [1, 0]);
+        assert_eq!(team_sizes(1), Vec::<usize>::new());
+        assert_eq!(team_sizes(2), [2]);
+        assert_eq!(team_sizes(6), [2, 4, 6]);
+    }
+}

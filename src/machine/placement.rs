@@ -1,0 +1,50 @@
+//! How two CPUs stand to each other: what they share decides what a task on one costs a task on the other.
+
+use serde::{Deserialize, Serialize};
+
+use super::Machine;
+
+/// A CPU for a partner task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// How it stands to the measured CPU: `sibling` (threads of one core), `same_cache` (one last-level cache),
+    /// `same_socket` (one package, caches of their own), `other_socket`, or `other_cpu` where the kernel does not say;
+    /// with `_other_type` behind it where its core is of another type.
+    pub placement: String,
+    /// The CPU.
+    pub cpu: u32,
+}
+
+impl Machine {
+    /// One CPU of each way in which the allowed CPUs stand to one of them, nearest first.
+    pub fn places(&self, cpu: u32, allowed: &[u32]) -> Vec<Place> {
+        let mut places: Vec<Place> = Vec::new();
+        for &other in allowed.iter().filter(|&&other| other != cpu) {
+            let placement = self.placement(cpu, other);
+            if !places.iter().any(|place| place.placement == placement) {
+                places.push(Place { placement, cpu: other });
+            }
+        }
+        places.sort_by_key(|place| ORDER.iter().position(|&name| place.placement.starts_with(name)));
+        places
+    }
+
+    fn placement(&self, one: u32, other: u32) -> String {
+        let package = |cpu| self.cpu(cpu).and_then(|entry| entry.package_id);
+        let shared = if self.share_core(one, other) {
+            ORDER[0]
+        } else if self.share_last_level_cache(one, other) {
+            ORDER[1]
+        } else if self.share_package(one, other) {
+            ORDER[2]
+        } else if package(one).is_some() && package(other).is_some() {
+            ORDER[3]
+        } else {
+            ORDER[4]
+        };
+        let kind = |cpu| self.cpu(cpu).map(|entry| entry.core_type.value);
+        if kind(one) == kind(other) { shared.to_owned() } else { format!("{shared}_other_type") }
+    }
+}
+
+const ORDER: [&str; 5] = ["sibling", "same_cache", "same_socket", "other_socket", "other_cpu"];

@@ -1,0 +1,314 @@
+//! The client's side of a session: what an experiment asks of its partner.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use socket2::Socket;
+
+use crate::machine::{Machine, Storage};
+use crate::results::trouble::Trouble;
+use crate::sys::affinity;
+use crate::sys::process::{self, Forked};
+
+use super::authentication::{Secret, random};
+use super::channel::{Channel, Side, Silence};
+use super::data::{self, STALLED};
+use super::export::Exported;
+use super::flow::{self, Bounds, Streams};
+use super::handshake;
+use super::limits::{Limits, PROVING, Pretence};
+use super::nfs::Place;
+use super::protocol::{Direction, Echoed, FlowOrder, Flowed, Reply, Request};
+use super::session::{self, Setting};
+
+/// An answer that takes longer than this does not come any more.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time to write a file and to wait until it is stored.
+const WRITING: Duration = Duration::from_secs(20);
+/// A launch's own partner ends by itself after this many seconds, whatever happens.
+const PARTNER_SECONDS: u32 = 120;
+
+/// The other side of an experiment.
+#[derive(Debug)]
+pub struct Partner {
+    channel: Channel,
+    child: Option<Forked>,
+    address: Option<IpAddr>,
+    /// Own ends of Unix socket pairs, with their message sizes.
+    unix: Vec<(u32, Socket)>,
+}
+
+/// Connections to echo services.
+#[derive(Debug, Default)]
+pub struct EchoLines {
+    /// TCP connections with their message sizes.
+    pub tcp: Vec<(u32, Socket)>,
+    /// A connected UDP socket.
+    pub udp: Option<Socket>,
+}
+
+/// A file that the other side exports.
+#[derive(Debug, Clone)]
+pub struct Lent {
+    /// Where it is read.
+    pub place: Place,
+    /// What the stamps of its blocks say.
+    pub identity: u64,
+    /// What it lies on.
+    pub storage: Option<Storage>,
+}
+
+/// What echo services report at their end.
+#[derive(Debug, Clone)]
+pub struct EchoEnd {
+    /// Each service.
+    pub services: Vec<Echoed>,
+    /// CPU time of the session in nanoseconds.
+    pub cpu_time: i64,
+    /// Nanoseconds for which it waited for a CPU.
+    pub run_delay: Option<i64>,
+}
+
+impl Partner {
+    /// A child of this process on the loopback, pinned to a CPU if one is given, with Unix sockets for messages of some
+    /// sizes. The calling process must have one thread.
+    pub fn on_loopback(cpu: Option<u32>, unix: &[u32]) -> Result<Self, Trouble> {
+        let cannot = |error: io::Error| Trouble::new(format!("cannot start the other side on loopback: {error}"));
+        let (own, theirs) = UnixStream::pair().map_err(cannot)?;
+        let key = random()?;
+        let (mut own_unix, mut their_unix) = (Vec::new(), Vec::new());
+        for &bytes in unix {
+            let (one, other) = UnixStream::pair().map_err(cannot)?;
+            own_unix.push((bytes, Socket::from(one)));
+            their_unix.push((bytes, OwnedFd::from(other)));
+        }
+        let parent = std::process::id();
+        let child = process::fork_running(move || {
+            if !process::die_with_parent(parent) {
+                return 1;
+            }
+            process::end_after(PARTNER_SECONDS);
+            // Ends of connections that this side does not use would keep them open.
+            let mut kept: Vec<i32> = their_unix.iter().map(|(_, end)| end.as_raw_fd()).collect();
+            kept.push(theirs.as_raw_fd());
+            process::close_all_but(&kept);
+            if let Some(cpu) = cpu
+                && affinity::restrict(&[cpu]).is_err()
+            {
+                return 1;
+            }
+            let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+            let setting = Setting {
+                addresses: vec![(v4, v4), (v6, v6)],
+                unix: their_unix,
+                residence: false,
+                scratch: None,
+                limits: Limits::default(),
+                pretence: Pretence::default(),
+            };
+            let mut channel = Channel::new(theirs.into(), key, Side::Peer);
+            i32::from(session::serve(&mut channel, setting).is_err())
+        })
+        .map_err(cannot)?;
+        let channel = Channel::new(own.into(), key, Side::Client);
+        Ok(Partner { channel, child: Some(child), address: None, unix: own_unix })
+    }
+
+    /// A session of a peer elsewhere.
+    pub fn elsewhere(at: SocketAddr, secret: &Secret) -> Result<Self, Trouble> {
+        let stream = data::connect(at, STALLED).map_err(|error| {
+            Trouble::new(format!("the peer at {at} cannot be reached: {error}")).hint(
+                "is `sysdyno peer` running there, listening beyond its loopback, and is the port open on the way?",
+            )
+        })?;
+        let channel = handshake::ask(stream.into(), secret, PROVING)?;
+        Ok(Partner { channel, child: None, address: Some(data::canonical(at.ip())), unix: Vec::new() })
+    }
+
+    /// Address of the other side in one family.
+    pub fn address(&self, ipv6: bool) -> IpAddr {
+        self.address.unwrap_or(if ipv6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() })
+    }
+
+    /// Own address on the way to the peer.
+    pub fn local_address(&self) -> Option<IpAddr> {
+        let local = socket2::SockRef::from(self.channel.stream()).local_addr().ok()?;
+        local.as_socket().map(|local| data::canonical(local.ip()))
+    }
+
+    /// True when the only family is IPv6.
+    pub fn is_ipv6(&self) -> bool {
+        self.address.is_some_and(|address| address.is_ipv6())
+    }
+
+    fn ask(&mut self, request: &Request, within: Duration) -> Result<Reply, Trouble> {
+        self.channel.send(request, STALLED)?;
+        self.hear(within)
+    }
+
+    fn hear(&mut self, within: Duration) -> Result<Reply, Trouble> {
+        match self.channel.receive::<Reply>(within) {
+            Ok(Reply::Cannot { reason }) => Err(Trouble::new(format!("the other side cannot: {reason}"))),
+            Ok(reply) => Ok(reply),
+            Err(silence) => Err(silence.into()),
+        }
+    }
+
+    /// Who the other side is.
+    pub fn describe(&mut self) -> Result<(String, Machine), Trouble> {
+        match self.ask(&Request::Describe {}, PATIENCE)? {
+            Reply::Description { version, machine } => Ok((version, *machine)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Opens echo services and connects to them.
+    pub fn echo(&mut self, ipv6: bool, tcp: &[u32], udp: bool) -> Result<EchoLines, Trouble> {
+        let cannot = |error: io::Error| Trouble::new(format!("cannot connect to an echo service: {error}"));
+        let address = self.address(ipv6);
+        let own = udp
+            .then(|| {
+                let any: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+                UdpSocket::bind(SocketAddr::new(any, 0))
+            })
+            .transpose()
+            .map_err(cannot)?;
+        let port = own.as_ref().and_then(|socket| socket.local_addr().ok()).map(|local| local.port());
+        let request = Request::Echo { ipv6, tcp: tcp.to_vec(), udp: port, unix: false };
+        let (ports, udp_port, token) = listening(self.ask(&request, PATIENCE)?)?;
+        let token = data::token_of(&token).ok_or_else(|| Trouble::new("the peer sent a token that is none"))?;
+        let mut lines = EchoLines::default();
+        for (&bytes, port) in tcp.iter().zip(ports) {
+            let line = data::open(SocketAddr::new(address, port), &token, None).map_err(cannot)?;
+            // Nothing is on its way when it is closed: an abort then holds no port for a minute.
+            line.set_linger(Some(Duration::ZERO)).map_err(cannot)?;
+            lines.tcp.push((bytes, line));
+        }
+        if let (Some(own), Some(port)) = (own, udp_port) {
+            own.connect(SocketAddr::new(address, port)).map_err(cannot)?;
+            lines.udp = Some(Socket::from(own));
+        }
+        Ok(lines)
+    }
+
+    /// Has the Unix sockets served, and gives this side's ends; without any where there are none.
+    pub fn echo_unix(&mut self) -> Result<Vec<(u32, Socket)>, Trouble> {
+        if self.unix.is_empty() {
+            return Ok(Vec::new());
+        }
+        listening(self.ask(&Request::Echo { ipv6: false, tcp: Vec::new(), udp: None, unix: true }, PATIENCE)?)?;
+        for (_, line) in &self.unix {
+            line.set_read_timeout(Some(STALLED))
+                .map_err(|error| Trouble::new(format!("cannot prepare a Unix socket: {error}")))?;
+        }
+        Ok(std::mem::take(&mut self.unix))
+    }
+
+    /// Ends all echo services; their connections must be closed already.
+    pub fn end_echo(&mut self) -> Result<EchoEnd, Trouble> {
+        match self.ask(&Request::EndEcho {}, PATIENCE)? {
+            Reply::Echoed { services, cpu_time, run_delay } => Ok(EchoEnd { services, cpu_time, run_delay }),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Has that many connections accepted; gives the port.
+    pub fn accept(&mut self, ipv6: bool, connections: u32) -> Result<u16, Trouble> {
+        let (ports, ..) = listening(self.ask(&Request::Accept { ipv6, connections }, PATIENCE)?)?;
+        ports.first().copied().ok_or_else(|| Trouble::new("the other side names no port"))
+    }
+
+    /// Waits until the other side has closed a connection; its residence in nanoseconds, and whether it saw an abort.
+    pub fn closed(&mut self) -> Result<(i64, bool), Trouble> {
+        match self.hear(PATIENCE)? {
+            Reply::Closed { residence, reset } => Ok((residence, reset)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// After the last connection: counters of the other side.
+    pub fn accepted(&mut self) -> Result<Vec<(String, u64)>, Trouble> {
+        match self.hear(PATIENCE)? {
+            Reply::Accepted { counters } => Ok(counters),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Has a file of so many bytes written and served over NFS.
+    pub fn export(&mut self, ipv6: bool, bytes: u64) -> Result<Lent, Trouble> {
+        match self.ask(&Request::Export { ipv6, bytes }, WRITING)? {
+            Reply::Exporting { port, path, identity, storage } => {
+                let place = Place { server: self.address(ipv6), port, mount_port: Some(port), path };
+                Ok(Lent { place, identity, storage: storage.map(|found| *found) })
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Has the exported file dropped from the other side's page cache; the bytes that stayed there nevertheless.
+    /// From then on it reads ahead of sequential reads, or nothing but what is asked.
+    pub fn forget(&mut self, ahead: bool) -> Result<u64, Trouble> {
+        match self.ask(&Request::Forget { ahead }, PATIENCE)? {
+            Reply::Forgotten { resident } => Ok(resident),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Ends the export.
+    pub fn end_export(&mut self) -> Result<Exported, Trouble> {
+        match self.ask(&Request::EndExport {}, WRITING)? {
+            Reply::Exported(exported) => Ok(exported),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Runs a flow; gives what this side and the other one saw.
+    pub fn flow(&mut self, order: &FlowOrder) -> Result<(Flowed, Flowed), Trouble> {
+        let cannot = |error: io::Error| Trouble::new(format!("cannot open a stream: {error}"));
+        let (ports, _, token) = listening(self.ask(&Request::Flow(*order), PATIENCE)?)?;
+        let token = data::token_of(&token).ok_or_else(|| Trouble::new("the peer sent a token that is none"))?;
+        let port = ports.first().copied().ok_or_else(|| Trouble::new("the other side names no port"))?;
+        let to = SocketAddr::new(self.address(order.ipv6), port);
+        let open = || (0..order.streams).map(|_| data::open(to, &token, None)).collect::<io::Result<Vec<Socket>>>();
+        let mut streams = Streams::default();
+        if order.direction != Direction::Receive {
+            streams.sending = open().map_err(cannot)?;
+        }
+        if order.direction != Direction::Send {
+            streams.receiving = open().map_err(cannot)?;
+        }
+        match self.hear(PATIENCE)? {
+            Reply::Ready {} => {}
+            other => return Err(unexpected(&other)),
+        }
+        let own = flow::run(streams, order, Bounds { bytes: u64::MAX, rate: None }).map_err(cannot)?;
+        match self.hear(PATIENCE)? {
+            Reply::Flowed(theirs) => Ok((own, theirs)),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            child.kill();
+        }
+    }
+}
+
+fn listening(reply: Reply) -> Result<(Vec<u16>, Option<u16>, String), Trouble> {
+    match reply {
+        Reply::Listening { tcp, udp, token } => Ok((tcp, udp, token)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn unexpected(reply: &Reply) -> Trouble {
+    let text = format!("{reply:?}");
+    let what: String = text.chars().take_while(|letter| letter.is_alphanumeric()).collect();
+    Silence::Broken(format!("an answer to another question came: {what}")).into()
+}

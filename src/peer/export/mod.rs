@@ -1,0 +1,262 @@
+//! A file that a peer lends for reading: over NFS version 3, to one client, for as long as that client's session lasts.
+//!
+//! A session that is asked for it writes a nameless file of stamped blocks and starts a process that serves it and does nothing
+//! else. The process listens on a port of its own, takes connections from the client's address only, and answers who knows the
+//! path, 128 random bits that went through the sealed channel of the session. It reads the one file and nothing else, changes
+//! nothing, and ends with the session.
+//!
+//! Existing server libraries make room for as many bytes as a stranger's first four say and answer whoever connects, so only
+//! the formats come from a library here; what is taken from a connection is bounded first ([`calls`]).
+
+pub mod answers;
+pub mod blocks;
+pub mod calls;
+
+use std::io;
+use std::net::{IpAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::{Deserialize, Serialize};
+use socket2::Socket;
+
+use crate::statistics::summary::median;
+use crate::sys::clock::monotonic_raw;
+use crate::sys::process::{self, Forked};
+use crate::sys::socket;
+
+use super::authentication::{hexadecimal, random};
+use super::channel::fill;
+use super::data::{self, STALLED, canonical};
+use super::limits::Limits;
+use answers::{HANDLE, LONGEST_READ, Outcome, Shelf};
+use blocks::Blocks;
+use calls::{Framed, LONGEST_CALL};
+
+/// Connections at once: a reader has two, and some open one for each of several reads in flight.
+const CONNECTIONS: usize = 8;
+/// Residences that are kept; more would only cost memory.
+const MOST_RESIDENCES: usize = 20_000;
+/// Longest report of the serving process in bytes.
+const LONGEST_REPORT: usize = 1024;
+/// Time to report in.
+const REPORTING: Duration = Duration::from_secs(5);
+
+/// What became of an export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exported {
+    /// Reads answered.
+    pub reads: u64,
+    /// Bytes of the file in them.
+    pub bytes: u64,
+    /// Calls and connections refused.
+    pub refused: u64,
+    /// Median time from a read's call to its answer at the server, in nanoseconds.
+    pub residence: Option<u64>,
+}
+
+/// An export that is served.
+#[derive(Debug)]
+pub struct Export {
+    blocks: Blocks,
+    /// Port on which it is served.
+    pub port: u16,
+    /// Path of its directory.
+    pub path: String,
+    process: Option<Forked>,
+    line: UnixStream,
+}
+
+impl Export {
+    /// Writes the file and has it served. The calling process must have one thread.
+    pub fn open(directory: &Path, bytes: u64, (own, client): (IpAddr, IpAddr), limits: Limits) -> io::Result<Self> {
+        let fresh = || random().map_err(|trouble| io::Error::other(trouble.what));
+        let (handles, name) = (fresh()?, fresh()?);
+        let mut shelf_directory = [0; HANDLE];
+        let mut shelf_file = [0; HANDLE];
+        shelf_directory.copy_from_slice(&handles[..HANDLE]);
+        shelf_file.copy_from_slice(&handles[HANDLE..2 * HANDLE]);
+        let path = format!("/{}", hexadecimal(&name[..HANDLE]));
+        let mut identity = [0; 8];
+        identity.copy_from_slice(&name[HANDLE..HANDLE + 8]);
+        let write = || Blocks::write(directory, bytes, u64::from_le_bytes(identity));
+        let blocks = write()?;
+        let listener = data::listen(own, Some(CONNECTIONS as i32), None)?;
+        let port = data::port(&listener)?;
+        let (line, theirs) = UnixStream::pair()?;
+        let parent = std::process::id();
+        let process = process::fork_running(|| {
+            if !process::die_with_parent(parent) {
+                return 1;
+            }
+            process::end_after(limits.session_time.as_secs() as u32);
+            let kept = [listener.as_raw_fd(), theirs.as_raw_fd(), blocks.as_fd().as_raw_fd()];
+            process::close_all_but(&kept);
+            let Ok(blocks) = blocks.shared() else { return 1 };
+            let shelf = Shelf { blocks, path: path.clone(), directory: shelf_directory, file: shelf_file };
+            let exported = Serving::new(&shelf, client, limits).serve(&listener, &theirs);
+            let report = serde_json::to_vec(&exported).unwrap_or_default();
+            i32::from(socket::write_all(theirs.as_fd(), &report).is_err())
+        })?;
+        Ok(Export { blocks, port, path, process: Some(process), line })
+    }
+
+    /// What the stamps of its blocks say.
+    pub fn identity(&self) -> u64 {
+        self.blocks.identity()
+    }
+
+    /// Drops the file from the page cache; the bytes that stay there nevertheless.
+    pub fn forget(&self, ahead: bool) -> io::Result<u64> {
+        self.blocks.forget(ahead)
+    }
+
+    /// Ends it; what became of it.
+    pub fn end(mut self) -> Exported {
+        let report = || {
+            self.line.shutdown(std::net::Shutdown::Write).ok()?;
+            let deadline = std::time::Instant::now() + REPORTING;
+            let mut bytes = Vec::new();
+            let mut byte = [0];
+            while bytes.len() < LONGEST_REPORT && fill(self.line.as_fd(), &mut byte, deadline).is_ok() {
+                bytes.push(byte[0]);
+            }
+            serde_json::from_slice(&bytes).ok()
+        };
+        let exported = report().unwrap_or_default();
+        self.stop();
+        exported
+    }
+
+    fn stop(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.kill();
+        }
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A connection with what has arrived of its next call.
+struct Connection {
+    stream: TcpStream,
+    arrived: Vec<u8>,
+}
+
+struct Serving<'a> {
+    shelf: &'a Shelf,
+    client: IpAddr,
+    limits: Limits,
+    connections: Vec<Connection>,
+    answer: Vec<u8>,
+    exported: Exported,
+    residences: Vec<f64>,
+}
+
+impl<'a> Serving<'a> {
+    fn new(shelf: &'a Shelf, client: IpAddr, limits: Limits) -> Self {
+        let answer = Vec::with_capacity(LONGEST_READ as usize + LONGEST_CALL);
+        let exported = Exported::default();
+        Serving { shelf, client, limits, connections: Vec::new(), answer, exported, residences: Vec::new() }
+    }
+
+    /// Serves until the session closes its end of the line.
+    fn serve(mut self, listener: &Socket, line: &UnixStream) -> Exported {
+        loop {
+            let ready = self.wait(listener.as_fd(), line.as_fd());
+            if ready.first() == Some(&true) {
+                break;
+            }
+            // From the last to the first: closing one leaves the numbers of those before it.
+            for index in (0..self.connections.len()).rev() {
+                if ready.get(2 + index) == Some(&true) && !self.hear(index) {
+                    self.connections.remove(index);
+                }
+            }
+            if ready.get(1) == Some(&true) {
+                self.take(listener);
+            }
+        }
+        self.exported.residence = median(&self.residences).map(|found| found as u64);
+        self.exported
+    }
+
+    fn wait(&self, listener: BorrowedFd<'_>, line: BorrowedFd<'_>) -> Vec<bool> {
+        let mut waited = vec![PollFd::new(line, PollFlags::POLLIN), PollFd::new(listener, PollFlags::POLLIN)];
+        waited.extend(self.connections.iter().map(|open| PollFd::new(open.stream.as_fd(), PollFlags::POLLIN)));
+        match poll(&mut waited, PollTimeout::NONE) {
+            Ok(_) => waited.iter().map(|end| end.any().unwrap_or(true)).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Takes a connection of the client; strangers are closed unheard.
+    fn take(&mut self, listener: &Socket) {
+        let Ok((stream, from)) = listener.accept() else { return };
+        let from = from.as_socket().map(|address| canonical(address.ip()));
+        if from != Some(canonical(self.client)) {
+            self.exported.refused += 1;
+            return;
+        }
+        if self.connections.len() >= CONNECTIONS {
+            self.connections.remove(0);
+        }
+        if let Some(rate) = self.limits.rate {
+            // Where the kernel cannot, the rate of flows would not hold either.
+            let _ = socket::limit_rate(stream.as_fd(), rate);
+        }
+        if data::prepare(&stream).is_ok() {
+            self.connections.push(Connection { stream: stream.into(), arrived: Vec::new() });
+        }
+    }
+
+    /// Hears what came on a connection and answers every whole call; false when the connection shall be closed.
+    fn hear(&mut self, index: usize) -> bool {
+        let Connection { stream, arrived } = &mut self.connections[index];
+        let mut bytes = [0; 4 + LONGEST_CALL];
+        let count = match socket::answered(socket::read(stream.as_fd(), &mut bytes)) {
+            Ok(count) if count > 0 => count,
+            _ => return false,
+        };
+        let began = monotonic_raw();
+        arrived.extend(&bytes[..count]);
+        let mut done = 0;
+        let open = loop {
+            let length = match calls::framed(&arrived[done..]) {
+                Framed::Incomplete => break true,
+                Framed::Refused => break false,
+                Framed::Whole(length) => length,
+            };
+            let call = &arrived[done + 4..done + 4 + length];
+            done += 4 + length;
+            let Some(outcome) = self.shelf.answer(call, &mut self.answer) else { break false };
+            if let Outcome::Read(bytes) = outcome {
+                self.exported.reads += 1;
+                self.exported.bytes += bytes;
+                if self.residences.len() < MOST_RESIDENCES {
+                    self.residences.push((monotonic_raw() - began) as f64);
+                }
+            }
+            self.exported.refused += u64::from(outcome == Outcome::Refused);
+            if self.exported.bytes > self.limits.bytes || write(stream, &self.answer).is_err() {
+                return false;
+            }
+        };
+        arrived.drain(..done);
+        self.exported.refused += u64::from(!open);
+        open
+    }
+}
+
+/// Writes a whole answer; a client that does not take it in time has lost it.
+fn write(stream: &TcpStream, answer: &[u8]) -> io::Result<()> {
+    debug_assert!(stream.write_timeout().is_ok_and(|limit| limit == Some(STALLED)));
+    socket::write_all(stream.as_fd(), answer)
+}

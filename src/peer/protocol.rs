@@ -1,0 +1,323 @@
+//! What a client may ask and a peer answers. Every number of a request has a bound that is checked before anything is done.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Machine, Storage};
+
+use super::export::Exported;
+
+/// Version of the protocol: sides of different versions refuse each other by name.
+pub const VERSION: u16 = 2;
+
+/// First bytes of both sides.
+pub const MAGIC: [u8; 8] = *b"sysdyno\n";
+
+/// Longest message that is echoed, and longest that a flow writes at once, in bytes.
+pub const LONGEST_MESSAGE: u32 = 1 << 20;
+/// Most echo services of one request.
+pub const MOST_SIZES: usize = 8;
+/// Echo services of a session that are open at once.
+pub const MOST_SERVICES: usize = 32;
+/// Most streams of a flow in one direction.
+pub const MOST_STREAMS: u8 = 16;
+/// Longest flow in milliseconds.
+pub const LONGEST_FLOW: u32 = 120_000;
+/// Most windows of a flow.
+pub const MOST_WINDOWS: u32 = 10_000;
+/// Most connections of one request.
+pub const MOST_CONNECTIONS: u32 = 4096;
+
+/// Smallest and largest file that is exported, in bytes.
+pub const EXPORTS: std::ops::RangeInclusive<u64> = 1 << 20..=256 << 20;
+
+/// Which way the bytes of a flow go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// The client sends.
+    Send,
+    /// The client receives.
+    Receive,
+    /// Both at once.
+    Both,
+}
+
+impl Direction {
+    /// The value of the label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Direction::Send => "send",
+            Direction::Receive => "receive",
+            Direction::Both => "both",
+        }
+    }
+}
+
+/// A stream of bytes to be timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowOrder {
+    /// Over IPv6.
+    pub ipv6: bool,
+    /// Which way.
+    pub direction: Direction,
+    /// Connections in each direction.
+    pub streams: u8,
+    /// Bytes of one write.
+    pub message: u32,
+    /// How long the senders send.
+    pub milliseconds: u32,
+    /// Length of a window at the receiver, in milliseconds.
+    pub window: u32,
+}
+
+/// What a client asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Who are you?
+    Describe {},
+    /// Open echo services, each on a connection of its own.
+    Echo {
+        /// Over IPv6.
+        ipv6: bool,
+        /// Message sizes of TCP services.
+        tcp: Vec<u32>,
+        /// The client's UDP port, for a UDP service.
+        udp: Option<u16>,
+        /// Serve the Unix sockets that the session was started with.
+        unix: bool,
+    },
+    /// Close them all and report.
+    EndEcho {},
+    /// Accept connections, one after the other: answer bytes, close when the client closes, say so.
+    Accept {
+        /// Over IPv6.
+        ipv6: bool,
+        /// How many.
+        connections: u32,
+    },
+    /// Send, receive, or both.
+    Flow(FlowOrder),
+    /// Write a file and serve it over NFS.
+    Export {
+        /// Over IPv6.
+        ipv6: bool,
+        /// Size of the file.
+        bytes: u64,
+    },
+    /// Drop the exported file from the page cache.
+    Forget {
+        /// Read ahead of sequential reads from now on.
+        ahead: bool,
+    },
+    /// End the export and report.
+    EndExport {},
+}
+
+impl Request {
+    /// Whether every number is within its bounds.
+    pub fn check(&self) -> Result<(), String> {
+        let within = |what: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) { Ok(()) } else { Err(format!("{what} of {value}, from {low} to {high}")) }
+        };
+        match self {
+            Request::Describe {} | Request::EndEcho {} | Request::Forget { .. } | Request::EndExport {} => Ok(()),
+            Request::Export { bytes, .. } => within("file", *bytes, *EXPORTS.start(), *EXPORTS.end()),
+            Request::Echo { tcp, udp, .. } => {
+                within("services", tcp.len() as u64, 0, MOST_SIZES as u64)?;
+                within("UDP port", u64::from(udp.unwrap_or(1)), 1, 65_535)?;
+                tcp.iter().try_for_each(|&bytes| within("message", u64::from(bytes), 1, u64::from(LONGEST_MESSAGE)))
+            }
+            Request::Accept { connections, .. } => {
+                within("connections", u64::from(*connections), 1, u64::from(MOST_CONNECTIONS))
+            }
+            Request::Flow(order) => {
+                within("streams", u64::from(order.streams), 1, u64::from(MOST_STREAMS))?;
+                within("message", u64::from(order.message), 1, u64::from(LONGEST_MESSAGE))?;
+                within("duration", u64::from(order.milliseconds), 1, u64::from(LONGEST_FLOW))?;
+                within("window", u64::from(order.window), 1, u64::from(order.milliseconds))?;
+                let windows = order.milliseconds / order.window;
+                within("windows", u64::from(windows), 1, u64::from(MOST_WINDOWS))
+            }
+        }
+    }
+}
+
+/// One echo service, when it has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Echoed {
+    /// `tcp`, `udp` or `unix`.
+    pub protocol: String,
+    /// Message size; 0 where it is the client's choice.
+    pub bytes: u32,
+    /// Messages answered.
+    pub exchanges: u64,
+    /// Median time from the return of the read to the call of the write, in nanoseconds; none where it was not taken.
+    pub residence: Option<u64>,
+    /// The longest.
+    pub longest_residence: Option<u64>,
+}
+
+/// What one side of a flow saw.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flowed {
+    /// Payload sent.
+    pub sent: u64,
+    /// Payload received.
+    pub received: u64,
+    /// Bytes received so far and nanoseconds of this side's clock, window after window.
+    pub windows: Vec<(u64, i64)>,
+    /// CPU time of this side in nanoseconds, from the first window to the last.
+    pub cpu_time: i64,
+    /// Nanoseconds in that span.
+    pub span: i64,
+    /// What TCP says of each stream that this side sent on.
+    pub senders: Vec<Sender>,
+}
+
+/// What limited a sender, from TCP_INFO.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sender {
+    /// Segments sent again.
+    pub retransmissions: u32,
+    /// Smoothed round trip in microseconds.
+    pub round_trip: u32,
+    /// Payload of a segment.
+    pub segment: u32,
+    /// Congestion window in segments.
+    pub congestion_window: u32,
+    /// Window that the receiver offered, in bytes.
+    pub offered_window: u32,
+    /// Microseconds with data to send.
+    pub busy: u64,
+    /// Of these, with the receiver's window full.
+    pub receiver_limited: u64,
+    /// Of these, with the send buffer full.
+    pub buffer_limited: u64,
+}
+
+/// What a peer answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Reply {
+    /// Who it is.
+    Description {
+        /// Version of the tool.
+        version: String,
+        /// Its machine.
+        machine: Box<Machine>,
+    },
+    /// Ports on which it listens, and the token that opens a data connection.
+    Listening {
+        /// TCP ports, in the order of the request.
+        tcp: Vec<u16>,
+        /// UDP port.
+        udp: Option<u16>,
+        /// Token, as hexadecimal digits.
+        token: String,
+    },
+    /// All streams of a flow are there: begin.
+    Ready {},
+    /// Echo services have ended.
+    Echoed {
+        /// In the order in which they were opened.
+        services: Vec<Echoed>,
+        /// CPU time of the session so far, in nanoseconds.
+        cpu_time: i64,
+        /// Nanoseconds that the session was runnable and waited for a CPU, so far.
+        run_delay: Option<i64>,
+    },
+    /// A connection was closed after the client closed it.
+    Closed {
+        /// Nanoseconds from seeing the client's end to having closed.
+        residence: i64,
+        /// True when the client aborted it.
+        reset: bool,
+    },
+    /// All connections of a request are closed: what TCP counted on this side meanwhile.
+    Accepted {
+        /// Names and differences of counters.
+        counters: Vec<(String, u64)>,
+    },
+    /// A flow has ended.
+    Flowed(Flowed),
+    /// A file is served.
+    Exporting {
+        /// Port of NFS and of its mount service.
+        port: u16,
+        /// Path of the directory that holds it.
+        path: String,
+        /// What the stamps of its blocks say.
+        identity: u64,
+        /// What it lies on.
+        storage: Option<Box<Storage>>,
+    },
+    /// A file was dropped from the page cache.
+    Forgotten {
+        /// Bytes that stayed there nevertheless.
+        resident: u64,
+    },
+    /// An export has ended.
+    Exported(Exported),
+    /// It cannot or must not be done.
+    Cannot {
+        /// Why.
+        reason: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow() -> FlowOrder {
+        FlowOrder { ipv6: false, direction: Direction::Send, streams: 1, message: 1024, milliseconds: 100, window: 10 }
+    }
+
+    #[test]
+    fn every_number_has_bounds() {
+        let good = [
+            Request::Describe {},
+            Request::Echo { ipv6: false, tcp: vec![1, LONGEST_MESSAGE], udp: Some(9), unix: true },
+            Request::Accept { ipv6: true, connections: MOST_CONNECTIONS },
+            Request::Flow(flow()),
+            Request::Export { ipv6: false, bytes: 16 << 20 },
+        ];
+        assert!(good.iter().all(|request| request.check().is_ok()));
+        let bad = [
+            Request::Echo { ipv6: false, tcp: vec![0], udp: None, unix: false },
+            Request::Echo { ipv6: false, tcp: vec![LONGEST_MESSAGE + 1], udp: None, unix: false },
+            Request::Echo { ipv6: false, tcp: vec![1; MOST_SIZES + 1], udp: None, unix: false },
+            Request::Echo { ipv6: false, tcp: vec![], udp: Some(0), unix: false },
+            Request::Accept { ipv6: false, connections: 0 },
+            Request::Accept { ipv6: false, connections: MOST_CONNECTIONS + 1 },
+            Request::Export { ipv6: false, bytes: 0 },
+            Request::Export { ipv6: false, bytes: u64::MAX },
+            Request::Flow(FlowOrder { streams: 0, ..flow() }),
+            Request::Flow(FlowOrder { streams: MOST_STREAMS + 1, ..flow() }),
+            Request::Flow(FlowOrder { message: 0, ..flow() }),
+            Request::Flow(FlowOrder { milliseconds: LONGEST_FLOW + 1, ..flow() }),
+            Request::Flow(FlowOrder { window: 0, ..flow() }),
+            Request::Flow(FlowOrder { window: 101, ..flow() }),
+            Request::Flow(FlowOrder { milliseconds: 100_000, window: 1, ..flow() }),
+        ];
+        assert!(bad.iter().all(|request| request.check().is_err()));
+    }
+
+    #[test]
+    fn requests_survive_the_wire_and_strangers_do_not() {
+        let request = Request::Flow(flow());
+        let text = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+        for strange in [
+            "{}",
+            "{\"ask\":\"read_file\",\"path\":\"/etc/passwd\"}",
+            "{\"ask\":\"describe\",\"more\":1}",
+            "{\"ask\":\"accept\",\"ipv6\":false,\"connections\":-1}",
+            "{\"ask\":\"accept\",\"ipv6\":false,\"connections\":99999999999999999999}",
+        ] {
+            assert!(serde_json::from_str::<Request>(strange).is_err(), "{strange}");
+        }
+    }
+}

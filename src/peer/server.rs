@@ -1,0 +1,215 @@
+//! The process that listens: one child for each connection, a bounded number of them, and nothing else to do.
+//!
+//! It accepts, forks, and sleeps; it never reads a byte that a stranger sent. A child that proves to know the secret asks
+//! for a place; the others are killed when their time is up or when somebody newer comes, so that idle connections, port
+//! scans and browsers cost a slot for seconds and no memory for longer.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::results::trouble::Trouble;
+use crate::sys::process::{self, Forked};
+use crate::sys::socket;
+
+use super::authentication::Secret;
+use super::data::canonical;
+use super::handshake::{self, Verdict};
+use super::limits::{Limits, PROVING, Pretence, UNPROVEN};
+use super::session::{self, Setting};
+
+/// How often children that ended are looked for while there are any.
+const LOOK: Duration = Duration::from_millis(250);
+/// Longest sleep in milliseconds: a signal that comes right before it is noticed after it.
+const REST: u16 = 10_000;
+/// Exit status of a session that broke the protocol or lost its client.
+const BROKEN: i32 = 3;
+/// A child asks for a place with this byte; it is answered with 1 for yes and 0 for no.
+const ASKING: u8 = b'?';
+
+/// What a peer is started with.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    secret: Secret,
+    limits: Limits,
+    pretence: Pretence,
+    scratch: PathBuf,
+}
+
+/// A child.
+#[derive(Debug)]
+struct Served {
+    process: Forked,
+    line: UnixStream,
+    since: Instant,
+    proven: bool,
+}
+
+impl Server {
+    /// Begins to listen.
+    pub fn listen(
+        at: SocketAddr,
+        secret: Secret,
+        limits: Limits,
+        pretence: Pretence,
+        scratch: PathBuf,
+    ) -> Result<Self, Trouble> {
+        let listener = TcpListener::bind(at).map_err(|error| {
+            Trouble::new(format!("cannot listen at {at}: {error}"))
+                .hint("choose an address of this machine and a free port with --listen ADDR:PORT")
+        })?;
+        listener.set_nonblocking(true).map_err(|error| Trouble::new(format!("cannot listen at {at}: {error}")))?;
+        Ok(Server { listener, secret, limits, pretence, scratch })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Result<SocketAddr, Trouble> {
+        self.listener.local_addr().map_err(|error| Trouble::new(format!("the listener has no address: {error}")))
+    }
+
+    /// Serves until told to stop, or until a lifeline ends. The calling process must have one thread.
+    pub fn serve(&self, stop: &Arc<AtomicBool>, lifeline: Option<BorrowedFd<'_>>) {
+        let mut children: Vec<Served> = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let ready = self.wait(&children, lifeline);
+            if ready.lifeline && lifeline.is_some_and(ended) {
+                break;
+            }
+            for index in ready.children {
+                self.admit(&mut children, index);
+            }
+            if ready.listener {
+                self.take(&mut children);
+            }
+            children = reap(children);
+        }
+        for child in children {
+            child.process.kill();
+        }
+    }
+
+    fn wait(&self, children: &[Served], lifeline: Option<BorrowedFd<'_>>) -> Ready {
+        let mut waited = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
+        waited.extend(children.iter().map(|child| PollFd::new(child.line.as_fd(), PollFlags::POLLIN)));
+        waited.extend(lifeline.map(|end| PollFd::new(end, PollFlags::POLLIN)));
+        let patience =
+            if children.is_empty() { PollTimeout::from(REST) } else { PollTimeout::from(LOOK.as_millis() as u16) };
+        // An error is an interrupted wait: the caller looks whether it shall stop.
+        if poll(&mut waited, patience).is_err() {
+            return Ready::default();
+        }
+        let ready: Vec<bool> = waited.iter().map(|end| end.any().unwrap_or(true)).collect();
+        Ready {
+            listener: ready[0],
+            children: (0..children.len()).filter(|index| ready[1 + index]).collect(),
+            lifeline: ready.get(1 + children.len()).copied().unwrap_or(false),
+        }
+    }
+
+    /// Accepts one connection and gives it a child.
+    fn take(&self, children: &mut Vec<Served>) {
+        let Ok((stream, from)) = self.listener.accept() else { return };
+        let unproven = children.iter().filter(|child| !child.proven).count();
+        if unproven >= UNPROVEN {
+            let oldest = children.iter().position(|child| !child.proven);
+            if let Some(oldest) = oldest {
+                children.remove(oldest).process.kill();
+            }
+        }
+        let Ok((line, theirs)) = UnixStream::pair() else { return };
+        let parent = std::process::id();
+        let process = process::fork_running(|| {
+            let kept = [stream.as_raw_fd(), theirs.as_raw_fd()];
+            process::close_all_but(&kept);
+            if !process::die_with_parent(parent) {
+                return BROKEN;
+            }
+            process::end_after(self.limits.session_time.as_secs() as u32);
+            self.child(stream, from, &theirs)
+        });
+        // Where no child can be made the connection is dropped; the client hears that it was closed.
+        if let Ok(process) = process {
+            children.push(Served { process, line, since: Instant::now(), proven: false });
+        }
+    }
+
+    /// What a child does, to its end.
+    fn child(&self, stream: TcpStream, from: SocketAddr, line: &UnixStream) -> i32 {
+        let Ok(own) = stream.local_addr() else { return BROKEN };
+        // Small answers leave at once; where that is refused they leave later.
+        let _ = stream.set_nodelay(true);
+        let admitted = || {
+            let mut answer = [0];
+            let asked = socket::write_all(line.as_fd(), &[ASKING]);
+            let heard = asked.and_then(|()| socket::read_all(line.as_fd(), &mut answer));
+            if heard.is_ok() && answer[0] == 1 { Verdict::Welcome } else { Verdict::Busy }
+        };
+        if stream.set_nonblocking(true).is_err() {
+            return BROKEN;
+        }
+        let Some(mut channel) = handshake::answer(stream.into(), &self.secret, PROVING, admitted) else {
+            return BROKEN;
+        };
+        let setting = Setting {
+            addresses: vec![(canonical(own.ip()), canonical(from.ip()))],
+            unix: Vec::new(),
+            residence: true,
+            scratch: Some(self.scratch.clone()),
+            limits: self.limits,
+            pretence: self.pretence,
+        };
+        if session::serve(&mut channel, setting).is_ok() { 0 } else { BROKEN }
+    }
+
+    /// A child has proved its client, or has gone.
+    fn admit(&self, children: &mut [Served], index: usize) {
+        let mut asked = [0];
+        let line = children[index].line.as_fd();
+        let asks = socket::answered(socket::read(line, &mut asked)).is_ok_and(|count| count == 1 && asked[0] == ASKING);
+        if !asks {
+            return;
+        }
+        let taken = children.iter().filter(|child| child.proven).count();
+        let free = taken < self.limits.sessions;
+        children[index].proven = free;
+        // A child that is gone meanwhile needs no answer.
+        let _ = socket::write_all(children[index].line.as_fd(), &[u8::from(free)]);
+    }
+}
+
+/// Who has something to say.
+#[derive(Debug, Default)]
+struct Ready {
+    listener: bool,
+    children: Vec<usize>,
+    lifeline: bool,
+}
+
+/// Whether the other end of a lifeline is closed.
+fn ended(lifeline: BorrowedFd<'_>) -> bool {
+    let mut bytes = [0; 64];
+    !socket::answered(socket::read(lifeline, &mut bytes)).is_ok_and(|count| count > 0)
+}
+
+/// Takes leave of children that ended, and ends those that did not prove themselves in time.
+fn reap(children: Vec<Served>) -> Vec<Served> {
+    let mut left = Vec::with_capacity(children.len());
+    for child in children {
+        if child.process.ended().is_some() {
+            continue;
+        }
+        if !child.proven && child.since.elapsed() > PROVING + Duration::from_secs(1) {
+            child.process.kill();
+        } else {
+            left.push(child);
+        }
+    }
+    left
+}

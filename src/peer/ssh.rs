@@ -1,0 +1,143 @@
+//! A peer that is brought along: copied through ssh, started there, gone afterwards.
+//!
+//! One ssh connection carries everything: the program, the secret, and the life of the peer, which ends when the
+//! connection does, however that comes about. The program's file is removed as soon as the peer runs. Measured traffic
+//! does not pass through ssh; it goes straight to the address at which ssh reached the machine.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::results::trouble::Trouble;
+
+use super::authentication::Secret;
+
+/// Time for ssh to connect, for the program to be copied, and for the peer to start.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Before the address in the peer's first line.
+pub const ANNOUNCEMENT: &str = "peer ready at ";
+/// Beginning of the directory that a copy lies in; nothing else is ever removed.
+pub const DIRECTORY: &str = "sysdyno-peer.";
+
+/// A peer on the other end of an ssh connection. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Brought {
+    ssh: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The secret that it was given.
+    pub secret: Secret,
+}
+
+/// What the shell there does. `head` takes exactly the program from the stream; the rest of it is the peer's.
+fn script(bytes: u64) -> String {
+    format!(
+        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/{DIRECTORY}XXXXXX\") || exit 9; trap 'rm -rf \"$d\"' EXIT HUP INT TERM; \
+         head -c {bytes} > \"$d/sysdyno\" && chmod 700 \"$d/sysdyno\" || exit 9; \
+         set -- $SSH_CONNECTION; case \"$3\" in *:*) a=\"[$3]:0\";; *) a=\"$3:0\";; esac; \
+         \"$d/sysdyno\" peer --listen \"$a\" --secret-file - --until-input-ends --remove-program"
+    )
+}
+
+/// Copies this very program to a host and starts it there as a peer.
+pub fn bring(host: &str) -> Result<Brought, Trouble> {
+    if host.is_empty() || host.starts_with('-') {
+        return Err(Trouble::new(format!("'{host}' is no host for ssh")).hint("give ssh://HOST or ssh://USER@HOST"));
+    }
+    let program = std::fs::read("/proc/self/exe")
+        .map_err(|error| Trouble::new(format!("cannot read this program to copy it: {error}")))?;
+    let secret = Secret::fresh()?;
+    let (target, port) = match host.rsplit_once(':') {
+        Some((target, port)) if port.parse::<u16>().is_ok() => (target, Some(port)),
+        _ => (host, None),
+    };
+    let mut command = Command::new("ssh");
+    command.args(["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5"]);
+    command.args(port.map(|port| ["-p", port]).into_iter().flatten());
+    let mut ssh = command
+        .arg(target)
+        .arg(format!("sh -c '{}'", script(program.len() as u64).replace('\'', "'\\''")))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // An interrupt from the terminal is for the run, which then ends this connection in an orderly way.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| {
+            Trouble::new(format!("cannot start ssh: {error}"))
+                .hint("install an ssh client, or start `sysdyno peer` there yourself and use --peer HOST:PORT")
+        })?;
+    let outcome = start(&mut ssh, &program, &secret);
+    match outcome {
+        Ok(address) => Ok(Brought { ssh, address, secret }),
+        Err(trouble) => {
+            let _ = ssh.kill();
+            let _ = ssh.wait();
+            Err(trouble)
+        }
+    }
+}
+
+/// Sends program and secret and waits for the announcement.
+fn start(ssh: &mut Child, program: &[u8], secret: &Secret) -> Result<SocketAddr, Trouble> {
+    let (Some(output), Some(complaints)) = (ssh.stdout.take(), ssh.stderr.take()) else {
+        return Err(Trouble::new("ssh has no output"));
+    };
+    // Reading waits for the other machine, which may never answer: a thread does it, and is left behind if need be.
+    let (said, heard) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(output.take(4096)).read_line(&mut line);
+        let mut complaint = String::new();
+        if !line.starts_with(ANNOUNCEMENT) {
+            let _ = complaints.take(4096).read_to_string(&mut complaint);
+        }
+        let _ = said.send((line, complaint));
+    });
+    let sent = ssh.stdin.as_mut().map(|input| {
+        input.write_all(program).and_then(|()| writeln!(input, "{}", secret.text())).and_then(|()| input.flush())
+    });
+    let (line, complaint) = heard.recv_timeout(PATIENCE).map_err(|_| {
+        Trouble::new("no peer came up behind ssh in time")
+            .hint("try `ssh HOST true` to see whether it asks for something")
+    })?;
+    let complaint = complaint.lines().last().unwrap_or("it says nothing").to_owned();
+    let failed = || {
+        Trouble::new(format!("the peer could not be started through ssh: {complaint}"))
+            .hint("try `ssh HOST true`: it must work without a question; the machine there must have this architecture")
+    };
+    if !matches!(sent, Some(Ok(()))) {
+        return Err(failed());
+    }
+    line.strip_prefix(ANNOUNCEMENT).and_then(|rest| rest.split_whitespace().next()?.parse().ok()).ok_or_else(failed)
+}
+
+impl Drop for Brought {
+    fn drop(&mut self) {
+        // The end of its input ends the peer, which ends the shell, which ends ssh.
+        drop(self.ssh.stdin.take());
+        for _ in 0..40 {
+            if matches!(self.ssh.try_wait(), Ok(Some(_)) | Err(_)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let _ = self.ssh.kill();
+        let _ = self.ssh.wait();
+    }
+}
+
+/// Removes the copy that this process runs from, if it lies where a copy lies.
+pub fn remove_own_copy() {
+    let Ok(program) = std::env::current_exe() else { return };
+    let Some(directory) = program.parent() else { return };
+    let is_copy = directory.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(DIRECTORY));
+    if is_copy {
+        // What cannot be removed here is removed by the shell when the peer ends.
+        let _ = std::fs::remove_file(&program);
+        let _ = std::fs::remove_dir(directory);
+    }
+}

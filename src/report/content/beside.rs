@@ -1,0 +1,205 @@
+//! Published figures beside those of this machine.
+
+use super::chapter_title;
+use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
+use crate::report::page::{Cell, Part, Piece, Table, Tone};
+use crate::results::document::Document;
+use crate::results::figure::Scale;
+use crate::results::published::{Figure, Group, Published};
+use crate::results::quantity::Unit;
+use crate::results::wording::{count, factor, quantity};
+
+/// The part: machines, drawings, and all figures. Without a document it is about the published figures alone.
+pub fn part(published: &Published, document: Option<&Document>) -> Part {
+    let mut part = Part::new("published", "Published figures beside ours", 2);
+    let doubted = published.figures.iter().filter(|figure| figure.doubt.is_some()).count();
+    part.say(format!(
+        "{} from {} on measurements of operating systems, as printed. {doubted} of them cannot be what they are called, for \
+         the reason that stands beside them; in drawings they are hollow. Their machines, methods and years differ from each \
+         other and from this one: a factor of two says little.",
+        count(published.figures.len() as u64, "figure", "figures"),
+        count(published.reports.len() as u64, "report", "reports"),
+    ));
+    let rows = published.reports.iter().map(|report| {
+        let texts = [
+            &report.id,
+            &report.year,
+            &report.processor,
+            &report.memory,
+            &report.storage,
+            &report.network,
+            &report.system,
+        ];
+        texts.into_iter().cloned().collect()
+    });
+    let heads = ["report", "year", "processor", "memory", "storage", "network", "system"];
+    part.add(Piece::Table(Table::of_texts("Machines of the reports", &heads, rows)));
+    for drawing in drawings(published, document) {
+        part.add(Piece::Drawing(Box::new(drawing)));
+    }
+    let all = table(published, document);
+    part.add(Piece::Folded { summary: "All published figures".to_owned(), pieces: vec![Piece::Table(all)] });
+    part
+}
+
+/// One drawing for each chapter and unit; operations without a figure of ours by name are in the table alone.
+fn drawings(published: &Published, document: Option<&Document>) -> Vec<Drawing> {
+    let mut found: Vec<(String, Unit, Vec<&Group>)> = Vec::new();
+    for group in &published.groups {
+        let Some(metric) = &group.metric else { continue };
+        if published.figures_of(group).all(|figure| figure.value.is_none()) {
+            continue;
+        }
+        let chapter = metric.split('.').next().unwrap_or_default().to_owned();
+        match found.iter_mut().find(|(of, unit, _)| *of == chapter && *unit == group.unit) {
+            Some((.., groups)) => groups.push(group),
+            None => found.push((chapter, group.unit, vec![group])),
+        }
+    }
+    found.iter().map(|(chapter, unit, groups)| drawing(published, document, chapter, *unit, groups)).collect()
+}
+
+fn drawing(
+    published: &Published,
+    document: Option<&Document>,
+    chapter: &str,
+    unit: Unit,
+    groups: &[&Group],
+) -> Drawing {
+    let kind = match unit {
+        Unit::Nanoseconds => "times",
+        Unit::BytesPerSecond => "rates",
+        Unit::Hertz => "frequencies",
+        _ => "sizes",
+    };
+    let caption =
+        format!("{}: published {kind}{}", chapter_title(chapter), document.map_or("", |_| ", and this machine"));
+    let mut series: Vec<String> = document.iter().map(|_| "this machine".to_owned()).collect();
+    let first = series.len();
+    series.extend(published.reports.iter().map(|report| format!("report {}", report.id)));
+    Drawing {
+        id: format!("published-{chapter}-{kind}"),
+        alt: format!("{caption}: {}", count(groups.len() as u64, "operation", "operations")),
+        plot: Plot::Rows(RowPlot {
+            label: String::new(),
+            unit,
+            scale: Scale::Logarithmic,
+            series,
+            bars: None,
+            hollow: Some("hollow: doubted".to_owned()),
+            reference: None,
+            rows: groups.iter().map(|group| row(published, document, group, first)).collect(),
+        }),
+        values: drawn(published, document, groups),
+        caption,
+    }
+}
+
+fn row(published: &Published, document: Option<&Document>, group: &Group, first: usize) -> PlotRow {
+    let mut marks: Vec<PlotMark> = published
+        .figures_of(group)
+        .filter_map(|figure| {
+            let value = figure.value?;
+            let number = published.reports.iter().position(|report| report.id == figure.report)?;
+            let caveat = figure.caveat(published).map_or_else(String::new, |reason| format!(". Doubtful: {reason}"));
+            let caveat = if figure.doubt.is_some() { caveat } else { String::new() };
+            Some(PlotMark {
+                value,
+                interval: None,
+                series: first + number,
+                hollow: figure.doubt.is_some(),
+                strong: false,
+                title: format!(
+                    "{}, report {} section {}: {}{caveat}",
+                    group.title,
+                    figure.report,
+                    figure.section,
+                    in_words(figure, group.unit)
+                ),
+            })
+        })
+        .collect();
+    // This machine comes last, so that nothing covers it.
+    if let Some(metric) = document.and_then(|document| group.ours(document)) {
+        marks.push(PlotMark {
+            value: metric.value,
+            interval: Some(metric.interval95),
+            series: 0,
+            hollow: false,
+            strong: true,
+            title: format!("{}, this machine: {} {}", group.title, metric.title(), metric.text()),
+        });
+    }
+    PlotRow { name: group.title.clone(), head: false, bar: None, marks }
+}
+
+/// The value in a readable unit, and the parameters.
+fn in_words(figure: &Figure, unit: Unit) -> String {
+    let value = figure.value.map_or_else(|| figure.printed.clone(), |value| quantity(value, unit));
+    figure.detail.as_ref().map_or_else(|| value.clone(), |detail| format!("{value} ({detail})"))
+}
+
+/// What a drawing shows, one row per operation.
+fn drawn(published: &Published, document: Option<&Document>, groups: &[&Group]) -> Table {
+    let mut table =
+        Table::new("", &["operation", ">this machine", ">lowest not doubted", ">highest not doubted", ">doubted"]);
+    for group in groups {
+        let sound =
+            || published.figures_of(group).filter(|figure| figure.doubt.is_none()).filter_map(|figure| figure.value);
+        let end = |pick: fn(f64, f64) -> f64| {
+            sound().reduce(pick).map_or_else(Cell::none, |value| Cell::of(quantity(value, group.unit)))
+        };
+        let doubted = published.figures_of(group).filter(|figure| figure.doubt.is_some()).count();
+        let ours = document.and_then(|document| group.ours(document));
+        table.row(vec![
+            Cell::of(&group.title),
+            ours.map_or_else(Cell::none, super::measured),
+            end(f64::min),
+            end(f64::max),
+            Cell::of(doubted.to_string()),
+        ]);
+    }
+    table
+}
+
+fn table(published: &Published, document: Option<&Document>) -> Table {
+    let heads = [
+        "report",
+        "section",
+        "printed",
+        ">in our units",
+        ">their prediction",
+        ">ours / theirs",
+        "parameters and doubts",
+    ];
+    let mut table = Table::new("", &heads);
+    for group in &published.groups {
+        let ours = document.and_then(|document| group.ours(document));
+        table.group(&ours.map_or_else(
+            || group.title.clone(),
+            |metric| format!("{}. This machine: {} {}", group.title, metric.title(), metric.text()),
+        ));
+        for figure in published.figures_of(group) {
+            let ratio = figure.value.and_then(|value| Some(ours?.value / value));
+            table.row(vec![
+                Cell::of(&figure.report),
+                Cell::of(&figure.section),
+                Cell::of(&figure.printed),
+                figure.value.map_or_else(Cell::none, |value| Cell::of(quantity(value, group.unit))),
+                figure.predicted.map_or_else(Cell::none, |value| Cell::of(quantity(value, group.unit))),
+                ratio.map_or_else(Cell::none, |ratio| Cell::of(factor(ratio))),
+                remarks(published, figure),
+            ]);
+        }
+    }
+    table
+}
+
+fn remarks(published: &Published, figure: &Figure) -> Cell {
+    let reason = figure
+        .caveat(published)
+        .map(|reason| if figure.doubt.is_some() { format!("doubtful: {reason}") } else { reason.to_owned() });
+    let parts: Vec<String> = [figure.detail.clone(), figure.computed.clone(), reason].into_iter().flatten().collect();
+    let tone = if figure.doubt.is_some() { Tone::Doubt } else { Tone::Plain };
+    if parts.is_empty() { Cell::none() } else { Cell::toned(parts.join("; "), tone) }
+}

@@ -1,0 +1,122 @@
+//! The front: the run in a few lines, how far it can be trusted, what is most worth knowing.
+
+use super::anchor;
+use crate::report::page::{Cell, Part, Piece, Span, Table};
+use crate::results::document::{CheckOutcome, Document, HighlightKind, Outcome};
+use crate::results::verdict::Trust;
+use crate::results::wording::{count, duration};
+
+pub(super) fn part(document: &Document) -> Part {
+    let mut part = Part::new("front", "At a glance", 2);
+    for alarm in alarms(document) {
+        part.add(Piece::Alarm(alarm));
+    }
+    part.add(Piece::Table(facts(document)));
+    part.say(trust(document));
+    if !document.highlights.is_empty() {
+        part.head("Most worth knowing");
+        part.add(Piece::List(
+            document
+                .highlights
+                .iter()
+                .map(|found| {
+                    let word = match found.kind {
+                        HighlightKind::Violation => "Contradiction between figures.",
+                        HighlightKind::Disturbance => "Doubt.",
+                        HighlightKind::Surprise => "Surprise.",
+                        HighlightKind::Contradiction => "Contradicted claim.",
+                        HighlightKind::Bottleneck => "Cost.",
+                    };
+                    let mut spans = vec![Span::strong(word), Span::plain(format!(" {}", found.text))];
+                    if !found.section.is_empty() {
+                        spans.push(Span::plain(" "));
+                        spans.push(Span::link("More", &anchor(&found.section)));
+                    }
+                    spans
+                })
+                .collect(),
+        ));
+    }
+    part
+}
+
+/// What a reader must know before any number.
+fn alarms(document: &Document) -> Vec<String> {
+    let run = &document.run;
+    let mut alarms = Vec::new();
+    if let Some(damage) = &run.damage {
+        alarms.push(format!("The log is damaged: {damage}. Everything before that is kept."));
+    }
+    if !run.complete {
+        alarms.push(format!("The run is not complete: {}. Go on with: sysdyno run --resume DIR", run.ended));
+    }
+    if document.metrics().next().is_none() {
+        alarms.push("This run published no figure.".to_owned());
+    }
+    let violated = document.checks.iter().filter(|check| check.outcome == CheckOutcome::Violated).count() as u64;
+    if violated > 0 {
+        let rules = if violated == 1 { "1 rule".to_owned() } else { format!("{violated} rules") };
+        alarms.push(format!(
+            "Figures contradict each other: {rules} between experiments broken. See the composite checks."
+        ));
+    }
+    alarms
+}
+
+fn facts(document: &Document) -> Table {
+    let run = &document.run;
+    let of = |outcome: Outcome| document.experiments.iter().filter(|section| section.outcome == outcome).count();
+    let mut table = Table::new("", &["", ""]);
+    let mut fact = |name: &str, value: String| table.row(vec![Cell::of(name), Cell::of(value)]);
+    fact("Machine", document.machine.summary_line());
+    if let Some(kernel) = &document.machine.kernel.release {
+        fact("Kernel", format!("Linux {}", kernel.value));
+    }
+    fact(
+        "Date",
+        run.finished.as_ref().map_or_else(|| format!("{}, not finished", run.started), |_| run.started.clone()),
+    );
+    fact(
+        "What was run",
+        format!(
+            "{} ({} profile): {} measured, {} skipped, {} failed",
+            count(document.experiments.len() as u64, "experiment", "experiments"),
+            run.profile,
+            of(Outcome::Measured),
+            of(Outcome::Skipped),
+            of(Outcome::Failed)
+        ),
+    );
+    fact(
+        "How long",
+        format!(
+            "{}: {}, {}",
+            duration(run.wall_seconds),
+            count(u64::from(run.rounds), "round", "rounds"),
+            count(u64::from(document.practice.launches), "launch", "launches")
+        ),
+    );
+    table
+}
+
+/// Counts of figures by trust, and what the words mean.
+fn trust(document: &Document) -> String {
+    let figures = document.metrics().count() as u64;
+    let rejected: usize = document.experiments.iter().map(|section| section.rejected.len()).sum();
+    let mut text = format!(
+        "How far to trust it: of {}, {} are clean, {} noisy and {} contaminated; {rejected} more are not published, each with \
+         its reason.",
+        count(figures, "figure", "figures"),
+        document.count(Trust::Clean),
+        document.count(Trust::Noisy),
+        document.count(Trust::Contaminated),
+    );
+    let disturbed = document.run.disturbed_rounds.len() as u64;
+    if disturbed > 0 {
+        text += &format!(" Canaries saw neighbours in {}.", count(disturbed, "round", "rounds"));
+    }
+    if document.run.resumed > 0 {
+        text += &format!(" The run was resumed {}.", count(u64::from(document.run.resumed), "time", "times"));
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! What the report says, in order: front, machine, methodology, one section per experiment, summary, checks, published
+//! figures, what is missing, how to reproduce. Every part is computed from the document; none knows an experiment.
+
+mod beside;
+mod closing;
+mod curves;
+mod evidence;
+mod front;
+mod machine;
+mod methodology;
+mod section;
+mod summary;
+
+use super::page::{Cell, Page, Part, Tone};
+use crate::results::document::{Document, Metric, Section};
+use crate::results::published::Published;
+use crate::results::verdict::{AgainstPrediction, Trust};
+
+pub use beside::part as published;
+
+/// The report of a run.
+pub fn page(document: &Document, published: &Published) -> Page {
+    let mut parts = vec![front::part(document), machine::part(document), methodology::part(document)];
+    let mut chapter = String::new();
+    for section in &document.experiments {
+        if section.chapter != chapter {
+            chapter.clone_from(&section.chapter);
+            parts.push(Part::new(&format!("chapter-{chapter}"), &chapter_title(&chapter), 2));
+        }
+        parts.push(section::part(section));
+    }
+    parts.push(summary::figures(document));
+    parts.push(summary::checks(document));
+    parts.push(beside::part(published, Some(document)));
+    parts.push(closing::missing(document));
+    parts.push(closing::reproduce(document));
+    Page {
+        title: format!("What the primitives of {} cost", host(document)),
+        subtitle: document.machine.summary_line(),
+        parts,
+    }
+}
+
+/// The host part of the run's name.
+fn host(document: &Document) -> String {
+    let id = &document.run.id;
+    id.rsplit_once('-').map_or_else(|| id.clone(), |(host, _)| host.to_owned())
+}
+
+/// Chapters are abbreviations or words.
+fn chapter_title(chapter: &str) -> String {
+    match chapter {
+        "cpu" => "Processor".to_owned(),
+        "os" => "Operating system".to_owned(),
+        "file" => "File system".to_owned(),
+        other => other.chars().take(1).flat_map(char::to_uppercase).chain(other.chars().skip(1)).collect(),
+    }
+}
+
+/// Anchor of a section.
+fn anchor(id: &str) -> String {
+    id.replace('.', "-")
+}
+
+/// Name of a field of a record, as reports carry it beside numbers.
+fn field(metric: &Metric, field: &str) -> String {
+    format!("{}{{{}}}.{field}", metric.name, metric.labels)
+}
+
+/// The figure.
+fn measured(metric: &Metric) -> Cell {
+    Cell::datum(metric.text(), field(metric, "value"), metric.value)
+}
+
+/// The figure in core cycles.
+fn cycles(metric: &Metric) -> Cell {
+    match (metric.cycles_text(), metric.cycles) {
+        (Some(text), Some(cycles)) => Cell::datum(text, field(metric, "cycles"), cycles),
+        _ => Cell::none(),
+    }
+}
+
+/// What the section calls a figure: its labels, or its name where it has none.
+fn label(metric: &Metric) -> String {
+    if metric.labels.is_empty() { metric.name.clone() } else { metric.labels.to_string() }
+}
+
+/// What tells a figure from the others of its metric among those shown: the values of the labels that differ.
+fn short_label(metric: &Metric, shown: &[&Metric]) -> String {
+    if metric.labels.is_empty() {
+        return metric.name.clone();
+    }
+    let others = || shown.iter().filter(|other| other.name == metric.name);
+    let differs = |key: &str| others().any(|other| other.labels.get(key) != metric.labels.get(key));
+    let mut short: Vec<String> = Vec::new();
+    for (key, value) in metric.labels.pairs().filter(|(key, _)| differs(key)) {
+        // A bare number does not say what it counts.
+        let counts = value.parse::<f64>().is_ok();
+        short.push(if counts { format!("{key} {value}") } else { value.to_owned() });
+    }
+    if short.is_empty() { metric.labels.to_string() } else { short.join(" ") }
+}
+
+/// The verdict; where there is reason to doubt the figure its tone says so too.
+fn verdict(metric: &Metric) -> Cell {
+    let tone = match (metric.verdict.trust, metric.verdict.against_prediction) {
+        (Trust::Contaminated | Trust::Impossible, _) => Tone::Bad,
+        (Trust::Noisy, _) | (_, AgainstPrediction::Slower | AgainstPrediction::Faster) => Tone::Doubt,
+        (_, AgainstPrediction::AsPredicted) => Tone::Good,
+        (_, AgainstPrediction::None) => Tone::Plain,
+    };
+    Cell::toned(metric.verdict_text(), tone)
+}
+
+/// The sentence that says why a section has no figures.
+fn why_missing(section: &Section) -> String {
+    let reason = section.reason.as_deref().unwrap_or("no reason was recorded");
+    let hint = section.hint.as_ref().map_or_else(String::new, |hint| format!(" What to do: {hint}."));
+    format!("{reason}.{hint}")
+}

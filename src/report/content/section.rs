@@ -1,0 +1,321 @@
+//! The section of one experiment: question, method, prediction, results, drawings, analysis, what could fool us, evidence.
+
+use super::{anchor, curves, cycles, evidence, field, label, measured, short_label, verdict, why_missing};
+use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
+use crate::report::page::{Cell, Part, Piece, Table};
+use crate::results::document::{Block, Metric, Outcome, Section, record};
+use crate::results::figure::Scale;
+use crate::results::prediction::{Part as Half, Prediction};
+use crate::results::wording::{count, duration, interval, quantity, rough};
+
+/// Rows of a drawing beyond which only the headline figures are drawn.
+const MOST_ROWS: usize = 20;
+
+pub(super) fn part(section: &Section) -> Part {
+    let mut part = Part::new(&anchor(&section.id), &section.title, 3);
+    let chapters = chapters(&section.methodology);
+    if section.outcome != Outcome::Measured {
+        let word = if section.outcome == Outcome::Failed { "failed" } else { "was skipped" };
+        part.add(Piece::Alarm(format!("{} {word}: {}", section.id, why_missing(section))));
+    }
+    for (title, text) in chapters.iter().filter(|(title, _)| title == "Question" || title == "Method") {
+        part.head(if title == "Method" { "Methodology" } else { title });
+        part.add(Piece::Prose(text.clone()));
+    }
+    prediction(&mut part, section, chapters.iter().find(|(title, _)| title == "Prediction").map(|(_, text)| text));
+    if section.outcome == Outcome::Measured {
+        part.head("Results");
+        part.say(format!(
+            "{}, {}, {}.",
+            count(u64::from(section.launches), "launch that ended well", "launches that ended well"),
+            duration(section.wall_seconds),
+            count(section.metrics.len() as u64, "figure", "figures"),
+        ));
+        part.add(Piece::Table(results(section)));
+        drawings(&mut part, section);
+    }
+    analysis(&mut part, section);
+    for (title, text) in &chapters {
+        if !["Question", "Method", "Prediction"].contains(&title.as_str()) {
+            part.head(title);
+            part.add(Piece::Prose(text.clone()));
+        }
+    }
+    evidence::tell(&mut part, section);
+    part
+}
+
+/// The methodology text by its headings.
+fn chapters(text: &str) -> Vec<(String, String)> {
+    let mut chapters: Vec<(String, String)> = Vec::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("# ") {
+            chapters.push((title.trim().to_owned(), String::new()));
+        } else if let Some((_, body)) = chapters.last_mut() {
+            body.push_str(line);
+            body.push('\n');
+        }
+    }
+    for (_, body) in &mut chapters {
+        *body = body.trim().to_owned();
+    }
+    chapters
+}
+
+/// How it was predicted, and the terms: those of the headline figures open, the others folded.
+fn prediction(part: &mut Part, section: &Section, text: Option<&String>) {
+    part.head("Prediction");
+    if let Some(text) = text {
+        part.add(Piece::Prose(text.clone()));
+    }
+    let predicted: Vec<(&Metric, &Prediction)> =
+        section.metrics.iter().filter_map(|metric| Some((metric, metric.prediction.as_ref()?))).collect();
+    let (headline, others): (Vec<_>, Vec<_>) = predicted.into_iter().partition(|(metric, _)| metric.headline);
+    let table = |of: &[(&Metric, &Prediction)]| {
+        let mut table =
+            Table::new("", &["figure and terms", ">base hardware", ">software overhead", ">range", "basis"]);
+        for (metric, found) in of {
+            terms(&mut table, &metric.title(), found, Some(metric));
+        }
+        table
+    };
+    if headline.is_empty() && others.is_empty() && section.unmet.is_empty() {
+        part.say("Nothing was predicted in this run.");
+    }
+    if !headline.is_empty() {
+        part.add(Piece::Table(table(&headline)));
+    }
+    if !others.is_empty() {
+        let summary = format!("Predictions of {}", count(others.len() as u64, "further figure", "further figures"));
+        part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table(&others))] });
+    }
+    if !section.unmet.is_empty() {
+        let mut table =
+            Table::new("", &["figure and terms", ">base hardware", ">software overhead", ">range", "basis"]);
+        for found in &section.unmet {
+            terms(&mut table, &record(&found.metric, &found.labels), found, None);
+        }
+        let summary =
+            format!("Predicted and not published: {}", count(section.unmet.len() as u64, "figure", "figures"));
+        part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
+    }
+}
+
+/// One row with the sums, one for each term.
+fn terms(table: &mut Table, title: &str, found: &Prediction, metric: Option<&Metric>) {
+    let unit = found.unit;
+    let sum = |what: &str, value: f64| match metric {
+        _ if value == 0.0 => Cell::none(),
+        Some(metric) => Cell::datum(quantity(value, unit), field(metric, what), value),
+        None => Cell::of(quantity(value, unit)),
+    };
+    let total = format!("predicted: {}", quantity(found.value, unit));
+    table.row(vec![
+        Cell::of(title),
+        sum("prediction.base_hardware", found.base_hardware),
+        sum("prediction.software_overhead", found.software_overhead),
+        Cell::of(interval([found.low, found.high], unit)),
+        match metric {
+            Some(metric) => Cell::datum(total, field(metric, "prediction.value"), found.value),
+            None => Cell::of(total),
+        },
+    ]);
+    for term in &found.terms {
+        let value = Cell::of(quantity(term.value, unit));
+        let (hardware, software) = match term.part {
+            Half::BaseHardware => (value, Cell::none()),
+            Half::SoftwareOverhead => (Cell::none(), value),
+        };
+        table.row(vec![
+            Cell::of(format!("– {}", term.what)),
+            hardware,
+            software,
+            Cell::of(interval([term.low, term.high], unit)),
+            Cell::of(term.basis.text()),
+        ]);
+    }
+}
+
+fn results(section: &Section) -> Table {
+    let heads = [
+        "figure",
+        ">measured",
+        ">95 % interval",
+        ">typical",
+        ">std. dev.",
+        ">cycles",
+        ">launches / batches",
+        "verdict",
+    ];
+    let mut table = Table::new("", &heads);
+    let mut above = "";
+    for metric in &section.metrics {
+        if above != metric.name {
+            let meaning = section.meanings.iter().find(|known| known.metric == metric.name);
+            table.group(
+                &meaning.map_or_else(|| metric.name.clone(), |known| format!("{}: {}", metric.name, known.meaning)),
+            );
+        }
+        above = &metric.name;
+        table.row(result(metric));
+    }
+    table
+}
+
+fn result(metric: &Metric) -> Vec<Cell> {
+    let unit = metric.unit;
+    let mut value = measured(metric);
+    if let Some(gross) = metric.gross {
+        value.text += &format!(" (gross {})", quantity(gross, unit));
+    }
+    let ends = if metric.interval_level <= 0.0 {
+        Cell::of("too few launches")
+    } else {
+        let mark = if metric.interval_level < 0.945 {
+            format!(" (at {})", crate::results::wording::percent(metric.interval_level))
+        } else {
+            String::new()
+        };
+        Cell::of(format!("{}{mark}", metric.interval_text()))
+    };
+    vec![
+        Cell::of(label(metric)),
+        value,
+        ends,
+        metric.typical.map_or_else(Cell::none, |typical| {
+            let text = crate::results::wording::measured(typical, metric.interval95, unit);
+            Cell::datum(text, field(metric, "typical"), typical)
+        }),
+        if metric.launches < 2 {
+            Cell::none()
+        } else {
+            Cell::datum(rough(metric.stddev, unit), field(metric, "stddev"), metric.stddev)
+        },
+        cycles(metric),
+        Cell::of(format!("{} / {}", metric.launches, metric.samples)),
+        verdict(metric),
+    ]
+}
+
+/// Curves first, then measured figures beside their predicted ranges.
+fn drawings(part: &mut Part, section: &Section) {
+    for drawing in curves::drawings(section) {
+        part.add(Piece::Drawing(Box::new(drawing)));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for metric in &section.metrics {
+        if !names.contains(&metric.name.as_str()) {
+            names.push(&metric.name);
+        }
+    }
+    for name in names {
+        if let Some(drawing) = ranges(section, name) {
+            part.add(Piece::Drawing(Box::new(drawing)));
+        }
+    }
+}
+
+/// The figures of one metric beside their predicted ranges, where there are several and they are no curve already.
+fn ranges(section: &Section, name: &str) -> Option<Drawing> {
+    let mut metrics: Vec<&Metric> = section.metrics.iter().filter(|metric| metric.name == name).collect();
+    if metrics.len() > MOST_ROWS {
+        metrics.retain(|metric| metric.headline);
+    }
+    if metrics.len() < 2 || metrics.len() > MOST_ROWS || metrics.iter().all(|metric| metric.prediction.is_none()) {
+        return None;
+    }
+    let first = metrics[0];
+    let mut values = Table::new("", &["figure", ">measured", ">interval", ">predicted range"]);
+    let rows = metrics
+        .iter()
+        .map(|metric| {
+            let found = metric.prediction.as_ref();
+            let range = found.map(|found| [found.low, found.high]);
+            let words = range.map_or_else(|| "not predicted".to_owned(), |range| interval(range, metric.unit));
+            values.row(vec![
+                Cell::of(label(metric)),
+                measured(metric),
+                Cell::of(metric.interval_text()),
+                Cell::of(words.clone()),
+            ]);
+            PlotRow {
+                name: short_label(metric, &metrics),
+                head: false,
+                bar: range,
+                marks: vec![PlotMark {
+                    value: metric.value,
+                    interval: Some(metric.interval95),
+                    series: 0,
+                    hollow: false,
+                    strong: false,
+                    title: format!(
+                        "{}: {}, interval {}, predicted {words}, {}",
+                        metric.title(),
+                        metric.text(),
+                        metric.interval_text(),
+                        metric.verdict_text()
+                    ),
+                }],
+            }
+        })
+        .collect();
+    Some(Drawing {
+        id: format!("{name}-ranges"),
+        caption: format!("{name}: measured, and the range that was predicted"),
+        alt: format!("{name} for {}, measured and predicted", count(metrics.len() as u64, "case", "cases")),
+        plot: Plot::Rows(RowPlot {
+            label: name.to_owned(),
+            unit: first.unit,
+            scale: Scale::Automatic,
+            series: vec!["measured".to_owned()],
+            bars: Some("predicted range".to_owned()),
+            hollow: None,
+            reference: None,
+            rows,
+        }),
+        values,
+    })
+}
+
+fn analysis(part: &mut Part, section: &Section) {
+    if section.analysis.is_empty() {
+        return;
+    }
+    part.head("Analysis");
+    for block in &section.analysis {
+        match block {
+            Block::Paragraph(text) => part.say(text.clone()),
+            Block::Table { caption, columns, rows } => {
+                // Whole columns of numbers stand on the right.
+                let number = |index: usize| {
+                    !rows.is_empty()
+                        && rows.iter().all(|row| {
+                            row.get(index).is_some_and(|cell| {
+                                cell.is_empty()
+                                    || cell.starts_with(|one: char| one.is_ascii_digit() || "-−–".contains(one))
+                            })
+                        })
+                };
+                let heads: Vec<String> = columns
+                    .iter()
+                    .enumerate()
+                    .map(|(index, head)| if number(index) { format!(">{head}") } else { head.clone() })
+                    .collect();
+                let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+                part.add(Piece::Table(Table::of_texts(caption, &heads, rows.iter().cloned())));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_methodology_falls_apart_at_its_headings() {
+        let chapters = chapters("# Question\n\nWhy?\n\n# Method\n\n- one\n- two\n");
+        assert_eq!(chapters[0], ("Question".to_owned(), "Why?".to_owned()));
+        assert_eq!(chapters[1], ("Method".to_owned(), "- one\n- two".to_owned()));
+    }
+}

@@ -1,0 +1,210 @@
+//! The summary table in the form of the classic reports, and the checks between experiments.
+
+use super::closing::pointer;
+use super::{chapter_title, cycles, field, measured, short_label, verdict};
+use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
+use crate::report::page::{Cell, Part, Piece, Table, Tone};
+use crate::results::document::{CheckOutcome, CompositeCheck, Document, Metric, Outcome};
+use crate::results::figure::Scale;
+use crate::results::quantity::Unit;
+use crate::results::wording::{factor, percent, quantity};
+
+/// One row per headline figure.
+pub(super) fn figures(document: &Document) -> Part {
+    let mut part = Part::new("summary", "Summary", 2);
+    let headline: Vec<&Metric> = document.metrics().filter(|metric| metric.headline).collect();
+    if headline.is_empty() {
+        part.say("No figure was published.");
+    } else {
+        part.say(
+            "Base hardware and software overhead are the two halves of the prediction; ratio is measured over predicted. ± is \
+             half of the interval over launches; a question mark says that there are too few launches for 95 %.",
+        );
+        part.add(Piece::Table(table(&headline)));
+        // One drawing for each chapter: each fits a printed page.
+        for chapter in document.experiments.chunk_by(|one, other| one.chapter == other.chapter) {
+            let of: Vec<&Metric> =
+                chapter.iter().flat_map(|section| &section.metrics).filter(|metric| metric.headline).collect();
+            if of.iter().any(|metric| metric.ratio().is_some()) {
+                part.add(Piece::Drawing(Box::new(overview(&chapter[0].chapter, &of))));
+            }
+        }
+    }
+    let without: Vec<_> =
+        document.experiments.iter().filter(|section| section.outcome != Outcome::Measured).map(pointer).collect();
+    if !without.is_empty() {
+        part.say("Without figures:");
+        part.add(Piece::List(without));
+    }
+    part
+}
+
+fn table(metrics: &[&Metric]) -> Table {
+    let heads = [
+        "operation",
+        ">base hardware",
+        ">software overhead",
+        ">predicted",
+        ">measured",
+        ">±",
+        ">cycles",
+        ">ratio",
+        "verdict",
+    ];
+    let mut table = Table::new("", &heads);
+    let mut above = "";
+    for metric in metrics {
+        if !metric.labels.is_empty() && above != metric.name {
+            table.group(&metric.name);
+        }
+        above = &metric.name;
+        table.row(row(metric));
+    }
+    table
+}
+
+fn row(metric: &Metric) -> Vec<Cell> {
+    let name = if metric.labels.is_empty() { metric.name.clone() } else { metric.labels.to_string() };
+    let predicted = |what: &str, value: f64, unit: Unit| {
+        if value == 0.0 { Cell::none() } else { Cell::datum(quantity(value, unit), field(metric, what), value) }
+    };
+    let mut cells = vec![Cell::of(name)];
+    match &metric.prediction {
+        Some(found) => cells.extend([
+            predicted("prediction.base_hardware", found.base_hardware, found.unit),
+            predicted("prediction.software_overhead", found.software_overhead, found.unit),
+            predicted("prediction.value", found.value, found.unit),
+        ]),
+        None => cells.extend([Cell::none(), Cell::none(), Cell::none()]),
+    }
+    cells.extend([
+        measured(metric),
+        half_width(metric),
+        cycles(metric),
+        metric.ratio().map_or_else(Cell::none, |ratio| Cell::datum(factor(ratio), field(metric, "ratio"), ratio)),
+        verdict(metric),
+    ]);
+    cells
+}
+
+/// Half the interval as a share of the value; a mark where there are too few launches for 95 %.
+fn half_width(metric: &Metric) -> Cell {
+    if metric.interval_level <= 0.0 {
+        return Cell::none();
+    }
+    let mark = if metric.interval_level < 0.945 { "?" } else { "" };
+    let share = metric.relative_half_width();
+    Cell::datum(format!("{}{mark}", percent(share)), field(metric, "half_width"), share)
+}
+
+/// Every headline figure and its range, both over what was predicted.
+fn overview(chapter: &str, metrics: &[&Metric]) -> Drawing {
+    let mut values = Table::new("", &["operation", ">measured / predicted", ">range / predicted"]);
+    let mut rows: Vec<PlotRow> = Vec::new();
+    let mut above = "";
+    for metric in metrics {
+        let (Some(found), Some(ratio)) = (&metric.prediction, metric.ratio()) else { continue };
+        let range = [found.low / found.value, found.high / found.value];
+        values.row(vec![
+            Cell::of(metric.title()),
+            Cell::of(factor(ratio)),
+            Cell::of(format!("{} … {}", factor(range[0]), factor(range[1]))),
+        ]);
+        if !metric.labels.is_empty() && above != metric.name {
+            rows.push(PlotRow::head(&metric.name));
+        }
+        above = &metric.name;
+        let title = format!(
+            "{}: measured {}, predicted {} ({}), {}",
+            metric.title(),
+            metric.text(),
+            quantity(found.value, found.unit),
+            factor(ratio),
+            metric.verdict_text()
+        );
+        let interval = Some(metric.interval95.map(|end| end / found.value));
+        rows.push(PlotRow {
+            name: short_label(metric, metrics),
+            head: false,
+            bar: Some(range),
+            marks: vec![PlotMark { value: ratio, interval, series: 0, hollow: false, strong: false, title }],
+        });
+    }
+    Drawing {
+        id: format!("summary-{chapter}"),
+        caption: format!("{}: every headline figure over its prediction", chapter_title(chapter)),
+        alt: format!("Measured over predicted for {} figures, with the predicted ranges", values.rows.len()),
+        plot: Plot::Rows(RowPlot {
+            label: "measured / predicted".to_owned(),
+            unit: Unit::One,
+            scale: Scale::Logarithmic,
+            series: vec!["measured".to_owned()],
+            bars: Some("predicted range".to_owned()),
+            hollow: None,
+            reference: Some(1.0),
+            rows,
+        }),
+        values,
+    }
+}
+
+/// The composite checks with both sides.
+pub(super) fn checks(document: &Document) -> Part {
+    let mut part = Part::new("checks", "Composite checks", 2);
+    let of = |outcome: CheckOutcome| document.checks.iter().filter(move |check| check.outcome == outcome);
+    part.say(format!(
+        "What must hold between figures of different experiments, on any machine. {} of {} rules hold, {} are broken, {} could \
+         not be applied because their figures are not there.",
+        of(CheckOutcome::Holds).count(),
+        document.checks.len(),
+        of(CheckOutcome::Violated).count(),
+        of(CheckOutcome::NotApplicable).count(),
+    ));
+    for check in of(CheckOutcome::Violated) {
+        for broken in check.comparisons.iter().filter(|made| !made.holds) {
+            part.add(Piece::Alarm(format!(
+                "{} is broken: {}. {} is not {} {}.",
+                check.id, check.rule, broken.left, broken.relation, broken.right
+            )));
+        }
+    }
+    let mut table = Table::new("", &["left", "must be", "right", "holds"]);
+    for check in document.checks.iter().filter(|check| check.outcome != CheckOutcome::NotApplicable) {
+        table.group(&format!("{} {}", check.id, check.rule));
+        add(&mut table, check);
+    }
+    if !table.is_empty() {
+        part.add(Piece::Table(table));
+    }
+    let mut absent = Table::new("", &["rule", "", "what is missing"]);
+    for check in of(CheckOutcome::NotApplicable) {
+        absent.row(vec![Cell::of(&check.id), Cell::of(&check.rule), Cell::of(missing(check))]);
+    }
+    if !absent.is_empty() {
+        part.add(Piece::Folded {
+            summary: "Rules that could not be applied".to_owned(),
+            pieces: vec![Piece::Table(absent)],
+        });
+    }
+    part
+}
+
+fn add(table: &mut Table, check: &CompositeCheck) {
+    for made in &check.comparisons {
+        let (word, tone) = if made.holds { ("yes", Tone::Good) } else { ("NO", Tone::Bad) };
+        table.row(vec![Cell::of(&made.left), Cell::of(&made.relation), Cell::of(&made.right), Cell::toned(word, tone)]);
+    }
+    if !check.missing.is_empty() {
+        let missing = missing(check);
+        table.row(vec![Cell::of("not compared: missing"), Cell::none(), Cell::of(missing), Cell::none()]);
+    }
+}
+
+/// At most four names: a rule over caches alone misses dozens.
+fn missing(check: &CompositeCheck) -> String {
+    let mut text = check.missing.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
+    if check.missing.len() > 4 {
+        text += &format!("; {} more", check.missing.len() - 4);
+    }
+    text
+}

@@ -1,0 +1,221 @@
+//! Curves over a parameter: lines, intervals as whiskers, predicted ranges as bands, knees, plateaus and limits.
+
+use super::axis::Axis;
+use super::canvas::{Ink, escaped};
+use super::{FONT, Frame, LETTER, SERIES, Space, WIDTH, at, legend, sign, text_at, touchable};
+use crate::results::document;
+use crate::results::figure::{FigureNote, Join, Place};
+
+/// Height of a drawing of curves, legend left out.
+const HEIGHT: u32 = 400;
+
+/// Curves on common axes.
+#[derive(Debug, Clone)]
+pub struct CurvePlot {
+    /// The parameter.
+    pub x: document::Axis,
+    /// The figure.
+    pub y: document::Axis,
+    /// Scales, joins and marks.
+    pub note: FigureNote,
+    /// The curves, in the order of the legend.
+    pub lines: Vec<Line>,
+}
+
+/// One curve.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, ordered by x.
+    pub points: Vec<Point>,
+}
+
+/// One point.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// The parameter.
+    pub x: f64,
+    /// The figure.
+    pub y: f64,
+    /// Its interval.
+    pub interval: [f64; 2],
+    /// The predicted range, where there is one.
+    pub predicted: Option<[f64; 2]>,
+    /// What it says when it is touched.
+    pub title: String,
+}
+
+impl CurvePlot {
+    pub(super) fn draw(&self, ink: &Ink) -> (u32, u32) {
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let levels = self.note.marks.iter().filter_map(|mark| match mark.place {
+            Place::Level { at } => Some(at),
+            _ => None,
+        });
+        let claims = self.note.marks.iter().filter_map(|mark| match mark.place {
+            Place::Claim { at } => Some(at),
+            _ => None,
+        });
+        let x =
+            Axis::over(&self.x.label, self.x.unit, points().map(|point| point.x).chain(claims), self.note.x_scale, 8);
+        let heights = points().flat_map(|point| {
+            // A range that nobody measured near must not make the curve small.
+            let predicted = point.predicted.into_iter().flatten();
+            predicted
+                .filter(|end| (point.y / 20.0..=point.y * 5.0).contains(end))
+                .chain([point.y])
+                .chain(point.interval)
+        });
+        let y = Axis::beside(&x, &self.y.label, self.y.unit, heights.chain(levels), self.note.y_scale, 9);
+        let banded = self.has_bands();
+        let mut names: Vec<String> = self.lines.iter().map(|line| line.name.clone()).collect();
+        if banded {
+            names.push("predicted range".to_owned());
+        }
+        let shown = names.len() > 1 || !names.first().is_none_or(String::is_empty);
+        let names = if shown { names } else { Vec::new() };
+        let (places, tall) = legend(&names, f64::from(WIDTH) - 100.0);
+        let top = tall + 34;
+        let height = HEIGHT + tall;
+        let space = Space { width: WIDTH, height, top, left: 84, vertical_marks: true };
+        let frame = Frame::draw(ink, &space, x, y);
+        let mut out = ink.borrow_mut();
+        for (index, ((left, line), name)) in places.into_iter().zip(&names).enumerate() {
+            let (x, y) = (frame.origin.0 + left, 16.0 + line);
+            *out += &if index < self.lines.len() {
+                format!("<path class=\"l s{} d{}\" d=\"M{} {}h26\"/>", index % SERIES, index / SERIES, at(x), at(y))
+                    + &sign(index, false, x + 13.0, y)
+            } else {
+                format!("<path class=\"band s0\" d=\"M{} {}h26v12h-26z\"/>", at(x), at(y - 6.0))
+            };
+            *out += &text_at(x + 31.0, y + 4.5, "text", name);
+        }
+        if banded {
+            self.lines.iter().enumerate().for_each(|(index, line)| *out += &band(&frame, index, line));
+        }
+        *out += &self.marks(&frame);
+        for (index, line) in self.lines.iter().enumerate() {
+            *out += &self.line(&frame, index, line);
+        }
+        (WIDTH, height)
+    }
+
+    /// Bands of many curves would cover each other; then only points say what was predicted.
+    fn has_bands(&self) -> bool {
+        self.lines.len() <= 3
+            && self.lines.iter().any(|line| line.points.iter().filter(|point| point.predicted.is_some()).count() > 1)
+    }
+
+    fn line(&self, frame: &Frame, index: usize, line: &Line) -> String {
+        let mut out = String::new();
+        let mut path = String::new();
+        let mut last: Option<f64> = None;
+        for point in &line.points {
+            let (x, y) = (at(frame.x(point.x)), at(frame.y(point.y)));
+            path += &match (self.note.join, last) {
+                (_, None) => format!("M{x} {y}"),
+                (Join::Step, Some(_)) => format!("H{x}V{y}"),
+                _ => format!("L{x} {y}"),
+            };
+            last = Some(point.y);
+        }
+        if self.note.join != Join::None {
+            out += &format!("<path class=\"l s{} d{}\" d=\"{path}\"/>", index % SERIES, index / SERIES);
+        }
+        let crowded = line.points.len() > 60;
+        for point in &line.points {
+            let (x, y) = (frame.x(point.x), frame.y(point.y));
+            let (low, high) = (frame.y(point.interval[0]), frame.y(point.interval[1]));
+            let mut content = String::new();
+            // A whisker shorter than the sign on it shows nothing.
+            if low - high > 9.0 {
+                let (low, high, x) = (at(low), at(high), at(x));
+                content +=
+                    &format!("<path class=\"w s{}\" d=\"M{x} {low}V{high}m-4 0h8M{x} {low}m-4 0h8\"/>", index % SERIES);
+            }
+            content += &if crowded {
+                format!("<circle class=\"f s{}\" cx=\"{}\" cy=\"{}\" r=\"2.5\"/>", index % SERIES, at(x), at(y))
+            } else {
+                sign(index, false, x, y)
+            };
+            out += &touchable(&point.title, &content);
+        }
+        out
+    }
+
+    /// Knees, plateaus, limits and claims, each with its words.
+    fn marks(&self, frame: &Frame) -> String {
+        let mut out = String::new();
+        // Words side by side would run into each other: each goes one line lower than the one before, and then begins again.
+        let mut lines = 0_u32;
+        for mark in &self.note.marks {
+            let series = self.series_of(mark);
+            let words = |x: f64, y: f64| -> String {
+                let wide = mark.text.chars().count() as f64 * LETTER;
+                let end = frame.corner.0;
+                if x + wide > end {
+                    let class = "note end";
+                    text_at(x - 5.0, y, class, &mark.text)
+                } else {
+                    text_at(x + 5.0, y, "note", &mark.text)
+                }
+            };
+            let mut next = || {
+                lines += 1;
+                frame.corner.1 + FONT + f64::from((lines - 1) % 6) * (FONT + 3.0)
+            };
+            let (top, bottom) = (frame.corner.1, frame.origin.1);
+            let content = match mark.place {
+                Place::Knee { at: place, low, high } => {
+                    let (x, from, to) = (frame.x(place), frame.x(low), frame.x(high));
+                    let wide = (to - from).max(1.0);
+                    format!(
+                        "<path class=\"zone\" d=\"M{} {}h{}V{}h-{}z\"/>",
+                        at(from),
+                        at(top),
+                        at(wide),
+                        at(bottom),
+                        at(wide)
+                    ) + &format!("<path class=\"knee {series}\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom))
+                        + &words(x, next())
+                }
+                Place::Claim { at: place } => {
+                    let x = frame.x(place);
+                    format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom)) + &words(x, next())
+                }
+                Place::Plateau { from, to, level } => {
+                    let (from, to, y) = (frame.x(from), frame.x(to), frame.y(level));
+                    format!("<path class=\"plateau {series}\" d=\"M{} {}H{}\"/>", at(from), at(y), at(to))
+                        + &words(from, y - 6.0)
+                }
+                Place::Level { at: level } => {
+                    let y = frame.y(level);
+                    format!("<path class=\"claim\" d=\"M{} {}H{}\"/>", at(frame.origin.0), at(y), at(frame.corner.0))
+                        + &words(frame.origin.0, y - 5.0)
+                }
+            };
+            out += &format!("<g class=\"mark\"><title>{}</title>{content}</g>", escaped(&mark.text));
+        }
+        out
+    }
+
+    fn series_of(&self, mark: &crate::results::figure::Mark) -> String {
+        let named = mark.labels.to_string();
+        let index = self.lines.iter().position(|line| !named.is_empty() && line.name == named);
+        index.map_or_else(String::new, |index| format!("s{}", index % SERIES))
+    }
+}
+
+/// The predicted range along a curve.
+fn band(frame: &Frame, index: usize, line: &Line) -> String {
+    let known: Vec<(f64, [f64; 2])> =
+        line.points.iter().filter_map(|point| Some((point.x, point.predicted?))).collect();
+    if known.len() < 2 {
+        return String::new();
+    }
+    let upper = known.iter().map(|(x, range)| (frame.x(*x), frame.y(range[1])));
+    let lower = known.iter().rev().map(|(x, range)| (frame.x(*x), frame.y(range[0])));
+    let points: Vec<String> = upper.chain(lower).map(|(x, y)| format!("{},{}", at(x), at(y))).collect();
+    format!("<polygon class=\"band s{}\" points=\"{}\"/>", index % SERIES, points.join(" "))
+}

@@ -1,0 +1,162 @@
+//! The report as one HTML file: no request leaves it, it reads without scripts, follows light and dark, and prints.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use pulldown_cmark::{Event, Options, Parser};
+
+use super::drawing::{self, Drawing};
+use super::page::{Cell, Page, Part, Piece, Row, Span, Style, Table, Tone};
+
+const STYLE: &str = include_str!("page.css");
+/// Marks the part that is being read in the contents, and shows what a touched point says. Nothing depends on it.
+const SCRIPT: &str = include_str!("page.js");
+
+/// The file.
+pub fn render(page: &Page) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content=(format!("sysdyno {}", env!("CARGO_PKG_VERSION")));
+                // An empty icon of its own, or browsers ask the network for one.
+                link rel="icon" href="data:,";
+                title { (page.title) " · sysdyno" }
+                style { (PreEscaped(STYLE)) (PreEscaped(drawing::STYLE)) }
+            }
+            body {
+                a.skip href="#content" { "To the content" }
+                header {
+                    h1 { (page.title) }
+                    p { (page.subtitle) }
+                }
+                (contents(page))
+                main #content { @for part in &page.parts { (part_markup(part)) } }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+fn contents(page: &Page) -> Markup {
+    html! {
+        nav aria-label="Contents" {
+            h2 { "Contents" }
+            ul {
+                @for part in &page.parts {
+                    li class=(format!("level{}", part.level)) { a href=(format!("#{}", part.id)) { (part.title) } }
+                }
+            }
+        }
+    }
+}
+
+fn part_markup(part: &Part) -> Markup {
+    html! {
+        section id=(part.id) {
+            @if part.level == 2 { h2 { (part.title) } } @else { h3 { (part.title) } }
+            (pieces(&part.pieces, part.level))
+        }
+    }
+}
+
+fn pieces(all: &[Piece], level: u8) -> Markup {
+    html! { @for piece in all { (piece_markup(piece, level)) } }
+}
+
+fn piece_markup(piece: &Piece, level: u8) -> Markup {
+    html! {
+        @match piece {
+            Piece::Heading(title) if level == 2 => h3.minor { (title) },
+            Piece::Heading(title) => h4 { (title) },
+            Piece::Paragraph(spans) => p { (text(spans)) },
+            Piece::List(items) => ul { @for item in items { li { (text(item)) } } },
+            Piece::Prose(markdown) => div.prose { (prose(markdown)) },
+            Piece::Table(table) => (table_markup(table)),
+            Piece::Drawing(drawing) => (drawing_markup(drawing)),
+            Piece::Alarm(words) => p.alarm role="note" { strong { "Attention: " } (words) },
+            Piece::Literal(words) => pre tabindex="0" { code { (words) } },
+            Piece::Folded { summary, pieces: inside } => details { summary { (summary) } (pieces(inside, level)) },
+        }
+    }
+}
+
+fn text(spans: &[Span]) -> Markup {
+    html! {
+        @for span in spans {
+            @match &span.style {
+                Style::Plain => (number(&span.text, span.datum.as_ref().map(|datum| (datum.record.as_str(), datum.value)))),
+                Style::Strong => strong { (span.text) },
+                Style::Code => code { (span.text) },
+                Style::Link(part) => a href=(format!("#{part}")) { (span.text) },
+            }
+        }
+    }
+}
+
+/// A number that belongs to a record says which one and how much it is exactly.
+fn number(text: &str, datum: Option<(&str, f64)>) -> Markup {
+    html! {
+        @match datum {
+            Some((record, value)) => data value=(value.to_string()) data-record=(record) { (text) },
+            None => (text),
+        }
+    }
+}
+
+/// Markdown of the sources; what looks like markup in it is text.
+fn prose(markdown: &str) -> Markup {
+    let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).map(|event| match event {
+        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+        other => other,
+    });
+    let mut out = String::new();
+    pulldown_cmark::html::push_html(&mut out, events);
+    PreEscaped(out)
+}
+
+fn table_markup(table: &Table) -> Markup {
+    let headed = table.columns.iter().any(|column| !column.head.is_empty());
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(if table.caption.is_empty() { "Table" } else { &table.caption }) {
+            table {
+                @if !table.caption.is_empty() { caption { (table.caption) } }
+                @if headed {
+                    thead { tr { @for column in &table.columns { th scope="col" class=[column.right.then_some("r")] { (column.head) } } } }
+                }
+                tbody {
+                    @for row in &table.rows {
+                        @match row {
+                            Row::Group(title) => tr.group { th scope="rowgroup" colspan=(table.columns.len()) { (title) } },
+                            Row::Cells(cells) => tr { @for (cell, column) in cells.iter().zip(&table.columns) { (cell_markup(cell, column.right)) } },
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cell_markup(cell: &Cell, right: bool) -> Markup {
+    let tone = match cell.tone {
+        Tone::Plain => None,
+        Tone::Good => Some("good"),
+        Tone::Doubt => Some("doubt"),
+        Tone::Bad => Some("bad"),
+    };
+    let class: Vec<&str> = tone.into_iter().chain(right.then_some("r")).collect();
+    let class = (!class.is_empty()).then(|| class.join(" "));
+    html! { td class=[class] { (number(&cell.text, cell.datum.as_ref().map(|datum| (datum.record.as_str(), datum.value)))) } }
+}
+
+fn drawing_markup(drawing: &Drawing) -> Markup {
+    html! {
+        figure id=(format!("drawing-{}", drawing.id)) {
+            div.scroll tabindex="0" role="region" aria-label=(drawing.caption) { (PreEscaped(drawing.svg(false))) }
+            figcaption { (drawing.caption) }
+            details { summary { "Values" } (table_markup(&drawing.values)) }
+        }
+    }
+}

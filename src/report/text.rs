@@ -1,0 +1,140 @@
+//! The report as plain text, for a terminal, a pager, a mail.
+
+use comfy_table::{Cell as Shown, CellAlignment, ContentArrangement};
+
+use super::page::{Page, Piece, Row, Span, Table};
+use super::terminal::{base_table, folded, trimmed};
+
+/// Columns of text where the width of the terminal is unknown.
+const WIDTH: u16 = 140;
+/// Width of running text, at most.
+const PROSE: usize = 100;
+/// Rows of a folded or drawn table that are still printed; longer ones are in the other forms.
+const MOST_ROWS: usize = 24;
+
+/// The text, for lines of a width.
+pub fn render(page: &Page, width: Option<u16>) -> String {
+    let width = width.unwrap_or(WIDTH);
+    let mut out = format!("{}\n{}\n", page.title, page.subtitle);
+    for part in &page.parts {
+        let line = if part.level == 2 { "═" } else { "─" };
+        out += &format!("\n\n{}\n{}\n\n", part.title, line.repeat(part.title.chars().count()));
+        for piece in &part.pieces {
+            out += &piece_text(piece, width);
+        }
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+    out
+}
+
+/// One part of a page, for verbs that print no more.
+pub fn render_part(part: &super::page::Part, width: Option<u16>) -> String {
+    let width = width.unwrap_or(WIDTH);
+    part.pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Folded { pieces, .. } => pieces.iter().map(|piece| piece_text(piece, width)).collect(),
+            Piece::Drawing(_) => String::new(),
+            other => piece_text(other, width),
+        })
+        .collect()
+}
+
+fn piece_text(piece: &Piece, width: u16) -> String {
+    let prose = usize::from(width).min(PROSE);
+    match piece {
+        Piece::Heading(title) => format!("{}\n{}\n", title, "·".repeat(title.chars().count())),
+        Piece::Paragraph(spans) => folded(&text(spans), prose) + "\n",
+        Piece::List(items) => {
+            let lines: Vec<String> = items.iter().map(|item| bullet(&text(item), prose)).collect();
+            lines.concat() + "\n"
+        }
+        Piece::Prose(words) => format!("{words}\n\n"),
+        Piece::Table(table) => table_text(table, width) + "\n\n",
+        Piece::Drawing(drawing) => {
+            let values = &drawing.values;
+            let shown = if values.rows.len() <= MOST_ROWS {
+                table_text(values, width)
+            } else {
+                format!("{} values; they are in report.html and in the Markdown form.", values.rows.len())
+            };
+            format!("[figures/{}.svg] {}\n{shown}\n\n", drawing.id, drawing.caption)
+        }
+        Piece::Alarm(words) => folded(&format!("ATTENTION: {words}"), prose) + "\n",
+        Piece::Literal(words) => {
+            let lines: Vec<String> = words.lines().map(|line| format!("    {line}\n")).collect();
+            lines.concat() + "\n"
+        }
+        Piece::Folded { summary, pieces } => {
+            let rows: usize = pieces.iter().map(rows_of).sum();
+            if rows <= MOST_ROWS {
+                let inside: String = pieces.iter().map(|piece| piece_text(piece, width)).collect();
+                format!("{summary}:\n{inside}")
+            } else {
+                folded(&format!("{summary}: {rows} rows; they are in report.html and in the Markdown form."), prose)
+                    + "\n"
+            }
+        }
+    }
+}
+
+/// Rows that a piece would print; a long literal counts as too many.
+fn rows_of(piece: &Piece) -> usize {
+    match piece {
+        Piece::Table(table) => table.rows.len(),
+        Piece::Literal(words) => words.len() / PROSE,
+        _ => 0,
+    }
+}
+
+fn text(spans: &[Span]) -> String {
+    // Links lead nowhere here; their words would be an order that nobody can follow.
+    let words = spans.iter().filter(|span| span.text != "More").map(|span| span.text.as_str());
+    words.collect::<String>().trim_end().to_owned()
+}
+
+fn bullet(text: &str, width: usize) -> String {
+    let lines = folded(text, width - 2);
+    let mut out = String::new();
+    for (index, line) in lines.lines().enumerate() {
+        out += if index == 0 { "- " } else { "  " };
+        out += line;
+        out.push('\n');
+    }
+    out
+}
+
+fn table_text(table: &Table, width: u16) -> String {
+    let mut shown = base_table(Some(width));
+    shown.set_content_arrangement(ContentArrangement::Dynamic);
+    if table.columns.iter().any(|column| !column.head.is_empty()) {
+        shown.set_header(table.columns.iter().map(|column| Shown::new(&column.head)));
+    }
+    let mut blocks = Vec::new();
+    for row in &table.rows {
+        match row {
+            Row::Cells(cells) => {
+                shown.add_row(cells.iter().zip(&table.columns).map(|(cell, column)| {
+                    let shown = Shown::new(&cell.text);
+                    if column.right { shown.set_alignment(CellAlignment::Right) } else { shown }
+                }));
+            }
+            // A heading must not widen the first column: it goes over the table's lines afterwards.
+            Row::Group(title) => {
+                blocks.push(title);
+                shown.add_row([format!("\u{2}{}", blocks.len() - 1)]);
+            }
+        }
+    }
+    let mut out = if table.caption.is_empty() { String::new() } else { format!("{}\n", table.caption) };
+    for line in trimmed(&shown).lines() {
+        let mark = line.trim().strip_prefix('\u{2}').and_then(|number| number.parse::<usize>().ok());
+        match mark.and_then(|number| blocks.get(number)) {
+            Some(title) => out += &folded(title, usize::from(width)),
+            None => out += &format!("{line}\n"),
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out
+}

@@ -1,0 +1,272 @@
+//! Ground: what kind of file system files are to lie on, and what that means for reading them.
+//!
+//! Two things say it: the magic number that statfs(2) gives, and the type and options of the mount. Where neither is known
+//! the ground is taken for a disk of this machine, and the proofs of each figure decide.
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::machine::{self, Medium, Storage};
+use crate::results::trouble::Trouble;
+use crate::sys::file;
+
+/// What kind of file system it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// On a block device of this machine.
+    Disk,
+    /// In memory: files never leave it.
+    Memory,
+    /// Layers of others.
+    Overlay,
+    /// On another machine, or the host of this guest.
+    Remote,
+    /// Provided by a program, which may have it from anywhere.
+    UserSpace,
+}
+
+/// Magic numbers of statfs(2), with the type as the mount table names it.
+const MAGICS: [(u64, &str, Kind); 31] = [
+    (0xEF53, "ext4", Kind::Disk),
+    (0x5846_5342, "xfs", Kind::Disk),
+    (0x9123_683E, "btrfs", Kind::Disk),
+    (0x2FC1_2FC1, "zfs", Kind::Disk),
+    (0xCA45_1A4E, "bcachefs", Kind::Disk),
+    (0xF2F5_2010, "f2fs", Kind::Disk),
+    (0x5265_4973, "reiserfs", Kind::Disk),
+    (0x3153_464A, "jfs", Kind::Disk),
+    (0x4D44, "vfat", Kind::Disk),
+    (0x2011_BAB0, "exfat", Kind::Disk),
+    (0x7366_746E, "ntfs3", Kind::Disk),
+    (0x7371_7368, "squashfs", Kind::Disk),
+    (0xE0F5_E1E2, "erofs", Kind::Disk),
+    (0x3434, "nilfs2", Kind::Disk),
+    (0x0102_1994, "tmpfs", Kind::Memory),
+    (0x8584_58F6, "ramfs", Kind::Memory),
+    (0x9584_58F6, "hugetlbfs", Kind::Memory),
+    (0x794C_7630, "overlay", Kind::Overlay),
+    (0x6969, "nfs", Kind::Remote),
+    (0xFE53_4D42, "smb3", Kind::Remote),
+    (0xFF53_4D42, "cifs", Kind::Remote),
+    (0x517B, "smbfs", Kind::Remote),
+    (0x0102_1997, "9p", Kind::Remote),
+    (0x00C3_6400, "ceph", Kind::Remote),
+    (0x0BD0_0BD0, "lustre", Kind::Remote),
+    (0x4750_4653, "gpfs", Kind::Remote),
+    (0x5346_414F, "afs", Kind::Remote),
+    (0x6B41_4653, "afs", Kind::Remote),
+    (0x1983_0326, "beegfs", Kind::Remote),
+    (0xAAD7_AAEA, "panfs", Kind::Remote),
+    (0x6573_5546, "fuse", Kind::UserSpace),
+];
+
+/// What files lie on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ground {
+    /// Kind.
+    pub kind: Kind,
+    /// Type, as the mount table names it; by the magic number where there is no mount table.
+    pub file_system: String,
+    /// Options of the mount.
+    pub options: String,
+    /// What is mounted: a device, a server and its path.
+    pub what: String,
+    /// What it does to reads that cannot be seen from outside.
+    pub caveats: Vec<Caveat>,
+}
+
+/// Why a reading of files on some ground is not what it seems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caveat {
+    /// It has a cache of its own beneath the page cache, which cannot be emptied (ZFS).
+    OwnCache,
+    /// It may store fewer bytes than were written.
+    Compressed,
+    /// Files are memory: there is no page cache and no device to wait for (DAX).
+    MemoryMapped,
+    /// The file system below the layers is not visible.
+    Layered,
+    /// A program provides it: what is behind is its own business.
+    Program,
+}
+
+impl Caveat {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Caveat::OwnCache => "the file system has a cache of its own that cannot be emptied",
+            Caveat::Compressed => "the file system may compress what it stores",
+            Caveat::MemoryMapped => "files are accessed in memory (DAX): there is no page cache in between",
+            Caveat::Layered => "the file system lies in layers over another that cannot be seen",
+            Caveat::Program => "a program provides the file system",
+        }
+    }
+}
+
+impl Ground {
+    /// Looks at a directory.
+    pub fn of(directory: &Path) -> Result<Self, Trouble> {
+        let opened = File::open(directory).map_err(|error| {
+            Trouble::new(format!("cannot look at {}: {error}", directory.display()))
+                .hint("name a directory that exists and may be read")
+        })?;
+        let magic = file::file_system_magic(&opened).ok();
+        Ok(Ground::from(magic, machine::storage_at(directory).as_ref(), file::is_memory_mapped_device(&opened)))
+    }
+
+    /// By the mount table alone: for what was described before, or elsewhere.
+    pub fn of_storage(storage: &Storage) -> Self {
+        Ground::from(None, Some(storage), false)
+    }
+
+    /// From what the kernel says of it.
+    fn from(magic: Option<u64>, storage: Option<&Storage>, dax: bool) -> Self {
+        let row = magic.and_then(|magic| MAGICS.iter().find(|(known, ..)| *known == magic & 0xFFFF_FFFF));
+        let mount = storage.and_then(|storage| storage.mount.as_ref());
+        let file_system = mount
+            .map(|mount| mount.file_system.value.clone())
+            .or_else(|| row.map(|(_, name, _)| (*name).to_owned()))
+            .unwrap_or_else(|| "unknown".to_owned());
+        let options = mount.map(|mount| mount.options.clone()).unwrap_or_default();
+        let by_mount = mount.map(|mount| match mount.medium {
+            Medium::Disk => Kind::Disk,
+            Medium::Memory => Kind::Memory,
+            Medium::Overlay => Kind::Overlay,
+            Medium::Network => Kind::Remote,
+            Medium::UserSpace => Kind::UserSpace,
+        });
+        let by_magic = row.map(|(_, _, kind)| *kind);
+        // The mount table knows what a program stands for (fuse.sshfs); the magic number knows types that the table of
+        // media does not.
+        let kind = match (by_mount, by_magic) {
+            (Some(Kind::Disk) | None, Some(magic)) => magic,
+            (Some(mount), _) => mount,
+            (None, None) => Kind::Disk,
+        };
+        let option = |wanted: &str| options.split(',').any(|option| option == wanted);
+        let begins = |wanted: &str| options.split(',').any(|option| option.starts_with(wanted));
+        let mut caveats = Vec::new();
+        let mut add = |holds: bool, caveat: Caveat| {
+            if holds {
+                caveats.push(caveat);
+            }
+        };
+        add(file_system == "zfs" || magic == Some(0x2FC1_2FC1), Caveat::OwnCache);
+        let compressing = ["compress=", "compress-force", "compression=", "compress_algorithm="];
+        let packed = ["zfs", "squashfs", "erofs"].contains(&file_system.as_str());
+        let asked = option("compress") || compressing.iter().any(|name| begins(name));
+        add(packed || asked && !option("compress=no") && !option("compression=none"), Caveat::Compressed);
+        add(dax || option("dax") || option("dax=always"), Caveat::MemoryMapped);
+        add(kind == Kind::Overlay, Caveat::Layered);
+        add(kind == Kind::UserSpace, Caveat::Program);
+        let what = mount.map(|mount| mount.what.clone()).unwrap_or_default();
+        Ground { kind, file_system, options, what, caveats }
+    }
+
+    /// Whether files here can be read from a device of this machine; if not, why.
+    pub fn is_local(&self) -> Result<(), Trouble> {
+        let elsewhere = "choose a directory on a local disk with --scratch DIR";
+        let name = &self.file_system;
+        match self.kind {
+            _ if option_read_only(&self.options) => {
+                Err(Trouble::new(format!("the {name} file system is mounted read-only")).hint(elsewhere))
+            }
+            Kind::Memory => {
+                Err(Trouble::new(format!("the files are in memory ({name}): there is no device to wait for"))
+                    .hint(elsewhere))
+            }
+            Kind::Remote => {
+                Err(Trouble::new(format!("the files are on another machine ({name}): this reads local ones"))
+                    .hint(format!("{elsewhere}, or read it as remote with --remote-dir DIR")))
+            }
+            _ if self.caveats.contains(&Caveat::OwnCache) || self.caveats.contains(&Caveat::MemoryMapped) => {
+                let why = self.caveats.iter().map(|caveat| caveat.text()).collect::<Vec<_>>().join("; ");
+                Err(Trouble::new(format!("nothing can be proven cold on {name}: {why}")).hint(elsewhere))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether files here are read from another machine, or by a program that may ask one; if not, why.
+    pub fn is_remote(&self) -> Result<(), Trouble> {
+        match self.kind {
+            Kind::Remote | Kind::UserSpace => Ok(()),
+            _ => Err(Trouble::new(format!("{} is a file system of this machine, not a remote one", self.file_system))
+                .hint("name a directory on NFS, SMB, sshfs, 9p or the like")),
+        }
+    }
+}
+
+/// Whether options of a mount forbid writing.
+fn option_read_only(options: &str) -> bool {
+    options.split(',').any(|option| option == "ro")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Fact;
+    use crate::machine::Mounted;
+
+    fn storage(file_system: &str, options: &str) -> Storage {
+        let mount = Mounted {
+            directory: "/data/x".to_owned(),
+            mount_point: "/data".to_owned(),
+            file_system: Fact::new(file_system.to_owned(), "for the test"),
+            medium: Medium::of(file_system),
+            options: options.to_owned(),
+            what: "/dev/x".to_owned(),
+            total_bytes: None,
+            free_bytes: None,
+        };
+        Storage { scratch: true, mount: Some(mount), device: None, device_unknown: None }
+    }
+
+    fn ground(magic: u64, file_system: &str, options: &str) -> Ground {
+        Ground::from(Some(magic), Some(&storage(file_system, options)), false)
+    }
+
+    #[test]
+    fn local_and_remote_file_systems_are_told_apart() {
+        for (magic, name) in [(0xEF53, "ext4"), (0x9123_683E, "btrfs"), (0x794C_7630, "overlay"), (1, "newfs")] {
+            let found = ground(magic, name, "rw,relatime");
+            assert!(found.is_local().is_ok() && found.is_remote().is_err(), "{found:?}");
+        }
+        for (magic, name) in [(0x6969, "nfs4"), (0xFE53_4D42, "cifs"), (0x0102_1997, "9p"), (0x6573_5546, "fuse.sshfs")]
+        {
+            let found = ground(magic, name, "rw");
+            assert_eq!(found.kind, Kind::Remote, "{name}");
+            assert!(found.is_local().is_err() && found.is_remote().is_ok());
+        }
+        // A type that only its magic number gives away.
+        assert_eq!(ground(0x0BD0_0BD0, "somefs", "rw").kind, Kind::Remote);
+        // A program may stand for either.
+        let found = ground(0x6573_5546, "fuse.mergerfs", "rw");
+        assert!(found.is_local().is_ok() && found.is_remote().is_ok() && found.caveats == [Caveat::Program]);
+    }
+
+    #[test]
+    fn grounds_without_a_device_to_wait_for_are_refused_by_name() {
+        let refused = |found: Ground| found.is_local().unwrap_err().what;
+        assert!(refused(ground(0x0102_1994, "tmpfs", "rw")).contains("in memory (tmpfs)"));
+        assert!(refused(ground(0x2FC1_2FC1, "zfs", "rw")).contains("cache of its own"));
+        assert!(refused(ground(0xEF53, "ext4", "rw,dax=always")).contains("DAX"));
+        assert!(refused(ground(0xEF53, "ext4", "ro,relatime")).contains("read-only"));
+    }
+
+    #[test]
+    fn compression_is_noticed() {
+        let compressed = |options| ground(0x9123_683E, "btrfs", options).caveats.contains(&Caveat::Compressed);
+        assert!(compressed("rw,compress=zstd:3") && compressed("rw,compress-force=lzo"));
+        assert!(!compressed("rw,relatime") && !compressed("rw,compress=no"));
+    }
+
+    #[test]
+    fn the_ground_of_this_machine_is_looked_up() {
+        assert_eq!(Ground::of(Path::new("/proc")).unwrap().kind, Kind::Disk, "unknown types are left to the proofs");
+        assert!(Ground::of(Path::new("/nonexistent")).is_err());
+        if let Ok(shared) = Ground::of(Path::new("/dev/shm")).map(|found| (found.kind, found.file_system)) {
+            assert_eq!(shared, (Kind::Memory, "tmpfs".to_owned()));
+        }
+    }
+}

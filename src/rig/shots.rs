@@ -1,0 +1,155 @@
+//! Single shots: operations of many microseconds that are timed one by one, because their distribution is the figure.
+//!
+//! A volley fires several kinds of shots in turns of random order, a burst of each at a time, so that neighbours and drift
+//! hit all alike. Nothing is dropped by its value. A shot that gets no answer has no time: it is counted as lost.
+
+use std::time::{Duration, Instant};
+
+use super::Rig;
+use super::instruments::Instruments;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::series::{Class, Classes, Series};
+use crate::results::trouble::Trouble;
+
+/// Shots of one kind that may get lost in a row before nobody is believed to be there.
+const LOST_IN_A_ROW: u32 = 3;
+
+/// How a shot ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// With its answer.
+    Came,
+    /// Without one.
+    Lost,
+}
+
+/// One kind of shot.
+pub struct Shot<'a> {
+    /// Labels of its series.
+    pub labels: Labels,
+    /// Fires once and waits for the answer; an error ends the launch.
+    pub fire: Box<dyn FnMut() -> Result<Answer, String> + 'a>,
+}
+
+/// How a volley is fired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volley {
+    /// Name of the series.
+    pub name: &'static str,
+    /// Shots of each kind that count.
+    pub shots: u32,
+    /// Shots of one kind in a row that count.
+    pub burst: u32,
+    /// Shots before each burst that do not count: they belong to the change from another kind.
+    pub lead: u32,
+    /// Pause before each shot.
+    pub gap: Option<Duration>,
+    /// When it ends, finished or not; one turn is always fired.
+    pub within: Duration,
+}
+
+/// What became of the shots of one kind.
+#[derive(Debug, Default)]
+struct Fired {
+    values: Vec<f64>,
+    classes: Vec<Class>,
+    lost: u32,
+    lost_in_a_row: u32,
+}
+
+impl Rig<'_> {
+    /// Fires a volley and records two series for each kind: its times in ticks, and `lost`, how many were lost and fired.
+    pub fn shoot(&mut self, kinds: &mut [Shot<'_>], volley: &Volley) -> Result<(), Trouble> {
+        let mut fired: Vec<Fired> = kinds.iter().map(|_| Fired::default()).collect();
+        let end = Instant::now() + volley.within;
+        let mut order: Vec<usize> = (0..kinds.len()).collect();
+        let mut left = volley.shots;
+        while left > 0 {
+            let burst = volley.burst.min(left);
+            self.random.shuffle(&mut order);
+            for &index in &order {
+                for number in 0..volley.lead + burst {
+                    self.fire(&mut kinds[index], &mut fired[index], volley, number >= volley.lead)?;
+                }
+            }
+            left -= burst;
+            if Instant::now() >= end {
+                break;
+            }
+        }
+        for (kind, fired) in kinds.iter().zip(fired) {
+            let total = fired.values.len() as f64 + f64::from(fired.lost);
+            let lost = Series::plain("lost", kind.labels.clone(), Unit::One, vec![f64::from(fired.lost), total]);
+            if !fired.values.is_empty() {
+                let mut series = Series::plain(volley.name, kind.labels.clone(), Unit::Ticks, fired.values);
+                series.classes = Classes(fired.classes);
+                self.record_series(series)?;
+            }
+            self.record_series(lost)?;
+        }
+        Ok(())
+    }
+
+    fn fire(&mut self, kind: &mut Shot<'_>, fired: &mut Fired, volley: &Volley, counts: bool) -> Result<(), Trouble> {
+        if let Some(gap) = volley.gap {
+            std::thread::sleep(gap);
+        }
+        let start = self.instruments.stamp();
+        let answer = (kind.fire)();
+        let stop = self.instruments.stamp();
+        match answer {
+            Ok(Answer::Came) => fired.lost_in_a_row = 0,
+            Ok(Answer::Lost) => {
+                fired.lost_in_a_row += 1;
+                fired.lost += u32::from(counts);
+                if fired.lost_in_a_row >= LOST_IN_A_ROW {
+                    return Err(Trouble::new(format!(
+                        "{LOST_IN_A_ROW} exchanges in a row were not answered ({})",
+                        kind.labels
+                    ))
+                    .hint(
+                        "look whether the other side still runs, and whether something on the way drops its packets",
+                    ));
+                }
+                return Ok(());
+            }
+            Err(why) => return Err(Trouble::new(format!("{why} ({})", kind.labels))),
+        }
+        if counts {
+            let ticks = stop.ticks - start.ticks;
+            let class = if ticks < 0 {
+                Class::Backwards
+            } else if start.cpu != stop.cpu || stop.cpu != self.instruments.cpu() {
+                Class::Migrated
+            } else {
+                Class::Clean
+            };
+            fired.values.push(ticks as f64 - self.instruments.bias());
+            fired.classes.push(class);
+        }
+        Ok(())
+    }
+
+    /// An interval of the run's clock, in ticks, with the bias of the timing pair removed.
+    pub fn timed<T>(&mut self, work: impl FnOnce() -> T) -> (f64, T) {
+        let start = self.instruments.stamp();
+        let outcome = work();
+        let stop = self.instruments.stamp();
+        ((stop.ticks - start.ticks) as f64 - self.instruments.bias(), outcome)
+    }
+
+    /// The peer of the run, if it has one.
+    pub fn peer(&self) -> Option<&super::order::PeerAccess> {
+        self.order.peer.as_ref()
+    }
+
+    /// Files on another machine, if the run has some.
+    pub fn remote(&self) -> Option<&crate::results::remote::Remote> {
+        self.order.remote.as_ref()
+    }
+
+    /// A number that all launches of a run share and no other run has: what a run has read before it knows by it.
+    pub fn run_number(&self) -> u64 {
+        u64::from(self.order.conductor)
+    }
+}

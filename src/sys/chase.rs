@@ -1,0 +1,446 @@
+//! Chains of pointers through memory of known pages: each node holds the address of the next, so that no load can begin
+//! before the one before it has ended.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mlock, mmap_anonymous, munmap};
+
+use super::arch;
+use super::memory::{Pages, page_size};
+
+/// Loads in one turn of [`Chain::walk`].
+pub const LOADS_PER_TURN: u64 = 64;
+
+/// Walkers that go through a chain together: as many loads as a core keeps in flight, so that a tour takes a fraction of a walk.
+const WALKERS: usize = 16;
+
+/// Size of a node: one address.
+const NODE: usize = size_of::<usize>();
+
+/// Bytes of a huge page, as transparent huge pages make them; 2 MiB where the kernel does not say.
+pub fn huge_page_size() -> usize {
+    let told = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok();
+    told.and_then(|text| text.trim().parse().ok()).filter(|size: &usize| size.is_power_of_two()).unwrap_or(2 << 20)
+}
+
+/// Private anonymous memory that begins at a boundary of huge pages. It is mapped, not written: nothing is resident yet.
+#[derive(Debug)]
+pub struct Arena {
+    start: NonNull<libc::c_void>,
+    bytes: usize,
+}
+
+/// What the kernel says is behind an arena, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backing {
+    /// Of its own, written pages: the page of zeros that serves reads of unwritten memory does not count.
+    pub anonymous: u64,
+    /// Of these on huge pages.
+    pub huge: u64,
+    /// Swapped out.
+    pub swapped: u64,
+}
+
+impl Arena {
+    /// Maps at least `bytes` bytes, rounded up to small pages.
+    pub fn map(bytes: usize, pages: Pages) -> std::io::Result<Self> {
+        let align = huge_page_size();
+        let bytes = bytes.max(1).next_multiple_of(page_size());
+        let length = bytes.checked_add(align).and_then(NonZeroUsize::new).ok_or(std::io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new private anonymous mapping at an address of the kernel's choice collides with nothing.
+        let whole = unsafe {
+            mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE)
+        }?;
+        let before = whole.as_ptr().align_offset(align);
+        let after = align - before;
+        // SAFETY: `before <= align` bytes at the start and the rest behind `before + bytes` belong to the mapping, hold
+        // nothing, and are given back; what stays begins at `before`, inside the mapping.
+        let start = unsafe {
+            if before > 0 {
+                munmap(whole, before)?;
+            }
+            if after > 0 {
+                munmap(whole.byte_add(before + bytes), after)?;
+            }
+            whole.byte_add(before)
+        };
+        let advice = if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
+        // SAFETY: the range is exactly what is left of the new mapping; this advice changes no content. A kernel without
+        // huge pages refuses it, which leaves small ones.
+        let _ = unsafe { madvise(start, bytes, advice) };
+        Ok(Arena { start, bytes })
+    }
+
+    /// Writes one byte of every small page.
+    pub fn write(&mut self) {
+        for offset in (0..self.bytes).step_by(page_size()) {
+            // SAFETY: the offset lies inside the mapping, which is writable and owned by this value alone; the write is
+            // volatile so that it really happens.
+            unsafe { self.start.as_ptr().byte_add(offset).cast::<u8>().write_volatile(1) };
+        }
+    }
+
+    /// Keeps the pages where they are, if the limits of this process allow it; says whether they do.
+    pub fn lock(&mut self) -> bool {
+        // SAFETY: locking changes no content; the lock ends with the mapping.
+        unsafe { mlock(self.start, self.bytes) }.is_ok()
+    }
+
+    /// Bytes mapped.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its first address, for questions to the kernel.
+    pub fn address(&self) -> usize {
+        self.start.as_ptr() as usize
+    }
+
+    /// What is behind it (`/proc/self/smaps`).
+    pub fn backing(&self) -> std::io::Result<Backing> {
+        let text = std::fs::read_to_string("/proc/self/smaps")?;
+        Ok(backing_of(&text, self.address()..self.address() + self.bytes))
+    }
+
+    /// Where the node at an offset is.
+    #[inline(always)]
+    fn node(&self, offset: usize) -> *mut usize {
+        assert!(offset.is_multiple_of(NODE) && offset + NODE <= self.bytes, "no node at {offset}");
+        // SAFETY: the place lies inside the mapping; it is aligned for an address, since mappings begin at pages.
+        unsafe { self.start.as_ptr().byte_add(offset) }.cast()
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own and nothing refers to it any more: chains borrow it.
+        let _ = unsafe { munmap(self.start, self.bytes) };
+    }
+}
+
+/// Sums over the mappings of a range in the text of `/proc/self/smaps`.
+fn backing_of(smaps: &str, range: std::ops::Range<usize>) -> Backing {
+    let mut backing = Backing::default();
+    let mut inside = false;
+    for line in smaps.lines() {
+        let Some((key, rest)) = line.split_once(' ') else { continue };
+        if let Some((low, high)) = key.split_once('-') {
+            let ends = (usize::from_str_radix(low, 16), usize::from_str_radix(high, 16));
+            inside = matches!(ends, (Ok(low), Ok(high)) if low < range.end && range.start < high);
+            continue;
+        }
+        let kibibytes = || rest.trim().strip_suffix("kB").and_then(|text| text.trim().parse::<u64>().ok());
+        let into = match key {
+            "Anonymous:" => &mut backing.anonymous,
+            "AnonHugePages:" => &mut backing.huge,
+            "Swap:" => &mut backing.swapped,
+            _ => continue,
+        };
+        if inside {
+            *into += kibibytes().unwrap_or(0) * 1024;
+        }
+    }
+    backing
+}
+
+/// A closed chain, proven to be one cycle through all of its nodes when it was laid.
+#[derive(Debug)]
+pub struct Chain<'a> {
+    arena: &'a mut Arena,
+    start: *const usize,
+    at: *const usize,
+    nodes: usize,
+    /// Starting points of the walkers of a tour, [`Self::segment`] steps apart.
+    marks: Vec<*const usize>,
+}
+
+/// A chain that is not one cycle through all of its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Broken {
+    /// Steps after which the walk was back at its start; none when it was not after as many as there are nodes.
+    pub back_after: Option<usize>,
+    /// Nodes that were to be visited.
+    pub nodes: usize,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.back_after {
+            Some(steps) => write!(out, "the walk is back at its start after {steps} of {} steps", self.nodes),
+            None => write!(out, "the walk is not back at its start after {} steps", self.nodes),
+        }
+    }
+}
+
+/// What can be wrong with a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It has no nodes.
+    Empty,
+    /// It is not one cycle.
+    NotOneCycle(Broken),
+    /// A node does not hold what was written there: two nodes share a place.
+    Overwritten(usize),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Empty => out.write_str("a chain without nodes"),
+            Fault::NotOneCycle(broken) => broken.fmt(out),
+            Fault::Overwritten(node) => write!(out, "node {node} shares its place with another"),
+        }
+    }
+}
+
+impl Arena {
+    /// Lays a chain that visits the nodes in the given order, node `n` at the offset `place(n)`: a multiple of eight.
+    ///
+    /// The chain is walked once before it is laid, as numbers in `successors` (memory that callers keep from chain to
+    /// chain): the walk must be back at its start after exactly as many steps as there are nodes (gate G19). Then it is written,
+    /// and every node is read again and compared. All this goes through the arena in ascending order, so that it takes
+    /// seconds where a walk through the arena itself takes minutes.
+    ///
+    /// # Panics
+    ///
+    /// When the order names a node that is not below its length, or when a place lies outside.
+    pub fn lay(
+        &mut self,
+        order: &[u32],
+        successors: &mut Vec<u32>,
+        place: impl Fn(u32) -> usize,
+    ) -> Result<Chain<'_>, Fault> {
+        let (Some(&first), Some(&last)) = (order.first(), order.last()) else { return Err(Fault::Empty) };
+        successors.clear();
+        successors.resize(order.len(), first);
+        for pair in order.windows(2) {
+            successors[pair[0] as usize] = pair[1];
+        }
+        successors[last as usize] = first;
+        let segment = segment(order.len());
+        let marks: Vec<u32> = order.iter().copied().step_by(segment).collect();
+        prove(successors, &marks, segment).map_err(Fault::NotOneCycle)?;
+        for (node, &next) in (0..).zip(successors.iter()) {
+            let (here, there) = (self.node(place(node)), self.node(place(next)));
+            // SAFETY: both are places for nodes in this arena.
+            unsafe { here.write(there as usize) };
+        }
+        for (node, &next) in (0..).zip(successors.iter()) {
+            // SAFETY: as above.
+            let holds = unsafe { self.node(place(node)).read_volatile() };
+            if holds != self.node(place(next)) as usize {
+                return Err(Fault::Overwritten(node as usize));
+            }
+        }
+        let marks: Vec<*const usize> = marks.into_iter().map(|node| self.node(place(node)).cast_const()).collect();
+        Ok(Chain { start: marks[0], at: marks[0], nodes: order.len(), marks, arena: self })
+    }
+}
+
+/// Steps between starting points of walkers.
+fn segment(nodes: usize) -> usize {
+    nodes.div_ceil(WALKERS)
+}
+
+/// Walks a cycle of numbers: walkers start at the marks, `segment` steps apart, and each must arrive where the next one
+/// started, so that together they make one walk. Its start may be met once, at its end: then the cycle is not shorter.
+fn prove(successors: &[u32], marks: &[u32], segment: usize) -> Result<(), Broken> {
+    let start = marks[0];
+    let rest = successors.len() - (marks.len() - 1) * segment;
+    let mut places = marks.to_vec();
+    let mut met = 0;
+    for step in 0..segment {
+        let walking = if step < rest { places.len() } else { places.len() - 1 };
+        for place in &mut places[..walking] {
+            *place = successors[*place as usize];
+            met += usize::from(*place == start);
+        }
+    }
+    let arrived = places.iter().zip(marks.iter().cycle().skip(1)).all(|(place, mark)| place == mark);
+    if arrived && met == 1 {
+        return Ok(());
+    }
+    let mut at = start;
+    let back_after = (1..=successors.len()).find(|_| {
+        at = successors[at as usize];
+        at == start
+    });
+    Err(Broken { back_after, nodes: successors.len() })
+}
+
+impl Chain<'_> {
+    /// Nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Walks through all nodes once, load by load, and holds the chain to being back at its start then and not before (gate
+    /// G19). The walk ends where it began.
+    pub fn round(&mut self) -> Result<(), Broken> {
+        let mut at = self.start;
+        let mut met = 0;
+        let mut back_after = None;
+        for step in 1..=self.nodes {
+            at = follow(at);
+            if at == self.start {
+                met += 1;
+                back_after = back_after.or(Some(step));
+            }
+        }
+        self.at = self.start;
+        if met == 1 && at == self.start { Ok(()) } else { Err(Broken { back_after, nodes: self.nodes }) }
+    }
+
+    /// Loads every node once with many walkers at a time: faster than [`Self::round`] by what a core keeps in flight.
+    pub fn tour(&mut self) {
+        let segment = segment(self.nodes);
+        if let Ok(mut places) = <[*const usize; WALKERS]>::try_from(self.marks.as_slice()) {
+            // A fixed number, so that the compiler keeps them all in flight; the last segments overlap a little.
+            for _ in 0..segment {
+                for place in &mut places {
+                    *place = follow(*place);
+                }
+            }
+            std::hint::black_box(places);
+        } else {
+            for mark in &self.marks {
+                std::hint::black_box((0..segment).fold(*mark, |at, _| follow(at)));
+            }
+        }
+        self.at = self.start;
+    }
+
+    /// Walks on from where the last walk stopped: [`LOADS_PER_TURN`] dependent loads per turn.
+    #[inline(always)]
+    pub fn walk(&mut self, turns: u64) {
+        self.walk_multiplying::<0>(turns);
+    }
+
+    /// The same with dependent multiplications by one after each load: known truth for tests.
+    #[inline(always)]
+    pub fn walk_multiplying<const MULTIPLIES: usize>(&mut self, turns: u64) {
+        // SAFETY: every node holds the address of a node (see `Arena::lay`), and nobody else can write the arena meanwhile.
+        self.at = unsafe { arch::chase::<MULTIPLIES>(self.at, turns) };
+    }
+
+    /// Lets two nodes, given by their offsets, exchange their successors, which cuts one cycle in two: known truth for tests.
+    ///
+    /// # Panics
+    ///
+    /// When an offset is no place for a node.
+    pub fn exchange(&mut self, one: usize, other: usize) {
+        // SAFETY: both places are inside the mapping, aligned, and owned by this value; what they hold are nodes.
+        unsafe { std::ptr::swap(self.arena.node(one), self.arena.node(other)) };
+    }
+}
+
+/// The node behind a node.
+#[inline(always)]
+fn follow(place: *const usize) -> *const usize {
+    // SAFETY: called with nodes of a closed chain only; each holds the address of another (see `Arena::lay`).
+    unsafe { place.read() as *const usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arena(bytes: usize) -> Arena {
+        let mut arena = Arena::map(bytes, Pages::Small).unwrap();
+        arena.write();
+        arena
+    }
+
+    fn ascending(arena: &mut Arena, nodes: u32) -> Chain<'_> {
+        let order: Vec<u32> = (0..nodes).collect();
+        arena.lay(&order, &mut Vec::new(), |node| node as usize * 64).unwrap()
+    }
+
+    #[test]
+    fn one_cycle_is_proven_whatever_its_length() {
+        let mut arena = arena(1 << 20);
+        let mut random = fastrand::Rng::with_seed(3);
+        for nodes in [1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 129, 1000, 4096, 16_384] {
+            let mut order: Vec<u32> = (0..nodes).collect();
+            random.shuffle(&mut order);
+            let mut chain = arena.lay(&order, &mut Vec::new(), |node| node as usize * 64).unwrap();
+            assert_eq!((chain.round(), chain.nodes()), (Ok(()), nodes as usize));
+            chain.tour();
+            assert_eq!(chain.at, chain.start);
+        }
+    }
+
+    #[test]
+    fn two_cycles_are_found() {
+        let mut arena = arena(1 << 20);
+        for nodes in [8_u32, 100, 1000, 16_384] {
+            let half = nodes as usize / 2;
+            let broken = |back| Err(Broken { back_after: Some(back), nodes: nodes as usize });
+            // The first half closes on itself.
+            let mut chain = ascending(&mut arena, nodes);
+            chain.exchange((half - 1) * 64, (nodes as usize - 1) * 64);
+            assert_eq!(chain.round(), broken(half));
+            // A cut elsewhere leaves the start in the longer part.
+            let mut chain = ascending(&mut arena, nodes);
+            chain.exchange(64, 128);
+            assert_eq!(chain.round(), broken(nodes as usize - 1));
+            // The same as numbers.
+            let mut successors: Vec<u32> = (0..nodes).map(|node| (node + 1) % nodes).collect();
+            successors.swap(half - 1, nodes as usize - 1);
+            let segment = segment(nodes as usize);
+            let marks: Vec<u32> = (0..nodes).step_by(segment).collect();
+            assert_eq!(prove(&successors, &marks, segment), broken(half));
+        }
+    }
+
+    #[test]
+    fn a_node_visited_twice_is_refused() {
+        let mut arena = arena(1 << 16);
+        let twice = arena.lay(&[0, 1, 2, 0, 4, 5], &mut Vec::new(), |node| node as usize * 64).map(drop);
+        assert_eq!(twice, Err(Fault::NotOneCycle(Broken { back_after: Some(3), nodes: 6 })));
+        let shared = arena.lay(&[0, 1, 2, 3], &mut Vec::new(), |node| node as usize / 2 * 64).map(drop);
+        assert_eq!(shared, Err(Fault::Overwritten(0)));
+        assert_eq!(arena.lay(&[], &mut Vec::new(), |_| 0).map(drop), Err(Fault::Empty));
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_the_last_one_stopped() {
+        let mut arena = arena(1 << 16);
+        let mut chain = ascending(&mut arena, 100);
+        let start = chain.at;
+        chain.walk(1);
+        assert_eq!(chain.at as usize, start as usize + 64 * 64);
+        chain.walk_multiplying::<2>(1);
+        assert_eq!(chain.at as usize, start as usize + 28 * 64);
+        chain.walk(0);
+        assert_eq!(chain.at as usize, start as usize + 28 * 64);
+    }
+
+    #[test]
+    fn only_written_memory_is_resident() {
+        let mut arena = Arena::map(1 << 20, Pages::Small).unwrap();
+        assert_eq!(arena.backing().unwrap(), Backing::default());
+        arena.write();
+        let backing = arena.backing().unwrap();
+        assert_eq!((backing.anonymous, backing.huge, backing.swapped), (1 << 20, 0, 0));
+        assert!(arena.address().is_multiple_of(huge_page_size()));
+    }
+
+    #[test]
+    fn only_mappings_of_the_range_count() {
+        let smaps = "1000-2000 rw-p 00000000 00:00 0\nAnonymous:          4 kB\nAnonHugePages:         0 kB\nSwap: 0 kB\n\
+                     2000-4000 rw-p 00000000 00:00 0\nAnonymous:          8 kB\nAnonHugePages:         2 kB\nSwap: 1 kB\n\
+                     VmFlags: rd wr\n5000-6000 rw-p 00000000 00:00 0\nAnonymous:          4 kB\n";
+        let found = backing_of(smaps, 0x2000..0x4000);
+        assert_eq!(found, Backing { anonymous: 8192, huge: 2048, swapped: 1024 });
+        assert_eq!(backing_of(smaps, 0x7000..0x8000), Backing::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "no node at")]
+    fn a_node_outside_is_refused() {
+        let _ = arena(4096).lay(&[0], &mut Vec::new(), |_| 4096);
+    }
+}

@@ -1,0 +1,252 @@
+//! Mappings whose pages are touched to make the kernel take page faults, and what the kernel says of a file's pages.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::ptr::NonNull;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+
+use super::memory::{Pages, page_size};
+
+/// Size of a huge page that transparent huge pages are made of on x86_64, and on aarch64 with small pages of 4 KiB.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// Number of cachestat(2) on every architecture.
+const CACHESTAT: libc::c_long = 451;
+
+/// Memory whose pages the kernel has not mapped yet, or not all of them.
+#[derive(Debug)]
+pub struct Untouched {
+    mapping: NonNull<libc::c_void>,
+    mapped: usize,
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Untouched {
+    /// Private anonymous memory, beginning at a multiple of a huge page.
+    pub fn anonymous(bytes: usize, pages: Pages) -> std::io::Result<Self> {
+        let mapped = bytes + HUGE_PAGE;
+        let length = NonZeroUsize::new(mapped).ok_or(std::io::ErrorKind::InvalidInput)?;
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new private anonymous mapping at an address of the kernel's choice collides with nothing.
+        let mapping = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_PRIVATE) }?;
+        let first = (mapping.as_ptr() as usize).next_multiple_of(HUGE_PAGE) - mapping.as_ptr() as usize;
+        let advice = if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
+        // SAFETY: the offset is less than HUGE_PAGE, by which the mapping is longer than `bytes`; the advice changes no content,
+        // and a kernel without huge pages refuses it, which leaves small ones.
+        let start = unsafe {
+            let _ = madvise(mapping, mapped, advice);
+            mapping.cast::<u8>().add(first)
+        };
+        Ok(Untouched { mapping, mapped, start, bytes })
+    }
+
+    /// The beginning of a file, to be read. `random` tells the kernel that neighbours of a page will not be wanted, so that it
+    /// reads no page ahead.
+    pub fn file(file: &File, bytes: usize, random: bool) -> std::io::Result<Self> {
+        let length = NonZeroUsize::new(bytes).ok_or(std::io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new mapping at an address of the kernel's choice collides with nothing. The file is this process's own and
+        // stays as long as it is, so no access goes beyond its end.
+        let mapping = unsafe { mmap(None, length, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, file.as_fd(), 0) }?;
+        if random {
+            // SAFETY: the range is exactly the new mapping; this advice changes no content.
+            unsafe { madvise(mapping, bytes, MmapAdvise::MADV_RANDOM) }?;
+        }
+        Ok(Untouched { mapping, mapped: bytes, start: mapping.cast(), bytes })
+    }
+
+    /// The beginning of a file in areas of one page each, in descending order of the file, so that neighbours cannot become
+    /// one area: the kernel maps pages around a fault only within the area, so each fault maps one page.
+    pub fn file_page_by_page(file: &File, pages: usize) -> std::io::Result<Self> {
+        let page = page_size();
+        let bytes = pages * page;
+        let length = NonZeroUsize::new(bytes).ok_or(std::io::ErrorKind::InvalidInput)?;
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+        // SAFETY: as for anonymous memory; nothing can be accessed in it yet.
+        let mapping = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_NONE, flags) }?;
+        let mapped = Untouched { mapping, mapped: bytes, start: mapping.cast(), bytes };
+        let one = NonZeroUsize::new(page).ok_or(std::io::ErrorKind::InvalidInput)?;
+        for index in 0..pages {
+            let place = NonZeroUsize::new(mapping.as_ptr() as usize + index * page);
+            let offset = ((pages - 1 - index) * page) as libc::off_t;
+            let flags = MapFlags::MAP_SHARED | MapFlags::MAP_FIXED;
+            // SAFETY: MAP_FIXED replaces one page of the mapping just made, which nothing refers to.
+            unsafe { mmap(place, one, ProtFlags::PROT_READ, flags, file.as_fd(), offset) }?;
+        }
+        Ok(mapped)
+    }
+
+    /// Reads one byte at every multiple of `step`.
+    pub fn read_every(&self, step: usize) {
+        for offset in (0..self.bytes).step_by(step) {
+            self.read(offset);
+        }
+    }
+
+    /// Reads one byte of each of some small pages.
+    pub fn read_pages(&self, pages: &[u32], page: usize) {
+        for &number in pages {
+            self.read(number as usize * page);
+        }
+    }
+
+    #[inline(always)]
+    fn read(&self, offset: usize) {
+        assert!(offset < self.bytes);
+        // SAFETY: the offset lies inside the mapping, which is readable; the read is volatile so that it really happens.
+        unsafe { self.start.as_ptr().add(offset).read_volatile() };
+    }
+
+    /// Writes one byte at every multiple of `step`. The mapping must be anonymous.
+    pub fn write_every(&mut self, step: usize) {
+        assert!(self.mapped > self.bytes, "files are mapped to be read");
+        for offset in (0..self.bytes).step_by(step) {
+            // SAFETY: the offset lies inside the mapping, which is anonymous and writable and this value's alone.
+            unsafe { self.start.as_ptr().add(offset).write_volatile(7) };
+        }
+    }
+}
+
+impl Drop for Untouched {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own and nothing refers to it any more.
+        let _ = unsafe { munmap(self.mapping, self.mapped) };
+    }
+}
+
+/// Beginning of the names of files that have a name for a moment only; the number of their process follows.
+pub const MOMENTARY: &str = ".sysdyno-";
+
+/// A file without a name in a directory: it is gone when it is closed, however the process ends. Filled with `content` and
+/// written to the device.
+pub fn nameless_file(directory: &Path, content: &[u8]) -> std::io::Result<File> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let nameless = File::options().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(directory);
+    let mut file = if let Ok(file) = nameless {
+        file
+    } else {
+        // Not every file system can make files without a name; then the name lives for a moment.
+        let path = directory.join(format!("{MOMENTARY}{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        std::fs::remove_file(&path)?;
+        file
+    };
+    file.write_all(content)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+/// The same file opened past the cache (O_DIRECT); fails where the file system has no such way.
+pub fn opened_directly(file: &File) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    File::options().read(true).custom_flags(libc::O_DIRECT).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Small pages of the first `bytes` of a file that are in the page cache: by cachestat(2), or on kernels before 6.5 by
+/// mincore(2), which tells the truth to the owner of a file only.
+pub fn cached_pages(file: &File, bytes: usize) -> std::io::Result<u64> {
+    residency(file, 0, bytes as u64).map_or_else(|_| cached_pages_by_mincore(file, bytes), |found| Ok(found.cached))
+}
+
+/// What the kernel says of the small pages of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Residency {
+    /// In the page cache.
+    pub cached: u64,
+    /// Dropped from it, as far as the kernel remembers.
+    pub evicted: u64,
+}
+
+/// The residency of a part of a file by cachestat(2), which changes nothing; an error on kernels before 6.5.
+pub fn residency(file: &File, offset: u64, length: u64) -> std::io::Result<Residency> {
+    #[repr(C)]
+    struct Range {
+        offset: u64,
+        length: u64,
+    }
+    let range = Range { offset, length };
+    // Cached, dirty, being written, evicted, evicted recently.
+    let mut counts = [0_u64; 5];
+    // SAFETY: both pointers are valid for what the kernel reads and writes: a range, and five counts.
+    let answer = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, counts.as_mut_ptr(), 0) };
+    if answer == 0 {
+        Ok(Residency { cached: counts[0], evicted: counts[3] })
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
+}
+
+fn cached_pages_by_mincore(file: &File, bytes: usize) -> std::io::Result<u64> {
+    let mapped = Untouched::file(file, bytes, true)?;
+    let mut resident = vec![0_u8; bytes.div_ceil(page_size())];
+    // SAFETY: the range is exactly the mapping, and the kernel writes one byte for each of its pages.
+    let answer = unsafe { libc::mincore(mapped.mapping.as_ptr(), bytes, resident.as_mut_ptr()) };
+    if answer != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(resident.iter().filter(|&&state| state & 1 == 1).count() as u64)
+}
+
+/// Asks the kernel to forget the cached pages of a file; pages that are mapped, dirty, or on the way to the device stay.
+pub fn forget_cached(file: &File) -> std::io::Result<()> {
+    Ok(posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?)
+}
+
+/// Bytes that this process had block devices read for it (`read_bytes` in `/proc/self/io`); none where the kernel does not
+/// account them.
+pub fn device_bytes_read() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::counters;
+
+    fn faults(work: impl FnOnce()) -> i64 {
+        let before = counters::thread();
+        work();
+        let after = counters::thread();
+        (after.minor_faults + after.major_faults) - (before.minor_faults + before.major_faults)
+    }
+
+    #[test]
+    fn every_small_page_is_one_fault_once() {
+        let page = page_size();
+        let mut memory = Untouched::anonymous(500 * page, Pages::Small).unwrap();
+        assert!((500..=502).contains(&faults(|| memory.write_every(page))));
+        assert!(faults(|| memory.write_every(page)) <= 2);
+        let memory = Untouched::anonymous(300 * page, Pages::Small).unwrap();
+        assert!((300..=302).contains(&faults(|| memory.read_every(page))));
+    }
+
+    #[test]
+    fn a_file_page_by_page_faults_once_for_each() {
+        let page = page_size();
+        let content = vec![1_u8; 256 * page];
+        let file = nameless_file(Path::new(env!("CARGO_MANIFEST_DIR")), &content).unwrap();
+        assert_eq!(cached_pages(&file, content.len()).unwrap(), 256);
+        assert_eq!(cached_pages_by_mincore(&file, content.len()).unwrap(), 256);
+        let mapped = Untouched::file_page_by_page(&file, 256).unwrap();
+        assert!((256..=258).contains(&faults(|| mapped.read_every(page))));
+        let around = Untouched::file(&file, 256 * page, false).unwrap();
+        assert!(faults(|| around.read_every(page)) <= 258);
+    }
+
+    #[test]
+    fn a_nameless_file_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = nameless_file(directory.path(), b"content").unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert_eq!(file.metadata().unwrap().len(), 7);
+        assert!(nameless_file(Path::new("/nonexistent"), b"").is_err());
+    }
+}

@@ -1,0 +1,352 @@
+//! Tasks that hand a token around in a circle: the caller is one member, processes or threads are the others.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid};
+
+use super::arch::{multiply_chain, stamp};
+use super::counters::{self, ThreadCounters};
+use super::memory::SharedWords;
+use super::token::Passage;
+use super::{affinity, process};
+
+/// What the circle is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Circle {
+    /// CPU of each member; the first is the caller's.
+    pub cpus: Vec<u32>,
+    /// Whether the other members are threads of this process, or processes of their own.
+    pub threads: bool,
+    /// What each member does while it has the token.
+    pub burden: Burden,
+}
+
+/// Work of a member between taking the token and passing it on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Burden {
+    /// Bytes of private memory that it has; it sums up as many of them as [`Relay::work_on`] says, all to begin with.
+    pub working_set: usize,
+    /// Iterations of the multiply chain, of [`super::arch::CHAIN_CYCLES`] core cycles each.
+    pub spin: u64,
+}
+
+/// What the kernel counts for a member, and where it ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemberState {
+    /// Counters, without the switches of reporting them.
+    pub counters: ThreadCounters,
+    /// CPU on which it reported.
+    pub cpu: u32,
+}
+
+/// A burden ready to be carried.
+#[derive(Debug)]
+pub struct Load {
+    numbers: Vec<u64>,
+    spin: u64,
+}
+
+impl Load {
+    /// Takes the memory and writes it.
+    pub fn new(burden: Burden) -> Self {
+        Load { numbers: (0..(burden.working_set / size_of::<u64>()) as u64).collect(), spin: burden.spin }
+    }
+
+    /// Does the work once, on the first bytes of the memory.
+    #[inline(always)]
+    pub fn carry(&self, bytes: usize) {
+        if self.spin > 0 {
+            multiply_chain(self.spin);
+        }
+        if bytes > 0 {
+            let part = &self.numbers[..self.numbers.len().min(bytes / size_of::<u64>())];
+            std::hint::black_box(part.iter().fold(0_u64, |sum, &number| sum.wrapping_add(number)));
+        }
+    }
+}
+
+/// A circle at work. Its members sleep in the kernel until the token reaches them, and end when it is dropped.
+#[derive(Debug)]
+pub struct Relay<P: Passage> {
+    passages: Arc<Vec<P>>,
+    control: Arc<Control>,
+    load: Load,
+    processes: Vec<Pid>,
+    threads: Vec<JoinHandle<()>>,
+    reports: std::cell::Cell<i64>,
+}
+
+/// What a member does with the token besides its burden.
+const PLAIN: i64 = 0;
+const REPORT: i64 = 1;
+const STAMP: i64 = 2;
+const STOP: i64 = 3;
+
+/// Numbers that members share: the mode, the bytes to work on, then these of each member.
+const MODE: usize = 0;
+const WORKED_ON: usize = 1;
+const SHARED: usize = 2;
+const FIELDS: usize = 7;
+const READY: usize = 0;
+const VOLUNTARY: usize = 1;
+const INVOLUNTARY: usize = 2;
+const FAULTS: usize = 3;
+const CPU: usize = 4;
+const STAMPED: usize = 5;
+const CPU_TIME: usize = 6;
+
+/// How long a member may take to begin.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+struct Control(SharedWords);
+
+impl Control {
+    fn mode(&self) -> &std::sync::atomic::AtomicI64 {
+        self.0.at(MODE)
+    }
+
+    fn field(&self, member: usize, field: usize) -> &std::sync::atomic::AtomicI64 {
+        self.0.at(SHARED + member * FIELDS + field)
+    }
+
+    fn report(&self, member: usize) {
+        let now = counters::thread();
+        let set = |field, value| self.field(member, field).store(value, Ordering::Release);
+        set(VOLUNTARY, now.voluntary_switches);
+        set(INVOLUNTARY, now.involuntary_switches);
+        set(FAULTS, now.minor_faults + now.major_faults);
+        set(CPU_TIME, now.cpu_time);
+        set(CPU, i64::from(affinity::current()));
+    }
+}
+
+/// A member's life: takes, works, passes on, until it is told to stop.
+fn serve<P: Passage>(passages: &[P], control: &Control, member: usize, load: &Load) {
+    let (from, to) = (&passages[member - 1], &passages[member]);
+    while from.take() {
+        let mode = control.mode().load(Ordering::Relaxed);
+        match mode {
+            PLAIN => {}
+            STAMP => control.field(member, STAMPED).store(stamp().ticks, Ordering::Relaxed),
+            REPORT => control.report(member),
+            _ => {
+                to.pass();
+                return;
+            }
+        }
+        load.carry(control.0.at(WORKED_ON).load(Ordering::Relaxed) as usize);
+        if !to.pass() {
+            return;
+        }
+    }
+}
+
+/// Settles a member on its CPU and says so.
+fn begin(control: &Control, member: usize, cpu: u32) {
+    let ready = affinity::restrict(&[cpu]).is_ok();
+    control.field(member, READY).store(if ready { 1 } else { -1 }, Ordering::Release);
+}
+
+impl<P: Passage> Relay<P> {
+    /// Starts the other members. Processes must be started before threads are: a forked child has one thread only.
+    pub fn start(circle: &Circle) -> io::Result<Self> {
+        let members = circle.cpus.len();
+        if members < 2 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a circle has at least two members"));
+        }
+        let mut relay = Relay {
+            passages: Arc::new(P::circle(members, circle.threads)?),
+            control: Arc::new(Control(SharedWords::new(SHARED + members * FIELDS)?)),
+            load: Load::new(circle.burden),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            reports: std::cell::Cell::new(0),
+        };
+        relay.work_on(circle.burden.working_set);
+        for (member, &cpu) in circle.cpus.iter().enumerate().skip(1) {
+            if circle.threads {
+                relay.start_thread(member, cpu, circle.burden)?;
+            } else {
+                relay.start_process(member, cpu, circle.burden)?;
+            }
+        }
+        relay.wait_for_members(members)?;
+        Ok(relay)
+    }
+
+    fn start_process(&mut self, member: usize, cpu: u32, burden: Burden) -> io::Result<()> {
+        let parent = std::process::id();
+        // SAFETY: the child serves on memory that it shares or copied, and leaves with _exit(2), which runs nothing of the
+        // parent's.
+        match unsafe { nix::unistd::fork() }? {
+            ForkResult::Parent { child } => self.processes.push(child),
+            ForkResult::Child => {
+                if process::die_with_parent(parent) {
+                    let load = Load::new(burden);
+                    begin(&self.control, member, cpu);
+                    serve(&self.passages, &self.control, member, &load);
+                }
+                // SAFETY: ends this process at once.
+                unsafe { libc::_exit(0) }
+            }
+        }
+        Ok(())
+    }
+
+    fn start_thread(&mut self, member: usize, cpu: u32, burden: Burden) -> io::Result<()> {
+        let (passages, control) = (Arc::clone(&self.passages), Arc::clone(&self.control));
+        self.threads.push(std::thread::Builder::new().spawn(move || {
+            let load = Load::new(burden);
+            begin(&control, member, cpu);
+            serve(&passages, &control, member, &load);
+        })?);
+        Ok(())
+    }
+
+    fn wait_for_members(&self, members: usize) -> io::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        for member in 1..members {
+            loop {
+                match self.control.field(member, READY).load(Ordering::Acquire) {
+                    1 => break,
+                    0 if Instant::now() < deadline => std::thread::sleep(Duration::from_micros(200)),
+                    0 => return Err(io::Error::new(io::ErrorKind::TimedOut, "a member of the circle did not begin")),
+                    _ => return Err(io::Error::other("a member of the circle may not run on its CPU")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how many bytes of its memory each member sums up.
+    pub fn work_on(&self, bytes: usize) {
+        self.control.0.at(WORKED_ON).store(bytes as i64, Ordering::Release);
+    }
+
+    /// Sends the token round a number of times; the caller carries its burden like every other member.
+    #[inline(always)]
+    pub fn laps(&self, count: u64) -> Result<(), String> {
+        let (to, from) = (&self.passages[0], &self.passages[self.passages.len() - 1]);
+        let bytes = self.control.0.at(WORKED_ON).load(Ordering::Relaxed) as usize;
+        for _ in 0..count {
+            self.load.carry(bytes);
+            if !(to.pass() && from.take()) {
+                return Err("the kernel refused to pass the token".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// What the kernel counted for every other member so far: one more lap, whose switches are not in the figures.
+    pub fn states(&self) -> Result<Vec<MemberState>, String> {
+        self.lap_in(REPORT)?;
+        self.reports.set(self.reports.get() + 1);
+        let value = |member, field| self.control.field(member, field).load(Ordering::Acquire);
+        Ok((1..self.passages.len())
+            .map(|member| MemberState {
+                counters: ThreadCounters {
+                    voluntary_switches: value(member, VOLUNTARY) - self.reports.get(),
+                    involuntary_switches: value(member, INVOLUNTARY),
+                    minor_faults: value(member, FAULTS),
+                    cpu_time: value(member, CPU_TIME),
+                    ..ThreadCounters::default()
+                },
+                cpu: value(member, CPU) as u32,
+            })
+            .collect())
+    }
+
+    /// One lap's way from the caller to the next member and the rest of the way back, in ticks of the counter.
+    pub fn halves(&self) -> Result<(i64, i64), String> {
+        let left = stamp().ticks;
+        self.lap_in(STAMP)?;
+        let back = stamp().ticks;
+        let arrived = self.control.field(1, STAMPED).load(Ordering::Relaxed);
+        Ok((arrived - left, back - arrived))
+    }
+
+    fn lap_in(&self, mode: i64) -> Result<(), String> {
+        self.control.mode().store(mode, Ordering::Release);
+        let lapped = self.laps(1);
+        self.control.mode().store(PLAIN, Ordering::Release);
+        lapped
+    }
+}
+
+impl<P: Passage> Drop for Relay<P> {
+    fn drop(&mut self) {
+        for &member in &self.processes {
+            // A member that is gone already is what is wanted.
+            let _ = kill(member, Signal::SIGKILL);
+        }
+        for &member in &self.processes {
+            let _ = waitpid(member, None);
+        }
+        if !self.threads.is_empty() && self.wait_for_members(self.threads.len() + 1).is_ok() {
+            let _ = self.lap_in(STOP);
+        }
+        for member in self.threads.drain(..) {
+            let _ = member.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::token::{Event, Futex, Pipe};
+
+    fn circle(members: usize, threads: bool) -> Circle {
+        let cpu = affinity::allowed()[0];
+        Circle { cpus: vec![cpu; members], threads, burden: Burden { working_set: 1 << 12, spin: 1 } }
+    }
+
+    fn switches<P: Passage>(members: usize, threads: bool) {
+        affinity::restrict(&[affinity::allowed()[0]]).unwrap();
+        let relay = Relay::<P>::start(&circle(members, threads)).unwrap();
+        relay.laps(20).unwrap();
+        let before = relay.states().unwrap();
+        relay.laps(200).unwrap();
+        let after = relay.states().unwrap();
+        assert_eq!(after.len(), members - 1);
+        for (before, after) in before.iter().zip(&after) {
+            let counted = |counters: &ThreadCounters| counters.voluntary_switches + counters.involuntary_switches;
+            let found = counted(&after.counters) - counted(&before.counters);
+            // In a circle of more than two, who was pushed aside by the one it woke runs once more to go to sleep.
+            let most = if members == 2 { 220 } else { 420 };
+            assert!((200..=most).contains(&found), "{found} switches in 200 laps");
+        }
+        let (there, back) = relay.halves().unwrap();
+        assert!(there > 0 && back > 0);
+    }
+
+    #[test]
+    fn every_member_switches_in_every_lap() {
+        switches::<Pipe>(2, false);
+        switches::<Event>(2, true);
+        switches::<Futex>(3, false);
+        switches::<Futex>(3, true);
+    }
+
+    #[test]
+    fn members_end_with_the_relay() {
+        let relay = Relay::<Pipe>::start(&circle(4, false)).unwrap();
+        let members = relay.processes.clone();
+        drop(relay);
+        assert!(members.iter().all(|&member| kill(member, None).is_err()));
+    }
+
+    #[test]
+    fn a_member_that_may_not_run_on_its_cpu_is_an_error() {
+        let mut circle = circle(2, false);
+        circle.cpus[1] = 1000;
+        assert!(Relay::<Pipe>::start(&circle).is_err());
+    }
+}

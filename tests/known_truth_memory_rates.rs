@@ -1,0 +1,305 @@
+//! Known truth for bandwidth and page faults: work whose size a test knows, and devices whose delay a test makes.
+//!
+//! Comparisons are ratios within one process on one CPU and are tried again; no absolute speed is asserted.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+#[path = "support/truth.rs"]
+mod truth;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use sysdyno::experiments::arenas::refuse_unwritten;
+use sysdyno::experiments::touches::{Cold, count};
+use sysdyno::rig::team::{Pass, Team};
+use sysdyno::sys::affinity;
+use sysdyno::sys::clock::Source;
+use sysdyno::sys::fault::{self, Untouched};
+use sysdyno::sys::memory::{Pages, page_size};
+use sysdyno::sys::stream::{Arena, Cycle, Operation, Vectors, Walk};
+use truth::within;
+
+/// Half of the smallest first cache that anybody has.
+const FOOTPRINT: usize = 16 << 10;
+/// More than most caches hold.
+const BYTES: usize = 64 << 20;
+
+/// Cold faults of the throttled process, and how many of them come first without being timed.
+const COLD_READS: u32 = 240;
+const SAVED_UP: usize = 40;
+
+/// Measurements take turns: on few CPUs two at once would measure each other.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let cpu = *affinity::allowed().last().unwrap();
+    affinity::restrict(&[cpu]).unwrap();
+    turn
+}
+
+/// Lowest duration in seconds of a number of runs.
+fn lowest<T>(runs: u32, mut work: impl FnMut() -> T) -> f64 {
+    (0..runs)
+        .map(|_| {
+            let began = Instant::now();
+            std::hint::black_box(work());
+            began.elapsed().as_secs_f64()
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+/// Tries a comparison a few times.
+fn holds(what: &str, compare: impl FnMut() -> Result<(), String>) {
+    truth::holds(10, what, compare);
+}
+
+#[test]
+fn half_of_the_lines_are_half_of_the_bytes() {
+    let _turn = alone();
+    let mut arena = Arena::new(FOOTPRINT, Pages::Small).unwrap();
+    for vectors in Vectors::available() {
+        let mut seconds_and_bytes = |operation| {
+            let mut walk = Walk::new(vectors, operation, FOOTPRINT, FOOTPRINT);
+            let bytes = walk.bytes();
+            (lowest(200, || walk.steps(&mut arena, 200)), bytes)
+        };
+        holds(&format!("{}: every second line", vectors.name), || {
+            let ((whole, all), (half, some)) =
+                (seconds_and_bytes(Operation::Read), seconds_and_bytes(Operation::ReadHalf));
+            assert_eq!(all, 2 * some);
+            // Half of the loads take half of the time (a short loop of four loads may be held up by its branch), and the rate by
+            // touched lines stays what it was.
+            within(half / whole, 0.45, 0.85)?;
+            within((some as f64 / half) / (all as f64 / whole), 0.55, 1.15)
+        });
+    }
+}
+
+#[test]
+fn twice_the_passes_take_twice_the_time() {
+    let _turn = alone();
+    let mut arena = Arena::new(FOOTPRINT, Pages::Small).unwrap();
+    for operation in [Operation::Read, Operation::Write, Operation::Copy] {
+        let mut walk = Walk::new(Vectors::widest(), operation, FOOTPRINT, FOOTPRINT);
+        let mut time = |passes| lowest(200, || walk.steps(&mut arena, passes));
+        holds(operation.name(), || within(time(400) / time(200), 1.95, 2.05));
+    }
+}
+
+#[test]
+fn levels_are_ordered_where_the_machine_has_them() {
+    let _turn = alone();
+    let mut arena = Arena::new(128 << 20, Pages::Huge).unwrap();
+    holds("16 KiB against 128 MiB", || {
+        let mut rate = |footprint: usize| {
+            let mut walk = Walk::new(Vectors::widest(), Operation::Read, footprint, footprint);
+            let passes = ((32 << 20) / footprint).max(1) as u64;
+            walk.bytes() as f64 * passes as f64 / lowest(5, || walk.steps(&mut arena, passes))
+        };
+        within(rate(16 << 10) / rate(128 << 20), 1.5, 1000.0)
+    });
+}
+
+#[test]
+fn memory_that_was_never_written_is_fast_and_refused() {
+    let _turn = alone();
+    let read = |mut arena: Arena| {
+        let mut walk = Walk::new(Vectors::widest(), Operation::Read, BYTES, BYTES);
+        walk.step(&mut arena);
+        let seconds = lowest(5, || walk.step(&mut arena));
+        (seconds, refuse_unwritten(arena))
+    };
+    let (_, refused) = read(Arena::unwritten(BYTES, Pages::Small).unwrap());
+    assert!(refused.unwrap_err().contains("zeros"));
+    let (_, taken) = read(Arena::new(BYTES, Pages::Small).unwrap());
+    assert!(taken.is_ok());
+}
+
+#[test]
+fn a_team_is_as_fast_as_its_members_are_long() {
+    let _turn = alone();
+    // Each pass lasts at least 100 µs of the clock and claims 1000 bytes: so many members, so many times the rate.
+    let equip = |_: usize| -> Result<Pass, String> {
+        Ok(Box::new(|_| {
+            let began = Instant::now();
+            while began.elapsed().as_nanos() < 100_000 {
+                std::hint::spin_loop();
+            }
+            1000
+        }))
+    };
+    let cpus = online();
+    let mut team = Team::beside(&cpus, Source::MonotonicRaw, equip).unwrap();
+    let most = cpus.len() as f64 * 1000.0 / 100_000.0;
+    // Other tasks take members away, so many windows are short of it; none has more.
+    let shares: Vec<f64> = (0..60)
+        .filter_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            team.window(0, 10e6, 1e9).ok()
+        })
+        .map(|found| found.bytes / found.ticks / most)
+        .collect();
+    assert!(shares.iter().all(|share| *share <= 1.001), "{shares:?}");
+    assert!(shares.iter().any(|share| *share >= 0.9), "{shares:?}");
+}
+
+/// CPUs of this machine that a thread can be put on.
+fn online() -> Vec<u32> {
+    let found: Vec<u32> =
+        std::thread::spawn(|| (0..64).filter(|&cpu| affinity::restrict(&[cpu]).is_ok()).collect()).join().unwrap();
+    assert!(!found.is_empty());
+    found
+}
+
+#[test]
+fn the_chase_loads_one_line_after_the_other() {
+    let _turn = alone();
+    // In the nearest cache a dependent load takes 3 to 6 cycles: twice the loads, twice the time.
+    let mut cycle = Cycle::new(Arena::new(8 << 10, Pages::Small).unwrap(), 7);
+    let mut time = |turns| lowest(200, || cycle.walk(turns));
+    holds("twice the loads", || within(time(2000) / time(1000), 1.95, 2.05));
+}
+
+#[test]
+fn the_kernel_counts_the_faults_that_are_made() {
+    let _turn = alone();
+    let page = page_size();
+    for pages in [1, 7, 100, 1009] {
+        let mut memory = Untouched::anonymous(pages * page, Pages::Small).unwrap();
+        let found = count(|| memory.write_every(page));
+        assert!((pages as i64..=pages as i64 + 2).contains(&found), "{found} for {pages}");
+    }
+}
+
+/// A directory on a block device; none where everything is in memory.
+fn disk() -> Option<PathBuf> {
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = fault::nameless_file(&place, &vec![1; 1 << 16]).ok()?;
+    let cold = Cold::make(&file, 1 << 16).ok()?;
+    let mapped = Untouched::file(&file, 1 << 16, true).ok()?;
+    mapped.read_pages(&[3], page_size());
+    cold.prove(&file, 1).ok().map(|_| place)
+}
+
+#[test]
+fn cached_pages_are_no_cold_ones() {
+    let _turn = alone();
+    let Some(place) = disk() else {
+        eprintln!("skipped: no disk below {}", env!("CARGO_TARGET_TMPDIR"));
+        return;
+    };
+    let page = page_size();
+    let file = fault::nameless_file(&place, &vec![5; 64 * page]).unwrap();
+    let cold = Cold::make(&file, 64 * page).unwrap();
+    let mapped = Untouched::file(&file, 64 * page, true).unwrap();
+    mapped.read_pages(&[1, 9, 30], page);
+    assert!(cold.prove(&file, 3).is_ok());
+    // The same pages again, in a new mapping: nothing comes from the device.
+    drop(mapped);
+    let again = Cold::make(&file, 64 * page).unwrap();
+    let mapped = Untouched::file(&file, 64 * page, true).unwrap();
+    mapped.read_pages(&[1, 9, 30], page);
+    drop(mapped);
+    let mapped = Untouched::file(&file, 64 * page, true).unwrap();
+    mapped.read_pages(&[1, 9, 30], page);
+    assert!(again.prove(&file, 6).unwrap_err().contains("3 major faults"));
+    // A mapped page cannot be dropped, and that is said.
+    assert!(Cold::make(&file, 64 * page).unwrap_err().contains("stay in memory"));
+}
+
+/// A control group that lets a disk answer a number of reads per second; gone with the value.
+struct Throttle {
+    directory: PathBuf,
+}
+
+impl Throttle {
+    fn new(device: &str, reads_per_second: u32) -> Result<Self, String> {
+        let directory = PathBuf::from(format!("/sys/fs/cgroup/blkio/sysdyno-test-{}", std::process::id()));
+        fs::create_dir(&directory).map_err(|error| format!("no blkio control group: {error}"))?;
+        let throttle = Throttle { directory };
+        throttle.write("blkio.throttle.read_iops_device", &format!("{device} {reads_per_second}"))?;
+        Ok(throttle)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), String> {
+        fs::write(self.directory.join(file), text).map_err(|error| format!("{file}: {error}"))
+    }
+
+    /// Reads that the disk has served to the group.
+    fn reads(&self) -> u64 {
+        let text = fs::read_to_string(self.directory.join("blkio.throttle.io_serviced")).unwrap();
+        text.lines()
+            .filter(|line| line.contains(" Read "))
+            .filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok())
+            .sum()
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+/// `major:minor` of the disk below a path.
+fn device_of(path: &Path) -> Option<String> {
+    let output = Command::new("stat").args(["-c", "%d"]).arg(path).output().ok()?;
+    let number: u64 = String::from_utf8(output.stdout).ok()?.trim().parse().ok()?;
+    let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xfff00));
+    Path::new(&format!("/sys/dev/block/{major}:{minor}")).exists().then(|| format!("{major}:{minor}"))
+}
+
+/// Runs in a process of its own, inside the control group: takes cold faults and prints their number and mean duration.
+#[test]
+#[ignore = "the inner half of a_throttled_disk_gives_its_delay"]
+fn inner_cold_faults() {
+    let place = disk().unwrap();
+    let group = std::env::var("SYSDYNO_GROUP").unwrap();
+    let page = page_size();
+    let pages: Vec<u32> = (0..COLD_READS).map(|index| index * 17 % 1024).collect();
+    let file = fault::nameless_file(&place, &vec![5; 1024 * page]).unwrap();
+    let cold = Cold::make(&file, 1024 * page).unwrap();
+    let mapped = Untouched::file(&file, 1024 * page, true).unwrap();
+    fs::write(Path::new(&group).join("cgroup.procs"), std::process::id().to_string()).unwrap();
+    // The group may have saved up a slice of reads, which pass at once; later ones come in bursts, slice by slice.
+    mapped.read_pages(&pages[..SAVED_UP], page);
+    let began = Instant::now();
+    mapped.read_pages(&pages[SAVED_UP..], page);
+    let mean = began.elapsed().as_secs_f64() / (pages.len() - SAVED_UP) as f64;
+    let proof = cold.prove(&file, pages.len()).unwrap();
+    println!("inner: {} {mean}", proof[0]);
+}
+
+#[test]
+fn a_throttled_disk_gives_its_delay_and_the_number_of_its_reads() {
+    let _turn = alone();
+    let skipped = |why: &str| eprintln!("skipped: {why}");
+    let Some(device) = disk().and_then(|place| device_of(&place)) else { return skipped("no disk") };
+    // 200 reads per second, one at a time: 5 ms each.
+    let throttle = match Throttle::new(&device, 200) {
+        Ok(throttle) => throttle,
+        Err(why) => return skipped(&why),
+    };
+    holds("5 ms for each fault", || {
+        let before = throttle.reads();
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "inner_cold_faults", "--ignored", "--nocapture"])
+            .env("SYSDYNO_GROUP", &throttle.directory)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find_map(|line| line.split_once("inner: ").map(|(_, rest)| rest.to_owned()));
+        let line = line.ok_or_else(|| format!("{text}{}", String::from_utf8_lossy(&output.stderr)))?;
+        let (faults, mean) = line.split_once(' ').unwrap();
+        let (faults, mean): (f64, f64) = (faults.parse().unwrap(), mean.trim().parse().unwrap());
+        assert!((faults - f64::from(COLD_READS)).abs() < 0.5, "{faults} faults");
+        // The group's count is the device's word: one read for each fault, and nothing read ahead.
+        let reads = f64::from(COLD_READS);
+        within((throttle.reads() - before) as f64, reads, reads + 2.0)?;
+        within(mean, 0.004_3, 0.006)
+    });
+}

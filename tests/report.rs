@@ -1,0 +1,584 @@
+//! Reports: what they print is what the records say, a page is one file that asks for nothing, and no sentence says what the
+//! evidence does not: logs of every experiment are bent in every direction, and what comes out is read again.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use html5gum::{Token, Tokenizer};
+use support::runs::{finished_run, output, told};
+use sysdyno::report::{content, csv, html, json, markdown, terminal, text};
+use sysdyno::results::document::{Block, CheckOutcome, Document, HighlightKind, Metric, Outcome};
+use sysdyno::results::log::{self, Log};
+use sysdyno::results::published::Published;
+use sysdyno::results::quantity::Unit;
+use sysdyno::results::verdict::{AgainstPrediction, Trust};
+use sysdyno::results::wording::{factor, measured, percent, quantity, rough};
+use sysdyno::{assemble, evaluate::composite};
+
+/// A real run of every experiment that there was.
+fn record() -> &'static Log {
+    static LOG: OnceLock<Log> = OnceLock::new();
+    LOG.get_or_init(|| {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("records/guest-zen4-2cpu-chapters/log.jsonl");
+        log::read(&place).unwrap()
+    })
+}
+
+fn real() -> &'static Document {
+    static DOCUMENT: OnceLock<Document> = OnceLock::new();
+    DOCUMENT.get_or_init(|| assemble::document(record()))
+}
+
+fn golden(name: &str) -> Document {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.jsonl"));
+    assemble::document(&log::read(&place).unwrap())
+}
+
+fn page_of(document: &Document) -> String {
+    html::render(&content::page(document, &Published::embedded()))
+}
+
+// Form.
+
+/// Elements without an end tag.
+const VOID: [&str; 5] = ["meta", "link", "br", "hr", "img"];
+/// Attributes that make a browser ask for something.
+const FETCHES: [&str; 8] = ["src", "srcset", "data", "poster", "action", "background", "xlink:href", "formaction"];
+
+/// Reads a page strictly: every tag closed in order, every anchor there, nothing fetched.
+fn assert_sound(page: &str) {
+    let mut open: Vec<String> = Vec::new();
+    let (mut ids, mut links) = (Vec::new(), Vec::new());
+    let mut last_heading = 0;
+    for token in Tokenizer::new(page) {
+        match token.unwrap() {
+            Token::StartTag(tag) => {
+                let name = String::from_utf8(tag.name.to_vec()).unwrap();
+                for (key, value) in &tag.attributes {
+                    let key = String::from_utf8(key.to_vec()).unwrap();
+                    let value = String::from_utf8(value.to_vec()).unwrap();
+                    assert!(!FETCHES.contains(&key.as_str()), "<{name} {key}={value}> fetches");
+                    assert!(!key.starts_with("on"), "<{name} {key}>: behaviour belongs to the script");
+                    match key.as_str() {
+                        "id" => ids.push(value),
+                        "href" if value.starts_with('#') => links.push(value[1..].to_owned()),
+                        "href" => assert_eq!(value, "data:,", "<{name}> leads out of the file"),
+                        _ => {}
+                    }
+                }
+                if let Some(level) = name.strip_prefix('h').and_then(|level| level.parse::<u8>().ok()) {
+                    assert!(level <= last_heading + 1, "h{level} follows h{last_heading}");
+                    last_heading = level;
+                }
+                if !tag.self_closing && !VOID.contains(&name.as_str()) {
+                    open.push(name);
+                }
+            }
+            Token::EndTag(tag) => {
+                let name = String::from_utf8(tag.name.to_vec()).unwrap();
+                assert_eq!(open.pop().as_deref(), Some(name.as_str()), "</{name}> closes another element");
+            }
+            Token::Error(error) => panic!("the page has an error: {}", error.value),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "not closed: {open:?}");
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "anchors are unique");
+    for link in links {
+        assert!(ids.contains(&link), "nothing is at #{link}");
+    }
+    for request in ["url(", "@import", "fetch(", "XMLHttpRequest", "import(", "sendBeacon", "WebSocket"] {
+        assert!(!page.contains(request), "the page has {request}");
+    }
+}
+
+#[test]
+fn a_page_is_one_sound_file_that_asks_for_nothing() {
+    let page = page_of(real());
+    assert_sound(&page);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    for name in ["complete", "died", "failed_launch", "skipped_step", "truncated"] {
+        assert_sound(&page_of(&golden(name)));
+    }
+}
+
+#[test]
+fn drawings_are_files_of_their_own_and_markdown_links_them_all() {
+    let page = content::page(real(), &Published::embedded());
+    let text = markdown::render(&page);
+    let drawings = markdown::drawings(&page);
+    assert!(drawings.len() > 15, "{} drawings", drawings.len());
+    for (name, svg) in &drawings {
+        assert!(text.contains(&format!("](figures/{name})")), "{name} is not linked");
+        assert_sound(&svg.replace(" xmlns=\"http://www.w3.org/2000/svg\"", ""));
+        assert!(svg.starts_with("<svg xmlns=") && svg.contains("<title>") && !svg.contains("NaN"), "{name}");
+    }
+    assert_eq!(text.matches("](figures/").count(), drawings.len());
+}
+
+#[test]
+fn a_run_writes_all_of_it() {
+    let run = finished_run();
+    assert_sound(&fs::read_to_string(run.join("report.html")).unwrap());
+    assert!(fs::read_to_string(run.join("metrics.csv")).unwrap().lines().count() > 3);
+    assert!(fs::read_dir(run.join("figures")).unwrap().count() > 3);
+    let sum = log::checksum(&run.join("log.jsonl")).unwrap();
+    assert!(fs::read_to_string(run.join("report.html")).unwrap().contains(&sum), "the page names its log");
+}
+
+// G3: a number is its record.
+
+/// Every `<data>` of a page: record, value, text.
+fn data(page: &str) -> Vec<(String, f64, String)> {
+    let mut found: Vec<(String, f64, String)> = Vec::new();
+    let mut inside = false;
+    for token in Tokenizer::new(page) {
+        match token.unwrap() {
+            Token::StartTag(tag) if **tag.name == *b"data" => {
+                let attribute = |name: &[u8]| {
+                    let (_, value) = tag.attributes.iter().find(|(key, _)| key.as_slice() == name).unwrap();
+                    String::from_utf8(value.to_vec()).unwrap()
+                };
+                found.push((attribute(b"data-record"), attribute(b"value").parse().unwrap(), String::new()));
+                inside = true;
+            }
+            Token::EndTag(tag) if **tag.name == *b"data" => inside = false,
+            Token::String(text) if inside => {
+                found.last_mut().unwrap().2 += std::str::from_utf8(&text).unwrap();
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What a field of a figure is, and how it is written.
+fn field(metric: &Metric, field: &str) -> (f64, String) {
+    let prediction = metric.prediction.as_ref();
+    let part = |of: fn(&sysdyno::results::prediction::Prediction) -> f64| {
+        let value = of(prediction.unwrap());
+        (value, quantity(value, metric.unit))
+    };
+    match field {
+        "value" => (metric.value, metric.text()),
+        "cycles" => (metric.cycles.unwrap(), metric.cycles_text().unwrap()),
+        "typical" => (metric.typical.unwrap(), measured(metric.typical.unwrap(), metric.interval95, metric.unit)),
+        "stddev" => (metric.stddev, rough(metric.stddev, metric.unit)),
+        "ratio" => (metric.ratio().unwrap(), factor(metric.ratio().unwrap())),
+        "half_width" => (metric.relative_half_width(), percent(metric.relative_half_width())),
+        "prediction.value" => part(|found| found.value),
+        "prediction.base_hardware" => part(|found| found.base_hardware),
+        "prediction.software_overhead" => part(|found| found.software_overhead),
+        other => panic!("a page names the unknown field {other}"),
+    }
+}
+
+#[test]
+fn every_number_of_a_page_is_its_record() {
+    for document in [real().clone(), golden("complete"), golden("failed_launch")] {
+        let found = data(&page_of(&document));
+        assert!(found.len() > document.metrics().count() * 3, "{} numbers", found.len());
+        for (record, value, text) in &found {
+            let (name, rest) = record.split_once('{').unwrap();
+            let (labels, of) = rest.split_once("}.").unwrap();
+            let metric = document.metrics().find(|metric| metric.name == name && metric.labels.to_string() == labels);
+            let (exact, words) = field(metric.unwrap_or_else(|| panic!("no record {record}")), of);
+            assert!((exact - value).abs() <= exact.abs() * 1e-15, "{record}: {value} is not {exact}");
+            let shown = text.trim_end_matches('?').trim_start_matches("predicted: ");
+            assert_eq!(shown.split(" (gross").next().unwrap(), words, "{record}");
+        }
+        for metric in document.metrics() {
+            let record = format!("{}{{{}}}.value", metric.name, metric.labels);
+            assert!(found.iter().any(|(of, ..)| *of == record), "{record} is not on the page");
+        }
+    }
+}
+
+#[test]
+fn every_form_spells_a_figure_alike() {
+    let document = real();
+    let page = content::page(document, &Published::embedded());
+    let (wide, marked) = (text::render(&page, Some(250)), markdown::render(&page));
+    let summary = terminal::summary(document, Some(250));
+    for metric in document.metrics() {
+        let label = if metric.labels.is_empty() { metric.name.clone() } else { metric.labels.to_string() };
+        // An interval that no launches support is not printed.
+        let interval = if metric.interval_level > 0.0 { metric.interval_text() } else { String::new() };
+        let cells = [metric.text(), interval, metric.cycles_text().unwrap_or_default(), metric.verdict_text()];
+        let row = |text: &str, label: &str| {
+            text.lines().any(|line| line.contains(label) && cells.iter().all(|cell| line.contains(cell.as_str())))
+        };
+        assert!(row(&wide, &label), "text: {} {cells:?}", metric.title());
+        assert!(row(&marked, &label.replace('_', "\\_")), "Markdown: {} {cells:?}", metric.title());
+        if metric.headline {
+            // Labels that all figures of a metric share stand once, above them.
+            let own = |line: &str| {
+                label.is_empty() || label.split(' ').any(|pair| line.contains(pair)) || line.contains(&label)
+            };
+            let in_summary = |line: &str| own(line) && line.contains(&metric.text());
+            assert!(summary.lines().any(in_summary), "summary: {} {}", metric.title(), metric.text());
+        }
+    }
+}
+
+#[test]
+fn the_table_of_figures_has_every_figure_in_full() {
+    let text = csv::render(real()).unwrap();
+    let mut lines = text.lines();
+    let heads: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| heads.iter().position(|head| *head == name).unwrap();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), real().metrics().count());
+    for (row, metric) in rows.iter().zip(real().metrics()) {
+        assert_eq!(
+            (row[column("name")], row[column("labels")]),
+            (metric.name.as_str(), metric.labels.to_string().as_str())
+        );
+        assert_eq!(row[column("value")].parse::<f64>().unwrap().to_bits(), metric.value.to_bits());
+        assert_eq!(row[column("trust")], metric.verdict.trust.word());
+    }
+}
+
+// Truth: logs of every experiment, bent.
+
+/// Changes every raw value of the real log.
+fn bent(change: impl Fn(&str, usize, f64) -> f64) -> Document {
+    let mut log = record().clone();
+    for launch in &mut log.launches {
+        for series in &mut launch.series {
+            for (index, value) in series.values.iter_mut().enumerate() {
+                *value = change(&launch.experiment, index, *value);
+            }
+        }
+    }
+    assemble::document(&log)
+}
+
+/// Every computed sentence, with the section that says it.
+fn sentences(document: &Document) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for section in &document.experiments {
+        for block in &section.analysis {
+            if let Block::Paragraph(text) = block {
+                found.extend(split(text).into_iter().map(|sentence| (section.id.clone(), sentence)));
+            }
+        }
+    }
+    for highlight in &document.highlights {
+        found.push(("highlights".to_owned(), highlight.text.clone()));
+    }
+    found
+}
+
+/// Sentences end with a full stop before a blank and a capital letter, or with the text.
+fn split(text: &str) -> Vec<String> {
+    let mut sentences = vec![String::new()];
+    let letters: Vec<char> = text.chars().collect();
+    for (index, letter) in letters.iter().enumerate() {
+        sentences.last_mut().unwrap().push(*letter);
+        let ends = *letter == '.' && letters.get(index + 1) == Some(&' ');
+        if ends {
+            sentences.push(String::new());
+        }
+    }
+    sentences.iter().map(|sentence| sentence.trim().to_owned()).filter(|sentence| !sentence.is_empty()).collect()
+}
+
+/// What no sentence may say, and what each that compares must be able to show.
+fn assert_true(document: &Document, how: &str) {
+    for (section, sentence) in sentences(document) {
+        let at = format!("{how}, {section}: {sentence}");
+        for nonsense in ["NaN", "inf ", "inf.", " -0", "−0 ", " 0 ns", "×0.00", "None", "Some("] {
+            assert!(!sentence.contains(nonsense), "{at}");
+        }
+        for (word, verdict) in [("faster", AgainstPrediction::Faster), ("slower", AgainstPrediction::Slower)] {
+            let Some((title, rest)) = sentence.split_once(&format!(" is {word} than predicted: ")) else { continue };
+            let metric = document.metrics().find(|metric| title == metric.title());
+            let metric = metric.unwrap_or_else(|| panic!("{at}: no such figure"));
+            assert_eq!(metric.verdict.against_prediction, verdict, "{at}");
+            let predicted = quantity(metric.prediction.as_ref().unwrap().value, metric.unit);
+            assert!(
+                rest.starts_with(&format!(
+                    "{} against {predicted} ({})",
+                    metric.text(),
+                    factor(metric.ratio().unwrap())
+                )),
+                "{at}"
+            );
+        }
+        if let Some((counts, _)) = sentence.split_once(" figures lie inside their predicted ranges") {
+            let of = document.experiments.iter().find(|other| other.id == section).unwrap();
+            let judged: Vec<&Metric> = of.metrics.iter().filter(|metric| metric.prediction.is_some()).collect();
+            let inside =
+                judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted);
+            assert_eq!(counts, format!("{} of {}", inside.count(), judged.len()), "{at}");
+        }
+        if let Some((before, _)) = sentence.split_once(" times less") {
+            let times: f64 = before.rsplit(' ').next().unwrap().parse().unwrap();
+            assert!(times > 1.0, "{at}");
+        }
+        if let Some((_, rest)) = sentence.split_once("the difference of ") {
+            assert!(!rest.starts_with('-') && !rest.starts_with('0'), "{at}");
+        }
+    }
+    for metric in document.metrics() {
+        assert!(metric.value.is_finite() && metric.value > 0.0, "{how}: {} is {}", metric.title(), metric.value);
+    }
+    // Every form can be made of it, and none of them shows what is no number.
+    let page = content::page(document, &Published::embedded());
+    for text in
+        [html::render(&page), markdown::render(&page), text::render(&page, None), terminal::summary(document, None)]
+    {
+        let nonsense = text.lines().find(|line| line.contains("NaN") || line.contains(" inf "));
+        assert!(nonsense.is_none(), "{how}: {nonsense:?}");
+    }
+    assert_sound(&html::render(&page));
+}
+
+#[test]
+fn faster_and_slower_machines_get_true_sentences() {
+    for times in [0.02, 0.3, 3.0, 50.0] {
+        let document = bent(|_, _, value| value * times);
+        assert_true(&document, &format!("everything takes {times} times as long"));
+    }
+}
+
+#[test]
+fn one_experiment_that_went_wild_is_not_hidden_by_the_others() {
+    for section in &real().experiments {
+        for times in [0.05, 20.0] {
+            let document = bent(|experiment, _, value| if experiment == section.id { value * times } else { value });
+            assert_true(&document, &format!("{} takes {times} times as long", section.id));
+        }
+    }
+}
+
+#[test]
+fn noise_makes_noisy_figures_and_true_sentences() {
+    // A fixed pattern, so that a failure comes again.
+    let document = bent(|_, index, value| value * [1.0, 1.9, 1.2, 3.1, 1.05, 1.6][index * 7 % 6]);
+    assert_true(&document, "batches vary threefold");
+    assert!(document.count(Trust::Clean) < real().count(Trust::Clean) / 2, "{} clean", document.count(Trust::Clean));
+    assert!(
+        document.highlights.iter().any(|found| found.kind == HighlightKind::Disturbance),
+        "{:?}",
+        document.highlights
+    );
+}
+
+#[test]
+fn impossible_evidence_is_not_published() {
+    let document = bent(|_, _, _| 0.0);
+    assert_true(&document, "nothing takes any time");
+    let negative = bent(|_, _, value| -value);
+    assert_true(&negative, "time runs backwards");
+    // Clocks that are not made of batches aside, nothing is left.
+    let left: Vec<String> = negative.metrics().filter(|metric| metric.samples > 100).map(Metric::title).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn missing_series_leave_gaps_and_no_lies() {
+    for keep in [0, 1, 2, 5] {
+        let mut log = record().clone();
+        for launch in &mut log.launches {
+            let mut number = 0;
+            launch.series.retain(|_| {
+                number += 1;
+                number % 6 == keep
+            });
+        }
+        assert_true(&assemble::document(&log), &format!("only every sixth series is there ({keep})"));
+    }
+    let mut log = record().clone();
+    log.predictions.clear();
+    let document = assemble::document(&log);
+    assert_true(&document, "nothing was predicted");
+    assert!(document.metrics().all(|metric| metric.verdict.against_prediction == AgainstPrediction::None));
+}
+
+#[test]
+fn nothing_but_skips_is_a_report_too() {
+    let mut log = record().clone();
+    log.launches.clear();
+    log.predictions.clear();
+    for step in &mut log.steps {
+        step.skipped = Some(sysdyno::results::trouble::Trouble::new("this machine lacks it").hint("buy another"));
+    }
+    let document = assemble::document(&log);
+    assert_true(&document, "everything was skipped");
+    assert!(document.experiments.iter().all(|section| section.outcome == Outcome::Skipped));
+    let page = content::page(&document, &Published::embedded());
+    for text in [html::render(&page), markdown::render(&page), text::render(&page, None)] {
+        assert!(text.contains("This run published no figure."), "the front says so");
+        assert!(text.matches("this machine lacks it").count() >= document.experiments.len());
+        assert!(text.contains("buy another"));
+    }
+}
+
+#[test]
+fn broken_logs_say_what_is_broken_in_every_form() {
+    for (name, says) in [
+        ("truncated", "The log is damaged: line"),
+        ("died", "The run is not complete: the run died"),
+        ("failed_launch", "the launch was killed by SIGKILL"),
+        ("skipped_step", "this machine has no loop"),
+    ] {
+        let document = golden(name);
+        assert_true(&document, name);
+        let page = content::page(&document, &Published::embedded());
+        for text in [html::render(&page), markdown::render(&page), text::render(&page, None)] {
+            // Lines of text are folded where they are long.
+            let joined = text.replace('\n', " ");
+            assert!(joined.contains(says), "{name} does not say: {says}");
+        }
+    }
+}
+
+// Checks between experiments.
+
+/// The real figures with one of them changed.
+fn with(name: &str, label: (&str, &str), times: f64) -> Document {
+    let mut document = real().clone();
+    let metrics = document.experiments.iter_mut().flat_map(|section| &mut section.metrics);
+    for metric in metrics.filter(|metric| metric.name == name && metric.labels.get(label.0) == Some(label.1)) {
+        metric.value *= times;
+    }
+    document.checks = composite::checks(&document.metrics().collect::<Vec<_>>(), &document.machine);
+    document
+}
+
+#[test]
+fn a_broken_rule_is_never_silent() {
+    let document = with("os.system_call.time", ("call", "enosys"), 0.01);
+    let broken: Vec<&str> = document
+        .checks
+        .iter()
+        .filter(|check| check.outcome == CheckOutcome::Violated)
+        .map(|check| check.id.as_str())
+        .collect();
+    assert_eq!(broken, ["C1"]);
+    let page = content::page(&document, &Published::embedded());
+    let summary = terminal::summary(&document, None);
+    assert!(summary.contains("BROKEN C1: os.system_call.time (call=enosys)"), "{summary}");
+    for text in [html::render(&page), text::render(&page, None), markdown::render(&page)] {
+        assert!(text.contains("C1 is broken") && text.contains("Figures contradict each other"));
+    }
+}
+
+#[test]
+fn what_cannot_be_checked_says_what_is_missing() {
+    assert!(real().checks.iter().all(|check| check.outcome != CheckOutcome::Violated), "{:?}", real().checks);
+    let check = real().checks.iter().find(|check| check.id == "C1").unwrap();
+    assert_eq!(check.outcome, CheckOutcome::Holds);
+    for check in &real().checks {
+        match check.outcome {
+            CheckOutcome::NotApplicable => {
+                assert!(!check.missing.is_empty() && check.comparisons.is_empty(), "{}", check.id);
+            }
+            _ => assert!(!check.comparisons.is_empty(), "{}", check.id),
+        }
+        for made in &check.comparisons {
+            assert!(made.left.contains(|letter: char| letter.is_ascii_digit()) && !made.right.is_empty(), "{made:?}");
+        }
+    }
+    let empty = composite::checks(&[], &real().machine);
+    assert!(empty.iter().all(|check| check.outcome == CheckOutcome::NotApplicable));
+}
+
+#[test]
+fn the_catalogue_of_checks_is_what_the_rules_say() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("METHODOLOGY.md");
+    let text = fs::read_to_string(place).unwrap();
+    for check in &real().checks {
+        let row = format!("| {} | {} |", check.id, check.rule);
+        assert!(text.contains(&row), "METHODOLOGY.md lacks: {row}");
+    }
+}
+
+#[test]
+fn rules_about_coming_experiments_become_active_with_their_figures() {
+    let mut made_up = real().metrics().next().unwrap().clone();
+    let figure = |name: &str, labels: &[(&str, &str)], unit: Unit, value: f64| {
+        let mut metric = made_up.clone();
+        metric.name = name.to_owned();
+        metric.labels =
+            labels.iter().fold(sysdyno::results::quantity::Labels::none(), |all, (key, of)| all.with(key, of));
+        (metric.unit, metric.value) = (unit, value);
+        metric.interval95 = [value, value];
+        metric
+    };
+    let latency = |level: &str, value| {
+        figure("memory.latency.level", &[("level", level), ("pages", "4k")], Unit::Nanoseconds, value)
+    };
+    let right = [latency("L1", 1.0), latency("L2", 4.0), latency("L3", 15.0), latency("DRAM", 90.0)];
+    let wrong = [latency("L1", 1.0), latency("L2", 4.0), latency("L3", 95.0), latency("DRAM", 90.0)];
+    for (metrics, outcome) in [(&right, CheckOutcome::Holds), (&wrong, CheckOutcome::Violated)] {
+        let all: Vec<&Metric> = metrics.iter().collect();
+        let checks = composite::checks(&all, &real().machine);
+        assert_eq!(checks.iter().find(|check| check.id == "C2").unwrap().outcome, outcome);
+    }
+    made_up.value = 1.0;
+}
+
+// Published figures.
+
+#[test]
+fn published_figures_are_told_with_their_doubts() {
+    let all = output(&["published"]);
+    assert!(all.status.success(), "{}", told(&all));
+    let told_all = String::from_utf8(all.stdout).unwrap();
+    assert!(told_all.contains("451.775 ns") && told_all.contains("doubtful: "), "figures as printed, with reasons");
+    let one = output(&["published", "003", "--operation", "bandwidth", "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&one.stdout).unwrap();
+    let figures = value["figures"].as_array().unwrap();
+    assert!(!figures.is_empty() && figures.iter().all(|figure| figure["report"] == "003"), "{value}");
+    let run = finished_run().to_str().unwrap();
+    let beside = output(&["published", "--operation", "loop", "--run", run, "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&beside.stdout).unwrap();
+    let ours = value["groups"].as_array().unwrap().iter().find_map(|group| group.get("ours")).unwrap();
+    assert_eq!(ours["name"], "cpu.loop.overhead");
+    assert!(ours["value"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn wrong_words_for_published_figures_are_refused_with_a_hint() {
+    for words in [["published", "999"].as_slice(), &["published", "--operation", "no such thing"]] {
+        let refused = output(words);
+        assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+        assert!(String::from_utf8(refused.stderr).unwrap().contains("hint: "));
+    }
+}
+
+#[test]
+fn a_report_goes_where_it_is_asked_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = finished_run().to_str().unwrap();
+    for (form, name) in
+        [("html", "a.html"), ("markdown", "a.md"), ("text", "a.txt"), ("csv", "a.csv"), ("json", "a.json")]
+    {
+        let file = directory.path().join(name);
+        let made = output(&["report", run, "--format", form, "-o", file.to_str().unwrap()]);
+        assert!(made.status.success() && made.stdout.is_empty(), "{form}: {}", told(&made));
+        assert!(fs::metadata(&file).unwrap().len() > 500, "{form}");
+    }
+    let text = fs::read_to_string(directory.path().join("a.md")).unwrap();
+    for link in text.split("](figures/").skip(1) {
+        let name = link.split(')').next().unwrap();
+        assert!(directory.path().join("figures").join(name).is_file(), "{name}");
+    }
+    let result = fs::read_to_string(directory.path().join("a.json")).unwrap();
+    assert_eq!(
+        result,
+        fs::read_to_string(finished_run().join("result.json")).unwrap(),
+        "the same log, the same result"
+    );
+    assert!(json::render(real()).unwrap().contains("\"checks\""));
+}

@@ -1,0 +1,271 @@
+//! The life of the directory for files: one per run, bounded, gone at every exit; what a run that was killed leaves is gone
+//! after the next start, and nothing else was touched.
+//!
+//! File systems are mounted in private namespaces that end with their process. Where a place cannot be made the test fails and
+//! says why.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid};
+use serde_json::Value;
+use support::runs::{PROGRAM, lines, measuring, records, result, text, told, wait_until};
+use tempfile::TempDir;
+
+/// Beginning of the names of directories for files.
+const PREFIX: &str = ".sysdyno-scratch-";
+
+/// A directory on the disk that holds the build, with one for files in it, in which something of the user's lies.
+fn place() -> (TempDir, PathBuf) {
+    let keep = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let files = keep.path().join("files");
+    fs::create_dir(&files).unwrap();
+    fs::write(files.join("precious"), "a user's").unwrap();
+    fs::create_dir(files.join(".sysdyno-scratch-of-mine")).unwrap();
+    (keep, files)
+}
+
+fn names(directory: &Path) -> BTreeSet<String> {
+    fs::read_dir(directory).unwrap().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Directories of runs.
+fn ours(files: &Path) -> Vec<String> {
+    let numbered = |name: &String| {
+        name.strip_prefix(PREFIX).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    names(files).into_iter().filter(numbered).collect()
+}
+
+/// Control groups of the run that a process conducted.
+fn groups(conductor: u32) -> Vec<PathBuf> {
+    let prefix = format!("sysdyno-{conductor}-");
+    let mut waiting = vec![PathBuf::from("/sys/fs/cgroup")];
+    let mut found = Vec::new();
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                    found.push(entry.path());
+                }
+                waiting.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// A run that makes files and control groups.
+fn begin(keep: &Path, output: &str) -> Child {
+    let words = ["run", "file.cache_size", "--no-progress", "--scratch", "files", "-o", output];
+    let mut command = Command::new(PROGRAM);
+    command.args(words).current_dir(keep).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.process_group(0).spawn().unwrap()
+}
+
+/// A run of something else with the same place for files.
+fn next_start(keep: &Path, output: &str) -> Output {
+    let words = ["run", "cpu.loop", "--quick", "--no-progress", "--scratch", "files", "-o", output];
+    Command::new(PROGRAM).args(words).current_dir(keep).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn a_signal_ends_the_run_and_nothing_is_left() {
+    let (keep, files) = place();
+    let before = names(&files);
+    let _alone = measuring();
+    for (number, signal) in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().enumerate() {
+        let output = format!("run-{number}");
+        let run = begin(keep.path(), &output);
+        let conductor = run.id();
+        // At three moments: when the directory is there, when the file is, while launches follow each other.
+        let directory = files.join(format!("{PREFIX}{conductor}"));
+        let wanted = directory.join(["", "cache", "cache"][number]);
+        wait_until("the run has its directory", Duration::from_secs(30), || wanted.exists().then_some(()));
+        std::thread::sleep(Duration::from_millis(700 * number as u64));
+        kill(Pid::from_raw(conductor as i32), signal).unwrap();
+        let ended = run.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{}", told(&ended));
+        assert_eq!(names(&files), before, "{signal}");
+        assert_eq!(groups(conductor), Vec::<PathBuf>::new(), "{signal}");
+    }
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_gone_after_the_next_start() {
+    let (keep, files) = place();
+    let before = names(&files);
+    let mut random = fastrand::Rng::new();
+    let _alone = measuring();
+    let (mut left_something, mut said) = (0, 0);
+    for turn in 0..6 {
+        let mut run = begin(keep.path(), &format!("run-{turn}"));
+        let conductor = run.id();
+        wait_until("the run has its directory", Duration::from_secs(30), || (!ours(&files).is_empty()).then_some(()));
+        let pause = random.u64(0..1500);
+        std::thread::sleep(Duration::from_millis(pause));
+        // As if the power had failed: the run and its launches, all at once, at any moment.
+        let _ = kill(Pid::from_raw(-(conductor as i32)), Signal::SIGKILL);
+        let _ = run.wait();
+        left_something += usize::from(!ours(&files).is_empty());
+        let next = next_start(keep.path(), &format!("next-{turn}"));
+        assert!(next.status.success(), "{}", told(&next));
+        said += usize::from(text(&next.stderr).contains("left by a run that was killed"));
+        assert_eq!(names(&files), before, "killed after {pause} ms: {}", told(&next));
+        assert_eq!(groups(conductor), Vec::<PathBuf>::new(), "killed after {pause} ms");
+    }
+    assert_eq!((left_something, said), (6, 6), "a run that is killed cannot tidy up; the next one says that it did");
+}
+
+#[test]
+fn a_run_that_lives_keeps_its_files_while_another_starts() {
+    let (keep, files) = place();
+    let _alone = measuring();
+    let run = begin(keep.path(), "run");
+    let conductor = run.id();
+    let directory = files.join(format!("{PREFIX}{conductor}"));
+    wait_until("the run has its file", Duration::from_secs(30), || directory.join("cache").exists().then_some(()));
+    let other = next_start(keep.path(), "other");
+    assert!(other.status.success(), "{}", told(&other));
+    assert!(!text(&other.stderr).contains("left by a run"), "{}", told(&other));
+    assert!(directory.join("cache").exists());
+    kill(Pid::from_raw(conductor as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(run.wait_with_output().unwrap().status.code(), Some(130));
+    assert!(ours(&files).is_empty());
+}
+
+#[test]
+fn links_and_things_of_others_are_not_followed_and_not_removed() {
+    let (keep, files) = place();
+    let treasure = keep.path().join("treasure");
+    fs::create_dir(&treasure).unwrap();
+    fs::write(treasure.join("gold"), "heavy").unwrap();
+    // A dead run's directory with a link out of it, and a link of such a name.
+    let dead = files.join(format!("{PREFIX}4194305"));
+    fs::create_dir(&dead).unwrap();
+    std::os::unix::fs::symlink(&treasure, dead.join("out")).unwrap();
+    std::os::unix::fs::symlink(&treasure, files.join(format!("{PREFIX}4194306"))).unwrap();
+    if Uid::effective().is_root() {
+        let foreign = files.join(format!("{PREFIX}4194307"));
+        fs::create_dir(&foreign).unwrap();
+        std::os::unix::fs::chown(&foreign, Some(54_321), None).unwrap();
+    }
+    let _alone = measuring();
+    let next = next_start(keep.path(), "next");
+    assert!(next.status.success(), "{}", told(&next));
+    assert_eq!(fs::read_to_string(treasure.join("gold")).unwrap(), "heavy");
+    assert_eq!(fs::read_to_string(files.join("precious")).unwrap(), "a user's");
+    let left = names(&files);
+    assert!(!left.contains(&format!("{PREFIX}4194305")) && left.contains(&format!("{PREFIX}4194306")), "{left:?}");
+    assert_eq!(left.contains(&format!("{PREFIX}4194307")), Uid::effective().is_root(), "{left:?}");
+}
+
+/// Runs a shell script in a directory and in a mount namespace of its own, with an ext4 file system of so many MiB on a loop
+/// device at `small`. The device goes with the namespace.
+fn on_a_small_disk(keep: &Path, mebibytes: u32, words: &str) -> Output {
+    let script = format!(
+        "truncate -s {mebibytes}M disk; mkfs.ext4 -q -m 0 disk; mkdir -p small; mount -o loop disk small; {words}"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--", "bash", "-euc", &script]).env("PROGRAM", PROGRAM).current_dir(keep);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let complaint = text(&output.stderr);
+    assert!(!complaint.contains("mount:") && !complaint.contains("unshare:"), "root is needed here: {}", told(&output));
+    output
+}
+
+const CACHE: &str = "$PROGRAM run file.cache_size --quick --no-progress --scratch small -o run";
+
+fn section(keep: &Path) -> Value {
+    result(&keep.join("run"))["experiments"][0].clone()
+}
+
+#[test]
+fn a_small_disk_is_not_filled() {
+    let (keep, _) = place();
+    let _alone = measuring();
+    let output = on_a_small_disk(keep.path(), 200, &format!("{CACHE}; ls -A small > names"));
+    assert!(output.status.success(), "{}", told(&output));
+    let section = section(keep.path());
+    assert_eq!(section["outcome"], "skipped", "{section}");
+    let reason = section["reason"].as_str().unwrap();
+    assert!(reason.contains("needs a file of 96") && reason.contains("--scratch-limit"), "{reason}");
+    assert_eq!(fs::read_to_string(keep.path().join("names")).unwrap(), "lost+found\n");
+}
+
+#[test]
+fn a_limit_beyond_what_is_free_is_refused_and_one_within_is_kept_to() {
+    let (keep, _) = place();
+    let _alone = measuring();
+    let output = on_a_small_disk(keep.path(), 200, &format!("{CACHE} --scratch-limit 1G; ls -A small > names"));
+    let complaint = told(&output);
+    assert!(complaint.contains("MiB of scratch space are allowed, but only"), "{complaint}");
+    let (keep, _) = place();
+    let began = Instant::now();
+    let most = "( while sleep 0.02; do du -sk small/.sysdyno-scratch-* 2>/dev/null || true; done > usage ) & \
+                trap \"kill $!\" EXIT;";
+    let words = format!("{most} {CACHE} --scratch-limit 120M; ls -A small > names");
+    let output = on_a_small_disk(keep.path(), 200, &words);
+    assert!(output.status.success(), "{} after {:?}", told(&output), began.elapsed());
+    let usage = fs::read_to_string(keep.path().join("usage")).unwrap();
+    let largest = usage.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok()).max().unwrap();
+    assert!((90_000..=120 << 10).contains(&largest), "{largest} KiB");
+    assert_eq!(section(keep.path())["outcome"], "measured", "{}", section(keep.path()));
+    assert_eq!(fs::read_to_string(keep.path().join("names")).unwrap(), "lost+found\n");
+}
+
+#[test]
+fn a_disk_that_fills_up_meanwhile_and_a_limit_on_file_sizes_have_clear_ends() {
+    for words in [
+        // Somebody else takes the space as soon as the run has made its directory.
+        format!(
+            "( until ls small/.sysdyno-scratch-*/owner >/dev/null 2>&1; do :; done; fallocate -l 90M small/other || true ) & \
+             {CACHE} --scratch-limit 110M"
+        ),
+        format!("ulimit -f 40000; {CACHE} --scratch-limit 110M"),
+    ] {
+        let (keep, _) = place();
+        let _alone = measuring();
+        let output = on_a_small_disk(
+            keep.path(),
+            160,
+            &format!("code=0; ( {words} ) || code=$?; ls -A small > names; exit $code"),
+        );
+        let ends: Vec<String> = records(&lines(&keep.path().join("run")), "launch_end")
+            .iter()
+            .filter_map(|end| Some(end["failed"]["what"].as_str()?.to_owned()))
+            .collect();
+        assert_eq!(output.status.code(), Some(1), "{words}: {}", told(&output));
+        let known = |end: &String| {
+            end.contains("cannot write the test file")
+                && (end.contains("No space left on device") || end.contains("File too large"))
+        };
+        assert!(!ends.is_empty() && ends.iter().all(known), "{words}: {ends:?}");
+        let left = fs::read_to_string(keep.path().join("names")).unwrap();
+        assert!(left.lines().all(|name| ["lost+found", "other"].contains(&name)), "{words}: {left}");
+    }
+}
+
+#[test]
+fn a_read_only_place_and_memory_are_no_places_and_say_so() {
+    let (keep, _) = place();
+    let _alone = measuring();
+    let output = on_a_small_disk(keep.path(), 200, &format!("mount -o remount,ro small; {CACHE}"));
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(section(keep.path())["reason"].as_str().unwrap().contains("mounted read-only"), "{}", section(keep.path()));
+    let (keep, _) = place();
+    let output = on_a_small_disk(keep.path(), 20, &format!("mount -t tmpfs none small; {CACHE}; ls -A small > names"));
+    assert!(output.status.success(), "{}", told(&output));
+    let section = section(keep.path());
+    assert_eq!(section["outcome"], "skipped", "{section}");
+    assert!(section["reason"].as_str().unwrap().contains("memory"), "{section}");
+    assert_eq!(fs::read_to_string(keep.path().join("names")).unwrap(), "");
+}
