@@ -10,7 +10,7 @@ use std::process::Output;
 
 use serde_json::Value;
 use support::runs::{
-    copy_of_finished_run, edit_log, finished_run, lines, measuring, metrics, output, records, result, sysdyno, text,
+    accounted, copy_of_finished_run, edit_log, finished_run, lines, measuring, metrics, output, records, result, sysdyno, text,
     told,
 };
 use sysdyno::report::terminal;
@@ -55,7 +55,8 @@ fn a_run_leaves_its_log_and_what_is_computed_from_it_and_nothing_else() {
     assert_eq!(result["schema"], "sysdyno-result/1");
     assert_eq!(result["run"]["seed"], 11);
     assert_eq!(result["run"]["complete"], true);
-    assert_eq!(metrics(&result).len(), 3, "one figure for each kind of code");
+    assert_eq!(accounted(&result), 3, "one figure for each kind of code, or why it is not there");
+    assert!(!metrics(&result).is_empty());
 }
 
 #[test]
@@ -290,7 +291,8 @@ fn a_truncated_last_line_costs_that_line_only() {
     let log = copy.path().join("log.jsonl");
     let whole = fs::read(&log).unwrap();
     // Inside the last line, and inside a line in the middle of a launch.
-    for length in [whole.len() - 20, whole.len() / 2] {
+    let line = whole[..whole.len() / 2].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    for length in [whole.len() - 20, line + 20] {
         fs::write(&log, &whole[..length]).unwrap();
         let output = report(&[copy.path().to_str().unwrap()]);
         assert!(output.status.success(), "{}", told(&output));

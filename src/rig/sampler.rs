@@ -53,6 +53,9 @@ const SETTLED_SHARE: f64 = 0.95;
 /// Bound on warm-up sweeps: a workload that has not settled by then is flagged, not waited for.
 const WARM_UP_SWEEPS: usize = 40;
 
+/// Bound on how many times longer a batch becomes than it was first sized: more than any core's two paces are apart.
+const MOST_LENGTHENED: f64 = 20.0;
+
 /// Bound on the steps of the search for a batch size: 2^24 turns of even the shortest loop last milliseconds, so a search
 /// that goes on has a clock that stands still.
 const SIZING_STEPS: u32 = 24;
@@ -126,10 +129,11 @@ impl<'r, I: Instruments> Sampler<'r, I> {
     pub fn run(&mut self, mut workloads: Vec<Workload<'_>>) -> Sampled {
         let mut remarks = Vec::new();
         let began = self.instruments.stamp().ticks;
-        let iterations = self.size_all(&mut workloads);
+        let mut iterations = self.size_all(&mut workloads);
         let sizing_ticks = (self.instruments.stamp().ticks - began) as f64;
         let mut reasons: Vec<Option<String>> = vec![None; workloads.len()];
-        let (warm_up_sweeps, settled) = self.warm_up(&mut workloads, &iterations, &mut reasons);
+        let (warm_up_sweeps, settled, shortest) = self.warm_up(&mut workloads, &iterations, &mut reasons);
+        self.lengthen(&workloads, &mut iterations, &shortest);
         let mut batches: Vec<Vec<Batch>> = vec![Vec::new(); workloads.len()];
         for turn in 0..self.settings.batches {
             for (index, batch) in self.sweep(turn, &mut workloads, &iterations, &mut reasons) {
@@ -169,6 +173,22 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         iterations
     }
 
+    /// Gives workloads more iterations whose shortest batch of the warm-up was too short: what finds its pace late, or has two,
+    /// as a loop in memory has on cores that rename it, was sized at the slow one.
+    fn lengthen(&self, workloads: &[Workload<'_>], iterations: &mut [u64], shortest: &[f64]) {
+        for (index, workload) in workloads.iter().enumerate() {
+            let missing = |times: f64| (self.settings.batch_ticks * times / shortest[index]).clamp(1.0, MOST_LENGTHENED);
+            let longer = |times: f64| (iterations[index] as f64 * missing(times)).ceil() as u64;
+            iterations[index] = match workload.sizing {
+                Sizing::ByTime => longer(1.0),
+                Sizing::ByTimes(times) => longer(f64::from(times)),
+                Sizing::SameAs(earlier) => iterations[earlier],
+                Sizing::TimesThat(times, earlier) => times * iterations[earlier],
+                Sizing::Exactly(count) => count,
+            };
+        }
+    }
+
     fn size(&mut self, workload: &mut Workload<'_>, times: f64) -> u64 {
         let target = self.settings.batch_ticks * times;
         let mut iterations = 1_u64;
@@ -197,13 +217,14 @@ impl<'r, I: Instruments> Sampler<'r, I> {
     }
 
     /// Sweeps until the medians of the last two windows agree for nearly every workload, or the bound is reached. Returns the
-    /// number of sweeps and whether all settled.
+    /// number of sweeps, whether all settled, and the ticks of each workload's shortest batch.
     fn warm_up(
         &mut self,
         workloads: &mut [Workload<'_>],
         iterations: &[u64],
         reasons: &mut [Option<String>],
-    ) -> (usize, bool) {
+    ) -> (usize, bool, Vec<f64>) {
+        let mut shortest = vec![f64::INFINITY; workloads.len()];
         let mut seen: Vec<Vec<f64>> = vec![Vec::new(); workloads.len()];
         // Workloads of few batches are expensive: one shot warms what it needs, and they wait for nobody.
         let waited_for: Vec<bool> = workloads.iter().map(|workload| workload.at_most.is_none()).collect();
@@ -212,13 +233,16 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             let turn = if sweep == 1 { 0 } else { u32::MAX };
             for (index, batch) in self.sweep(turn, workloads, iterations, reasons) {
                 seen[index].push(batch.ticks / batch.clock.unwrap_or(1.0));
+                if batch.ticks > 0.0 {
+                    shortest[index] = shortest[index].min(batch.ticks);
+                }
             }
             let calm = seen.iter().zip(&waited_for).filter(|(values, waited)| **waited && settled(values)).count();
             if wanted == 0.0 || sweep >= 2 * WINDOW && calm as f64 >= SETTLED_SHARE * wanted {
-                return (sweep, true);
+                return (sweep, true, shortest);
             }
         }
-        (WARM_UP_SWEEPS, false)
+        (WARM_UP_SWEEPS, false, shortest)
     }
 
     /// One batch of each workload that still takes part in this turn, in random order.

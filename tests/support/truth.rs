@@ -1,16 +1,21 @@
 //! Comparisons with a truth that the test made.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
-/// Tries a comparison several times: a machine that others use spoils one, not all.
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Tries a comparison several times: a machine that others use spoils one, not all. A comparison that panics, as one does whose
+/// figure the gates refused, has failed like any other.
 pub fn holds(tries: u32, what: &str, mut compare: impl FnMut() -> Result<(), String>) {
-    let mut last = String::new();
-    for _ in 0..tries {
-        match compare() {
-            Ok(()) => return,
-            Err(why) => last = why,
+    let mut reasons = Vec::new();
+    for attempt in 1..=tries {
+        match catch_unwind(AssertUnwindSafe(&mut compare)) {
+            Ok(Ok(())) => return,
+            Ok(Err(why)) => reasons.push(why),
+            Err(panic) if attempt == tries => resume_unwind(panic),
+            Err(_) => reasons.push("panicked, as told above".to_owned()),
         }
     }
-    panic!("{what}, {tries} times: {last}");
+    panic!("{what}, {tries} times: {}", reasons.join("; "));
 }
 
 /// Content where a figure lies between two others.
