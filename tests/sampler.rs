@@ -141,6 +141,24 @@ fn batches_are_as_long_as_asked_and_not_much_longer() {
 }
 
 #[test]
+fn work_that_finds_its_pace_late_gets_longer_batches() {
+    let world = World::new();
+    let (slow, fast) = (37, 9);
+    let at = Rc::clone(&world);
+    let base = Workload::of("short", Labels::none(), 1, move |iterations| {
+        at.works.set(at.works.get() + 1);
+        let pace = if at.works.get() < 32 { slow } else { fast };
+        at.pass(pace * iterations as i64);
+        Ok(())
+    });
+    let double = world.work(37, |_| ()).sized(Sizing::TimesThat(2, 0));
+    let sampled = sample(&world, vec![base, double]);
+    let shortest = sampled.series[0].values.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(shortest + BIAS as f64 >= TARGET, "a batch of {shortest}");
+    assert_eq!(sampled.series[1].operations, 2 * 4 * sampled.series[0].operations);
+}
+
+#[test]
 fn one_iteration_that_is_longer_than_a_batch_is_a_batch() {
     let world = World::new();
     let workload = world.work(5_000_000, |_| ());

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use serde_json::Value;
-use support::runs::{PROGRAM, lines, measuring, records, result, text, told, wait_until};
+use support::runs::{PROGRAM, lines, records, result, text, told, wait_until};
 use tempfile::TempDir;
 
 /// Beginning of the names of directories for files.
@@ -81,7 +81,6 @@ fn next_start(keep: &Path, output: &str) -> Output {
 fn a_signal_ends_the_run_and_nothing_is_left() {
     let (keep, files) = place();
     let before = names(&files);
-    let _alone = measuring();
     for (number, signal) in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().enumerate() {
         let output = format!("run-{number}");
         let run = begin(keep.path(), &output);
@@ -104,7 +103,6 @@ fn what_a_killed_run_leaves_is_gone_after_the_next_start() {
     let (keep, files) = place();
     let before = names(&files);
     let mut random = fastrand::Rng::new();
-    let _alone = measuring();
     let (mut left_something, mut said) = (0, 0);
     for turn in 0..6 {
         let mut run = begin(keep.path(), &format!("run-{turn}"));
@@ -128,7 +126,6 @@ fn what_a_killed_run_leaves_is_gone_after_the_next_start() {
 #[test]
 fn a_run_that_lives_keeps_its_files_while_another_starts() {
     let (keep, files) = place();
-    let _alone = measuring();
     let run = begin(keep.path(), "run");
     let conductor = run.id();
     let directory = files.join(format!("{PREFIX}{conductor}"));
@@ -158,7 +155,6 @@ fn links_and_things_of_others_are_not_followed_and_not_removed() {
         fs::create_dir(&foreign).unwrap();
         std::os::unix::fs::chown(&foreign, Some(54_321), None).unwrap();
     }
-    let _alone = measuring();
     let next = next_start(keep.path(), "next");
     assert!(next.status.success(), "{}", told(&next));
     assert_eq!(fs::read_to_string(treasure.join("gold")).unwrap(), "heavy");
@@ -191,7 +187,6 @@ fn section(keep: &Path) -> Value {
 #[test]
 fn a_small_disk_is_not_filled() {
     let (keep, _) = place();
-    let _alone = measuring();
     let output = on_a_small_disk(keep.path(), 200, &format!("{CACHE}; ls -A small > names"));
     assert!(output.status.success(), "{}", told(&output));
     let section = section(keep.path());
@@ -204,7 +199,6 @@ fn a_small_disk_is_not_filled() {
 #[test]
 fn a_limit_beyond_what_is_free_is_refused_and_one_within_is_kept_to() {
     let (keep, _) = place();
-    let _alone = measuring();
     let output = on_a_small_disk(keep.path(), 200, &format!("{CACHE} --scratch-limit 1G; ls -A small > names"));
     let complaint = told(&output);
     assert!(complaint.contains("MiB of scratch space are allowed, but only"), "{complaint}");
@@ -233,7 +227,6 @@ fn a_disk_that_fills_up_meanwhile_and_a_limit_on_file_sizes_have_clear_ends() {
         format!("ulimit -f 40000; {CACHE} --scratch-limit 110M"),
     ] {
         let (keep, _) = place();
-        let _alone = measuring();
         let output = on_a_small_disk(
             keep.path(),
             160,
@@ -257,7 +250,6 @@ fn a_disk_that_fills_up_meanwhile_and_a_limit_on_file_sizes_have_clear_ends() {
 #[test]
 fn a_read_only_place_and_memory_are_no_places_and_say_so() {
     let (keep, _) = place();
-    let _alone = measuring();
     let output = on_a_small_disk(keep.path(), 200, &format!("mount -o remount,ro small; {CACHE}"));
     assert!(output.status.success(), "{}", told(&output));
     assert!(section(keep.path())["reason"].as_str().unwrap().contains("mounted read-only"), "{}", section(keep.path()));
