@@ -10,8 +10,8 @@ use std::process::Output;
 
 use serde_json::Value;
 use support::runs::{
-    accounted, copy_of_finished_run, edit_log, finished_run, lines, measuring, metrics, output, records, result, sysdyno, text,
-    told,
+    accounted, copy_of_finished_run, edit_log, finished_run, lines, measuring, metrics, output, records, result,
+    sysdyno, text, told,
 };
 use sysdyno::report::terminal;
 use tempfile::TempDir;

@@ -18,8 +18,8 @@ use nix::unistd::Uid;
 use serde_json::Value;
 use support::places::{for_anybody, nobody};
 use support::runs::{
-    Leashed, PROGRAM, accounted, copy_of_finished_run, launches, lines, measuring, metrics, output, records, result, text, told,
-    unspoilt, wait_until,
+    Leashed, PROGRAM, accounted, copy_of_finished_run, launches, lines, measuring, metrics, output, records, result,
+    text, told, unspoilt, wait_until,
 };
 use support::truth;
 use sysdyno::sys::affinity;

@@ -177,7 +177,8 @@ impl<'r, I: Instruments> Sampler<'r, I> {
     /// as a loop in memory has on cores that rename it, was sized at the slow one.
     fn lengthen(&self, workloads: &[Workload<'_>], iterations: &mut [u64], shortest: &[f64]) {
         for (index, workload) in workloads.iter().enumerate() {
-            let missing = |times: f64| (self.settings.batch_ticks * times / shortest[index]).clamp(1.0, MOST_LENGTHENED);
+            let missing =
+                |times: f64| (self.settings.batch_ticks * times / shortest[index]).clamp(1.0, MOST_LENGTHENED);
             let longer = |times: f64| (iterations[index] as f64 * missing(times)).ceil() as u64;
             iterations[index] = match workload.sizing {
                 Sizing::ByTime => longer(1.0),
