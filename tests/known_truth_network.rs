@@ -154,7 +154,7 @@ fn a_small_receive_buffer_is_the_limit_and_is_named() {
     let _relay = namespaces.relay(Duration::from_millis(5));
     let peer = namespaces.peer(&["--pretend", "receive_buffer=65536"]);
     holds("64 KiB over 10 ms", || {
-        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "9s"]);
+        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
         assert!(output.status.success(), "{}", told(&output));
         let place = directory.path().join("run");
         let labels = [("direction", "send"), ("path", "remote"), ("streams", "1")];
