@@ -126,13 +126,13 @@ fn a_rate_is_found_to_half_a_percent() {
     let _alone = measuring();
     let namespaces = Namespaces::new();
     namespaces.join();
-    for megabits in [20, 1000] {
+    for megabits in [20, 200, 1000] {
         namespaces.shape(megabits);
         let peer = namespaces.peer(&[]);
         // Payload of a full segment over what the token bucket counts for it.
         let truth = f64::from(megabits) * (1500.0 - 52.0) / (1500.0 + 14.0);
         holds(&format!("{megabits} Mbit/s"), || {
-            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "9s"]);
+            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
             assert!(output.status.success(), "{}", told(&output));
             let result = result(&directory.path().join("run"));
             for direction in ["send", "receive"] {
