@@ -139,16 +139,25 @@ fn a_run_writes_all_of_it() {
 fn data(page: &str) -> Vec<(String, f64, String)> {
     let mut found: Vec<(String, f64, String)> = Vec::new();
     let mut inside = false;
+    // The figure that a row of a table names for all its cells.
+    let mut row: Option<String> = None;
     for token in Tokenizer::new(page) {
         match token.unwrap() {
-            Token::StartTag(tag) if **tag.name == *b"data" => {
+            Token::StartTag(tag) if [&b"data"[..], b"tr"].contains(&tag.name.as_slice()) => {
                 let attribute = |name: &[u8]| {
-                    let (_, value) = tag.attributes.iter().find(|(key, _)| key.as_slice() == name).unwrap();
-                    String::from_utf8(value.to_vec()).unwrap()
+                    let (_, value) = tag.attributes.iter().find(|(key, _)| key.as_slice() == name)?;
+                    Some(String::from_utf8(value.to_vec()).unwrap())
                 };
-                found.push((attribute(b"data-record"), attribute(b"value").parse().unwrap(), String::new()));
+                if tag.name.as_slice() == b"tr" {
+                    row = attribute(b"data-of");
+                    continue;
+                }
+                let record = attribute(b"data-record").unwrap();
+                let record = row.as_ref().map_or(record.clone(), |figure| format!("{figure}.{record}"));
+                found.push((record, attribute(b"value").unwrap().parse().unwrap(), String::new()));
                 inside = true;
             }
+            Token::EndTag(tag) if **tag.name == *b"tr" => row = None,
             Token::EndTag(tag) if **tag.name == *b"data" => inside = false,
             Token::String(text) if inside => {
                 found.last_mut().unwrap().2 += std::str::from_utf8(&text).unwrap();

@@ -1,5 +1,7 @@
 //! The report as one HTML file: no request leaves it, it reads without scripts, follows light and dark, and prints.
 
+use std::collections::BTreeSet;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser};
 
@@ -96,7 +98,8 @@ fn text(spans: &[Span]) -> Markup {
     }
 }
 
-/// A number that belongs to a record says which one and how much it is exactly.
+/// A number that belongs to a record says which one and how much it is exactly. Inside an element that names the figure in
+/// `data-of`, the record is the field alone.
 fn number(text: &str, datum: Option<(&str, f64)>) -> Markup {
     html! {
         @match datum {
@@ -117,20 +120,24 @@ fn prose(markdown: &str) -> Markup {
     PreEscaped(out)
 }
 
+/// The columns of numbers are named once, at the table: a class per cell is a tenth of a page.
 fn table_markup(table: &Table) -> Markup {
     let headed = table.columns.iter().any(|column| !column.head.is_empty());
+    let right = table.columns.iter().zip(1..).filter(|(column, _)| column.right).map(|(_, place)| format!("r{place}"));
+    let right: Vec<String> = right.collect();
+    let right = (!right.is_empty()).then(|| right.join(" "));
     html! {
         div.scroll tabindex="0" role="region" aria-label=(if table.caption.is_empty() { "Table" } else { &table.caption }) {
-            table {
+            table class=[right] {
                 @if !table.caption.is_empty() { caption { (table.caption) } }
                 @if headed {
-                    thead { tr { @for column in &table.columns { th scope="col" class=[column.right.then_some("r")] { (column.head) } } } }
+                    thead { tr { @for column in &table.columns { th scope="col" { (column.head) } } } }
                 }
                 tbody {
                     @for row in &table.rows {
                         @match row {
                             Row::Group(title) => tr.group { th scope="rowgroup" colspan=(table.columns.len()) { (title) } },
-                            Row::Cells(cells) => tr { @for (cell, column) in cells.iter().zip(&table.columns) { (cell_markup(cell, column.right)) } },
+                            Row::Cells(cells) => (cells_markup(cells)),
                         }
                     }
                 }
@@ -139,16 +146,29 @@ fn table_markup(table: &Table) -> Markup {
     }
 }
 
-fn cell_markup(cell: &Cell, right: bool) -> Markup {
+fn cells_markup(cells: &[Cell]) -> Markup {
+    let figures: BTreeSet<&str> = cells.iter().filter_map(|cell| Some(parted(&cell.datum.as_ref()?.record).0)).collect();
+    let figure = (figures.len() == 1).then(|| figures.first().copied()).flatten();
+    html! { tr data-of=[figure] { @for cell in cells { (cell_markup(cell, figure.is_some())) } } }
+}
+
+/// The figure of a record and its field: `cpu.timer.overhead{method=rdtsc}` and `value`.
+fn parted(record: &str) -> (&str, &str) {
+    record.split_once("}.").map_or((record, ""), |(figure, field)| (&record[..=figure.len()], field))
+}
+
+fn cell_markup(cell: &Cell, figure_is_named: bool) -> Markup {
     let tone = match cell.tone {
         Tone::Plain => None,
         Tone::Good => Some("good"),
         Tone::Doubt => Some("doubt"),
         Tone::Bad => Some("bad"),
     };
-    let class: Vec<&str> = tone.into_iter().chain(right.then_some("r")).collect();
-    let class = (!class.is_empty()).then(|| class.join(" "));
-    html! { td class=[class] { (number(&cell.text, cell.datum.as_ref().map(|datum| (datum.record.as_str(), datum.value)))) } }
+    let datum = cell.datum.as_ref().map(|datum| {
+        let record = if figure_is_named { parted(&datum.record).1 } else { &datum.record };
+        (record, datum.value)
+    });
+    html! { td class=[tone] { (number(&cell.text, datum)) } }
 }
 
 fn drawing_markup(drawing: &Drawing) -> Markup {
