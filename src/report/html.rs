@@ -147,7 +147,8 @@ fn table_markup(table: &Table) -> Markup {
 }
 
 fn cells_markup(cells: &[Cell]) -> Markup {
-    let figures: BTreeSet<&str> = cells.iter().filter_map(|cell| Some(parted(&cell.datum.as_ref()?.record).0)).collect();
+    let figures: BTreeSet<&str> =
+        cells.iter().filter_map(|cell| Some(parted(&cell.datum.as_ref()?.record).0)).collect();
     let figure = (figures.len() == 1).then(|| figures.first().copied()).flatten();
     html! { tr data-of=[figure] { @for cell in cells { (cell_markup(cell, figure.is_some())) } } }
 }

@@ -19,6 +19,10 @@ pub struct FigureNote {
     pub y_scale: Scale,
     /// How points are joined.
     pub join: Join,
+    /// Label by whose values the curves are divided into drawings; none means all in one, or where they are many by the label
+    /// that divides them best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divided_by: Option<String>,
     /// Knees, plateaus, limits.
     pub marks: Vec<Mark>,
 }
@@ -103,6 +107,7 @@ impl FigureNote {
             x_scale: Scale::Automatic,
             y_scale: Scale::Automatic,
             join: Join::Line,
+            divided_by: None,
             marks: Vec::new(),
         }
     }

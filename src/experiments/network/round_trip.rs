@@ -118,6 +118,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     analyze,
 };
 
+/// The curves over message sizes.
+const BY_BYTES: &str = "network.round_trip.by_bytes";
 /// Quantiles that are published.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 /// Shots of one kind in a launch, for each batch that the profile asks for.
@@ -311,6 +313,7 @@ fn analyze(study: &Study<'_>) -> Findings {
         }
     }
     findings.curves.extend(curves(&findings));
+    findings.figure(BY_BYTES).divided_by = Some("placement".to_owned());
     explain_figures(study, &mut findings);
     findings.say_predictions();
     findings
@@ -438,7 +441,7 @@ fn curves(findings: &Findings) -> Vec<Curve> {
         match curves.iter_mut().find(|curve| curve.labels == of) {
             Some(curve) => curve.points.push(point),
             None => curves.push(Curve {
-                name: "network.round_trip.by_bytes".to_owned(),
+                name: BY_BYTES.to_owned(),
                 labels: of,
                 x: Axis { label: "message".to_owned(), unit: Unit::Bytes },
                 y: Axis { label: "round trip".to_owned(), unit: Unit::Nanoseconds },

@@ -1,5 +1,7 @@
 //! Drawings of curves: those of one name share axes; many of them are divided by one of their labels.
 
+use std::collections::BTreeSet;
+
 use super::anchor;
 use crate::report::drawing::{CurvePlot, Drawing, Line, Plot, Point};
 use crate::report::page::{Cell, Table};
@@ -8,13 +10,16 @@ use crate::results::figure::FigureNote;
 use crate::results::quantity::Labels;
 use crate::results::wording::{interval, mark, measured, measured_interval};
 
-/// Curves in one drawing beyond which nobody tells them apart.
+/// Curves in one drawing beyond which they are divided, if they differ in more than one label.
 const MOST_CURVES: usize = 4;
+
+/// Curves of one family, which differ in one label only, that one drawing holds: as many as there are colours.
+const MOST_OF_A_FAMILY: usize = 8;
 
 /// The drawings of all curves of a section.
 pub(super) fn drawings(section: &Section) -> Vec<Drawing> {
     let mut names: Vec<&str> = Vec::new();
-    for curve in section.series.iter().filter(|curve| !curve.points.is_empty()) {
+    for curve in section.series.iter().filter(|curve| is_drawn(curve)) {
         if !names.contains(&curve.name.as_str()) {
             names.push(&curve.name);
         }
@@ -22,39 +27,50 @@ pub(super) fn drawings(section: &Section) -> Vec<Drawing> {
     names.into_iter().flat_map(|name| of_name(section, name)).collect()
 }
 
-fn of_name(section: &Section, name: &str) -> Vec<Drawing> {
-    let curves: Vec<&Curve> =
-        section.series.iter().filter(|curve| curve.name == name && !curve.points.is_empty()).collect();
-    let note = section.figures.iter().find(|note| note.curve == name).cloned();
-    let note = note.unwrap_or_else(|| FigureNote::of(name));
-    divided(&curves).into_iter().map(|(common, curves)| drawing(section, name, &note, &common, &curves)).collect()
+/// A single point is no curve.
+fn is_drawn(curve: &Curve) -> bool {
+    curve.points.len() > 1
 }
 
-/// Curves by the values of the label that divides them best; all together where there are few.
-fn divided<'a>(curves: &[&'a Curve]) -> Vec<(Labels, Vec<&'a Curve>)> {
-    let values = |key: &str| {
-        let mut values: Vec<&str> = Vec::new();
-        for value in curves.iter().filter_map(|curve| curve.labels.get(key)) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        values
+fn of_name(section: &Section, name: &str) -> Vec<Drawing> {
+    let curves: Vec<&Curve> = section.series.iter().filter(|curve| curve.name == name && is_drawn(curve)).collect();
+    let note = section.figures.iter().find(|note| note.curve == name).cloned();
+    let note = note.unwrap_or_else(|| FigureNote::of(name));
+    let divided = divided(&curves, note.divided_by.as_deref());
+    divided.into_iter().map(|(common, curves)| drawing(section, name, &note, &common, &curves)).collect()
+}
+
+/// Curves by the values of the label that was named or divides them best; all together where they are few or one family. Every
+/// curve is in one of the parts: those without that label are a part of their own.
+fn divided<'a>(curves: &[&'a Curve], by: Option<&str>) -> Vec<(Labels, Vec<&'a Curve>)> {
+    let keys: BTreeSet<&str> = curves.iter().flat_map(|curve| curve.labels.pairs().map(|(key, _)| key)).collect();
+    let varying: Vec<&str> = keys.into_iter().filter(|key| parted(curves, key).len() > 1).collect();
+    let together = curves.len() <= MOST_CURVES || varying.len() == 1 && curves.len() <= MOST_OF_A_FAMILY;
+    // The fewest drawings of which none is too full, and rather by a label that all have.
+    let cost = |key: &&str| {
+        let parts = parted(curves, key);
+        let fullest = parts.iter().map(|(_, part)| part.len()).max().unwrap_or(0);
+        (fullest > MOST_OF_A_FAMILY, parts.iter().any(|(value, _)| value.is_none()), parts.len())
     };
-    let keys: Vec<&str> =
-        curves.first().map_or_else(Vec::new, |curve| curve.labels.pairs().map(|(key, _)| key).collect());
-    let dividing = keys.into_iter().filter(|key| values(key).len() > 1).min_by_key(|key| values(key).len());
-    match dividing {
-        Some(key) if curves.len() > MOST_CURVES => values(key)
-            .into_iter()
-            .map(|value| {
-                let of: Vec<&Curve> =
-                    curves.iter().copied().filter(|curve| curve.labels.get(key) == Some(value)).collect();
-                (Labels::of([(key, value)]), of)
-            })
-            .collect(),
-        _ => vec![(Labels::none(), curves.to_vec())],
+    let best = varying.iter().copied().min_by_key(cost).filter(|_| !together);
+    let Some(key) = by.filter(|key| varying.contains(key)).or(best) else {
+        return vec![(Labels::none(), curves.to_vec())];
+    };
+    let named = |value: Option<&str>| value.map_or_else(Labels::none, |value| Labels::of([(key, value)]));
+    parted(curves, key).into_iter().map(|(value, part)| (named(value), part)).collect()
+}
+
+/// Curves by the values of a label, in order of appearance.
+fn parted<'a>(curves: &[&'a Curve], key: &str) -> Vec<(Option<&'a str>, Vec<&'a Curve>)> {
+    let mut parts: Vec<(Option<&str>, Vec<&Curve>)> = Vec::new();
+    for &curve in curves {
+        let value = curve.labels.get(key);
+        match parts.iter_mut().find(|(of, _)| *of == value) {
+            Some((_, part)) => part.push(curve),
+            None => parts.push((value, vec![curve])),
+        }
     }
+    parts
 }
 
 fn drawing(section: &Section, name: &str, note: &FigureNote, common: &Labels, curves: &[&Curve]) -> Drawing {

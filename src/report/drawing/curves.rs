@@ -147,8 +147,9 @@ impl CurvePlot {
     /// Knees, plateaus, limits and claims, each with its words.
     fn marks(&self, frame: &Frame) -> String {
         let mut out = String::new();
-        // Words side by side would run into each other: each goes one line lower than the one before, and then begins again.
-        let mut lines = 0_u32;
+        // Words side by side would run into each other: each goes one line further than the one before, and then begins again;
+        // what was found from the top down, what is claimed from the bottom up.
+        let (mut lines, mut claims) = (0_u32, 0_u32);
         for mark in &self.note.marks {
             let series = self.series_of(mark);
             let words = |x: f64, y: f64| -> String {
@@ -182,7 +183,9 @@ impl CurvePlot {
                 }
                 Place::Claim { at: place } => {
                     let x = frame.x(place);
-                    format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom)) + &words(x, next())
+                    claims += 1;
+                    let y = frame.origin.1 - 5.0 - f64::from((claims - 1) % 6) * (FONT + 3.0);
+                    format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom)) + &words(x, y)
                 }
                 Place::Plateau { from, to, level } => {
                     let (from, to, y) = (frame.x(from), frame.x(to), frame.y(level));

@@ -17,6 +17,9 @@ const RESAMPLINGS: usize = 80;
 /// Points that a plateau of a resampled curve must be close to, to be the same plateau.
 const SAME_PLATEAU: f64 = 1.25;
 
+/// The name of all curves.
+pub(super) const CURVE: &str = "memory.latency.curve";
+
 /// One footprint of a curve.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
@@ -83,7 +86,7 @@ impl Curves {
         self.0
             .iter()
             .map(|(labels, points)| Curve {
-                name: "memory.latency.curve".to_owned(),
+                name: CURVE.to_owned(),
                 labels: labels.clone(),
                 x: Axis { label: "footprint".to_owned(), unit: Unit::Bytes },
                 y: Axis { label: "one dependent load".to_owned(), unit: Unit::Nanoseconds },

@@ -2,11 +2,12 @@
 //! print other numbers.
 
 use super::judgement::{Agreement, RESIDUAL, agreement, level_labels, point_of_rule, rule_labels};
-use super::levels::{Curves, Found, Named};
+use super::levels::{CURVE, Curves, Found, Named};
 use super::translation::huge_pages_help;
-use super::walk::{Pattern, RULES, Scope, pages_label};
+use super::walk::{Pattern, RULES, Scope, curve, pages_label};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::results::figure::Place;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{count, factor, interval, number, percent, quantity};
 use crate::sys::memory::Pages;
@@ -31,6 +32,7 @@ pub(super) fn tell(
     deciding: Option<Pages>,
 ) {
     tell_levels(findings, found, deciding);
+    mark_levels(findings, scope, found, deciding);
     for level in &found.levels {
         tell_size(study, findings, level);
     }
@@ -81,6 +83,27 @@ fn tell_levels(findings: &mut Findings, found: &Found, deciding: Option<Pages>) 
             percent(found.residual),
             percent(RESIDUAL)
         ));
+    }
+}
+
+/// Shows in the drawing what was found on the curve that decides: where levels lie, where they end, and what is claimed.
+fn mark_levels(findings: &mut Findings, scope: &Scope, found: &Found, deciding: Option<Pages>) {
+    let note = findings.figure(CURVE);
+    note.divided_by = Some("pattern".to_owned());
+    let Some(pages) = deciding else { return };
+    let labels = curve(Pattern::PageBlocked, pages);
+    for level in &found.levels {
+        let [from, to] = level.middle;
+        // Its name alone: what it costs is told of random walks, and on this curve neighbouring lines come along.
+        note.mark(labels.clone(), level.name.clone(), Place::Plateau { from, to, level: level.latency });
+        if let Some([low, high]) = level.ends {
+            let at = (low * high).sqrt();
+            note.mark(labels.clone(), format!("{} ends", level.name), Place::Knee { at, low, high });
+        }
+    }
+    for (level, size) in &scope.claims {
+        let text = format!("claimed: L{level} {}", bytes(*size as f64));
+        note.mark(labels.clone(), text, Place::Claim { at: *size as f64 });
     }
 }
 
@@ -190,7 +213,7 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
     }
     if huge_pages_help(scope, curves, found) == Some(false) {
         text += if study.machine.is_guest() {
-            " Huge pages do not widen the reach of the translation buffers here: the hypervisor keeps this guest's memory in small pages, and the processor remembers the smaller of both. Part of the latency on huge pages is translation too."
+            " Huge pages do not widen the reach of the translation buffers here: most likely the hypervisor keeps this guest's memory in small pages, which no guest can see, and the processor remembers the smaller of both. Part of the latency on huge pages is then translation too."
         } else {
             " Huge pages do not widen the reach of the translation buffers here."
         };
