@@ -49,6 +49,19 @@ const VOID: [&str; 5] = ["meta", "link", "br", "hr", "img"];
 /// Attributes that make a browser ask for something.
 const FETCHES: [&str; 8] = ["src", "srcset", "data", "poster", "action", "background", "xlink:href", "formaction"];
 
+/// Ends cells and rows whose end tag HTML lets be left out: before the tag of a name.
+fn close_what_ends_by_itself(open: &mut Vec<String>, next: &str) {
+    let ends: &[&str] = match next {
+        "td" | "th" => &["td", "th"],
+        "tr" | "tbody" | "thead" | "table" => &["td", "th", "tr"],
+        _ => &[],
+    };
+    // A table inside a cell would begin here; there is none.
+    while open.last().is_some_and(|last| ends.contains(&last.as_str())) {
+        open.pop();
+    }
+}
+
 /// Reads a page strictly: every tag closed in order, every anchor there, nothing fetched.
 fn assert_sound(page: &str) {
     let mut open: Vec<String> = Vec::new();
@@ -58,6 +71,7 @@ fn assert_sound(page: &str) {
         match token.unwrap() {
             Token::StartTag(tag) => {
                 let name = String::from_utf8(tag.name.to_vec()).unwrap();
+                close_what_ends_by_itself(&mut open, &name);
                 for (key, value) in &tag.attributes {
                     let key = String::from_utf8(key.to_vec()).unwrap();
                     let value = String::from_utf8(value.to_vec()).unwrap();
@@ -80,6 +94,7 @@ fn assert_sound(page: &str) {
             }
             Token::EndTag(tag) => {
                 let name = String::from_utf8(tag.name.to_vec()).unwrap();
+                close_what_ends_by_itself(&mut open, &name);
                 assert_eq!(open.pop().as_deref(), Some(name.as_str()), "</{name}> closes another element");
             }
             Token::Error(error) => panic!("the page has an error: {}", error.value),

@@ -1,11 +1,13 @@
 //! The section of one experiment: question, method, prediction, results, drawings, analysis, what could fool us, evidence.
 
+use std::collections::BTreeSet;
+
 use super::{anchor, curves, cycles, evidence, field, label, measured, short_label, verdict, why_missing};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Part, Piece, Table};
 use crate::results::document::{Block, Metric, Outcome, Section, record};
 use crate::results::figure::Scale;
-use crate::results::prediction::{Part as Half, Prediction};
+use crate::results::prediction::{Basis, Part as Half, Prediction};
 use crate::results::wording::{count, duration, interval, quantity, rough};
 
 /// Rows of a drawing beyond which only the headline figures are drawn.
@@ -71,11 +73,12 @@ fn prediction(part: &mut Part, section: &Section, text: Option<&String>) {
     let predicted: Vec<(&Metric, &Prediction)> =
         section.metrics.iter().filter_map(|metric| Some((metric, metric.prediction.as_ref()?))).collect();
     let (headline, others): (Vec<_>, Vec<_>) = predicted.into_iter().partition(|(metric, _)| metric.headline);
-    let table = |of: &[(&Metric, &Prediction)]| {
+    let mut told = BTreeSet::new();
+    let mut table = |of: &[(&Metric, &Prediction)]| {
         let mut table =
             Table::new("", &["figure and terms", ">base hardware", ">software overhead", ">range", "basis"]);
         for (metric, found) in of {
-            terms(&mut table, &metric.title(), found, Some(metric));
+            terms(&mut table, &metric.title(), found, Some(metric), &mut told);
         }
         table
     };
@@ -93,7 +96,7 @@ fn prediction(part: &mut Part, section: &Section, text: Option<&String>) {
         let mut table =
             Table::new("", &["figure and terms", ">base hardware", ">software overhead", ">range", "basis"]);
         for found in &section.unmet {
-            terms(&mut table, &record(&found.metric, &found.labels), found, None);
+            terms(&mut table, &record(&found.metric, &found.labels), found, None, &mut told);
         }
         let summary =
             format!("Predicted and not published: {}", count(section.unmet.len() as u64, "figure", "figures"));
@@ -101,8 +104,19 @@ fn prediction(part: &mut Part, section: &Section, text: Option<&String>) {
     }
 }
 
+/// Where a term comes from. The source of a constant is told where the section meets it first.
+fn basis(basis: &Basis, told: &mut BTreeSet<String>) -> String {
+    let text = basis.text();
+    match text.split_once(" (") {
+        Some((name, _)) if name.starts_with("constant ") && !told.insert(name.to_owned()) => {
+            format!("{name}, as above")
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// One row with the sums, one for each term.
-fn terms(table: &mut Table, title: &str, found: &Prediction, metric: Option<&Metric>) {
+fn terms(table: &mut Table, title: &str, found: &Prediction, metric: Option<&Metric>, told: &mut BTreeSet<String>) {
     let unit = found.unit;
     let sum = |what: &str, value: f64| match metric {
         _ if value == 0.0 => Cell::none(),
@@ -131,7 +145,7 @@ fn terms(table: &mut Table, title: &str, found: &Prediction, metric: Option<&Met
             hardware,
             software,
             Cell::of(interval([term.low, term.high], unit)),
-            Cell::of(term.basis.text()),
+            Cell::of(basis(&term.basis, told)),
         ]);
     }
 }
