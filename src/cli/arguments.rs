@@ -85,13 +85,13 @@ pub(super) struct RunOptions {
     #[arg(long)]
     pub rigorous: bool,
     /// Stop adding rounds when this much time is up: 90s, 5m, 1h
-    #[arg(long, value_name = "LIMIT", value_parser = parse_duration)]
+    #[arg(long, value_name = "LIMIT", value_parser = parse_duration, allow_negative_numbers = true)]
     pub time: Option<f64>,
     /// Measure on this CPU (default: the last of the fastest that is allowed)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cpu: Option<u32>,
     /// Seed of every random choice (default: from the clock; it is written down)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Clock that times everything
     #[arg(long, value_enum, default_value_t = ClockChoice::Auto, value_name = "CLOCK")]
@@ -100,7 +100,7 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
     /// Most bytes that scratch files take together: 500M, 4G (default: a tenth of what is free, at most 2 GiB)
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
     pub scratch_limit: Option<u64>,
     /// Also fill the whole file cache of the machine to see how large it gets; evicts what others have cached. With holes of a
     /// sparse file, or with files written for it
@@ -180,7 +180,7 @@ pub(super) struct PeerOptions {
     #[arg(long, value_name = "BYTES", default_value = "1024G", value_parser = parse_bytes)]
     pub bytes: u64,
     /// Most bytes per second of a flow (default: as fast as it goes)
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
     pub rate: Option<u64>,
     /// Directory for the file that clients read over NFS (default: the current directory, else /var/tmp)
     #[arg(long, value_name = "DIR")]
@@ -277,7 +277,7 @@ pub(super) struct DoctorOptions {
     #[arg(long)]
     pub json: bool,
     /// Probe the noise of this CPU (default: the one that run would choose)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cpu: Option<u32>,
     /// Look at the storage behind this directory
     #[arg(long, value_name = "DIR")]
@@ -293,7 +293,7 @@ pub(super) struct PredictOptions {
     #[arg(long, value_name = "RUN")]
     pub from: Option<PathBuf>,
     /// Predict for this CPU (default: the one that run would choose)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cpu: Option<u32>,
     /// Print JSON
     #[arg(long)]
@@ -353,6 +353,9 @@ pub(super) struct CompletionOptions {
     pub shell: clap_complete::Shell,
 }
 
+/// Longest time limit: a day, in seconds.
+const LONGEST: f64 = 86_400.0;
+
 /// Seconds in `90`, `90s`, `5m`, `1h`.
 fn parse_duration(text: &str) -> Result<f64, String> {
     let (digits, unit) = match text.find(|letter: char| letter.is_ascii_alphabetic()) {
@@ -367,8 +370,9 @@ fn parse_duration(text: &str) -> Result<f64, String> {
         _ => return Err(format!("'{unit}' is no unit of time; use s, m or h, as in 90s or 5m")),
     };
     match digits.trim().parse::<f64>() {
-        Ok(number) if number > 0.0 && number.is_finite() => Ok(number * factor),
-        _ => Err("a time limit is a positive number with s, m or h, as in 90s or 5m".to_owned()),
+        Ok(number) if number > 0.0 && number * factor <= LONGEST => Ok(number * factor),
+        Ok(number) if number > 0.0 => Err("a time limit is at most 24h".to_owned()),
+        _ => Err("a time limit is a positive number of seconds, or one with s, m or h, as in 90s or 5m".to_owned()),
     }
 }
 
@@ -412,6 +416,8 @@ mod tests {
         assert_eq!(parse_duration("1.5m"), Ok(90.0));
         assert_eq!(parse_duration("2h"), Ok(7200.0));
         assert!(parse_duration("0s").is_err());
+        assert!(parse_duration("25h").is_err());
+        assert!(parse_duration("1e300").is_err());
         assert!(parse_duration("5 parsecs").is_err());
         assert!(parse_duration("").is_err());
     }

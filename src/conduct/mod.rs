@@ -197,7 +197,9 @@ impl<'a> Conductor<'a> {
         self.progress.done();
         let (complete, reason) = match &stop {
             Stop::Interrupted(signal) => (false, format!("interrupted by {signal}")),
-            Stop::Time => (true, "the time was up".to_owned()),
+            Stop::Time => {
+                (true, format!("the time was up before all of its {} rounds were done", self.setting.plan.rounds))
+            }
             Stop::Enough => (true, "all rounds are done".to_owned()),
             Stop::GivenUp => (false, "every experiment was given up after failed launches".to_owned()),
             Stop::NothingRuns => (true, "no experiment can run here".to_owned()),

@@ -109,7 +109,7 @@ fn compare(left: &Side, relation: &Relation, right: &Side) -> Comparison {
         Relation::Near(share) => {
             let near = (left.value - right.value).abs() <= share * right.value.abs();
             let meet = left.low <= right.high && right.low <= left.high;
-            (near || meet, format!("= (± {}, or within their intervals)", percent(*share)))
+            (near || meet, format!("≈ (± {}, or intervals meet)", percent(*share)))
         }
     };
     let holds = holds && left.unit == right.unit;

@@ -184,7 +184,7 @@ mod tests {
 
     fn sample(launches: Vec<Vec<f64>>) -> Sample {
         let taken = launches.iter().map(Vec::len).sum::<usize>() as u64;
-        let account = Account { taken, clean: taken, operations: 32, shortest: 1e5, ..Account::default() };
+        let account = Account { taken, clean: taken, operations: 32, brief: 1e5, ..Account::default() };
         let numbers = (1..=launches.len() as u32).collect();
         Sample { unit: Unit::Cycles, launches, numbers, account }
     }

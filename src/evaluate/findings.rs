@@ -1,5 +1,7 @@
 //! What an analysis returns, and how an estimate becomes a published figure or a rejected one.
 
+use std::collections::BTreeMap;
+
 use crate::results::document::{Block, Curve, Metric, Rejected};
 use crate::results::figure::FigureNote;
 use crate::results::prediction::Prediction;
@@ -182,7 +184,7 @@ impl Findings {
 
     /// Says of every prediction that failed by how much, term by term, and of the others that they held.
     pub fn say_predictions(&mut self) {
-        let judged: Vec<(&Metric, &Prediction)> =
+        let judged: Vec<Judged<'_>> =
             self.metrics.iter().filter_map(|metric| Some((metric, metric.prediction.as_ref()?))).collect();
         if judged.is_empty() {
             return;
@@ -194,25 +196,48 @@ impl Findings {
             (1, 1) => "The figure lies inside its predicted range.".to_owned(),
             (inside, all) => format!("{inside} of {all} figures lie inside their predicted ranges."),
         };
-        for (metric, prediction) in &judged {
+        // By name, side and largest term: what fails for one reason is told once.
+        let mut groups: BTreeMap<(&str, &str, String), Vec<Judged<'_>>> = BTreeMap::new();
+        for (metric, prediction) in judged {
             let verdict = metric.verdict.against_prediction;
             if verdict != AgainstPrediction::AsPredicted {
                 let widest = prediction.terms.iter().max_by(|one, other| one.value.total_cmp(&other.value));
-                let largest = widest.map_or_else(String::new, |term| {
-                    format!("; the largest term is {} ({})", term.what, term.basis.text())
-                });
-                text += &format!(
-                    " {} is {} than predicted: {} against {} ({}){largest}.",
-                    metric.title(),
-                    verdict.word(),
-                    metric.text(),
-                    wording::quantity(prediction.value, prediction.unit),
-                    wording::factor(metric.value / prediction.value),
-                );
+                let largest = widest.map_or_else(String::new, |term| format!("{} ({})", term.what, term.basis.text()));
+                groups.entry((&metric.name, verdict.word(), largest)).or_default().push((metric, prediction));
             }
+        }
+        for ((name, side, largest), failed) in groups {
+            text += &failed_predictions(name, side, &largest, &failed);
         }
         self.say(text);
     }
+}
+
+/// A figure and its prediction.
+type Judged<'a> = (&'a Metric, &'a Prediction);
+
+/// One sentence about predictions of one name that failed on one side and have the same largest term.
+fn failed_predictions(name: &str, side: &str, largest: &str, failed: &[Judged<'_>]) -> String {
+    let ratio = |(metric, prediction): &Judged<'_>| metric.value / prediction.value;
+    let least = failed.iter().map(ratio).fold(f64::INFINITY, f64::min);
+    let most = failed.iter().map(ratio).fold(0.0, f64::max);
+    if let [(metric, prediction)] = failed {
+        let largest = if largest.is_empty() { String::new() } else { format!("; the largest term is {largest}") };
+        return format!(
+            " {} is {side} than predicted: {} against {} ({}){largest}.",
+            metric.title(),
+            metric.text(),
+            wording::quantity(prediction.value, prediction.unit),
+            wording::factor(metric.value / prediction.value),
+        );
+    }
+    let largest = if largest.is_empty() { String::new() } else { format!("; the largest term of each is {largest}") };
+    format!(
+        " {} figures of {name} are {side} than predicted, {} to {}{largest}.",
+        failed.len(),
+        wording::factor(least),
+        wording::factor(most)
+    )
 }
 
 /// Cycles become nanoseconds by the run's reference frequency; everything else stays as it is.
@@ -225,7 +250,7 @@ fn in_time(study: &Study<'_>, estimate: &Estimate) -> (Estimate, Option<f64>) {
 
 fn positive_gate(shown: &Estimate, positive: bool) -> Gate {
     let severity = crate::results::verdict::Severity::Hard;
-    Gate::of("G8", severity, positive, format!("{} is above zero", wording::quantity(shown.value, shown.unit)))
+    Gate::of("G8", severity, positive, format!("{}; must be above zero", wording::quantity(shown.value, shown.unit)))
 }
 
 /// The verdict on a prediction: inside its range, or on which side.

@@ -108,10 +108,10 @@ fn of_account(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
         Gate::of(
             "G4",
             Severity::Hard,
-            account.shortest >= needed,
+            account.brief >= needed,
             format!(
-                "shortest batch {} ticks; at least {} ({BIASES_PER_BATCH} × timer bias {}, {RESOLUTIONS_PER_BATCH} × resolution {})",
-                number(account.shortest),
+                "all batches but one in twenty last {} ticks or more; must be at least {} ({BIASES_PER_BATCH} × timer bias {}, {RESOLUTIONS_PER_BATCH} × resolution {})",
+                number(account.brief),
                 number(needed),
                 number(bias),
                 number(resolution)

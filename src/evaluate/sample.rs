@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::{Class, Series};
-use crate::statistics::summary::median;
+use crate::statistics::summary::{median, quantile};
 
 use super::study::Study;
+
+/// Share of the batches that may be shorter than a batch must be (G4): what has two paces meets the fast one now and then.
+const BRIEF: f64 = 0.05;
 
 /// Where every batch went.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -27,19 +30,16 @@ pub struct Account {
     pub migrated: u64,
     /// Operations in a batch (median over launches).
     pub operations: u64,
-    /// Shortest clean batch in ticks.
-    pub shortest: f64,
+    /// Ticks that all clean batches but one in twenty last at least.
+    pub brief: f64,
 }
 
 impl Account {
     fn add(&mut self, series: &Series) {
-        for (index, &value) in series.values.iter().enumerate() {
+        for index in 0..series.values.len() {
             self.taken += 1;
             match series.class(index) {
-                Class::Clean => {
-                    self.clean += 1;
-                    self.shortest = if self.clean == 1 { value } else { self.shortest.min(value) };
-                }
+                Class::Clean => self.clean += 1,
                 Class::Migrated => {
                     self.disturbed += 1;
                     self.migrated += 1;
@@ -69,7 +69,7 @@ impl Account {
             wrong: self.wrong + other.wrong,
             migrated: self.migrated + other.migrated,
             operations: self.operations.max(other.operations),
-            shortest: self.shortest.min(other.shortest),
+            brief: self.brief.min(other.brief),
         }
     }
 }
@@ -135,6 +135,15 @@ impl Sample {
     }
 }
 
+/// Ticks of every clean batch.
+fn clean_ticks(series: &[(u32, &Series)]) -> Vec<f64> {
+    let of = |series: &'_ Series| -> Vec<f64> {
+        let clean = (0..series.values.len()).filter(|&index| series.class(index) == Class::Clean);
+        clean.map(|index| series.values[index]).collect()
+    };
+    series.iter().flat_map(|(_, series)| of(series)).collect()
+}
+
 /// The sample of one series over launches.
 fn sample_of_series(series: Vec<(u32, &Series)>, unit: Unit, convert: impl Fn(f64, f64) -> f64) -> Option<Sample> {
     let mut account = Account::default();
@@ -143,6 +152,7 @@ fn sample_of_series(series: Vec<(u32, &Series)>, unit: Unit, convert: impl Fn(f6
     }
     let operations: Vec<f64> = series.iter().map(|(_, series)| series.operations as f64).collect();
     account.operations = median(&operations)? as u64;
+    account.brief = quantile(&clean_ticks(&series), BRIEF).unwrap_or(0.0);
     let clean = |series: &Series| -> Vec<f64> {
         (0..series.values.len())
             .filter(|&index| series.class(index) == Class::Clean)

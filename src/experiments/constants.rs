@@ -84,11 +84,13 @@ constants! {
     /// A store whose value is loaded right back, forwarded by the store buffer.
     STORE_FORWARD = 4.5 in 3.5 ..= 6.0 "cycles", "Agner Fog, microarchitecture: 4–6 cycles";
     /// The same on a core that renames memory: the load takes its value from the store's register.
-    STORE_FORWARD_RENAMED = 0.5 in 0.0 ..= 1.5 "cycles", "Agner Fog, microarchitecture: 0–1 cycles on Zen 2 and later, Golden Cove and later";
+    STORE_FORWARD_RENAMED = 0.5 in 0.0 ..= 1.5 "cycles", "Agner Fog, microarchitecture: 0–1 cycles on Zen 2 and later";
+    /// The same on a core that renames memory now and then: where it does not, the load waits for the store.
+    STORE_FORWARD_SOMETIMES = 3.0 in 0.0 ..= 6.5 "cycles", "Agner Fog, microarchitecture: nothing where Golden Cove and its successors rename, 5 cycles where they forward";
     /// The same where the core's design is not known.
     STORE_FORWARD_UNKNOWN = 4.0 in 0.0 ..= 6.0 "cycles", "Agner Fog, microarchitecture: 0–6 cycles over all cores";
     /// A call and its return, both predicted, of a function that does nothing.
-    CALL_AND_RETURN = 2.0 in 1.0 ..= 3.0 "cycles", "Agner Fog, instruction tables: two taken branches of 1–2 cycles each";
+    CALL_AND_RETURN = 3.0 in 1.0 ..= 5.0 "cycles", "Agner Fog, instruction tables: two taken branches of 1–2 cycles each, and a return address stored and loaded";
     /// The same where the core's design is not known.
     CALL_AND_RETURN_UNKNOWN = 2.5 in 1.0 ..= 5.0 "cycles", "Agner Fog, instruction tables, over all cores";
     /// The same on AMD Zen: CALL and RET are 2 cycles each.
@@ -337,13 +339,8 @@ impl Constant {
 /// What forwarding a store to a load costs on this core.
 pub fn store_forwarding(by: &Foreknowledge<'_>) -> Constant {
     match by.machine.core_class(by.cpu) {
-        CoreClass::AmdZen2
-        | CoreClass::AmdZen3
-        | CoreClass::AmdZen4
-        | CoreClass::AmdZen5
-        | CoreClass::IntelGoldenCove
-        | CoreClass::IntelRedwoodCove
-        | CoreClass::IntelLionCove => STORE_FORWARD_RENAMED,
+        CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 | CoreClass::AmdZen5 => STORE_FORWARD_RENAMED,
+        CoreClass::IntelGoldenCove | CoreClass::IntelRedwoodCove | CoreClass::IntelLionCove => STORE_FORWARD_SOMETIMES,
         CoreClass::Unknown => STORE_FORWARD_UNKNOWN,
         _ => STORE_FORWARD,
     }

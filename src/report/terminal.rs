@@ -243,6 +243,9 @@ fn closing(document: &Document) -> String {
     if let Some(damage) = &run.damage {
         text += &format!("The log is damaged: {damage}; everything before that is kept.\n");
     }
+    if run.complete && run.ended.starts_with("the time was up") {
+        text += &format!("It ended because {}: intervals are wider; --time LIMIT gives it more.\n", run.ended);
+    }
     if !run.complete {
         text += &format!("The run is not complete: {}. Go on with `sysdyno run --resume DIR`.\n", run.ended);
     }

@@ -334,7 +334,8 @@ pub fn read(path: &Path) -> Result<Log, Trouble> {
     let mut unread: Option<(usize, String)> = None;
     for (index, line) in lines {
         if let Some((number, error)) = unread {
-            return Err(foreign(format!("line {number}: {error}")));
+            return Err(Trouble::new(format!("the log {} is damaged: line {number}: {error}", path.display()))
+                .hint("only the last line of a log may be cut off; take the file from a copy"));
         }
         match line.map_err(|error| error.to_string()).and_then(|line| {
             if line.is_empty() {

@@ -64,7 +64,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::number;
+use crate::results::wording::{number, percent};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::sys::process::{self, Trial};
@@ -158,6 +158,8 @@ const FLOOR_CYCLES: f64 = 40.0;
 const FLOOR_NANOSECONDS: f64 = 15.0;
 /// A call may come out this much cheaper than the floor of all calls before something is wrong.
 const FLOOR_SLACK: f64 = 0.03;
+/// What a call costs above the floor agrees with the difference of the figures within this share of the call.
+const CONSISTENT: f64 = 0.1;
 /// Calls in a batch, of which the first hundreds may run on what the branch predictors remember of other calls.
 const CALLS_PER_BATCH: u64 = 2048;
 /// Longest path of a working directory (PATH_MAX).
@@ -174,7 +176,8 @@ fn common_call(labels: &Labels) -> bool {
 
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let entry = Entry::known(by);
-    CALLS.iter().map(|call| entry.prediction(call)).collect()
+    let served = CALLS.iter().filter(|call| enters_alone(call) && call.name != FUNCTION);
+    CALLS.iter().map(|call| entry.prediction(call)).chain(served.map(|call| entry.service(call))).collect()
 }
 
 /// What entering and leaving the kernel is expected to cost, in nanoseconds.
@@ -215,10 +218,19 @@ impl Entry {
         }
     }
 
+    /// What the kernel does between entering and leaving.
+    fn service(&self, call: &Call) -> Prediction {
+        let prediction = Prediction::of("os.system_call.service", labels(call.name), Unit::Nanoseconds);
+        prediction.software(call.what, self.work(call), self.pace.clone())
+    }
+
+    fn work(&self, call: &Call) -> (f64, f64, f64) {
+        let (each, least, most) = self.instruction;
+        (each * call.instructions, least * call.instructions, most * call.instructions)
+    }
+
     fn prediction(&self, call: &Call) -> Prediction {
         let prediction = Prediction::of("os.system_call.time", labels(call.name), Unit::Nanoseconds);
-        let (each, least, most) = self.instruction;
-        let service = (each * call.instructions, least * call.instructions, most * call.instructions);
         let share = match call.name {
             VDSO => 0.0,
             RING_BATCHED => 1.0 / f64::from(ring::ENTRIES),
@@ -234,8 +246,11 @@ impl Entry {
         } else {
             prediction
         };
-        let served =
-            if call.instructions > 0.0 { entered.software(call.what, service, self.pace.clone()) } else { entered };
+        let served = if call.instructions > 0.0 {
+            entered.software(call.what, self.work(call), self.pace.clone())
+        } else {
+            entered
+        };
         if call.name == FUNCTION {
             served.hardware("the return of the function", self.lost_return, RETURN_AFTER_KERNEL.basis())
         } else {
@@ -370,13 +385,31 @@ fn analyze(study: &Study<'_>) -> Findings {
         findings.publish(study, "os.system_call.time", labels(call.name), &estimate, own);
         let floor = floor.as_ref().filter(|_| enters_alone(call) && call.name != FUNCTION && !is_filtered(study));
         if let Some(net) = floor.and_then(|floor| Estimate::net(&sample, floor)) {
-            let own = vec![gates::net_resolved(&net, estimate.value)];
+            let own =
+                vec![gates::net_resolved(&net, estimate.value), consistent(&net, &estimate, floor_estimate.as_ref())];
             findings.publish(study, "os.system_call.service", labels(call.name), &net, own);
         }
     }
     explain_figures(study, &mut findings);
     findings.say_predictions();
     findings
+}
+
+/// What a call costs above the floor, taken within launches, is what the two figures differ by: where a call has two paces, and
+/// launches meet one or the other, it is not.
+fn consistent(net: &Estimate, gross: &Estimate, floor: Option<&Estimate>) -> Gate {
+    let difference = floor.map_or(f64::NAN, |floor| gross.value - floor.value);
+    Gate::of(
+        "G5",
+        Severity::Hard,
+        (net.value - difference).abs() <= CONSISTENT * gross.value,
+        format!(
+            "{} above the floor within launches, {} between the figures; at most {} of the call apart",
+            number(net.value),
+            number(difference),
+            percent(CONSISTENT)
+        ),
+    )
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.

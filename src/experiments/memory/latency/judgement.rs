@@ -10,7 +10,7 @@ use crate::evaluate::sample::{Account, Sample};
 use crate::evaluate::study::Study;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{interval, number, percent, quantity};
+use crate::results::wording::{factor, interval, number, percent, quantity};
 use crate::statistics::monotone::isotonic_residual;
 use crate::sys::memory::Pages;
 
@@ -30,6 +30,8 @@ const MEMORY_OVER_CACHE: f64 = 1.5;
 pub(super) const RESIDUAL: f64 = 0.05;
 /// Huge pages may not make a load dearer than this.
 const HUGE_OVER_SMALL: f64 = 1.02;
+/// Bounds of a capacity that are further apart than this say nothing of it.
+const WIDEST_SIZE: f64 = 4.0;
 /// A capacity that is found is the one that is claimed within these ratios.
 const CONFIRMED: (f64, f64) = (0.7, 1.15);
 
@@ -237,6 +239,12 @@ fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &Found, level
             ),
         ));
     }
+    own.push(Gate::of(
+        "G5",
+        Severity::Hard,
+        high <= low * WIDEST_SIZE,
+        format!("bounds {} apart; at most {WIDEST_SIZE} times", factor(high / low)),
+    ));
     findings.publish_bounds(study, "memory.latency.level_size", labels, &estimate, own);
 }
 

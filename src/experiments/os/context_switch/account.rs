@@ -4,24 +4,39 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::{Axis, Curve, Metric};
 use crate::results::quantity::{CoreCycles, Labels, Unit};
-use crate::results::wording::{number, percent, quantity};
+use crate::results::wording::{count, number, percent, quantity};
 use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::median;
 
 use super::{Pairing, RINGS, SAME, WORKING_SETS, ring_labels};
 
+/// A point this much below the switch without data contradicts it.
+const BELOW_BARE: f64 = 0.05;
+
 /// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets.
 pub(super) fn add_curves(study: &Study<'_>, findings: &mut Findings) {
-    findings.curves.extend(RINGS.iter().filter_map(|&members| {
+    let mut unresolved = 0;
+    for &members in &RINGS {
         let points: Vec<[f64; 4]> = WORKING_SETS.iter().filter_map(|&bytes| point(study, members, bytes)).collect();
-        (!points.is_empty()).then(|| Curve {
+        let Some(bare) = points.first().filter(|first| first[0] == 0.0).map(|first| first[1]) else { continue };
+        // Data cannot make a switch cheaper.
+        let (points, below): (Vec<_>, Vec<_>) =
+            points.into_iter().partition(|point| point[1] >= bare * (1.0 - BELOW_BARE));
+        unresolved += below.len();
+        findings.curves.push(Curve {
             name: "os.context_switch.by_working_set".to_owned(),
             labels: Labels::none().with("processes", members),
             x: Axis { label: "working set of each process".to_owned(), unit: Unit::Bytes },
             y: Axis { label: "switch and refill of the caches".to_owned(), unit: Unit::Nanoseconds },
             points,
-        })
-    }));
+        });
+    }
+    if unresolved > 0 {
+        findings.say(format!(
+            "{} of the curves over working sets would lie below the switch without data, which nothing can: the sum in a warm cache that is taken off costs as much as the whole hop there. They are not shown.",
+            count(unresolved as u64, "point", "points")
+        ));
+    }
 }
 
 /// The difference of hop and own cost within each launch; none where it does not stand out.
