@@ -35,6 +35,8 @@
 //! # What could fool us
 //!
 //! - fork's return as "process creation": the child has not run, and on one CPU it may have run before the return.
+//! - A tight loop of one kind of child finds everything warm; here kinds take turns, so a small child's code and data are partly
+//!   cold, as in a program that does something else between two children: a tight loop shows up to a quarter less.
 //! - Children that are not reaped, and images that fail to execute, both look fast.
 //! - The size of the parent is rarely stated, and a shell that forks is not a database that forks.
 //! - Huge pages make resident memory nearly free to fork; whether a buffer got them must be looked up.
