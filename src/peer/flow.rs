@@ -68,8 +68,8 @@ pub fn run(streams: Streams, order: &FlowOrder, bounds: Bounds) -> io::Result<Fl
     let mut flowed = Flowed::default();
     let window = Duration::from_millis(u64::from(order.window));
     let (mut first, mut first_cpu) = (monotonic_raw(), process_cpu_time());
-    // The first quarter is the start of the flow: no CPU time is counted there.
-    let settled = began + (until - began) / 4;
+    // The first half holds the start of the flow: no CPU time is counted there.
+    let settled = began + (until - began) / 2;
     let mut next = began + window;
     while Instant::now() < until {
         std::thread::sleep(next.min(until).saturating_duration_since(Instant::now()));
