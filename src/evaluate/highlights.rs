@@ -26,37 +26,37 @@ const RATIOS: &[Ratio] = &[
     Ratio {
         dear: ("memory.latency.level", &[("level", "DRAM")]),
         cheap: ("memory.latency.level", &[("level", "L1")]),
-        says: "A load that misses every cache waits as long as that many loads from the first",
+        says: "A load that misses every cache waits as long as {} loads from the first",
     },
     Ratio {
         dear: ENOSYS,
         cheap: ("cpu.procedure_call.time", &[("args", "0"), ("chain", "throughput"), ("code", "registers")]),
-        says: "Entering the kernel and leaving it again takes as long as that many procedure calls",
+        says: "Entering the kernel and leaving it again takes as long as {} procedure calls",
     },
     Ratio {
         dear: ("os.process_creation.time", &[("how", "fork_exec_wait"), ("image", "dynamic")]),
         cheap: ("os.process_creation.time", &[("how", "fork_exec_wait"), ("image", "static")]),
-        says: "Starting a dynamically linked program takes that many times as long as a static one",
+        says: "Starting a dynamically linked program takes {} times as long as a static one",
     },
     Ratio {
         dear: ("os.process_creation.time", &[("how", "fork_wait"), ("resident", "0")]),
         cheap: ("os.thread_creation.time", &[("how", "create_join")]),
-        says: "A process is that many times as dear as a thread",
+        says: "A process is {} times as dear as a thread",
     },
     Ratio {
         dear: ("os.context_switch.time", &[("between", "processes"), ("through", "pipe")]),
         cheap: ENOSYS,
-        says: "Handing a byte to another process takes as long as entering the kernel that many times",
+        says: "Handing a byte to another process takes as long as entering the kernel {} times",
     },
     Ratio {
         dear: ("file.read.block_time", &[("order", "random"), ("cache", "direct")]),
         cheap: ("file.read.block_time", &[("order", "random"), ("cache", "warm")]),
-        says: "A block from the disk takes that many times as long as one from the file cache",
+        says: "A block from the disk takes {} times as long as one from the file cache",
     },
     Ratio {
         dear: ("cpu.timer.overhead", &[("method", "cpuid_rdtsc")]),
         cheap: ("cpu.timer.overhead", &[("method", "rdtsc")]),
-        says: "Reading the clock behind CPUID takes that many times as long as reading it alone",
+        says: "Reading the clock behind CPUID takes {} times as long as reading it alone",
     },
 ];
 
@@ -182,13 +182,10 @@ fn ratios(sections: &[Section]) -> Vec<Highlight> {
         .filter_map(|ratio| {
             let ((section, dear), (_, cheap)) = (find(ratio.dear)?, find(ratio.cheap)?);
             (dear.value > cheap.value && dear.unit == cheap.unit).then(|| {
-                let text = format!(
-                    "{}: {} ({} against {}).",
-                    ratio.says,
-                    factor(dear.value / cheap.value).trim_start_matches('×'),
-                    dear.text(),
-                    cheap.text()
-                );
+                let times = dear.value / cheap.value;
+                // Two digits: the figures of a ratio have their own intervals.
+                let times = if times < 10.0 { format!("{times:.1}") } else { format!("{times:.0}") };
+                let text = format!("{} ({} against {}).", ratio.says.replace("{}", &times), dear.text(), cheap.text());
                 highlight(HighlightKind::Bottleneck, text, &section.id)
             })
         })
