@@ -14,7 +14,9 @@ mod summary;
 use super::page::{Cell, Page, Part, Tone};
 use crate::results::document::{Document, Metric, Section};
 use crate::results::published::Published;
+use crate::results::quantity::Unit;
 use crate::results::verdict::{AgainstPrediction, Trust};
+use crate::results::wording::mark;
 
 pub use beside::part as published;
 
@@ -94,11 +96,21 @@ fn short_label(metric: &Metric, shown: &[&Metric]) -> String {
     let differs = |key: &str| others().any(|other| other.labels.get(key) != metric.labels.get(key));
     let mut short: Vec<String> = Vec::new();
     for (key, value) in metric.labels.pairs().filter(|(key, _)| differs(key)) {
-        // A bare number does not say what it counts.
-        let counts = value.parse::<f64>().is_ok();
-        short.push(if counts { format!("{key} {value}") } else { value.to_owned() });
+        short.push(spelled(key, value));
     }
-    if short.is_empty() { metric.labels.to_string() } else { short.join(" ") }
+    if short.is_empty() {
+        short = metric.labels.pairs().map(|(key, value)| spelled(key, value)).collect();
+    }
+    short.join(" ")
+}
+
+/// A label as a row of a drawing names it. A bare number does not say what it counts, and a size is read in binary units.
+fn spelled(key: &str, value: &str) -> String {
+    match value.parse::<f64>() {
+        Ok(size) if ["bytes", "resident", "limit"].contains(&key) => format!("{key} {}", mark(size, Unit::Bytes)),
+        Ok(_) => format!("{key} {value}"),
+        Err(_) => value.to_owned(),
+    }
 }
 
 /// The verdict; where there is reason to doubt the figure its tone says so too.

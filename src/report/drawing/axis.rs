@@ -123,7 +123,10 @@ impl Axis {
                 multiples(&[1.0], 3, low, high),
             ]
         };
-        let marks = candidates.iter().find(|marks| (3..=most).contains(&marks.len())).cloned();
+        // Marks that stand unevenly must not be so close that their words meet.
+        let closest = (high / low).log10() / most as f64 * 0.8;
+        let apart = |marks: &[f64]| marks.windows(2).all(|pair| (pair[1] / pair[0]).log10() >= closest);
+        let marks = candidates.iter().find(|marks| (3..=most).contains(&marks.len()) && apart(marks)).cloned();
         // Within a part of a decade no such multiple may lie: then marks stand at even distances in value.
         let marks = marks.unwrap_or_else(|| {
             let step = self.step((high - low) / most as f64);
