@@ -86,11 +86,11 @@ constants! {
     /// The same on a core that renames memory: the load takes its value from the store's register.
     STORE_FORWARD_RENAMED = 0.5 in 0.0 ..= 1.5 "cycles", "Agner Fog, microarchitecture: 0–1 cycles on Zen 2 and later";
     /// The same on a core that renames memory now and then: where it does not, the load waits for the store.
-    STORE_FORWARD_SOMETIMES = 3.0 in 0.0 ..= 6.5 "cycles", "Agner Fog, microarchitecture: nothing where Golden Cove and its successors rename, 5 cycles where they forward";
+    STORE_FORWARD_SOMETIMES = 3.0 in 0.0 ..= 6.5 "cycles", "own runs on a Golden Cove guest: under 1 cycle where it renames, 5 to 6 where it does not";
     /// The same where the core's design is not known.
     STORE_FORWARD_UNKNOWN = 4.0 in 0.0 ..= 6.0 "cycles", "Agner Fog, microarchitecture: 0–6 cycles over all cores";
     /// A call and its return, both predicted, of a function that does nothing.
-    CALL_AND_RETURN = 3.0 in 1.0 ..= 5.0 "cycles", "Agner Fog, instruction tables: two taken branches of 1–2 cycles each, and a return address stored and loaded";
+    CALL_AND_RETURN = 3.0 in 1.0 ..= 5.0 "cycles", "Agner Fog, instruction tables: two taken branches of 1–2 cycles each; own runs on a Golden Cove guest: 4 to 5";
     /// The same where the core's design is not known.
     CALL_AND_RETURN_UNKNOWN = 2.5 in 1.0 ..= 5.0 "cycles", "Agner Fog, instruction tables, over all cores";
     /// The same on AMD Zen: CALL and RET are 2 cycles each.

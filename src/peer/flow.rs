@@ -136,7 +136,8 @@ fn send(stream: &Socket, message: usize, until: Instant, bounds: Bounds) -> (u64
 /// Reads until the end; adds every read to the common count.
 ///
 /// It waits for bytes, then reads until its buffer is full or nothing is left. A read that blocks returns with the first
-/// part of what is on its way; how the bytes are then acknowledged costs a paced sender a few percent of its rate.
+/// part of what is on its way; receivers that read on carried a few percent more under BBR, presumably for how
+/// the bytes are acknowledged.
 fn receive(stream: &Socket, counted: &AtomicU64, bounds: Bounds) -> u64 {
     if stream.set_nonblocking(true).is_err() {
         return 0;

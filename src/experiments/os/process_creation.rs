@@ -35,8 +35,8 @@
 //! # What could fool us
 //!
 //! - fork's return as "process creation": the child has not run, and on one CPU it may have run before the return.
-//! - A tight loop of one kind of child finds everything warm; here kinds take turns, so a small child's code and data are partly
-//!   cold, as in a program that does something else between two children: a tight loop shows up to a quarter less.
+//! - A tight loop of one kind of child finds everything warm, and programs with one showed up to a quarter less for small
+//!   children. Here kinds take turns; most likely a small child's code and data are then partly cold.
 //! - Children that are not reaped, and images that fail to execute, both look fast.
 //! - The size of the parent is rarely stated, and a shell that forks is not a database that forks.
 //! - Huge pages make resident memory nearly free to fork; whether a buffer got them must be looked up.

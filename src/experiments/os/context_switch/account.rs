@@ -33,7 +33,7 @@ pub(super) fn add_curves(study: &Study<'_>, findings: &mut Findings) {
     }
     if unresolved > 0 {
         findings.say(format!(
-            "{} of the curves over working sets would lie below the switch without data, which nothing can: the sum in a warm cache that is taken off costs as much as the whole hop there. They are not shown.",
+            "{} of the curves over working sets would lie below the switch without data, which no switch can. Most likely the sum in a warm cache that is taken off costs more alone than within the hop. They are not shown.",
             count(unresolved as u64, "point", "points")
         ));
     }
