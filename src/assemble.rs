@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::evaluate::composite;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::highlights::highlights;
+use crate::evaluate::spoilt::name_spoilt;
 use crate::evaluate::study::Study;
 use crate::experiments::{self, Experiment};
 use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
@@ -116,7 +117,11 @@ fn section(log: &Log, step: &Step, known: &[Metric]) -> Section {
     }
     let study = Study::of(log, &step.experiment, known).filter(|study| !study.launches.is_empty());
     match (experiment, study) {
-        (Some(experiment), Some(study)) => fill(&mut section, experiment, (experiment.analyze)(&study)),
+        (Some(experiment), Some(study)) => {
+            let mut findings = (experiment.analyze)(&study);
+            name_spoilt(&study, &mut findings);
+            fill(&mut section, experiment, findings);
+        }
         (None, _) => {
             section.reason = Some(format!("this version of sysdyno has no experiment {}", step.experiment));
             section.hint = Some("read the log with the version that wrote it".to_owned());

@@ -333,12 +333,32 @@ fn chains_of_unknown_latency_tell_no_cycles() {
     assert_rejected(|launch| launch.evidence.as_mut().unwrap().chain_ratio = Some(2.5), "G14");
 }
 
+/// Has the probes disagree in the first batches of a series.
+fn unsteady(batches: usize) -> impl Fn(&mut Launch) {
+    move |launch| of_code(launch, "registers", |series| series.classes.0[..batches].fill(Class::Unsteady))
+}
+
 #[test]
-fn probes_that_disagree_in_most_batches_tell_no_cycles() {
-    assert_rejected(
-        |launch| of_code(launch, "registers", |series| series.classes.0[..15].fill(Class::Unsteady)),
-        "G14",
-    );
+fn probes_that_disagree_in_most_batches_contaminate_and_in_nearly_all_leave_nothing() {
+    assert_published(unsteady(15), Trust::Contaminated, "G14");
+    assert_rejected(unsteady(19), "G14");
+}
+
+#[test]
+fn a_figure_of_which_nothing_is_clean_is_named() {
+    for (class, gate) in [(Class::Preempted, "G16: "), (Class::Unsteady, "G14: ")] {
+        let mut log = log(|launch| of_code(launch, "registers", |series| series.classes.0.fill(class)));
+        for of in ["registers", "memory"] {
+            let term = Prediction::of("cpu.loop.overhead", code(of), Unit::Nanoseconds);
+            let prediction = term.hardware("a turn", (0.4, 0.3, 0.5), Basis::guess("for the test"));
+            log.predictions.push(("cpu.loop".to_owned(), prediction));
+        }
+        let document = assemble::document(&log);
+        let rejected = &section(&document).rejected;
+        assert!(rejected.len() == 1 && rejected[0].labels == code("registers"), "{rejected:?}");
+        assert!(rejected[0].reason.starts_with(gate), "{}", rejected[0].reason);
+        assert!(rejected[0].reason.contains(&format!("{} batches", 2 * LAUNCHES as usize * BATCHES)), "{rejected:?}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::rig::sampler::{BIASES_PER_BATCH, RESOLUTIONS_PER_BATCH};
 use crate::statistics::location::FEWEST_LAUNCHES;
 
 use super::estimate::Estimate;
+use super::sample::Account;
 use super::study::Study;
 
 /// Share of batches in which the clock may go backwards before the clock itself is doubted (G1).
@@ -18,8 +19,10 @@ const BACKWARDS_SHARE: f64 = 0.001;
 const SHOT_RESOLUTIONS: f64 = 20.0;
 /// Share of disturbed batches beyond which nothing clean is left to publish (G16).
 const DISTURBED_SHARE: f64 = 0.2;
-/// Share of batches whose clock probes may disagree before cycles cannot be told.
+/// Share of batches whose clock probes may disagree before what is left was picked from a core that others use (G14).
 const UNSTEADY_SHARE: f64 = 0.5;
+/// Share beyond which too few are left to tell a cost (G14).
+const UNSTEADY_AT_MOST: f64 = 0.9;
 /// Share of the time that others may take before a figure is called contaminated (G16).
 const TAKEN_SHARE: f64 = 0.05;
 /// Typical over undisturbed: beyond this the neighbours are part of what a user sees.
@@ -140,13 +143,20 @@ fn of_account(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
                 percent(DISTURBED_SHARE)
             ),
         ),
-        Gate::of(
-            "G14",
-            Severity::Hard,
-            account.unsteady as f64 / taken <= UNSTEADY_SHARE,
-            format!("core clock changed within {} of {} batches", account.unsteady, account.taken),
-        ),
+        steady_clock(account),
     ]
+}
+
+/// G14 over batches: those between probes that disagree are void. Where that is most of them, the rest was picked from a core
+/// that others use; where it is nearly all, the rest is chance.
+fn steady_clock(account: &Account) -> Gate {
+    let share = account.unsteady as f64 / account.taken.max(1) as f64;
+    Gate::of(
+        "G14",
+        if share > UNSTEADY_AT_MOST { Severity::Hard } else { Severity::Contaminates },
+        share <= UNSTEADY_SHARE,
+        format!("core clock changed within {} of {} batches", account.unsteady, account.taken),
+    )
 }
 
 /// G11: an interval over launches needs launches.

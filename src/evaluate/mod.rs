@@ -10,5 +10,6 @@ pub mod findings;
 pub mod gates;
 pub mod highlights;
 pub mod sample;
+pub mod spoilt;
 pub mod study;
 pub mod sweep;

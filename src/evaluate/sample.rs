@@ -35,7 +35,8 @@ pub struct Account {
 }
 
 impl Account {
-    fn add(&mut self, series: &Series) {
+    /// Counts the batches of a series.
+    pub fn add(&mut self, series: &Series) {
         for index in 0..series.values.len() {
             self.taken += 1;
             match series.class(index) {

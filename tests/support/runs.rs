@@ -53,6 +53,17 @@ pub fn unspoilt(root: &Path, mut run: impl FnMut(&Path) -> Output) -> (Output, P
     unreachable!("the last attempt returns")
 }
 
+/// Whether a run ended as it should: with figures, or with none because neighbours spoilt every one, which is an end, too.
+pub fn ended(output: &Output) -> bool {
+    let spoilt = output.status.code() == Some(1) && text(&output.stdout).contains("every figure failed a gate");
+    output.status.success() || spoilt
+}
+
+/// Whether a figure is missing because others had the CPU while it was measured: that is no reason of the place.
+pub fn of_others(reason: &str) -> bool {
+    reason.starts_with("G16:") || reason.starts_with("G14:")
+}
+
 /// How many figures a result accounts for: those published and those refused by a gate.
 pub fn accounted(result: &Value) -> usize {
     let count = |section: &Value, key: &str| section[key].as_array().unwrap().len();

@@ -1,0 +1,59 @@
+//! Figures that neighbours left nothing of: every batch of a series behind them was disturbed or void. They are named like any
+//! other figure that failed a gate, so that none goes missing without a reason.
+
+use std::collections::BTreeMap;
+
+use crate::results::document::Rejected;
+use crate::results::quantity::Labels;
+use crate::results::verdict::{Gate, Severity};
+
+use super::findings::Findings;
+use super::sample::Account;
+use super::study::Study;
+
+/// Names every predicted figure that is neither published nor refused yet, where there are series without a clean batch.
+pub fn name_spoilt(study: &Study<'_>, findings: &mut Findings) {
+    let Some(gate) = nothing_clean(study) else {
+        return;
+    };
+    for prediction in &study.predictions {
+        let told = findings.metric(&prediction.metric, &prediction.labels).is_some()
+            || findings.rejected.iter().any(|found| prediction.is_for(&found.name, &found.labels));
+        if !told {
+            findings.rejected.push(Rejected {
+                name: prediction.metric.clone(),
+                labels: prediction.labels.clone(),
+                reason: format!("{}: {}", gate.id, gate.evidence),
+                gates: vec![gate.clone()],
+            });
+        }
+    }
+}
+
+/// What became of the batches of all series that have no clean one in any launch; none where every series has one. A series whose
+/// operation failed has its own reason elsewhere.
+fn nothing_clean(study: &Study<'_>) -> Option<Gate> {
+    let mut accounts: BTreeMap<(&str, &Labels), Account> = BTreeMap::new();
+    for series in study.launches.iter().flat_map(|launch| &launch.series) {
+        accounts.entry((&series.name, &series.labels)).or_default().add(series);
+    }
+    let spoilt: Vec<Account> = accounts
+        .into_values()
+        .filter(|account| account.taken > 0 && account.clean == 0 && account.wrong == 0)
+        .collect();
+    let all = spoilt.iter().copied().reduce(|one, other| one.and(&other))?;
+    let id = if all.unsteady > all.disturbed { "G14" } else { "G16" };
+    Some(Gate::of(
+        id,
+        Severity::Hard,
+        false,
+        format!(
+            "no clean batch is left of {} series it may need: of {} batches {} were disturbed, the core clock changed within {}, time went backwards in {}",
+            spoilt.len(),
+            all.taken,
+            all.disturbed,
+            all.unsteady,
+            all.backwards
+        ),
+    ))
+}
