@@ -309,26 +309,28 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// Links the lines of a power of two of bytes (at least 4 KiB) within the arena.
+    /// Links all lines of the arena.
     ///
-    /// The order is a bijection of the line numbers made of steps that can each be undone (exclusive-or with a shifted copy,
-    /// multiplication by an odd number, modulo a power of two), so the cycle goes through every line once by construction,
-    /// and building it needs no table beside it.
+    /// The order is a bijection of the numbers below a power of two made of steps that can each be undone (exclusive-or with a
+    /// shifted copy, multiplication by an odd number, modulo a power of two), numbers beyond the arena left out. So the cycle
+    /// goes through every line once by construction, and building it needs no table beside it.
     pub fn new(arena: Arena, seed: u64) -> Self {
-        let lines = ((arena.bytes() / LINE + 1).next_power_of_two() / 2).max(1) as u64;
-        let bits = lines.trailing_zeros();
-        let place = |number: u64| mixed(number & (lines - 1), bits, seed) as usize * LINE;
+        let lines = (arena.bytes() / LINE).max(1) as u64;
+        let numbers = lines.next_power_of_two();
+        let bits = numbers.trailing_zeros();
         let start = arena.start.as_ptr();
         let pointers = arena.start.cast::<*const u8>().as_ptr();
-        let mut from = place(0);
-        for number in 1..=lines {
-            let to = place(number);
+        let mut order = (0..numbers).map(|number| mixed(number, bits, seed)).filter(|&line| line < lines);
+        let first = order.next().unwrap_or(0) as usize * LINE;
+        let mut from = first;
+        for to in order.map(|line| line as usize * LINE).chain([first]) {
             // SAFETY: both offsets are multiples of the line below `lines` lines, which the arena has; it is aligned to
             // pages, so a pointer fits at the beginning of each line.
             unsafe { pointers.add(from / size_of::<*const u8>()).write(start.add(to)) };
             from = to;
         }
-        Cycle { place: start, arena, lines }
+        // SAFETY: the offset of a line of the arena.
+        Cycle { place: unsafe { start.add(first) }, arena, lines }
     }
 
     /// Lines of the cycle.
@@ -417,12 +419,12 @@ mod tests {
 
     #[test]
     fn a_cycle_goes_through_every_line_once() {
-        for size in [4096, 1 << 16, 1 << 20] {
+        for size in [4096, 12 << 10, 1 << 16, 100 << 10, 1 << 20] {
             let mut cycle = Cycle::new(Arena::new(size, Pages::Small).unwrap(), 12345);
             assert_eq!(cycle.lines(), size as u64 / 64);
             let first = cycle.walk(0);
             let mut seen = std::collections::HashSet::new();
-            // 32 and the number of lines are powers of two: the walk comes back after exactly lines / 32 turns.
+            // The number of lines is a multiple of 32: the walk comes back after exactly lines / 32 turns.
             for _ in 0..cycle.lines() / Cycle::STEPS {
                 assert!(seen.insert(cycle.walk(1)), "a shorter cycle");
             }

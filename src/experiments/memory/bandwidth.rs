@@ -119,8 +119,10 @@ const REPEATS: u32 = 3;
 const BATCHES_PER_WINDOW: u32 = 5;
 /// Bytes for which the time of a window is recorded: windows move different amounts, a series has one.
 const NOMINAL: u64 = 1 << 30;
-/// Steps in which memory is passed once.
+/// Steps in which memory is passed once, at least.
 const STEPS: usize = 8;
+/// Most bytes of a step: milliseconds.
+const MOST_STEP: usize = 32 << 20;
 /// Bytes of a pass of a thread in memory: tens of microseconds.
 const PASS: usize = 1 << 20;
 /// Timings of each set of vectors in the trial.
@@ -255,6 +257,11 @@ fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCell<&mut Aren
     rig.sample(workloads)
 }
 
+/// Bytes of a step through memory.
+fn step(level: &Level) -> usize {
+    (level.bytes / STEPS).min(MOST_STEP)
+}
+
 /// Tries every set of vectors in memory, in turns, and takes the one with the best median for each operation.
 fn choose(rig: &mut Rig<'_>, level: &Level, arena: &mut Arena) -> Result<Chosen, Trouble> {
     let source = rig.source()?;
@@ -262,7 +269,7 @@ fn choose(rig: &mut Rig<'_>, level: &Level, arena: &mut Arena) -> Result<Chosen,
     for operation in Operation::ALL {
         let sets = Vectors::available();
         // One walk for all: no set may find in a cache what another has just brought there.
-        let mut walk = Walk::new(sets[0], operation, level.bytes, level.bytes / STEPS);
+        let mut walk = Walk::new(sets[0], operation, level.bytes, step(level));
         let mut rates: Vec<Vec<f64>> = vec![Vec::new(); sets.len()];
         for _ in 0..TRIALS {
             for (&vectors, rates) in sets.iter().zip(&mut rates) {
@@ -298,7 +305,7 @@ fn measure_memory(
     rig.random().shuffle(&mut operations);
     for operation in operations {
         let vectors = vectors_of(chosen, operation);
-        let mut walk = Walk::new(vectors, operation, level.bytes, level.bytes / STEPS);
+        let mut walk = Walk::new(vectors, operation, level.bytes, step(level));
         let labels = streams::labels(operation, &level.name, 1);
         let labels = pages.map_or(labels.clone(), |pages| labels.with("pages", pages));
         let workload = Workload::of("stream", labels, walk.bytes(), |steps| {

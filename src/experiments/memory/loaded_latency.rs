@@ -9,8 +9,8 @@
 //! own: not at all (**idle**), 16 KiB and then a pause of the same length, again and again (**half**), or without a pause
 //! (**full**). What they moved is counted from the first batch of the chase to its last and stands beside the latency.
 //!
-//! The order of the cycle is a bijection of the line numbers, made of steps that can each be undone, so that it goes through
-//! every line once by construction. Batches are 2048 loads and go on where the last one stopped. The three loads stand one
+//! The order of the cycle is a bijection made of steps that can each be undone, so that it goes through every line once by
+//! construction. Batches are 2048 loads and go on where the last one stopped. The three loads stand one
 //! after the other in each launch, in random order. All memory lies on huge pages, looked up after writing.
 //!
 //! # Prediction
@@ -147,9 +147,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let half = rig.memory() / 2;
     let chased = streams::memory_level(rig.caches(), &cpus[..1], half).map_err(refused)?;
     let streamed = streams::memory_level(rig.caches(), &cpus[1..], half).map_err(refused)?;
-    // Pointers fill a power of two of lines.
-    let bytes = (chased.bytes as u64).next_power_of_two().min(half) as usize;
-    let memory = arenas::obtain(rig, bytes, Pages::Huge, &about())?.map_err(refused)?;
+    let memory = arenas::obtain(rig, chased.bytes, Pages::Huge, &about())?.map_err(refused)?;
     let mut cycle = Cycle::new(memory, rig.random().u64(..));
     let footprint = cycle.lines() as f64 * LINE as f64;
     rig.record("footprint", about(), Unit::Bytes, vec![footprint])?;

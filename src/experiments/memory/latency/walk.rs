@@ -20,6 +20,8 @@ const POINTS_PER_OCTAVE_AT_CLAIMS: f64 = 12.0;
 const NEAR: u64 = MIB;
 /// Footprints up to here cost some milliseconds: they take turns, every round a part of them.
 const MIDDLE: u64 = 16 * MIB;
+/// Where memory is further away, a first look has no points between here and there.
+const FIRST_LOOK: u64 = 4 * MIDDLE;
 /// Memory is memory from this many times the last cache on (gate G18).
 pub(super) const CACHES_TO_MEMORY: u64 = 4;
 /// The footprint of memory is at least this, where there is time: where no cache is claimed there may be a large one.
@@ -67,6 +69,12 @@ pub(super) enum Pattern {
     Stride(u64),
     /// Nodes this many bytes apart, random within windows of 64 pages of 4 KiB.
     Window(u64),
+}
+
+/// Ends footprints with the top; those right below it would cost as much and tell the same.
+fn crowned(footprints: &mut Vec<u64>, top: u64) {
+    footprints.retain(|&bytes| bytes <= top / 3 * 2);
+    footprints.push(top);
 }
 
 /// One walk.
@@ -200,15 +208,17 @@ impl Scope {
         let walk = |pattern: Pattern| move |bytes: u64| Walk { pattern, pages, bytes };
         let mut random = self.footprints(KIB, top, POINTS_PER_OCTAVE);
         if !self.thorough {
-            random.retain(|&bytes| bytes <= 4 * MIDDLE);
+            random.retain(|&bytes| bytes <= FIRST_LOOK);
         }
-        random.push(top);
+        crowned(&mut random, top);
         let mut walks: Vec<Walk> = random.into_iter().map(walk(Pattern::Random)).collect();
         // On the pages that decide about capacities in full, on the others for comparison.
         let (points, to) = if decides { (POINTS_PER_OCTAVE, 2 * self.last_cache().max(MIDDLE)) } else { (2.0, MIDDLE) };
-        let blocked = self.footprints(4 * KIB, most(to), points);
-        let far = decides.then_some(top);
-        walks.extend(blocked.into_iter().chain(far).map(walk(Pattern::PageBlocked)));
+        let mut blocked = self.footprints(4 * KIB, most(to), points);
+        if decides {
+            crowned(&mut blocked, top);
+        }
+        walks.extend(blocked.into_iter().map(walk(Pattern::PageBlocked)));
         let mapped = page_size() as u64 / self.line;
         walks.extend(
             self.footprints(16 * self.line, (self.second_cache() / 2).min(MOST_PAGES * self.line), POINTS_PER_OCTAVE)
@@ -221,9 +231,11 @@ impl Scope {
             let long = self.footprints(4 * KIB, most(MIDDLE), 2.0);
             walks.extend(long.into_iter().map(walk(Pattern::Long)));
         } else {
+            let top = if self.thorough { top } else { top.min(FIRST_LOOK) };
             for stride in STRIDES {
-                let sizes = self.footprints(KIB.max(4 * stride), top, 1.0);
-                walks.extend(sizes.into_iter().chain([top]).map(walk(Pattern::Stride(stride))));
+                let mut sizes = self.footprints(KIB.max(4 * stride), top, 1.0);
+                crowned(&mut sizes, top);
+                walks.extend(sizes.into_iter().map(walk(Pattern::Stride(stride))));
             }
         }
         walks
@@ -231,10 +243,11 @@ impl Scope {
 
     /// The how-manieth round this is of those that walk far footprints, from 0; none when it is none of them.
     pub(super) fn far_turn(&self, round: u32) -> Option<u32> {
-        let every = match (self.thorough, self.memory_footprint() > MEMORY_FOOTPRINT) {
+        let every = match (self.thorough, self.memory_footprint()) {
             (true, _) => 6,
-            (false, true) => 4,
-            (false, false) => 3,
+            (false, ..=MEMORY_FOOTPRINT) => 3,
+            // Such memory takes seconds to be had: a first look goes there once.
+            (false, _) => 8,
         };
         (round % every == 1).then_some(round / every)
     }
@@ -246,7 +259,7 @@ impl Scope {
         // A few strides in each round; far ones turn with the few rounds that walk far footprints.
         let in_turn = |stride: u64, far: bool| {
             let turn = if far { far_turn.map_or(0, |turn| turn as usize) } else { round as usize };
-            let each = if self.thorough { STRIDES_PER_ROUND } else { 2 * STRIDES_PER_ROUND };
+            let each = if self.thorough { STRIDES_PER_ROUND } else { STRIDES.len() };
             let place = STRIDES.iter().position(|&other| other == stride).unwrap_or(0);
             (0..each).any(|extra| (turn * each + extra) % STRIDES.len() == place)
         };
@@ -261,7 +274,7 @@ impl Scope {
                     // All of them in the same rounds: neighbours that come and go would bend the curve otherwise.
                     bytes if bytes <= MIDDLE => match walk.pattern {
                         Pattern::Stride(_) => far,
-                        _ => far || !round.is_multiple_of(2),
+                        _ => far || round % if self.thorough { 2 } else { 3 } == 1,
                     },
                     _ => far,
                 }
