@@ -12,15 +12,14 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::unistd::Uid;
 use serde_json::Value;
-use support::places::{for_anybody, nobody};
+use support::places::{Group, for_anybody, nobody};
 use support::runs::{
-    Leashed, PROGRAM, accounted, copy_of_finished_run, ended, launches, lines, measuring, metrics, of_others, output,
-    records, result, text, told, unspoilt, wait_until,
+    Leashed, PROGRAM, accounted, copy_of_finished_run, ended, launches, lines, measuring, metrics, output, records,
+    result, text, told, unspoilt, wait_until,
 };
 use support::truth;
 use sysdyno::sys::affinity;
@@ -169,72 +168,12 @@ fn one_cpu_is_enough() {
     }
 }
 
-/// A control group with a limit; removed at the end.
-struct Group(PathBuf);
-
-impl Group {
-    /// Half a CPU.
-    fn of_half_a_cpu() -> Self {
-        Group::make(&[
-            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"),
-            ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "50000"),
-            ("/sys/fs/cgroup", "cpu.max", "50000 100000"),
-        ])
-    }
-
-    /// 256 MiB of memory.
-    fn of_little_memory() -> Self {
-        Group::make(&[
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "268435456"),
-            ("/sys/fs/cgroup", "memory.max", "268435456"),
-        ])
-    }
-
-    /// `(mount point, file of the limit, text of the limit)`; version 1 first, where both are mounted it has the controllers.
-    fn make(places: &[(&str, &str, &str)]) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("sysdyno-test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let mut tried = Vec::new();
-        for &(mount, file, limit) in places {
-            let group = Path::new(mount).join(&name);
-            if Path::new(mount).join("cgroup.controllers").exists() {
-                // Already on in most places.
-                let controller = file.split('.').next().unwrap();
-                let _ = fs::write(Path::new(mount).join("cgroup.subtree_control"), format!("+{controller}"));
-            }
-            let made = Path::new(mount)
-                .join("cgroup.procs")
-                .metadata()
-                .and_then(|_| fs::create_dir(&group))
-                .and_then(|()| fs::write(group.join(file), limit));
-            match made {
-                Ok(()) => return Group(group),
-                Err(error) => tried.push(format!("{}: {error}", group.join(file).display())),
-            }
-            let _ = fs::remove_dir(&group);
-        }
-        panic!("a control group with a limit is needed here, as root: {}", tried.join("; "));
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Processes that have just ended may count for a moment.
-        for _ in 0..50 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
 #[test]
 fn half_a_cpu_is_named_and_does_not_hang() {
     let group = Group::of_half_a_cpu();
     let (keep, place) = place();
     let _alone = measuring();
-    let words = format!("echo $$ > {}/cgroup.procs; exec $PROGRAM {QUICK} -o run", group.0.display());
+    let words = format!("echo $$ > {}/cgroup.procs; exec $PROGRAM {QUICK} -o run", group.place.display());
     let output = script(keep.path(), false, &words);
     // Throttling may leave too little that is clean; then the figures are withheld with that reason.
     assert!([Some(0), Some(1)].contains(&output.status.code()), "{}", told(&output));
@@ -246,41 +185,6 @@ fn half_a_cpu_is_named_and_does_not_hang() {
     for metric in metrics(&result) {
         let cycles = metric["cycles"].as_f64().unwrap();
         assert!(cycles > 0.5 && cycles < 20.0, "half a CPU shows in time, not in cycles: {metric}");
-    }
-}
-
-#[test]
-fn little_memory_is_kept_to_and_what_it_does_not_reach_has_a_reason() {
-    let group = Group::of_little_memory();
-    let (keep, place) = place();
-    let _alone = measuring();
-    let run = "run memory.latency --quick --no-progress";
-    let words = format!(
-        "echo $$ > {0}/cgroup.procs; $PROGRAM {run} --dry-run > plan; exec $PROGRAM {run} -o run",
-        group.0.display()
-    );
-    let output = script(keep.path(), false, &words);
-    assert!(ended(&output), "{}", told(&output));
-    let plan = fs::read_to_string(keep.path().join("plan")).unwrap();
-    let (number, unit) =
-        plan.split_once("up to ").unwrap().1.split_once(" of memory").unwrap().0.split_once(' ').unwrap();
-    assert!(unit == "MiB" && number.parse::<f64>().unwrap() <= 64.0, "a quarter of the limit: {plan}");
-    let result = result(&place);
-    let section = &result["experiments"][0];
-    let rejected = section["rejected"].as_array().unwrap();
-    let of = |level: &'static str| move |figure: &&Value| figure["labels"]["level"] == level;
-    let reasons = |level| rejected.iter().filter(of(level)).map(|figure| figure["reason"].as_str().unwrap());
-    let near = metrics(&result).into_iter().filter(of("L1")).count();
-    assert!(near + reasons("L1").filter(|why| of_others(why)).count() >= 2, "{section}");
-    let last = result["machine"]["caches"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|cache| cache["size_bytes"][0]["value"].as_u64());
-    if last.max().unwrap() * 4 > 64 << 20 {
-        assert!(metrics(&result).iter().all(|metric| metric["labels"]["level"] != "DRAM"), "{section}");
-        assert!(reasons("DRAM").all(|why| why.contains("not measured") || of_others(why)), "{section}");
-        assert!(reasons("DRAM").next().is_some(), "{section}");
     }
 }
 

@@ -1,8 +1,10 @@
-//! Places without privileges.
+//! Places without privileges or with limits.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use nix::unistd::Uid;
 use tempfile::TempDir;
@@ -25,5 +27,68 @@ pub fn nobody() -> Vec<&'static str> {
         vec!["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--no-new-privs"]
     } else {
         vec!["env"]
+    }
+}
+
+/// A control group with a limit; removed at the end.
+pub struct Group {
+    /// Its directory.
+    pub place: PathBuf,
+}
+
+impl Group {
+    /// Half a CPU.
+    pub fn of_half_a_cpu() -> Self {
+        Group::make(&[
+            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"),
+            ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "50000"),
+            ("/sys/fs/cgroup", "cpu.max", "50000 100000"),
+        ])
+    }
+
+    /// 256 MiB of memory.
+    pub fn of_little_memory() -> Self {
+        Group::make(&[
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "268435456"),
+            ("/sys/fs/cgroup", "memory.max", "268435456"),
+        ])
+    }
+
+    /// `(mount point, file of the limit, text of the limit)`; version 1 first, where both are mounted it has the controllers.
+    fn make(places: &[(&str, &str, &str)]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("sysdyno-test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut tried = Vec::new();
+        for &(mount, file, limit) in places {
+            let group = Path::new(mount).join(&name);
+            if Path::new(mount).join("cgroup.controllers").exists() {
+                // Already on in most places.
+                let controller = file.split('.').next().unwrap();
+                let _ = fs::write(Path::new(mount).join("cgroup.subtree_control"), format!("+{controller}"));
+            }
+            let made = Path::new(mount)
+                .join("cgroup.procs")
+                .metadata()
+                .and_then(|_| fs::create_dir(&group))
+                .and_then(|()| fs::write(group.join(file), limit));
+            match made {
+                Ok(()) => return Group { place: group },
+                Err(error) => tried.push(format!("{}: {error}", group.join(file).display())),
+            }
+            let _ = fs::remove_dir(&group);
+        }
+        panic!("a control group with a limit is needed here, as root: {}", tried.join("; "));
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Processes that have just ended may count for a moment.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.place).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }

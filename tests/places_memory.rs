@@ -1,0 +1,102 @@
+//! Little memory: in a control group, and in a container's view of one without privileges. What fits is measured, what does not
+//! has its reason, and the limit is kept.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use support::places::{Group, for_anybody, nobody};
+use support::runs::{PROGRAM, ended, measuring, of_others, result, text, told};
+
+const RUN: &str = "run memory --quick --no-progress";
+
+/// Runs a shell script in a directory.
+fn script(directory: &Path, words: &str) -> Output {
+    let mut command = Command::new("bash");
+    command.args(["-euc", words]).env("PROGRAM", PROGRAM).current_dir(directory).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn section<'a>(result: &'a Value, id: &str) -> &'a Value {
+    result["experiments"].as_array().unwrap().iter().find(|section| section["id"] == id).unwrap()
+}
+
+/// Figures of an experiment that are published or that neighbours spoiled, of those that `of` is content with.
+fn measured(section: &Value, of: impl Fn(&Value) -> bool) -> usize {
+    let spoilt = |figure: &&Value| of_others(figure["reason"].as_str().unwrap());
+    let published = section["metrics"].as_array().unwrap().iter().filter(|figure| of(figure)).count();
+    published + section["rejected"].as_array().unwrap().iter().filter(spoilt).filter(|figure| of(figure)).count()
+}
+
+/// What a run with a quarter of 256 MiB found.
+fn assert_kept_to(result: &Value) {
+    let of = |level: &'static str| move |figure: &Value| figure["labels"]["level"] == level;
+    let latency = section(result, "memory.latency");
+    assert!(measured(latency, of("L1")) >= 2, "{latency}");
+    let caches = result["machine"]["caches"].as_array().unwrap();
+    let last = caches.iter().filter_map(|cache| cache["size_bytes"][0]["value"].as_u64()).max().unwrap();
+    if last * 4 > 64 << 20 {
+        let published = |section: &Value| section["metrics"].as_array().unwrap().iter().any(of("DRAM"));
+        assert!(!published(latency) && !published(section(result, "memory.bandwidth")), "nothing here is DRAM");
+        let rejected = latency["rejected"].as_array().unwrap();
+        let mut reasons = rejected.iter().filter(|figure| of("DRAM")(figure)).map(|figure| figure["reason"].as_str());
+        assert!(reasons.all(|why| why.is_some_and(|why| why.contains("not measured") || of_others(why))), "{latency}");
+        assert!(rejected.iter().any(of("DRAM")), "{latency}");
+        let loaded = section(result, "memory.loaded_latency");
+        assert_eq!(loaded["outcome"], "skipped", "{loaded}");
+        assert!(loaded["hint"].as_str().unwrap().contains("memory limit"), "{loaded}");
+    }
+    let streams = section(result, "memory.bandwidth");
+    assert!(measured(streams, |figure| figure["labels"]["operation"] == "read") >= 3, "{streams}");
+    let faults = section(result, "memory.page_fault");
+    assert!(measured(faults, |figure| figure["name"] == "memory.page_fault.time") >= 5, "{faults}");
+}
+
+#[test]
+fn little_memory_is_kept_to_and_what_it_does_not_reach_has_a_reason() {
+    let group = Group::of_little_memory();
+    let keep = tempfile::tempdir().unwrap();
+    let _alone = measuring();
+    let words = format!(
+        "echo $$ > {}/cgroup.procs; $PROGRAM {RUN} --dry-run > plan; exec $PROGRAM {RUN} -o run",
+        group.place.display()
+    );
+    let output = script(keep.path(), &words);
+    assert!(ended(&output), "{}", told(&output));
+    let plan = fs::read_to_string(keep.path().join("plan")).unwrap();
+    let (number, unit) =
+        plan.split_once("up to ").unwrap().1.split_once(" of memory").unwrap().0.split_once(' ').unwrap();
+    assert!(unit == "MiB" && number.parse::<f64>().unwrap() <= 64.0, "a quarter of the limit: {plan}");
+    assert_kept_to(&result(&keep.path().join("run")));
+}
+
+#[test]
+fn a_container_sees_its_own_limit_and_needs_no_privilege() {
+    let group = Group::of_little_memory();
+    let (keep, program) = for_anybody();
+    let _alone = measuring();
+    // As container engines do: the group is the root of what can be seen, and nothing of the groups above it.
+    let (mount, kind) = if Path::new("/sys/fs/cgroup/memory/cgroup.procs").exists() {
+        ("/sys/fs/cgroup/memory", "cgroup -o memory,ro")
+    } else {
+        ("/sys/fs/cgroup", "cgroup2 -o ro")
+    };
+    let inside = format!(
+        "mount -t proc none /proc; umount -l {mount}; mount -t {kind} none {mount}; grep -q :/$ /proc/self/cgroup
+         exec {} {} {RUN} -o run",
+        nobody().join(" "),
+        program.display()
+    );
+    fs::write(keep.path().join("inside"), inside).unwrap();
+    let words = format!(
+        "echo $$ > {}/cgroup.procs; exec unshare --cgroup --mount --pid --fork bash -eu inside",
+        group.place.display()
+    );
+    let output = script(keep.path(), &words);
+    assert!(ended(&output) && !text(&output.stderr).contains("mount:"), "{}", told(&output));
+    assert_kept_to(&result(&keep.path().join("run")));
+}
