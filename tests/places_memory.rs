@@ -12,7 +12,7 @@ use serde_json::Value;
 use support::places::{Group, for_anybody, nobody};
 use support::runs::{PROGRAM, ended, measuring, of_others, result, text, told};
 
-const RUN: &str = "run memory --quick --no-progress";
+const RUN: &str = "run memory --quick --time 5 --no-progress";
 
 /// Runs a shell script in a directory.
 fn script(directory: &Path, words: &str) -> Output {

@@ -1,6 +1,7 @@
 //! The report as plain text, for a terminal, a pager, a mail.
 
 use comfy_table::{Cell as Shown, CellAlignment, ContentArrangement};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use super::page::{Page, Piece, Row, Span, Table};
 use super::terminal::{base_table, folded, trimmed};
@@ -50,7 +51,7 @@ fn piece_text(piece: &Piece, width: u16) -> String {
             let lines: Vec<String> = items.iter().map(|item| bullet(&text(item), prose)).collect();
             lines.concat() + "\n"
         }
-        Piece::Prose(words) => format!("{words}\n\n"),
+        Piece::Prose(words) => prose_text(words, prose),
         Piece::Table(table) => table_text(table, width) + "\n\n",
         Piece::Drawing(drawing) => {
             let values = &drawing.values;
@@ -77,6 +78,37 @@ fn piece_text(piece: &Piece, width: u16) -> String {
             }
         }
     }
+}
+
+/// Markdown without its marks: paragraphs, lists and code.
+fn prose_text(markdown: &str, width: usize) -> String {
+    let (mut out, mut words, mut items) = (String::new(), String::new(), 0);
+    for event in Parser::new(markdown) {
+        match event {
+            Event::Text(text) | Event::Code(text) => words += &text,
+            Event::SoftBreak | Event::HardBreak => words.push(' '),
+            Event::Start(Tag::Item) => items += 1,
+            Event::End(TagEnd::Item) => {
+                // A loose list has its items in paragraphs, which have written them already.
+                if !words.is_empty() {
+                    out += &bullet(&std::mem::take(&mut words), width);
+                }
+                items -= 1;
+            }
+            Event::End(TagEnd::List(_)) if items == 0 => out.push('\n'),
+            Event::End(TagEnd::CodeBlock) => {
+                out += &words.lines().map(|line| format!("    {line}\n")).collect::<String>();
+                out.push('\n');
+                words.clear();
+            }
+            Event::End(TagEnd::Paragraph | TagEnd::Heading(_)) => {
+                let text = std::mem::take(&mut words);
+                out += &if items > 0 { bullet(&text, width) } else { folded(&text, width) + "\n" };
+            }
+            _ => {}
+        }
+    }
+    out
 }
 
 /// Rows that a piece would print; a long literal counts as too many.
@@ -137,4 +169,18 @@ fn table_text(table: &Table, width: u16) -> String {
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_loses_its_marks_and_keeps_its_words() {
+        let markdown =
+            "**One** thing is\n`this`:\n\n- an item that\n  goes on\n- another\n\n```\ncode  here\n```\n\nThe *end*.";
+        let text = "One thing is this:\n\n- an item that goes on\n- another\n\n    code  here\n\nThe end.\n\n";
+        assert_eq!(prose_text(markdown, 80), text);
+        assert!(prose_text(&"word ".repeat(50), 40).lines().all(|line| line.chars().count() <= 40));
+    }
 }
