@@ -179,6 +179,10 @@ fn contend(workers: usize) {
                 return Err(format!("{labels}: {value} ns, expected {expected} ns"));
             }
         }
+        for metric in result(&output)["experiments"][0]["metrics"].as_array().unwrap() {
+            let rises = metric["name"] == "file.contention.fairness" || metric["name"] == "file.contention.rate";
+            assert_eq!(metric["better"], if rises { "higher" } else { "lower" }, "{metric}");
+        }
         for (labels, value) in figures(&result(&output), "file.contention.fairness") {
             if value < 0.95 {
                 return Err(format!("{labels}: fairness {value}"));
