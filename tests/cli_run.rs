@@ -169,7 +169,42 @@ fn a_short_time_cuts_rounds_and_says_so() {
 #[test]
 fn a_scratch_directory_that_is_not_there_is_refused() {
     assert!(refused(&run(&["--scratch", "/no/such/place"])).contains("/no/such/place"));
-    assert!(refused(&run(&["--scratch", "/proc/cpuinfo", "--dry-run"])).contains("--scratch"));
+    let complaint = refused(&run(&["--scratch", "/proc/cpuinfo", "--dry-run"]));
+    assert!(complaint.contains("/proc/cpuinfo is no directory") && complaint.contains("--scratch"), "{complaint}");
+    assert!(refused(&run(&["--scratch", "/proc/cpuinfo/below", "--dry-run"])).contains("cannot look at"));
+    assert!(refused(&run(&["--scratch-limit", "9000000G", "--dry-run"])).contains("are free there"));
+}
+
+#[test]
+fn a_dry_run_understands_addresses_and_contacts_nobody() {
+    // Somebody would notice being contacted.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (nfs, peer) = (format!("nfs://localhost:{port}/export/file"), format!("localhost:{port}"));
+    let plan = |words: &[&str]| output(&[&["run", "file.remote_read", "--dry-run"], words].concat());
+    let planned = plan(&["--nfs", &nfs, "--peer", &peer, "--peer-secret", &"s".repeat(32)]);
+    assert!(planned.status.success(), "{}", told(&planned));
+    let said = text(&planned.stdout);
+    for words in
+        [format!("NFS server: at 127.0.0.1:{port}"), "/export/file".to_owned(), "peer: at 127.0.0.1:".to_owned()]
+    {
+        assert!(said.contains(&words), "{words}: {said}");
+    }
+    assert_eq!(said.matches("not contacted, because this is a dry run").count(), 2, "{said}");
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    for (words, complaint) in [
+        (["--nfs", "nfs://server"], "has no path"),
+        (["--nfs", "nfs://server:port/a"], "no port"),
+        (["--nfs", "server:/export"], "does not begin with nfs://"),
+        (["--remote-dir", "/"], "not a remote one"),
+        (["--peer", "ssh://-oProxyCommand=true"], "does not begin with '-'"),
+        (["--peer", "ssh://"], "is not empty"),
+        (["--peer", "nowhere"], "a secret"),
+    ] {
+        let said = refused(&plan(&words));
+        assert!(said.contains(complaint) && said.contains("hint: "), "{words:?}: {said}");
+    }
 }
 
 /// The experiments of a log in the order in which they were launched, canaries included.

@@ -179,6 +179,10 @@ fn contend(workers: usize) {
                 return Err(format!("{labels}: {value} ns, expected {expected} ns"));
             }
         }
+        for metric in result(&output)["experiments"][0]["metrics"].as_array().unwrap() {
+            let rises = metric["name"] == "file.contention.fairness" || metric["name"] == "file.contention.rate";
+            assert_eq!(metric["better"], if rises { "higher" } else { "lower" }, "{metric}");
+        }
         for (labels, value) in figures(&result(&output), "file.contention.fairness") {
             if value < 0.95 {
                 return Err(format!("{labels}: fairness {value}"));
@@ -329,7 +333,6 @@ fn places_without_a_disk_of_this_machine_are_refused_by_name() {
     let told_to = output.path().join("read-only");
     let ended = run(&["file.read"], place.path(), &told_to);
     must(&["umount", inside]);
-    assert!(ended.status.success(), "{}", told(&ended));
-    let reason = skipped(&result(&told_to));
-    assert!(reason.contains("read-only"), "{reason}");
+    assert_eq!(ended.status.code(), Some(2), "{}", told(&ended));
+    assert!(told(&ended).contains("Read-only file system") && !told_to.exists(), "{}", told(&ended));
 }

@@ -141,7 +141,7 @@ fn a_machine_no_larger_than_its_group_is_filled_to_the_limit() {
     let limit = 384;
     let group = Group::of(limit);
     for (with, words) in
-        [("holes of a sparse file", "--full-cache"), ("files written", "--full-cache=files --scratch-limit 700M")]
+        [("holes of a sparse file", "--full-cache"), ("files written", "--full-cache=files --scratch-limit 750M")]
     {
         let (keep, place) = place();
         let _alone = measuring();

@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
 use support::namespaces::{FAR, Namespaces, Serving, must};
-use support::runs::{PROGRAM, measuring, output, result, text, told, wait_until};
+use support::runs::{PROGRAM, ended, measuring, of_others, output, result, text, told, wait_until};
 use support::truth;
 use tempfile::TempDir;
 
@@ -66,9 +66,10 @@ fn ganesha(namespaces: &Namespaces) -> (Daemon, String) {
         at("export")
     );
     fs::write(at("configuration"), configuration).unwrap();
+    // In the foreground it ends with this process group.
     // The port mapper keeps a lock and a socket in /run: its own here, so that one of the system is not in the way.
     let script = format!(
-        "mount -t tmpfs none /run && rpcbind -w && exec ganesha.nfsd -F -f {} -L {} -p /run/ganesha.pid",
+        "mount -t tmpfs none /run; rpcbind -w -f & until [ -S /run/rpcbind.sock ]; do sleep 0.02; done; exec ganesha.nfsd -F -f {} -L {} -p /run/ganesha.pid",
         at("configuration"),
         at("log")
     );
@@ -258,6 +259,72 @@ fn a_read_through_a_mount_waits_for_exactly_one_round_trip() {
         assert!(results[0]["experiments"][0]["rejected"].to_string().contains("just written"));
         apart("sshfs", results.each_ref().map(|result| random_read(result, "mount", 4096)), delays)
     });
+}
+
+/// A figure of a result; none where neighbours spoilt it.
+fn unless_spoilt(section: &Value, metric: &str, wanted: &[(&str, &str)]) -> Option<f64> {
+    let is_it = |found: &&Value| {
+        found["name"] == metric && wanted.iter().all(|(label, value)| found["labels"][label] == *value)
+    };
+    if let Some(found) = section["metrics"].as_array().unwrap().iter().find(is_it) {
+        return found["value"].as_f64();
+    }
+    let refused = section["rejected"].as_array().unwrap().iter().find(is_it);
+    let reason = refused.and_then(|refused| refused["reason"].as_str());
+    assert!(reason.is_some_and(of_others), "{metric} {wanted:?}: {reason:?}");
+    None
+}
+
+#[test]
+fn all_ways_in_one_run_stand_beside_local_files() {
+    let _alone = measuring();
+    let round_trip = 4e6;
+    let namespaces = Namespaces::new();
+    let _relay = namespaces.relay(Duration::from_millis(2));
+    let (_nfs, url) = ganesha(&namespaces);
+    let (_sshd, options, mounted) = sshd(&namespaces);
+    let peer = namespaces.peer(&["--scratch", env!("CARGO_TARGET_TMPDIR")]);
+    let keep = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (scratch, place, left) = (keep.path().join("files"), keep.path().join("run"), keep.path().join("left"));
+    fs::create_dir(&scratch).unwrap();
+    let words = with_peer(&peer).join(" ");
+    let (files, run, here) = (scratch.display(), place.display(), mounted.display());
+    let script = format!(
+        "sshfs {options} {here} && {PROGRAM} run file --quick --no-progress --scratch {files} -o {run} --remote-dir {here} \
+         --nfs '{url}' {words}; status=$?; ls -AU {here} {files} > {}; umount {here}; exit $status",
+        left.display()
+    );
+    let output = Namespaces::command(&namespaces.near, "sh", &["-c", &script]).output().unwrap();
+    assert!(ended(&output), "{}", told(&output));
+    assert_eq!(fs::read_to_string(left).unwrap(), format!("{here}:\n\n{files}:\n"), "files are gone on both sides");
+    let result = result(&place);
+    let section = |id: &str| {
+        let sections = result["experiments"].as_array().unwrap();
+        sections.iter().find(|section| section["id"] == id).unwrap_or_else(|| panic!("{id} is not there"))
+    };
+    for (id, metric) in [("file.read", "file.read.block_time"), ("file.contention", "file.contention.block_time")] {
+        unless_spoilt(section(id), metric, &[("order", "random")]);
+    }
+    let remote = section("file.remote_read");
+    let said = remote["analysis"].to_string();
+    let mut whole = true;
+    for (via, words) in [("mount", "Through the mount:"), ("nfs", "Over NFS:"), ("peer", "From the peer at")] {
+        assert!(said.contains(words), "{words} is missing: {said}");
+        for metric in ["file.remote_read.block_time", "file.remote_read.network_penalty"] {
+            let mut wanted = vec![("via", via), ("order", "random"), ("bytes", "4096")];
+            wanted.extend((metric == "file.remote_read.block_time").then_some(("server", "warm")));
+            match unless_spoilt(remote, metric, &wanted) {
+                // Nothing comes over the relay in less, and a local read in no time takes nothing of note from it.
+                Some(time) => assert!(time >= 0.95 * round_trip, "{metric} {wanted:?}: {time} ns"),
+                None => whole = false,
+            }
+        }
+        let curve = |curve: &&Value| curve["name"] == "file.remote_read.by_size" && curve["labels"]["via"] == via;
+        assert!(remote["series"].as_array().unwrap().iter().any(|found| curve(&found)), "a curve via {via}");
+        assert!(!whole || said.contains(&format!("(via {via}) from the other machine's memory")), "{said}");
+    }
+    let compared = ["A random block takes ", "more through the mount, ", "more over NFS, ", "more from the peer."];
+    assert!(!whole || compared.iter().all(|words| said.contains(words)), "{said}");
 }
 
 #[test]

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use serde_json::Value;
-use support::runs::{PROGRAM, lines, records, result, text, told, wait_until};
+use support::fuse::{Slow, own_mounts};
+use support::runs::{PROGRAM, ended, lines, records, result, sysdyno, text, told, wait_until};
 use tempfile::TempDir;
 
 /// Beginning of the names of directories for files.
@@ -201,19 +202,81 @@ fn a_limit_beyond_what_is_free_is_refused_and_one_within_is_kept_to() {
     let (keep, _) = place();
     let output = on_a_small_disk(keep.path(), 200, &format!("{CACHE} --scratch-limit 1G; ls -A small > names"));
     let complaint = told(&output);
-    assert!(complaint.contains("MiB of scratch space are allowed, but only"), "{complaint}");
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    let hint = complaint.split("hint: give --scratch-limit ").nth(1).unwrap_or_default();
+    let most: u64 = hint.split("M or less").next().unwrap().parse().unwrap_or_else(|_| panic!("{complaint}"));
+    assert!(complaint.contains("allows files of 953.7 MiB together, but only") && (100..200).contains(&most));
+    assert!(!keep.path().join("run").exists(), "a refused command leaves nothing");
+    let output = on_a_small_disk(keep.path(), 200, &format!("{CACHE} --dry-run --scratch-limit {most}M"));
+    assert!(output.status.success(), "what the hint says is accepted: {}", told(&output));
     let (keep, _) = place();
     let began = Instant::now();
-    let most = "( while sleep 0.02; do du -sk small/.sysdyno-scratch-* 2>/dev/null || true; done > usage ) & \
-                trap \"kill $!\" EXIT;";
-    let words = format!("{most} {CACHE} --scratch-limit 120M; ls -A small > names");
-    let output = on_a_small_disk(keep.path(), 200, &words);
+    let (output, largest) = watched(keep.path(), 200, &format!("{CACHE} --scratch-limit 120M"));
     assert!(output.status.success(), "{} after {:?}", told(&output), began.elapsed());
-    let usage = fs::read_to_string(keep.path().join("usage")).unwrap();
-    let largest = usage.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok()).max().unwrap();
     assert!((90_000..=120 << 10).contains(&largest), "{largest} KiB");
     assert_eq!(section(keep.path())["outcome"], "measured", "{}", section(keep.path()));
     assert_eq!(fs::read_to_string(keep.path().join("names")).unwrap(), "lost+found\n");
+}
+
+/// Runs a command on a small disk, where nothing is left afterwards; and the most KiB that files of the run had together.
+fn watched(keep: &Path, mebibytes: u32, words: &str) -> (Output, u64) {
+    let watch = "( while sleep 0.02; do du -sk small/.sysdyno-scratch-* 2>/dev/null || true; done > usage ) & \
+                 trap \"kill $!\" EXIT;";
+    let output = on_a_small_disk(
+        keep,
+        mebibytes,
+        &format!("{watch} {words} || code=$?; ls -A small > names; exit ${{code:-0}}"),
+    );
+    assert_eq!(fs::read_to_string(keep.join("names")).unwrap(), "lost+found\n");
+    let usage = fs::read_to_string(keep.join("usage")).unwrap();
+    let sizes = usage.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
+    (output, sizes.max().unwrap())
+}
+
+#[test]
+fn all_experiments_together_keep_to_the_limit() {
+    let (keep, _) = place();
+    let run = "$PROGRAM run file --quick --no-progress --scratch small -o run --scratch-limit 150M";
+    let (output, largest) = watched(keep.path(), 300, run);
+    assert!(ended(&output), "{}", told(&output));
+    // Beside the files there are directories and an empty file.
+    let limit = 150_000_000 / 1024 + 64;
+    assert!((110_000..=limit).contains(&largest), "{largest} KiB of {limit}");
+    let result = result(&keep.path().join("run"));
+    let sections = result["experiments"].as_array().unwrap();
+    let contention = sections.iter().find(|section| section["id"] == "file.contention").unwrap().to_string();
+    assert!(contention.contains("1 files of 16.00 MiB fit into what is left to them"), "{contention}");
+}
+
+#[test]
+fn a_quota_and_a_full_file_system_are_named_and_nothing_is_left() {
+    own_mounts();
+    let (keep, files) = place();
+    for (error, words, advice) in [
+        (libc::EDQUOT, "Disk quota exceeded", "the quota there is used up"),
+        (libc::ENOSPC, "No space left", "free space"),
+    ] {
+        // There is room, says the file system, but this user's share of it ends sooner.
+        let slow = Slow::mount(&files, Duration::ZERO, 2, 8 << 30);
+        slow.set_quota(8 << 20, error);
+        let run = keep.path().join(format!("run-{error}"));
+        let output = sysdyno(&["run", "file", "--quick", "--no-progress", "--scratch"])
+            .args([&files, Path::new("-o"), &run])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+        assert!(slow.names().is_empty(), "left behind: {:?}", slow.names());
+        assert!(text(&output.stdout).contains(words), "the summary says why: {}", told(&output));
+        let result = result(&run);
+        for id in ["file.read", "file.contention"] {
+            let sections = result["experiments"].as_array().unwrap();
+            let section = sections.iter().find(|section| section["id"] == id).unwrap();
+            assert_eq!(section["outcome"], "failed", "{section}");
+            let said = section.to_string();
+            assert!(said.contains("cannot write the test file") && said.contains(words), "{said}");
+            assert!(said.contains(advice), "{said}");
+        }
+    }
 }
 
 #[test]
@@ -251,6 +314,13 @@ fn a_disk_that_fills_up_meanwhile_and_a_limit_on_file_sizes_have_clear_ends() {
 fn a_read_only_place_and_memory_are_no_places_and_say_so() {
     let (keep, _) = place();
     let output = on_a_small_disk(keep.path(), 200, &format!("mount -o remount,ro small; {CACHE}"));
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    let complaint = text(&output.stderr);
+    assert!(complaint.contains("small: Read-only file system") && complaint.contains("hint: "), "{complaint}");
+    assert!(!keep.path().join("run").exists(), "a refused command leaves nothing");
+    // Nobody chose the current directory for files: what needs them is skipped, the rest is not.
+    let here = CACHE.replace("--scratch small -o run", "-o ../run");
+    let output = on_a_small_disk(keep.path(), 200, &format!("mount -o remount,ro small; cd small; {here}"));
     assert!(output.status.success(), "{}", told(&output));
     assert!(section(keep.path())["reason"].as_str().unwrap().contains("mounted read-only"), "{}", section(keep.path()));
     let (keep, _) = place();

@@ -23,6 +23,27 @@ pub(super) fn find(choice: &RemoteChoice) -> Result<Option<Remote>, Failure> {
     Ok((remote.ways() > 0).then_some(remote))
 }
 
+/// What a dry run says of what was named. Addresses are understood and names resolved; no server is asked for a file.
+pub(super) fn foresee(choice: &RemoteChoice) -> Result<String, Failure> {
+    let mut text = String::new();
+    if let Some(named) = &choice.remote_dir {
+        let RemoteDirectory { directory, mount_point, file_system, .. } = directory(named)?;
+        text +=
+            &format!("remote directory: {directory}, below {mount_point} ({file_system}); no file was made there\n");
+    }
+    if let Some(url) = &choice.nfs {
+        let Address { host, port, path, .. } = parse(url)?;
+        let addresses = resolve::resolve(&host).map_err(Failure::while_working)?;
+        let addresses: Vec<String> =
+            addresses.into_iter().map(|address| SocketAddr::new(address, port).to_string()).collect();
+        text += &format!(
+            "NFS server: at {}; not contacted, because this is a dry run: whether {path} is there will show\n",
+            addresses.join(" or ")
+        );
+    }
+    Ok(text)
+}
+
 /// The same for a run that goes on: what it was begun with has to be named again.
 pub(super) fn find_again(choice: &RemoteChoice, before: Option<&Remote>) -> Result<Option<Remote>, Failure> {
     let found = find(choice)?;

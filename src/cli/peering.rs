@@ -35,8 +35,16 @@ impl Met {
     }
 }
 
-/// Meets the peer that was asked for, if one was.
-pub(super) fn meet(choice: &PeerChoice) -> Result<Option<Met>, Failure> {
+/// What was typed about a peer, once it makes sense.
+enum Wanted {
+    /// To be brought along to a host.
+    Brought(String),
+    /// It listens at one of these already.
+    There(Vec<SocketAddr>, Secret),
+}
+
+/// Understands what was typed. Names are resolved; the peer is not spoken to.
+fn understand(choice: &PeerChoice) -> Result<Option<Wanted>, Failure> {
     let Some(wanted) = &choice.peer else {
         return if choice.peer_secret.is_some() || choice.peer_secret_file.is_some() {
             Err(Trouble::new("a secret was given, but no peer").hint("name it with --peer HOST:PORT").into())
@@ -45,16 +53,41 @@ pub(super) fn meet(choice: &PeerChoice) -> Result<Option<Met>, Failure> {
         };
     };
     if let Some(host) = wanted.strip_prefix("ssh://") {
-        let brought = ssh::bring(host.trim_end_matches('/')).map_err(Failure::while_working)?;
-        let (address, secret) = (brought.address, brought.secret.clone());
-        let met = greet(&[address], &secret, "ssh", Some(brought)).map_err(Failure::while_working)?;
-        return Ok(Some(met));
+        let host = host.trim_end_matches('/');
+        ssh::check_host(host)?;
+        return Ok(Some(Wanted::Brought(host.to_owned())));
     }
     let secret = secret(choice)?;
     let (host, port) = resolve::split(wanted)?;
     let addresses = resolve::resolve(&host).map_err(Failure::while_working)?;
-    let addresses: Vec<SocketAddr> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
-    greet(&addresses, &secret, "by hand", None).map(Some).map_err(Failure::while_working)
+    let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
+    Ok(Some(Wanted::There(addresses, secret)))
+}
+
+/// What a dry run says of the peer: it is not spoken to.
+pub(super) fn foresee(choice: &PeerChoice) -> Result<Option<String>, Failure> {
+    let at = match understand(choice)? {
+        None => return Ok(None),
+        Some(Wanted::Brought(host)) => format!("would be brought along to {host} through ssh"),
+        Some(Wanted::There(addresses, _)) => {
+            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            format!("at {}", addresses.join(" or "))
+        }
+    };
+    Ok(Some(format!("peer: {at}; not contacted, because this is a dry run\n")))
+}
+
+/// Meets the peer that was asked for, if one was.
+pub(super) fn meet(choice: &PeerChoice) -> Result<Option<Met>, Failure> {
+    let met = match understand(choice)? {
+        None => return Ok(None),
+        Some(Wanted::Brought(host)) => ssh::bring(&host).and_then(|brought| {
+            let (address, secret) = (brought.address, brought.secret.clone());
+            greet(&[address], &secret, "ssh", Some(brought))
+        }),
+        Some(Wanted::There(addresses, secret)) => greet(&addresses, &secret, "by hand", None),
+    };
+    met.map(Some).map_err(Failure::while_working)
 }
 
 /// Meets the peer of a run that goes on; it has to be the same machine.

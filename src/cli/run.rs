@@ -1,13 +1,16 @@
 //! `sysdyno run`: measure, summarise, keep.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use nix::unistd::{AccessFlags, access};
 
 use super::arguments::RunOptions;
 use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, elsewhere, peering, pinned, print, terminal_width};
 use crate::conduct::directory::{self, RunDirectory};
 use crate::conduct::progress::Progress;
-use crate::conduct::{self, Outcome, Setting};
+use crate::conduct::{self, Outcome, Setting, scratch};
 use crate::machine::quiet::Check;
 use crate::machine::{self, Machine};
 use crate::plan::{self, Others, Plan, Profile};
@@ -38,15 +41,15 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
 
 fn begin(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
     let selected = plan::select(&options.selection)?;
-    let scratch = scratch_directory(options)?;
     let profile = options.profile();
-    let machine = machine::detect(Path::new("/"), &scratch);
+    let machine = look_at_machine(options)?;
     let allowed = affinity::allowed();
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
     let others = Others::of(options.peer.peer.is_some(), options.remote.ways());
     let plan = plan::plan(&selected, &machine, &profile, options.time, others)?;
     if options.dry_run {
-        print(&describe(&plan, &profile, cpu))?;
+        let elsewhere = elsewhere::foresee(&options.remote)? + &peering::foresee(&options.peer)?.unwrap_or_default();
+        print(&(describe(&plan, &profile, cpu) + &elsewhere))?;
         return Ok(DONE);
     }
     let source = choose_source(options, &machine, cpu)?;
@@ -84,8 +87,7 @@ fn begin(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
 fn resume(options: &RunOptions, run: &Path, command: &[String]) -> Result<u8, Failure> {
     let run_directory = RunDirectory::open(run)?;
     let log = crate::results::log::read(&run_directory.log())?;
-    let scratch = scratch_directory(options)?;
-    let machine = machine::detect(Path::new("/"), &scratch);
+    let machine = look_at_machine(options)?;
     let allowed = affinity::allowed();
     let met = peering::meet_again(&options.peer, log.peer.as_deref())?;
     let remote = elsewhere::find_again(&options.remote, log.remote.as_deref())?;
@@ -242,14 +244,35 @@ pub(super) fn counter_usable(cpu: u32) -> Result<(), Trouble> {
     pinned(|| clock::counter_usable(cpu))
 }
 
+/// Where files go. What was named is looked at before anything is measured; of the current directory, which nobody named, the
+/// experiments say what they miss.
 fn scratch_directory(options: &RunOptions) -> Result<PathBuf, Trouble> {
     let Some(directory) = &options.scratch else { return Ok(PathBuf::from(".")) };
-    if directory.is_dir() {
-        Ok(directory.clone())
-    } else {
-        Err(Trouble::new(format!("the scratch directory {} does not exist", directory.display()))
-            .hint("create it, or choose another with --scratch DIR"))
+    let here = directory.display();
+    match std::fs::metadata(directory) {
+        Ok(found) if !found.is_dir() => {
+            Err(Trouble::new(format!("{here} is no directory")).hint("choose one for files with --scratch DIR"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Trouble::new(format!("the scratch directory {here} does not exist"))
+                .hint("create it, or choose another with --scratch DIR"))
+        }
+        Err(error) => Err(Trouble::new(format!("cannot look at the scratch directory {here}: {error}"))
+            .hint("choose another with --scratch DIR")),
+        Ok(_) => {
+            access(directory, AccessFlags::W_OK | AccessFlags::X_OK).map(|()| directory.clone()).map_err(|error| {
+                Trouble::new(format!("no files can be made in the scratch directory {here}: {}", error.desc()))
+                    .hint("choose a directory that you may write to with --scratch DIR")
+            })
+        }
     }
+}
+
+/// Describes this machine, whose scratch directory must have room for what was allowed.
+fn look_at_machine(options: &RunOptions) -> Result<Machine, Trouble> {
+    let machine = machine::detect(Path::new("/"), &scratch_directory(options)?);
+    options.scratch_limit.map_or(Ok(()), |limit| scratch::check_limit(&machine, limit))?;
+    Ok(machine)
 }
 
 /// Finding out at the end that the result cannot be written would waste the run.

@@ -59,11 +59,7 @@ impl Scratch {
     /// Makes the directory. Its files may take a tenth of the free space and no more than 2 GiB, or what `limit` allows.
     pub fn make(machine: &Machine, limit: Option<u64>) -> Result<Self, Trouble> {
         let place = place(machine)?;
-        let free = machine
-            .scratch()
-            .and_then(|storage: &Storage| storage.mount.as_ref()?.free_bytes.as_ref())
-            .map(|free| free.value);
-        let bytes = allowed(free, limit)?;
+        let bytes = allowed(free(machine), limit)?;
         let directory = place.join(format!("{PREFIX}{}", std::process::id()));
         let _turn = turn(&place);
         // A directory of this name is of a run that was killed and had this number: the sweep before could not remove it.
@@ -105,16 +101,37 @@ fn place(machine: &Machine) -> Result<PathBuf, Trouble> {
     Ok(PathBuf::from(&mount.directory))
 }
 
+/// Bytes that are free where the files would be.
+fn free(machine: &Machine) -> Option<u64> {
+    let mount = machine.scratch().and_then(|storage: &Storage| storage.mount.as_ref())?;
+    mount.free_bytes.as_ref().map(|free| free.value)
+}
+
+/// Refuses a limit that the place cannot keep, before anything is measured.
+pub fn check_limit(machine: &Machine, limit: u64) -> Result<(), Trouble> {
+    allowed(free(machine), Some(limit)).map(drop)
+}
+
 /// Bytes that files may take where so many are free.
 fn allowed(free: Option<u64>, limit: Option<u64>) -> Result<u64, Trouble> {
     let text = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     match (limit, free) {
-        (Some(limit), Some(free)) if limit > free => Err(Trouble::new(format!(
-            "{} of scratch space are allowed, but only {} are free there",
-            text(limit),
-            text(free)
-        ))
-        .hint("free space, choose another place with --scratch DIR, or allow less with --scratch-limit BYTES")),
+        (Some(limit), Some(free)) if limit > free => {
+            let refused = Trouble::new(format!(
+                "--scratch-limit allows files of {} together, but only {} are free there",
+                text(limit),
+                text(free)
+            ));
+            let most = free / 1_000_000;
+            Err(if most == 0 {
+                refused.hint("free space, or choose another place with --scratch DIR")
+            } else {
+                refused.hint(format!(
+                    "give --scratch-limit {most}M or less (without it files take a tenth of what is free), free space, or \
+                     choose another place with --scratch DIR"
+                ))
+            })
+        }
         (Some(limit), _) => Ok(limit),
         (None, Some(free)) => Ok((free / SHARE_OF_FREE).min(MOST)),
         (None, None) => Ok(MOST),
@@ -216,7 +233,10 @@ mod tests {
         assert_eq!(allowed(Some(1 << 40), Some(5 << 30)).unwrap(), 5 << 30);
         assert_eq!(allowed(Some(0), None).unwrap(), 0);
         let refused = allowed(Some(1 << 20), Some(1 << 21)).unwrap_err();
-        assert!(refused.what.contains("only 1.000 MiB") && refused.hint.is_some(), "{refused}");
+        assert!(refused.what.contains("only 1.000 MiB"), "{refused}");
+        assert!(refused.hint.as_ref().unwrap().contains("--scratch-limit 1M or less"), "{refused}");
+        let hopeless = allowed(Some(4096), Some(8192)).unwrap_err();
+        assert!(!hopeless.hint.as_ref().unwrap().contains("--scratch-limit"), "{hopeless}");
     }
 
     #[test]

@@ -88,6 +88,20 @@ impl Findings {
         self.judge(study, name, labels, estimate, all);
     }
 
+    /// Publishes such a figure of which more is better although its unit is that of a plain number: an index of fairness.
+    pub fn publish_merit(
+        &mut self,
+        study: &Study<'_>,
+        name: &str,
+        labels: Labels,
+        estimate: &Estimate,
+        own: Vec<Gate>,
+    ) {
+        let mut all = gates::of_interval(estimate);
+        all.extend(own);
+        self.judge_by(study, name, labels, estimate, all, Better::Higher);
+    }
+
     /// Publishes a figure by exactly these gates, for what is neither batches nor derived from them: single shots, flows.
     pub fn publish_by(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, gates: Vec<Gate>) {
         self.judge(study, name, labels, estimate, gates);
@@ -108,12 +122,25 @@ impl Findings {
         self.judge(study, name, labels, estimate, all);
     }
 
-    fn judge(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, mut gates: Vec<Gate>) {
+    fn judge(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, gates: Vec<Gate>) {
+        // Cycles and the time that is shown for them are costs alike.
+        self.judge_by(study, name, labels, estimate, gates, estimate.unit.better());
+    }
+
+    fn judge_by(
+        &mut self,
+        study: &Study<'_>,
+        name: &str,
+        labels: Labels,
+        estimate: &Estimate,
+        mut gates: Vec<Gate>,
+        better: Better,
+    ) {
         let (shown, core) = in_time(study, estimate);
         let prediction = study.prediction(name, &labels).cloned();
         let positive = shown.value.is_finite() && shown.value > 0.0;
         gates.push(positive_gate(&shown, positive));
-        let verdict = Verdict::from_gates(gates, against(&shown, prediction.as_ref()));
+        let verdict = Verdict::from_gates(gates, against(&shown, better, prediction.as_ref()));
         if verdict.trust == Trust::Impossible {
             let failed = verdict.failures().into_iter().filter(|gate| gate.severity == Severity::Hard);
             let reasons: Vec<String> = failed.map(|gate| format!("{}: {}", gate.id, gate.evidence)).collect();
@@ -126,7 +153,7 @@ impl Findings {
             name: name.to_owned(),
             labels,
             unit: shown.unit,
-            better: shown.unit.better(),
+            better,
             headline: false,
             value: shown.value,
             interval95: shown.interval,
@@ -254,11 +281,11 @@ fn positive_gate(shown: &Estimate, positive: bool) -> Gate {
 }
 
 /// The verdict on a prediction: inside its range, or on which side.
-fn against(shown: &Estimate, prediction: Option<&Prediction>) -> AgainstPrediction {
+fn against(shown: &Estimate, better: Better, prediction: Option<&Prediction>) -> AgainstPrediction {
     let Some(prediction) = prediction.filter(|prediction| prediction.unit == shown.unit) else {
         return AgainstPrediction::None;
     };
-    let lower_is_better = shown.unit.better() == Better::Lower;
+    let lower_is_better = better == Better::Lower;
     if shown.value < prediction.low {
         if lower_is_better { AgainstPrediction::Faster } else { AgainstPrediction::Slower }
     } else if shown.value > prediction.high {

@@ -42,11 +42,21 @@ fn script(bytes: u64) -> String {
     )
 }
 
+/// Refuses what ssh would take for something else than a host: an option of its own that runs a command, above all.
+pub fn check_host(text: &str) -> Result<(), Trouble> {
+    let (user, host) = text.rsplit_once('@').unwrap_or(("user", text));
+    let is_option = |word: &str| word.is_empty() || word.starts_with('-');
+    if is_option(text) || is_option(user) || is_option(host) {
+        let what =
+            Trouble::new(format!("'{text}' is no host for ssh: a host is not empty and does not begin with '-'"));
+        return Err(what.hint("give ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT"));
+    }
+    Ok(())
+}
+
 /// Copies this very program to a host and starts it there as a peer.
 pub fn bring(host: &str) -> Result<Brought, Trouble> {
-    if host.is_empty() || host.starts_with('-') {
-        return Err(Trouble::new(format!("'{host}' is no host for ssh")).hint("give ssh://HOST or ssh://USER@HOST"));
-    }
+    check_host(host)?;
     let program = std::fs::read("/proc/self/exe")
         .map_err(|error| Trouble::new(format!("cannot read this program to copy it: {error}")))?;
     let secret = Secret::fresh()?;

@@ -66,6 +66,8 @@ impl Stamped {
     /// Writes a file of whole blocks and waits until it is on the device; one of that name is replaced.
     pub fn write(path: &Path, bytes: u64, seed: u64) -> Result<Self, Trouble> {
         let partial = path.with_extension("partial");
+        // First, because both together may be more than a run may take.
+        let _ = std::fs::remove_file(path);
         let written = Stamped::write_to(&partial, path, bytes, seed)
             .and_then(|stamped| std::fs::rename(&partial, path).map(|()| stamped));
         written.map_err(|error| {
@@ -73,7 +75,11 @@ impl Stamped {
             let _ = std::fs::remove_file(&partial);
             let trouble = Trouble::new(format!("cannot write the test file {}: {error}", path.display()));
             match error.raw_os_error() {
-                Some(libc::ENOSPC | libc::EDQUOT) => trouble.hint("free space, or choose a place with --scratch DIR"),
+                Some(libc::EDQUOT) => trouble.hint(
+                    "the quota there is used up, though the file system has room: allow less with --scratch-limit BYTES, or \
+                     choose another place with --scratch DIR",
+                ),
+                Some(libc::ENOSPC) => trouble.hint("free space, or choose a place with --scratch DIR"),
                 _ => trouble.hint("choose a place that can be written to with --scratch DIR"),
             }
         })

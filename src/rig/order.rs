@@ -1,6 +1,7 @@
 //! What a launch is told to do: everything that is true of the whole run, found once and handed down.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -84,6 +85,18 @@ impl Space {
         // FNV-1a.
         let bytes = self.directory.as_os_str().as_encoded_bytes();
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+
+    /// Bytes that are left to the files whose names begin so: those of other experiments stay where they are until the run
+    /// ends, and all together are what is bounded.
+    pub fn left_to(&self, names: &str) -> u64 {
+        /// What `st_blocks` counts.
+        const SECTOR: u64 = 512;
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let others = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with(names));
+        // By what they occupy: a sparse file is longer than that.
+        let taken = others.filter_map(|entry| entry.metadata().ok()).map(|found| found.blocks() * SECTOR).sum();
+        self.bytes.saturating_sub(taken)
     }
 }
 

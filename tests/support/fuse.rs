@@ -47,6 +47,8 @@ struct Shared {
     state: Mutex<State>,
     delay: AtomicU64,
     free: u64,
+    /// Bytes that files may have together, and the error that a write beyond them gets.
+    quota: Mutex<Option<(u64, i32)>>,
     log: Mutex<Vec<Asked>>,
     /// Set when the file system goes: workers that still sleep need not answer.
     over: AtomicBool,
@@ -92,6 +94,7 @@ impl Slow {
             state: Mutex::new(State { nodes: HashMap::from([(ROOT, root)]), next: ROOT + 1 }),
             delay: AtomicU64::new(delay.as_nanos() as u64),
             free,
+            quota: Mutex::new(None),
             log: Mutex::default(),
             over: AtomicBool::new(false),
         });
@@ -107,6 +110,11 @@ impl Slow {
     /// Another delay from now on.
     pub fn set_delay(&self, delay: Duration) {
         self.shared.delay.store(delay.as_nanos() as u64, Ordering::SeqCst);
+    }
+
+    /// From now on a write gets an error with which files would have more bytes than these together, whatever is said to be free.
+    pub fn set_quota(&self, bytes: u64, error: i32) {
+        *self.shared.quota.lock().unwrap() = Some((bytes, error));
     }
 
     /// The reads since the last call.
@@ -174,7 +182,14 @@ fn work(shared: &Shared, mut device: &File) {
                 std::thread::sleep(delay);
             }
         }
-        let answer = shared.state.lock().unwrap().answer(operation, node, &body, shared.free);
+        let beyond = if operation == 16 { *shared.quota.lock().unwrap() } else { None };
+        let answer = {
+            let mut state = shared.state.lock().unwrap();
+            match beyond.filter(|(most, _)| state.is_beyond(*most, node, body.u64(8) + u64::from(body.u32(16)))) {
+                Some((_, error)) => Some(Err(error)),
+                None => state.answer(operation, node, &body, shared.free),
+            }
+        };
         if let Some(answer) = answer {
             let (error, bytes) = match answer {
                 Ok(bytes) => (0_i32, bytes),
@@ -197,6 +212,20 @@ fn work(shared: &Shared, mut device: &File) {
 type Answer = Option<Result<Vec<u8>, i32>>;
 
 impl State {
+    /// Whether all files together have more than so many bytes once one of them ends there. What was removed counts no more.
+    fn is_beyond(&self, most: u64, number: u64, end: u64) -> bool {
+        let named = |node: &Node| match node {
+            Node::Directory(entries) => entries.values().copied().collect(),
+            Node::File(_) => Vec::new(),
+        };
+        let length = |number: &u64| match self.nodes.get(number) {
+            Some(Node::File(bytes)) => bytes.len() as u64,
+            _ => 0,
+        };
+        let others = self.nodes.values().flat_map(named).filter(|&other| other != number);
+        others.map(|other| length(&other)).sum::<u64>() + end.max(length(&number)) > most
+    }
+
     fn answer(&mut self, operation: u32, node: u64, body: &Words<'_>, free: u64) -> Answer {
         let done = || Some(Ok(Vec::new()));
         match operation {

@@ -116,6 +116,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 const TIME: &str = "file.contention.block_time";
 const RATE: &str = "file.contention.rate";
 const FAIRNESS: &str = "file.contention.fairness";
+/// What names of its files begin with.
+const FILES: &str = "contention-";
 const CPU_SHARE: &str = "file.contention.cpu_share";
 
 /// Numbers of processes.
@@ -197,17 +199,21 @@ fn predict_time(by: &Foreknowledge<'_>, order: Order, processes: usize) -> Predi
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let space = rig.space()?;
-    let room = (space.bytes / 100 * SHARE / FILE) as usize;
+    // No more than its share, and no more than the files of others leave.
+    let room = ((space.bytes / 100 * SHARE).min(space.left_to(FILES)) / FILE) as usize;
     let counts: Vec<usize> = PROCESSES.into_iter().filter(|&processes| processes <= room).collect();
     for processes in PROCESSES.into_iter().filter(|processes| !counts.contains(processes)) {
-        let why = format!("{room} files of {} fit into the space of this run", quantity(FILE as f64, Unit::Bytes));
+        let why = format!(
+            "{room} files of {} fit into what is left to them of the space of this run (--scratch-limit BYTES)",
+            quantity(FILE as f64, Unit::Bytes)
+        );
         for order in Order::ALL {
             rig.remark(&format!("cannot.{}", labels(order, processes)), &why);
         }
     }
     let mut files = Vec::new();
     for number in 0..counts.last().copied().unwrap_or(0) {
-        let path = space.directory.join(format!("contention-{number}"));
+        let path = space.directory.join(format!("{FILES}{number}"));
         let file = Stamped::obtain(&path, FILE, space.seed())?;
         let sound = |why: String| {
             Trouble::new(format!("the test file is not what was written: {why}"))
@@ -378,7 +384,7 @@ fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, processes: 
             found.value <= 1.0 + 1e-9 && found.value * processes as f64 >= 1.0 - 1e-9,
             format!("{} lies between 1/{processes} and 1", number(found.value)),
         );
-        findings.publish_fact(study, FAIRNESS, own.clone(), &found, vec![bounds]);
+        findings.publish_merit(study, FAIRNESS, own.clone(), &found, vec![bounds]);
     }
     let name = "median over launches of CPU time over window and CPUs";
     if let Some(found) = Estimate::over_launches(&cpu_shares(study, order, processes), Unit::One, name) {

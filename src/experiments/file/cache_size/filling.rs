@@ -16,6 +16,8 @@ use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
 
+/// What names of its files begin with.
+const FILES: &str = "fill-";
 /// Bytes of a request.
 const REQUEST: u64 = 1 << 20;
 /// A step is a 128th of what the cache may have, and where that is little a 32nd, up to 64 MiB.
@@ -47,12 +49,13 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FullCache) -> Result<(), Trouble>
     let step = (may_have / STEPS).max(STEP.min(may_have / FEW_STEPS)).next_multiple_of(REQUEST);
     let target = ((may_have as f64 * TIMES) as u64).next_multiple_of(step);
     let space = rig.space()?;
-    if with == FullCache::Files && target > space.bytes {
+    let left = space.left_to(FILES);
+    if with == FullCache::Files && target > left {
         let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
         let reason = format!(
-            "files of {} together would be needed, and {} are allowed (--scratch-limit BYTES, or --full-cache=holes)",
+            "files of {} together would be needed, and {} are left of what is allowed (--scratch-limit BYTES, or --full-cache=holes)",
             size(target),
-            size(space.bytes)
+            size(left)
         );
         rig.remark("cannot.full", &reason);
         return Ok(());
@@ -147,7 +150,7 @@ impl Filling {
     fn provide(&mut self, rig: &mut Rig<'_>, with: FullCache, step: u64, target: u64) -> Result<(), String> {
         let words = |error: std::io::Error| error.to_string();
         let space = rig.space().map_err(|trouble| trouble.what)?;
-        let path = space.directory.join(format!("fill-{}", self.sources.len()));
+        let path = space.directory.join(format!("{FILES}{}", self.sources.len()));
         let (file, bytes) = match with {
             FullCache::Holes if !self.sources.is_empty() => return Ok(()),
             FullCache::Holes => {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{bounded, file_bytes, in_turn, wanted};
+use super::{LIMITS, bounded, file_bytes, in_turn, wanted};
 use crate::experiments::file::BLOCK;
 use crate::machine;
 use crate::results::quantity::{Labels, Unit};
@@ -16,6 +16,8 @@ use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
 
+/// The file for all limits.
+const FILE: &str = "cache";
 /// Requests in a limit; from half of it on, each is followed by a look at what is resident.
 const LOOKS: u64 = 64;
 /// Random blocks that are tried after the pass.
@@ -28,14 +30,16 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     // Half of the space is left to others, but for the smallest file.
     let smallest = file_bytes(wanted(rig.batches())[0]);
-    let most = if space.bytes >= smallest { (space.bytes / 2).max(smallest) } else { 0 };
+    let most = (space.bytes / 2).max(smallest).min(space.left_to(FILE));
     let mut limits = Vec::new();
     for limit in in_turn(rig.batches(), rig.round()) {
         let room = machine::memory_room_bytes().unwrap_or(u64::MAX).min(rig.memory());
         let reason = if file_bytes(limit) > most {
             format!(
-                "it needs a file of {}, and files may take {} here together (--scratch-limit BYTES, --scratch DIR)",
+                "it needs a file of {} and may take {} of the {} that files may take here together (--scratch-limit BYTES, \
+                 --scratch DIR)",
                 size(file_bytes(limit)),
+                size(most),
                 size(space.bytes)
             )
         } else if limit > room {
@@ -46,7 +50,9 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         };
         rig.remark(&format!("cannot.{limit}"), &reason);
     }
-    let Some(&largest) = limits.last() else { return Ok(()) };
+    if limits.is_empty() {
+        return Ok(());
+    }
     // Known before anything is written: a file for nothing would be a poor joke.
     let group = match Group::enter(rig.conductor(), limits[0]) {
         Ok(group) => group,
@@ -56,8 +62,8 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         }
     };
     drop(group);
-    let path = space.directory.join("cache");
-    let stamped = Stamped::obtain(&path, file_bytes(largest), space.seed())?;
+    let path = space.directory.join(FILE);
+    let stamped = Stamped::obtain(&path, file_for_all(rig.batches(), rig.memory(), most), space.seed())?;
     if let Err(reason) = stamped.sound() {
         rig.remark("cannot.bounded", &reason);
         return Ok(());
@@ -71,6 +77,12 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     }
     // Nobody else's cache keeps what nobody reads again.
     stamped.evict().map_err(Trouble::new)
+}
+
+/// Bytes of the one file for all limits, whosever turn it is: it is written once, and what is left to others stays the same.
+fn file_for_all(batches: u32, memory: u64, most: u64) -> u64 {
+    let fits = |&&limit: &&u64| file_bytes(limit) <= most && limit <= memory;
+    file_bytes(wanted(batches).iter().rev().find(fits).copied().unwrap_or(LIMITS[0]))
 }
 
 fn said(trouble: &Trouble) -> String {
@@ -168,4 +180,18 @@ impl Pass {
 fn read_on(reader: &File, stamped: &Stamped, buffer: &mut Buffer, at: u64) -> Result<(), String> {
     reader.read_exact_at(buffer.get(), at).map_err(|error| error.to_string())?;
     stamped.check(buffer.get(), at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_serves_all_limits_that_have_room() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(file_for_all(30, 1 << 30, 1 << 30), 384 * MIB);
+        assert_eq!(file_for_all(30, 1 << 30, 300 * MIB), 192 * MIB);
+        assert_eq!(file_for_all(30, 100 * MIB, 1 << 30), 96 * MIB);
+        assert_eq!(file_for_all(16, 1 << 30, 1 << 30), 96 * MIB);
+    }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::{BLOCK, COLD, DEPTHS, DIRECT, LARGE, Order, SIZES, WARM, labels, pass_labels, proof_labels};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
+use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::rig::files::{Stamped, Witness};
 use crate::rig::sampler::{Sizing, Workload};
@@ -21,6 +22,8 @@ const UNHURRIED: u32 = 24;
 const HURRIED_SIZE: u64 = 256 << 20;
 /// Parts of a hundred of the run's space that these files may take: other experiments have files as well.
 const SHARE: u64 = 67;
+/// What their names begin with.
+const FILES: &str = "read-";
 /// Reads of each kind and size that count, how many of them stand together, and how many before them do not count.
 const SHOTS: u32 = 100;
 const BURST: u32 = 10;
@@ -86,10 +89,9 @@ fn wrong(why: impl std::fmt::Display) -> Trouble {
     Trouble::new(format!("a read of the test file went wrong: {why}"))
 }
 
-/// Sizes that a run of so much space measures.
-fn sizes(space: u64, batches: u32) -> Vec<u64> {
+/// Sizes whose files have room in so many bytes.
+fn sizes(mut left: u64, batches: u32) -> Vec<u64> {
     let most = if batches < UNHURRIED { HURRIED_SIZE } else { u64::MAX };
-    let mut left = space / 100 * SHARE;
     let fits = |&bytes: &u64| {
         let fits = bytes <= left && bytes <= most;
         left -= if fits { bytes } else { 0 };
@@ -101,15 +103,21 @@ fn sizes(space: u64, batches: u32) -> Vec<u64> {
 /// Finds or writes the files.
 pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Trouble> {
     let space = rig.space()?;
-    let sizes = sizes(space.bytes, rig.batches());
+    // No more than its share, and no more than the files of others leave.
+    let room = (space.bytes / 100 * SHARE).min(space.left_to(FILES));
+    let sizes = sizes(room, rig.batches());
     if sizes.is_empty() {
-        return Err(Trouble::new(format!("{} bytes of space are too few for a test file", space.bytes))
-            .hint("free space, or choose a place with --scratch DIR"));
+        return Err(Trouble::new(format!(
+            "{} are left to test files of the {} that files of this run may take together: too few",
+            quantity(room as f64, Unit::Bytes),
+            quantity(space.bytes as f64, Unit::Bytes)
+        ))
+        .hint("allow more with --scratch-limit BYTES, free space, or choose a place with --scratch DIR"));
     }
     let mut targets = Vec::new();
     let (mut written, mut time) = (0, Duration::ZERO);
     for bytes in sizes {
-        let path = space.directory.join(format!("read-{bytes}"));
+        let path = space.directory.join(format!("{FILES}{bytes}"));
         let stamped = if let Some(found) = Stamped::open(&path, bytes, space.seed()) {
             found
         } else {

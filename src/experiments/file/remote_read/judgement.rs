@@ -276,6 +276,31 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         explain_line(study, findings, way);
         explain_disk(study, findings, way);
     }
+    compare_ways(study, findings);
+}
+
+/// Where a run has several ways: what each adds to the same read from this machine's memory.
+fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
+    let (mut added, mut here) = (Vec::new(), Vec::new());
+    for way in ways(study.peer, study.remote) {
+        let of = Labels::of([("via", way.via()), ("order", RANDOM)]).with("bytes", SIZES[0]);
+        let Some(penalty) = findings.metric("file.remote_read.network_penalty", &of) else { continue };
+        let words = match way {
+            Way::Mount(_) => "through the mount",
+            Way::Nfs(_) => "over NFS",
+            Way::Peer(_) => "from the peer",
+        };
+        added.push(format!("{} more {words}", penalty.text()));
+        here.extend(quantile_of_shots(study, "read", &labels(way.via(), RANDOM, SIZES[0], "here"), 0.5));
+    }
+    let here: Vec<f64> = here.iter().map(|found| found.value).collect();
+    if let (Some(here), [first, .., _]) = (median(&here), &added[..]) {
+        findings.say(format!(
+            "A random block takes {} from this machine's memory, and {first}, {}.",
+            time(here),
+            added[1..].join(", ")
+        ));
+    }
 }
 
 /// Where the bytes come from.
