@@ -195,13 +195,11 @@ pub fn session(bytes: &[u8]) {
             break;
         }
         wire.extend(frame(&key, Side::Client, manner, expected.len() as u64, content));
-        match request.filter(|_| manner == Manner::Sealed) {
-            Some(request) => expected.push(request),
-            None => {
-                breaks = true;
-                break;
-            }
-        }
+        let Some(request) = request.filter(|_| manner == Manner::Sealed) else {
+            breaks = true;
+            break;
+        };
+        expected.push(request);
     }
     let (mut client, own) = UnixStream::pair().unwrap();
     client.write_all(&wire).unwrap();
