@@ -12,7 +12,7 @@ use nfs3_types::rpc::{accept_stat_data, auth_flavor};
 use nfs3_types::xdr_codec::{List, Opaque, Pack};
 
 use super::blocks::{BLOCK, Blocks};
-use super::calls::{self, Call, Words, add};
+use super::calls::{self, Call, Framed, LONGEST_CALL, Words, add};
 
 /// Name of the file in the directory.
 pub const NAME: &str = "blocks";
@@ -20,6 +20,8 @@ pub const NAME: &str = "blocks";
 pub const HANDLE: usize = 16;
 /// Longest read in bytes; longer ones are answered with this much.
 pub const LONGEST_READ: u32 = 1 << 20;
+/// Longest answer in bytes: the longest read with room for what stands before it.
+pub const LONGEST_ANSWER: usize = LONGEST_READ as usize + LONGEST_CALL;
 /// Longest name and path that are looked at.
 const LONGEST_NAME: usize = 255;
 const LONGEST_PATH: usize = 1024;
@@ -60,6 +62,17 @@ pub enum Outcome {
     Refused,
 }
 
+/// What became of the bytes that arrived on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// Every whole call was answered; the beginning of the next one is kept.
+    All,
+    /// Something is no call at all: the connection is to be closed.
+    NoCall,
+    /// An answer was not sent: the connection is to be closed.
+    Unsent,
+}
+
 /// Something that a handle may stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thing {
@@ -68,6 +81,32 @@ enum Thing {
 }
 
 impl Shelf {
+    /// Answers every whole call of what has arrived on a connection, and keeps the rest. `send` is given every answer, and says
+    /// whether it was sent.
+    pub fn converse(
+        &self,
+        arrived: &mut Vec<u8>,
+        answer: &mut Vec<u8>,
+        mut send: impl FnMut(Outcome, &[u8]) -> bool,
+    ) -> Heard {
+        let mut done = 0;
+        let heard = loop {
+            let length = match calls::framed(&arrived[done..]) {
+                Framed::Incomplete => break Heard::All,
+                Framed::Refused => break Heard::NoCall,
+                Framed::Whole(length) => length,
+            };
+            let call = &arrived[done + 4..done + 4 + length];
+            done += 4 + length;
+            let Some(outcome) = self.answer(call, answer) else { break Heard::NoCall };
+            if !send(outcome, answer) {
+                break Heard::Unsent;
+            }
+        };
+        arrived.drain(..done);
+        heard
+    }
+
     /// Answers a call; none when it is no call at all.
     pub fn answer(&self, bytes: &[u8], answer: &mut Vec<u8>) -> Option<Outcome> {
         let call = Call::of(bytes)?;

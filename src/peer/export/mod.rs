@@ -32,9 +32,9 @@ use super::authentication::{hexadecimal, random};
 use super::channel::fill;
 use super::data::{self, STALLED, canonical};
 use super::limits::Limits;
-use answers::{HANDLE, LONGEST_READ, Outcome, Shelf};
+use answers::{HANDLE, Heard, LONGEST_ANSWER, Outcome, Shelf};
 use blocks::Blocks;
-use calls::{Framed, LONGEST_CALL};
+use calls::LONGEST_CALL;
 
 /// Connections at once: a reader has two, and some open one for each of several reads in flight.
 const CONNECTIONS: usize = 8;
@@ -162,7 +162,7 @@ struct Serving<'a> {
 
 impl<'a> Serving<'a> {
     fn new(shelf: &'a Shelf, client: IpAddr, limits: Limits) -> Self {
-        let answer = Vec::with_capacity(LONGEST_READ as usize + LONGEST_CALL);
+        let answer = Vec::with_capacity(LONGEST_ANSWER);
         let exported = Exported::default();
         Serving { shelf, client, limits, connections: Vec::new(), answer, exported, residences: Vec::new() }
     }
@@ -227,31 +227,20 @@ impl<'a> Serving<'a> {
         };
         let began = monotonic_raw();
         arrived.extend(&bytes[..count]);
-        let mut done = 0;
-        let open = loop {
-            let length = match calls::framed(&arrived[done..]) {
-                Framed::Incomplete => break true,
-                Framed::Refused => break false,
-                Framed::Whole(length) => length,
-            };
-            let call = &arrived[done + 4..done + 4 + length];
-            done += 4 + length;
-            let Some(outcome) = self.shelf.answer(call, &mut self.answer) else { break false };
+        let (exported, residences) = (&mut self.exported, &mut self.residences);
+        let heard = self.shelf.converse(arrived, &mut self.answer, |outcome, answer| {
             if let Outcome::Read(bytes) = outcome {
-                self.exported.reads += 1;
-                self.exported.bytes += bytes;
-                if self.residences.len() < MOST_RESIDENCES {
-                    self.residences.push((monotonic_raw() - began) as f64);
+                exported.reads += 1;
+                exported.bytes += bytes;
+                if residences.len() < MOST_RESIDENCES {
+                    residences.push((monotonic_raw() - began) as f64);
                 }
             }
-            self.exported.refused += u64::from(outcome == Outcome::Refused);
-            if self.exported.bytes > self.limits.bytes || write(stream, &self.answer).is_err() {
-                return false;
-            }
-        };
-        arrived.drain(..done);
-        self.exported.refused += u64::from(!open);
-        open
+            exported.refused += u64::from(outcome == Outcome::Refused);
+            exported.bytes <= self.limits.bytes && write(stream, answer).is_ok()
+        });
+        self.exported.refused += u64::from(heard == Heard::NoCall);
+        heard == Heard::All
     }
 }
 

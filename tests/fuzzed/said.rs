@@ -1,0 +1,240 @@
+//! What is said on a control channel: its frames, its content, and a session that hears it.
+
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use sysdyno::peer::channel::{Channel, LONGEST_REPLY, LONGEST_REQUEST, Side, Silence};
+use sysdyno::peer::limits::{Limits, Pretence};
+use sysdyno::peer::protocol::{self, Reply, Request};
+use sysdyno::peer::session::{self, Setting};
+
+use super::MOST_PLAYED;
+use super::allocation::bounded;
+
+/// Nothing is waited for: all bytes are there, and then the end of the stream.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes held for each byte of a content while it is parsed: an array of one digit takes four bytes, and of memory one place
+/// in its parent and four of its own, 32 bytes each; a growing array is there twice.
+const HELD_PER_BYTE: usize = 128;
+/// What is held beside that.
+const SLACK: usize = 8 << 10;
+
+/// How one record of an input is put on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// As it should be.
+    Sealed,
+    /// Its bytes, without a frame.
+    Bare,
+    /// With the number of another message.
+    Renumbered,
+    /// As if the receiver had sent it.
+    Turned,
+    /// With another length in its head than in its seal.
+    Relabelled,
+}
+
+/// Takes an input apart: a byte for the manner, two for the length, the content.
+fn records(mut bytes: &[u8]) -> Vec<(Manner, &[u8])> {
+    let mut records = Vec::new();
+    while let Some((&[manner, low, high], rest)) = bytes.split_first_chunk::<3>() {
+        let manner = match manner {
+            b'b' => Manner::Bare,
+            b'n' => Manner::Renumbered,
+            b't' => Manner::Turned,
+            b'l' => Manner::Relabelled,
+            _ => Manner::Sealed,
+        };
+        let (content, left) = rest.split_at(rest.len().min(usize::from(u16::from_le_bytes([low, high]))));
+        records.push((manner, content));
+        bytes = left;
+    }
+    records
+}
+
+/// A key that no search through inputs meets, and the same for the same input.
+fn key_of(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest([b"key of an input", bytes].concat()).into()
+}
+
+/// A frame as the protocol describes it, made without the code that is fuzzed.
+fn frame(key: &[u8; 32], from: Side, manner: Manner, number: u64, content: &[u8]) -> Vec<u8> {
+    if manner == Manner::Bare {
+        return content.to_vec();
+    }
+    let from_peer = (from == Side::Peer) != (manner == Manner::Turned);
+    let number = number ^ u64::from(manner == Manner::Renumbered);
+    let length = (content.len() as u32).to_le_bytes();
+    let mut seal = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    seal.update(&[u8::from(from_peer)]);
+    seal.update(&number.to_le_bytes());
+    seal.update(&length);
+    seal.update(content);
+    let head = (content.len() as u32 ^ u32::from(manner == Manner::Relabelled)).to_le_bytes();
+    [&head[..], &seal.finalize().into_bytes(), content].concat()
+}
+
+/// A channel of one side on which everything has come.
+fn channel_with(bytes: &[u8], key: [u8; 32], side: Side) -> Channel {
+    let (mut other, own) = UnixStream::pair().unwrap();
+    other.write_all(bytes).unwrap();
+    other.shutdown(Shutdown::Write).unwrap();
+    // What is sent back is not read; the stream holds what a session has to say here.
+    Channel::new(own.into(), key, side)
+}
+
+/// Bytes as frames, before a key is known and after. What is not sealed with the key of the session is not even parsed, and a
+/// message says what its sealed content says.
+pub fn channel(bytes: &[u8]) {
+    let Some((&side, bytes)) = bytes[..bytes.len().min(MOST_PLAYED)].split_first() else { return };
+    if side & 1 == 0 {
+        hear::<Request>(bytes, Side::Peer, LONGEST_REQUEST);
+    } else {
+        hear::<Reply>(bytes, Side::Client, LONGEST_REPLY);
+    }
+}
+
+fn hear<M: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[u8], side: Side, longest: usize) {
+    let key = key_of(bytes);
+    let most = longest + SLACK + HELD_PER_BYTE * bytes.len().min(longest);
+    let mut keyless = channel_with(bytes, key, side);
+    let refused = bounded(longest + SLACK, || keyless.receive::<serde_json::Value>(PATIENCE).is_err());
+    assert!(refused, "bytes without a seal passed for a message");
+
+    let from = if side == Side::Peer { Side::Client } else { Side::Peer };
+    let records = records(bytes);
+    let mut wire = Vec::new();
+    for (number, (manner, content)) in records.iter().enumerate() {
+        wire.extend(frame(&key, from, *manner, number as u64, content));
+    }
+    let mut channel = channel_with(&wire, key, side);
+    for (manner, content) in records {
+        let found = bounded(most, || channel.receive::<M>(PATIENCE));
+        match (manner, found) {
+            (Manner::Sealed, Ok(found)) => {
+                assert!(content.len() <= longest, "a message beyond the bound was taken");
+                assert_eq!(Some(found), serde_json::from_slice(content).ok(), "another message than was sealed");
+            }
+            (Manner::Sealed, Err(silence)) => {
+                let is_message = content.len() <= longest && serde_json::from_slice::<M>(content).is_ok();
+                assert!(!is_message, "a message was refused: {silence:?}");
+                return;
+            }
+            // Nothing of it went into the stream.
+            (Manner::Bare, found) if content.is_empty() => {
+                assert!(found.is_err() || !wire.is_empty());
+                return;
+            }
+            (_, found) => {
+                assert!(found.is_err(), "{manner:?} passed for a message");
+                return;
+            }
+        }
+    }
+    assert!(matches!(channel.receive::<M>(PATIENCE), Err(Silence::Closed)), "something is left");
+}
+
+/// Content of a message. Whatever is a request is told from one beyond the bounds, and says the same when it is written again.
+pub fn request(bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(LONGEST_REQUEST)];
+    let most = SLACK + HELD_PER_BYTE * bytes.len();
+    if let Ok(request) = bounded(most, || serde_json::from_slice::<Request>(bytes)) {
+        assert_eq!(request.check().is_ok(), is_bounded(&request), "{request:?}");
+        let again = serde_json::to_vec(&request).unwrap();
+        assert!(again.len() <= LONGEST_REQUEST, "a request that was taken can be sent");
+        assert_eq!(serde_json::from_slice::<Request>(&again).unwrap(), request);
+    }
+    if let Ok(reply) = bounded(most, || serde_json::from_slice::<Reply>(bytes)) {
+        // A number beyond the range of its type is none; everything else comes back as it was.
+        let again = serde_json::to_vec(&reply).unwrap();
+        assert_eq!(serde_json::to_vec(&serde_json::from_slice::<Reply>(&again).unwrap()).unwrap(), again);
+    }
+}
+
+/// The bounds of the protocol in other words than its own.
+fn is_bounded(request: &Request) -> bool {
+    match request {
+        Request::Describe {} | Request::EndEcho {} | Request::Forget { .. } | Request::EndExport {} => true,
+        Request::Export { bytes, .. } => *bytes >= 1 << 20 && *bytes <= 256 << 20,
+        Request::Echo { tcp, udp, .. } => {
+            tcp.len() <= 8 && *udp != Some(0) && tcp.iter().all(|&bytes| bytes > 0 && bytes <= 1 << 20)
+        }
+        Request::Accept { connections, .. } => *connections > 0 && *connections <= 4096,
+        Request::Flow(order) => {
+            (1..=16).contains(&order.streams)
+                && (1..=1 << 20).contains(&order.message)
+                && order.milliseconds <= 120_000
+                && order.window > 0
+                && order.window <= order.milliseconds
+                && order.milliseconds / order.window <= 10_000
+        }
+    }
+}
+
+/// Requests to a session that was granted nothing: no address, no socket, no directory. Each is answered once, in its order, and
+/// the first that is none ends it.
+pub fn session(bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(MOST_PLAYED)];
+    let key = key_of(bytes);
+    let mut wire = Vec::new();
+    let mut expected = Vec::new();
+    let mut breaks = false;
+    for (manner, content) in records(bytes) {
+        let request = serde_json::from_slice::<Request>(content).ok().filter(|_| content.len() <= LONGEST_REQUEST);
+        // Describing this machine takes longer than all the rest.
+        if matches!(request, Some(Request::Describe {})) || content.is_empty() {
+            continue;
+        }
+        if expected.len() == 64 {
+            break;
+        }
+        wire.extend(frame(&key, Side::Client, manner, expected.len() as u64, content));
+        let Some(request) = request.filter(|_| manner == Manner::Sealed) else {
+            breaks = true;
+            break;
+        };
+        expected.push(request);
+    }
+    let (mut client, own) = UnixStream::pair().unwrap();
+    client.write_all(&wire).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut channel = Channel::new(own.into(), key, Side::Peer);
+    let setting = Setting {
+        addresses: Vec::new(),
+        unix: Vec::new(),
+        residence: true,
+        scratch: None,
+        limits: Limits { idle: PATIENCE, ..Limits::default() },
+        pretence: Pretence::default(),
+    };
+    let most = LONGEST_REQUEST * (1 + HELD_PER_BYTE) + SLACK;
+    let served = bounded(most, || session::serve(&mut channel, setting));
+    assert_eq!(served.is_err(), breaks, "{served:?}");
+    drop(channel);
+    let mut answers = Channel::new(client.into(), key, Side::Client);
+    for request in &expected {
+        let reply = answers.receive::<Reply>(PATIENCE).unwrap_or_else(|why| panic!("{request:?}: {}", why.words()));
+        assert!(is_harmless(request, &reply), "{request:?} was answered {reply:?}");
+    }
+    assert!(answers.receive::<Reply>(PATIENCE).is_err(), "more answers than requests");
+}
+
+/// Whether an answer is one of a session that has nothing to give.
+fn is_harmless(request: &Request, reply: &Reply) -> bool {
+    match (request, reply) {
+        (_, Reply::Cannot { .. }) => true,
+        (Request::EndEcho {}, Reply::Echoed { services, .. }) => services.is_empty(),
+        (Request::Echo { tcp: sizes, udp: None, .. }, Reply::Listening { tcp, udp: None, .. }) => {
+            sizes.is_empty() && tcp.is_empty() && is_bounded(request)
+        }
+        _ => false,
+    }
+}
+
+const _: () = assert!(LONGEST_REQUEST < MOST_PLAYED && protocol::MOST_SIZES == 8);
