@@ -63,10 +63,7 @@ fn piece_text(piece: &Piece, width: u16) -> String {
             format!("[figures/{}.svg] {}\n{shown}\n\n", drawing.id, drawing.caption)
         }
         Piece::Alarm(words) => folded(&format!("ATTENTION: {words}"), prose) + "\n",
-        Piece::Literal(words) => {
-            let lines: Vec<String> = words.lines().map(|line| format!("    {line}\n")).collect();
-            lines.concat() + "\n"
-        }
+        Piece::Literal(words) => indented(words),
         Piece::Folded { summary, pieces } => {
             let rows: usize = pieces.iter().map(rows_of).sum();
             if rows <= MOST_ROWS {
@@ -78,6 +75,11 @@ fn piece_text(piece: &Piece, width: u16) -> String {
             }
         }
     }
+}
+
+fn indented(words: &str) -> String {
+    let lines: Vec<String> = words.lines().map(|line| format!("    {line}\n")).collect();
+    lines.concat() + "\n"
 }
 
 /// Markdown without its marks: paragraphs, lists and code.
@@ -97,9 +99,7 @@ fn prose_text(markdown: &str, width: usize) -> String {
             }
             Event::End(TagEnd::List(_)) if items == 0 => out.push('\n'),
             Event::End(TagEnd::CodeBlock) => {
-                out += &words.lines().map(|line| format!("    {line}\n")).collect::<String>();
-                out.push('\n');
-                words.clear();
+                out += &indented(&std::mem::take(&mut words));
             }
             Event::End(TagEnd::Paragraph | TagEnd::Heading(_)) => {
                 let text = std::mem::take(&mut words);
