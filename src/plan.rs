@@ -36,7 +36,7 @@ pub const PROFILES: [Profile; 3] = [QUICK, DEFAULT, RIGOROUS];
 /// Seconds to start and end a launch.
 const LAUNCH_SECONDS: f64 = 0.012;
 /// Seconds of the canaries of a round.
-const CANARY_SECONDS: f64 = 0.02;
+pub const CANARY_SECONDS: f64 = 0.02;
 /// Seconds to calibrate the clock and to describe the machine.
 pub const START_SECONDS: f64 = 0.4;
 /// The other machines of a run.
@@ -121,7 +121,7 @@ fn unknown(word: &str) -> Trouble {
 }
 
 /// Seconds that one launch is expected to take.
-fn launch_seconds(experiment: &Experiment, profile: &Profile, others: Others) -> f64 {
+pub fn launch_seconds(experiment: &Experiment, profile: &Profile, others: Others) -> f64 {
     let share = 0.3 + 0.7 * f64::from(profile.batches) / NOMINAL_BATCHES;
     let peer = match experiment.effort {
         Effort::Networked { peer_milliseconds, .. } if others.peer => f64::from(peer_milliseconds) / 1e3,
