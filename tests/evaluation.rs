@@ -451,3 +451,51 @@ fn a_child_that_was_not_reaped_or_left_otherwise_is_no_figure() {
         assert_eq!(section(&document).outcome, Outcome::Failed, "a failed gate is no skip");
     }
 }
+
+/// A log of `memory.latency` whose walks on huge pages take so many nanoseconds by their footprint.
+fn latencies(time: impl Fn(u64) -> f64) -> Document {
+    let sizes: Vec<u64> = (0..=72).map(|step| (4096.0 * (f64::from(step) / 4.0).exp2()) as u64 / 64 * 64).collect();
+    let walks = |pattern: &'static str| {
+        let time = &time;
+        sizes.iter().map(move |&bytes| {
+            let labels = Labels::of([("pattern", pattern), ("pages", "huge")]).with("bytes", bytes);
+            batches("load", labels, 4096, time(bytes) * 2.5 * 4096.0)
+        })
+    };
+    let all: Vec<Series> = walks("random").chain(walks("page_blocked")).collect();
+    let mut log = log(|launch| {
+        "memory.latency".clone_into(&mut launch.experiment);
+        launch.series.clone_from(&all);
+    });
+    let method_version = experiments::find("memory.latency").unwrap().method_version;
+    log.steps[0] = Step { experiment: "memory.latency".to_owned(), method_version, ..log.steps[0].clone() };
+    assemble::document(&log)
+}
+
+#[test]
+fn a_plateau_as_slow_as_memory_is_no_cache() {
+    let level = |document: &Document, level: &str| {
+        let labels = Labels::of([("level", level), ("pages", "huge")]);
+        document.metric("memory.latency.level", &labels).map(|metric| metric.value.round())
+    };
+    let steps = |third: f64| {
+        move |bytes: u64| match bytes >> 10 {
+            0..=48 => 2.0,
+            49..=1024 => 6.0,
+            1025..=24_576 => third,
+            _ => 100.0,
+        }
+    };
+    let served = latencies(steps(20.0));
+    assert_eq!((level(&served, "L3"), level(&served, "DRAM")), (Some(20.0), Some(100.0)));
+    let robbed = latencies(steps(80.0));
+    assert_eq!((level(&robbed, "L3"), level(&robbed, "DRAM")), (None, Some(100.0)));
+    let reason = |name: &str, labels: Labels| {
+        let rejected = &section(&robbed).rejected;
+        rejected.iter().find(|one| one.name == name && one.labels == labels).unwrap().reason.clone()
+    };
+    let time = reason("memory.latency.level", Labels::of([("level", "L3"), ("pages", "huge")]));
+    assert!(time.contains("of memory, which takes"), "{time}");
+    let size = reason("memory.latency.level_size", Labels::of([("level", "L3")]));
+    assert!(size.contains("no latency of this level"), "{size}");
+}

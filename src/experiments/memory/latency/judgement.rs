@@ -8,6 +8,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gates;
 use crate::evaluate::sample::{Account, Sample};
 use crate::evaluate::study::Study;
+use crate::experiments::streams::MEMORY;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::{Gate, Severity};
 use crate::results::wording::{factor, interval, number, percent, quantity};
@@ -50,9 +51,15 @@ pub(super) fn level_labels(level: &str, pages: Pages) -> Labels {
 /// The footprints that a level's latency is taken from.
 pub(super) fn points_of<'a>(curves: &'a Curves, found: &Found, level: &Named, pages: Pages) -> Vec<&'a Point> {
     let random = curves.points(Pattern::Random, pages);
-    if level.name != "DRAM" {
+    if level.name != MEMORY {
         let [low, high] = level.middle;
-        return random.iter().filter(|point| (low..=high).contains(&(point.bytes as f64))).collect();
+        let of = |unit: Unit| -> Vec<&Point> {
+            let within = |point: &&Point| (low..=high).contains(&(point.bytes as f64));
+            random.iter().filter(within).filter(|point| point.sample.unit == unit).collect()
+        };
+        // Footprints up to twice the second cache are timed in core cycles, those beyond as they are: no figure mixes them.
+        let (cycles, time) = (of(Unit::Cycles), of(Unit::Nanoseconds));
+        return if cycles.len() > time.len() { cycles } else { time };
     }
     // One footprint beyond all caches, the one with most launches: memory is not flat, translations grow with it.
     let beyond = random.iter().filter(|point| point.bytes as f64 >= found.memory_from);
@@ -76,6 +83,7 @@ pub(super) fn publish_levels(
 ) {
     for pages in [Pages::Small, Pages::Huge] {
         let mut before: Option<f64> = None;
+        let memory = memory_time(study, curves, found, pages);
         for level in &found.levels {
             let labels = level_labels(&level.name, pages);
             let points = points_of(curves, found, level, pages);
@@ -86,6 +94,7 @@ pub(super) fn publish_levels(
             let time = in_time(study, &estimate);
             let mut own = level_gates(study, level, found, &points, &estimate, before);
             own.extend(gate_of_proof(study));
+            own.extend(memory.filter(|_| level.name != MEMORY).map(|memory| gate_of_cache(time, memory)));
             if pages == Pages::Huge
                 && let Some(small) = findings.metric("memory.latency.level", &level_labels(&level.name, Pages::Small))
             {
@@ -96,15 +105,22 @@ pub(super) fn publish_levels(
                     format!("{} on huge pages, {} on small ones", nanoseconds(time), nanoseconds(small.value)),
                 ));
             }
-            findings.publish(study, "memory.latency.level", labels, &estimate, own);
-            before = Some(time);
+            findings.publish(study, "memory.latency.level", labels.clone(), &estimate, own);
+            before = findings.metric("memory.latency.level", &labels).map(|_| time).or(before);
         }
         if let Some(reason) = &found.no_memory {
-            findings.cannot("memory.latency.level", level_labels("DRAM", pages), &format!("not measured: {reason}"));
+            findings.cannot("memory.latency.level", level_labels(MEMORY, pages), &format!("not measured: {reason}"));
         }
     }
     for level in &found.levels {
-        publish_size(study, findings, found, level);
+        let served =
+            |pages: &Pages| findings.metric("memory.latency.level", &level_labels(&level.name, *pages)).is_some();
+        if [Pages::Small, Pages::Huge].iter().any(served) || level.name == MEMORY {
+            publish_size(study, findings, found, level);
+        } else {
+            let labels = Labels::of([("level", level.name.as_str())]);
+            findings.cannot("memory.latency.level_size", labels, "no latency of this level is published");
+        }
     }
     for (level, size) in &found.missed {
         let reason = format!(
@@ -115,6 +131,27 @@ pub(super) fn publish_levels(
         findings.cannot("memory.latency.level_size", Labels::of([("level", name.as_str())]), &reason);
     }
     debug_assert!(found.levels.len() <= scope.claims.len().max(4) + 1);
+}
+
+/// Latency of memory in nanoseconds.
+fn memory_time(study: &Study<'_>, curves: &Curves, found: &Found, pages: Pages) -> Option<f64> {
+    let level = found.levels.iter().find(|level| level.name == MEMORY)?;
+    let (_, estimate) = estimate_of(&points_of(curves, found, level, pages), MEMORY)?;
+    Some(in_time(study, &estimate))
+}
+
+/// A plateau as slow as memory is memory, whatever cache the kernel claims there: neighbours leave nothing of it.
+fn gate_of_cache(time: f64, memory: f64) -> Gate {
+    Gate::of(
+        "G20",
+        Severity::Hard,
+        memory >= MEMORY_OVER_CACHE * time,
+        format!(
+            "{} against {} of memory, which takes at least {MEMORY_OVER_CACHE} times as long",
+            nanoseconds(time),
+            nanoseconds(memory)
+        ),
+    )
 }
 
 fn why_no_pages(study: &Study<'_>, pages: Pages) -> String {
@@ -175,7 +212,7 @@ fn level_gates(
         }
         "L2" => within(Severity::Hard, SECOND_LEVEL_CYCLES),
         "L3" => within(Severity::Noisy, THIRD_LEVEL_CYCLES),
-        "DRAM" => {
+        MEMORY => {
             own.push(gates::floor_in_time(study, estimate, MEMORY_FLOOR, "no DRAM opens a row and answers in less"));
             let footprint = points.first().map_or(0.0, |point| point.bytes as f64);
             own.push(Gate::of(
@@ -192,7 +229,7 @@ fn level_gates(
         _ => {}
     }
     if let Some(before) = before {
-        let least = if level.name == "DRAM" { MEMORY_OVER_CACHE } else { 1.0 };
+        let least = if level.name == MEMORY { MEMORY_OVER_CACHE } else { 1.0 };
         own.push(Gate::of(
             "G20",
             Severity::Hard,
