@@ -133,12 +133,16 @@ pub fn launch_seconds(experiment: &Experiment, profile: &Profile, others: Others
 
 /// True when an experiment takes part in a round (from 1).
 pub fn takes_part(experiment: &Experiment, round: u32, others: Others) -> bool {
-    let every_round = match experiment.effort {
+    in_every_round(experiment, others) || round % EXPENSIVE_EVERY == 1
+}
+
+/// True when an experiment takes part in every round.
+pub fn in_every_round(experiment: &Experiment, others: Others) -> bool {
+    match experiment.effort {
         Effort::Cheap => true,
         Effort::Expensive | Effort::Elsewhere { .. } => false,
         Effort::Networked { every_round, .. } => every_round && !others.peer,
-    };
-    every_round || round % EXPENSIVE_EVERY == 1
+    }
 }
 
 /// Why an experiment on another machine's files has nothing to do, if it has nothing.

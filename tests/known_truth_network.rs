@@ -132,7 +132,7 @@ fn a_rate_is_found_to_half_a_percent() {
         // Payload of a full segment over what the token bucket counts for it.
         let truth = f64::from(megabits) * (1500.0 - 52.0) / (1500.0 + 14.0);
         holds(&format!("{megabits} Mbit/s"), || {
-            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "9s"]);
+            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
             assert!(output.status.success(), "{}", told(&output));
             let result = result(&directory.path().join("run"));
             for direction in ["send", "receive"] {
@@ -154,7 +154,7 @@ fn a_small_receive_buffer_is_the_limit_and_is_named() {
     let _relay = namespaces.relay(Duration::from_millis(5));
     let peer = namespaces.peer(&["--pretend", "receive_buffer=65536"]);
     holds("64 KiB over 10 ms", || {
-        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "9s"]);
+        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
         assert!(output.status.success(), "{}", told(&output));
         let place = directory.path().join("run");
         let labels = [("direction", "send"), ("path", "remote"), ("streams", "1")];

@@ -314,7 +314,7 @@ impl<'a> Conductor<'a> {
         if fit(&order) {
             return Some(order);
         }
-        order.retain(|experiment| experiment.effort == Effort::Cheap);
+        order.retain(|experiment| plan::in_every_round(experiment, setting.others()));
         let some = !order.is_empty() && fit(&order);
         state.left_out = true;
         some.then_some(order)

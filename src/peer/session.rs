@@ -166,10 +166,10 @@ impl Session {
             Ok(prepared) => prepared,
             Err(error) => return Ok(Err(error)),
         };
+        let listener = (!pretence.closed_port).then_some(listener);
         channel.send(&Reply::Listening { tcp: vec![port], udp: None, token: String::new() }, STALLED)?;
-        if pretence.closed_port {
-            drop(listener);
-        } else if pretence.never_accept {
+        let Some(listener) = listener else { return Ok(Ok(None)) };
+        if pretence.never_accept {
             accepting::never(channel, &listener);
         } else {
             accepting::accept(channel, &listener, client, connections, self.setting.limits.idle)?;
