@@ -173,7 +173,7 @@ fn commands_about_peers_that_cannot_be_met_say_why() {
         (&["run", "network", "--peer", "nonsense", "--peer-secret", "0123456789abcdef"], 2, "no address of a peer"),
         (&["run", "network", "--peer", "127.0.0.1:1", "--peer-secret", "short"], 2, "16 to 1024 characters"),
         (&["run", "network", "--peer", "127.0.0.1:1", "--peer-secret", "0123456789abcdef"], 1, "cannot be reached"),
-        (&["run", "network", "--peer", "ssh://-oProxyCommand=x"], 1, "no host for ssh"),
+        (&["run", "network", "--peer", "ssh://-oProxyCommand=x"], 2, "no host for ssh"),
         (&["run", "cpu", "--peer-secret", "0123456789abcdef"], 2, "no peer"),
         (&["peer", "--listen", "192.0.2.1:0"], 2, "cannot listen"),
         (&["peer", "--secret-file", "/nonexistent"], 2, "cannot read the secret"),
