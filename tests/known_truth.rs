@@ -82,6 +82,7 @@ impl Bench {
             caches: Vec::new(),
             scratch: None,
             space: None,
+            file_bytes: 0,
             no_space: None,
             full_cache: None,
             clock,

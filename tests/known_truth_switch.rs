@@ -72,6 +72,7 @@ fn sampled(batches: u32, workloads: Vec<Workload<'_>>) -> (Vec<Logged>, Vec<Stri
         caches: Vec::new(),
         scratch: None,
         space: None,
+        file_bytes: 0,
         no_space: None,
         full_cache: None,
         peer: None,

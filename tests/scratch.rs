@@ -9,6 +9,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,6 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use serde_json::Value;
 use support::fuse::{Slow, own_mounts};
+use support::places::{for_anybody, nobody};
 use support::runs::{PROGRAM, ended, lines, records, result, sysdyno, text, told, wait_until};
 use tempfile::TempDir;
 
@@ -330,4 +332,49 @@ fn a_read_only_place_and_memory_are_no_places_and_say_so() {
     assert_eq!(section["outcome"], "skipped", "{section}");
     assert!(section["reason"].as_str().unwrap().contains("memory"), "{section}");
     assert_eq!(fs::read_to_string(keep.path().join("names")).unwrap(), "");
+}
+
+#[test]
+fn a_current_directory_that_takes_no_files_skips_what_needs_them() {
+    let (keep, program) = for_anybody();
+    let (here, there) = (keep.path().join("theirs"), keep.path().join("run"));
+    fs::create_dir(&here).unwrap();
+    fs::set_permissions(&here, fs::Permissions::from_mode(0o555)).unwrap();
+    let words = nobody();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(&program).args([
+        "run",
+        "file",
+        "memory.page_fault",
+        "--quick",
+        "--no-progress",
+        "-o",
+    ]);
+    let output = command.arg(&there).current_dir(&here).stdin(Stdio::null()).output().unwrap();
+    assert!(ended(&output), "{}", told(&output));
+    let result = result(&there);
+    for section in result["experiments"].as_array().unwrap() {
+        let id = section["id"].as_str().unwrap();
+        if ["file.read", "file.contention", "file.cache_size"].contains(&id) {
+            assert_eq!(section["outcome"], "skipped", "{section}");
+            let reason = section["reason"].as_str().unwrap();
+            assert!(reason.contains("no files can be made in") && reason.contains("Permission denied"), "{reason}");
+        }
+        if id == "memory.page_fault" {
+            let rejected = section["rejected"].to_string();
+            assert!(rejected.contains("file_cold") && rejected.contains("Permission denied"), "{rejected}");
+        }
+    }
+}
+
+#[test]
+fn files_of_a_moment_keep_to_the_limit_as_well() {
+    let (_keep, files) = place();
+    let words = ["run", "memory.page_fault", "--quick", "--no-progress", "--scratch-limit", "1M", "--scratch"];
+    let output = tempfile::tempdir().unwrap();
+    let run = output.path().join("run");
+    let ran = sysdyno(&words).arg(&files).arg("-o").arg(&run).output().unwrap();
+    assert!(ended(&ran), "{}", told(&ran));
+    let rejected = result(&run)["experiments"][0]["rejected"].to_string();
+    assert!(rejected.contains("files may still take") && rejected.contains("--scratch-limit"), "{rejected}");
 }

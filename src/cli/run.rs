@@ -20,7 +20,7 @@ use crate::results::log::{FORMAT, Header, Log};
 use crate::results::quantity::Unit;
 use crate::results::remote::Remote;
 use crate::results::trouble::Trouble;
-use crate::results::wording::{count, duration, quantity};
+use crate::results::wording::{count, duration, launches, quantity};
 use crate::rig::clock;
 use crate::rig::order::CANARY;
 use crate::sys::clock::Source;
@@ -271,7 +271,9 @@ fn scratch_directory(options: &RunOptions) -> Result<PathBuf, Trouble> {
 /// Describes this machine, whose scratch directory must have room for what was allowed.
 fn look_at_machine(options: &RunOptions) -> Result<Machine, Trouble> {
     let machine = machine::detect(Path::new("/"), &scratch_directory(options)?);
-    options.scratch_limit.map_or(Ok(()), |limit| scratch::check_limit(&machine, limit))?;
+    if options.scratch_limit.is_some() {
+        scratch::room(&machine, options.scratch_limit)?;
+    }
     Ok(machine)
 }
 
@@ -294,7 +296,7 @@ fn describe(plan: &Plan, profile: &Profile, cpu: u32) -> String {
     let mut text = String::new();
     for step in &plan.steps {
         text += &match &step.skipped {
-            None => format!("{:<24} {} launches\n", step.experiment, step.launches),
+            None => format!("{:<24} {}\n", step.experiment, launches(step.launches as usize)),
             Some(trouble) => format!("{:<24} skipped: {}\n", step.experiment, trouble.what),
         };
     }

@@ -364,6 +364,7 @@ impl<'a> Conductor<'a> {
             memory: self.setting.machine.launch_memory_bytes(),
             caches: self.setting.machine.caches.clone(),
             scratch: self.setting.machine.scratch().cloned(),
+            file_bytes: scratch::room(&self.setting.machine, self.setting.scratch_limit).unwrap_or(0),
             space: self.scratch.as_ref().and_then(|made| Some(made.as_ref().ok()?.space().clone())),
             no_space: self.scratch.as_ref().and_then(|made| made.as_ref().err().cloned()),
             full_cache: self.setting.full_cache,

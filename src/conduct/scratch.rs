@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::machine::{Machine, Storage};
+use crate::machine::{Machine, Mounted};
 use crate::results::quantity::Unit;
 use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
@@ -23,12 +23,6 @@ const PREFIX: &str = ".sysdyno-scratch-";
 
 /// The file in each of them that its run holds locked.
 const OWNER: &str = "owner";
-
-/// Share of the free space that the files of a run may take together.
-const SHARE_OF_FREE: u64 = 10;
-
-/// Most bytes that they take unless more is asked for, however much is free.
-const MOST: u64 = 2 << 30;
 
 /// Tries of removing a directory, and the pause between them: launches of a run that was killed die with it, but not at once.
 const REMOVALS: u32 = 50;
@@ -58,8 +52,9 @@ pub struct Swept {
 impl Scratch {
     /// Makes the directory. Its files may take a tenth of the free space and no more than 2 GiB, or what `limit` allows.
     pub fn make(machine: &Machine, limit: Option<u64>) -> Result<Self, Trouble> {
-        let place = place(machine)?;
-        let bytes = allowed(free(machine), limit)?;
+        let mount = mount(machine)?;
+        let bytes = allowed(mount, limit)?;
+        let place = PathBuf::from(&mount.directory);
         let directory = place.join(format!("{PREFIX}{}", std::process::id()));
         let _turn = turn(&place);
         // A directory of this name is of a run that was killed and had this number: the sweep before could not remove it.
@@ -93,29 +88,21 @@ impl Drop for Scratch {
     }
 }
 
-fn place(machine: &Machine) -> Result<PathBuf, Trouble> {
-    let mount = machine.scratch().and_then(|storage: &Storage| storage.mount.as_ref());
-    let mount = mount.ok_or_else(|| {
+fn mount(machine: &Machine) -> Result<&Mounted, Trouble> {
+    let mount = machine.scratch().and_then(|storage| storage.mount.as_ref());
+    mount.ok_or_else(|| {
         Trouble::new("nothing is known of the scratch directory").hint("choose a place with --scratch DIR")
-    })?;
-    Ok(PathBuf::from(&mount.directory))
+    })
 }
 
-/// Bytes that are free where the files would be.
-fn free(machine: &Machine) -> Option<u64> {
-    let mount = machine.scratch().and_then(|storage: &Storage| storage.mount.as_ref())?;
-    mount.free_bytes.as_ref().map(|free| free.value)
+/// Bytes that the files of a run may take together, or why the limit cannot be kept there: said before anything is measured.
+pub fn room(machine: &Machine, limit: Option<u64>) -> Result<u64, Trouble> {
+    allowed(mount(machine)?, limit)
 }
 
-/// Refuses a limit that the place cannot keep, before anything is measured.
-pub fn check_limit(machine: &Machine, limit: u64) -> Result<(), Trouble> {
-    allowed(free(machine), Some(limit)).map(drop)
-}
-
-/// Bytes that files may take where so many are free.
-fn allowed(free: Option<u64>, limit: Option<u64>) -> Result<u64, Trouble> {
+fn allowed(mount: &Mounted, limit: Option<u64>) -> Result<u64, Trouble> {
     let text = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
-    match (limit, free) {
+    match (limit, mount.free_bytes.as_ref().map(|free| free.value)) {
         (Some(limit), Some(free)) if limit > free => {
             let refused = Trouble::new(format!(
                 "--scratch-limit allows files of {} together, but only {} are free there",
@@ -133,8 +120,7 @@ fn allowed(free: Option<u64>, limit: Option<u64>) -> Result<u64, Trouble> {
             })
         }
         (Some(limit), _) => Ok(limit),
-        (None, Some(free)) => Ok((free / SHARE_OF_FREE).min(MOST)),
-        (None, None) => Ok(MOST),
+        (None, _) => Ok(mount.polite_bytes()),
     }
 }
 
@@ -142,7 +128,7 @@ fn allowed(free: Option<u64>, limit: Option<u64>) -> Result<u64, Trouble> {
 /// name, belongs to this user, and is nobody's any more.
 pub fn sweep(machine: &Machine) -> Swept {
     let mut swept = Swept::default();
-    let Ok(place) = place(machine) else { return swept };
+    let Ok(place) = mount(machine).map(|mount| PathBuf::from(&mount.directory)) else { return swept };
     // Without the turn another run may be between making its directory and locking it.
     let Some(_turn) = turn(&place) else { return swept };
     let Ok(entries) = fs::read_dir(&place) else { return swept };
@@ -225,13 +211,22 @@ fn remove(path: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Fact;
+
+    const MOST: u64 = 2 << 30;
 
     #[test]
     fn a_tenth_of_what_is_free_is_polite_and_a_limit_holds() {
+        let allowed = |free: Option<u64>, limit| {
+            let mut mount = Mounted::of_type("ext4", "rw");
+            mount.free_bytes = free.map(|free| Fact::new(free, "for the test"));
+            super::allowed(&mount, limit)
+        };
         assert_eq!(allowed(Some(1 << 30), None).unwrap(), (1 << 30) / 10);
         assert_eq!(allowed(Some(1 << 40), None).unwrap(), MOST);
         assert_eq!(allowed(Some(1 << 40), Some(5 << 30)).unwrap(), 5 << 30);
         assert_eq!(allowed(Some(0), None).unwrap(), 0);
+        assert_eq!(allowed(None, None).unwrap(), MOST);
         let refused = allowed(Some(1 << 20), Some(1 << 21)).unwrap_err();
         assert!(refused.what.contains("only 1.000 MiB"), "{refused}");
         assert!(refused.hint.as_ref().unwrap().contains("--scratch-limit 1M or less"), "{refused}");

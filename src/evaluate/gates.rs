@@ -5,7 +5,7 @@
 use crate::results::evidence::Evidence;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{number, percent, quantity};
+use crate::results::wording::{launches as counted, number, percent, quantity};
 use crate::rig::sampler::{BIASES_PER_BATCH, RESOLUTIONS_PER_BATCH};
 use crate::statistics::location::FEWEST_LAUNCHES;
 
@@ -166,7 +166,7 @@ pub fn enough_launches(estimate: &Estimate) -> Gate {
         "G11",
         Severity::Noisy,
         launches >= FEWEST_LAUNCHES,
-        format!("{launches} launches; an interval over launches needs {FEWEST_LAUNCHES}"),
+        format!("{}; an interval over launches needs {FEWEST_LAUNCHES}", counted(launches)),
     )
 }
 
@@ -203,7 +203,7 @@ fn of_launches(estimate: &Estimate) -> Vec<Gate> {
         "steady",
         Severity::Remark,
         estimate.restless * 5 <= estimate.launches,
-        format!("{} of {launches} launches never came to rest on one level", estimate.restless),
+        format!("{} of {} never came to rest on one level", estimate.restless, counted(launches as usize)),
     ));
     if let (Some(quantiles), true) = (estimate.quantiles, estimate.value != 0.0) {
         let skew = quantiles.p90 / quantiles.p50;
@@ -239,9 +239,9 @@ fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
             Severity::Remark,
             changed == 0,
             format!(
-                "core frequency changed by more than {} within {changed} of {} launches",
+                "core frequency changed by more than {} within {changed} of {}",
                 percent(FREQUENCY_CHANGE),
-                evidence.len()
+                counted(evidence.len())
             ),
         ));
     }
@@ -267,7 +267,7 @@ fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
         "steady",
         Severity::Remark,
         unsettled * 5 <= evidence.len(),
-        format!("{unsettled} of {} launches had not settled when sampling began", evidence.len()),
+        format!("{unsettled} of {} had not settled when sampling began", counted(evidence.len())),
     ));
     gates
 }
@@ -280,8 +280,8 @@ fn of_clock(evidence: &[&Evidence]) -> Gate {
         Severity::Contaminates,
         off == 0,
         format!(
-            "the clock of {off} of {} launches deviates by more than {CLOCK_DEVIATION_PPM} ppm from the run's",
-            evidence.len()
+            "the clock of {off} of {} deviates by more than {CLOCK_DEVIATION_PPM} ppm from the run's",
+            counted(evidence.len())
         ),
     )
 }
@@ -386,6 +386,9 @@ pub fn of_children(study: &Study<'_>, labels: &Labels) -> Gate {
         "G26",
         Severity::Hard,
         made > 0.0 && (made - reaped).abs() < 0.5 && (made - expected).abs() < 0.5 && left == 0,
-        format!("{made} children made, {reaped} reaped, {expected} left as expected; {left} launches had others left"),
+        format!(
+            "{made} children made, {reaped} reaped, {expected} left as expected; {} had others left",
+            counted(left)
+        ),
     )
 }

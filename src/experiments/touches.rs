@@ -178,6 +178,7 @@ pub fn huge_pages_work() -> Result<(), String> {
 pub fn scratch_file(rig: &mut Rig<'_>, pages: usize) -> Result<File, String> {
     let mount = rig.scratch().and_then(|storage| storage.mount.as_ref());
     let directory = mount.map(|mount| mount.directory.clone()).ok_or("nothing is known of the scratch directory")?;
+    rig.allows_file((pages * page_size()) as u64)?;
     let mut content = vec![0; pages * page_size()];
     rig.random().fill(&mut content);
     fault::nameless_file(directory.as_ref(), &content)

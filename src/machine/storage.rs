@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use nix::unistd::{AccessFlags, access};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,38 @@ pub struct Mounted {
     pub total_bytes: Option<Fact<u64>>,
     /// Bytes that this user may still write; live machine only.
     pub free_bytes: Option<Fact<u64>>,
+    /// Why this user can make no files in the directory; absent where it can, or nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_files: Option<String>,
+}
+
+/// Share of the free space that the files of a run may take together.
+const SHARE_OF_FREE: u64 = 10;
+
+/// Most bytes that they take unless more is asked for, however much is free.
+const MOST: u64 = 2 << 30;
+
+impl Mounted {
+    /// Bytes that the files of a run may take together where nobody gave a limit.
+    pub fn polite_bytes(&self) -> u64 {
+        self.free_bytes.as_ref().map_or(MOST, |free| (free.value / SHARE_OF_FREE).min(MOST))
+    }
+
+    /// A file system of a type with options, and nothing else known of it.
+    #[cfg(test)]
+    pub fn of_type(file_system: &str, options: &str) -> Self {
+        Mounted {
+            directory: "/data/x".to_owned(),
+            mount_point: "/data".to_owned(),
+            file_system: Fact::new(file_system.to_owned(), "for the test"),
+            medium: Medium::of(file_system),
+            options: options.to_owned(),
+            what: "/dev/x".to_owned(),
+            total_bytes: None,
+            free_bytes: None,
+            no_files: None,
+        }
+    }
 }
 
 /// What a file system type says about where its bytes are.
@@ -156,6 +189,7 @@ pub(super) fn at(tree: &Tree, scratch: &Path) -> Option<Storage> {
         what: found.source.clone(),
         total_bytes,
         free_bytes,
+        no_files: tree.is_live().then(|| no_files(&directory)).flatten(),
     };
     Some(Storage { scratch: true, mount: Some(mount), device, device_unknown })
 }
@@ -169,6 +203,11 @@ fn join_options(mount: &str, super_block: &str) -> String {
         }
     }
     options.join(",")
+}
+
+/// Why no files can be made in a directory, as the kernel says.
+fn no_files(directory: &Path) -> Option<String> {
+    access(directory, AccessFlags::W_OK | AccessFlags::X_OK).err().map(|error| error.desc().to_owned())
 }
 
 /// Size of the file system and space that is left for this user.

@@ -162,6 +162,11 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// A number of launches, such as `1 launch` or `30 launches`.
+pub fn launches(number: usize) -> String {
+    count(number as u64, "launch", "launches")
+}
+
 /// A count with its noun: `1 launch`, `30 launches`.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })

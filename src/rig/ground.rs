@@ -205,21 +205,11 @@ fn option_read_only(options: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Fact;
     use crate::machine::Mounted;
 
     fn storage(file_system: &str, options: &str) -> Storage {
-        let mount = Mounted {
-            directory: "/data/x".to_owned(),
-            mount_point: "/data".to_owned(),
-            file_system: Fact::new(file_system.to_owned(), "for the test"),
-            medium: Medium::of(file_system),
-            options: options.to_owned(),
-            what: "/dev/x".to_owned(),
-            total_bytes: None,
-            free_bytes: None,
-        };
-        Storage { scratch: true, mount: Some(mount), device: None, device_unknown: None }
+        let mount = Some(Mounted::of_type(file_system, options));
+        Storage { scratch: true, mount, device: None, device_unknown: None }
     }
 
     fn ground(magic: u64, file_system: &str, options: &str) -> Ground {

@@ -27,6 +27,7 @@ use crate::results::log::Record;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::Series;
 use crate::results::trouble::Trouble;
+use crate::results::wording::quantity;
 use crate::sys::clock::{Source, monotonic_raw};
 use crate::sys::{affinity, counters};
 
@@ -151,6 +152,20 @@ impl<'a> Rig<'a> {
             })
         };
         self.order.space.as_ref().ok_or_else(refused)
+    }
+
+    /// Whether one more file may be made in the scratch directory, for this launch alone; if not, why.
+    pub fn allows_file(&self, bytes: u64) -> Result<(), String> {
+        let left = self.order.space.as_ref().map_or(self.order.file_bytes, Space::left);
+        if bytes <= left {
+            return Ok(());
+        }
+        let text = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
+        Err(format!(
+            "a file of {} is more than the {} that files may still take (see --scratch DIR and --scratch-limit)",
+            text(bytes),
+            text(left)
+        ))
     }
 
     /// The clock of the run.

@@ -34,6 +34,9 @@ pub struct Order {
     pub caches: Vec<Cache>,
     /// Where files may be made, and what is known of the place.
     pub scratch: Option<Storage>,
+    /// Bytes that files of the run may have together.
+    #[serde(default)]
+    pub file_bytes: u64,
     /// The run's own directory for files; none where the run needs none or could not make one.
     #[serde(default)]
     pub space: Option<Space>,
@@ -90,12 +93,22 @@ impl Space {
     /// Bytes that are left to the files whose names begin so: those of other experiments stay where they are until the run
     /// ends, and all together are what is bounded.
     pub fn left_to(&self, names: &str) -> u64 {
+        self.left_beside(|name| !name.starts_with(names))
+    }
+
+    /// Bytes that are left to one more file.
+    pub fn left(&self) -> u64 {
+        self.left_beside(|_| true)
+    }
+
+    /// Bytes that are left where files of some names stay.
+    fn left_beside(&self, stays: impl Fn(&str) -> bool) -> u64 {
         /// What `st_blocks` counts.
         const SECTOR: u64 = 512;
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let others = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with(names));
+        let staying = entries.filter(|entry| stays(&entry.file_name().to_string_lossy()));
         // By what they occupy: a sparse file is longer than that.
-        let taken = others.filter_map(|entry| entry.metadata().ok()).map(|found| found.blocks() * SECTOR).sum();
+        let taken = staying.filter_map(|entry| entry.metadata().ok()).map(|found| found.blocks() * SECTOR).sum();
         self.bytes.saturating_sub(taken)
     }
 }

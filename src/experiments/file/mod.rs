@@ -10,7 +10,7 @@ use super::constants::{
 };
 use super::{Foreknowledge, Need};
 use crate::evaluate::study::Study;
-use crate::machine::Machine;
+use crate::machine::{Machine, Mounted};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::Labels;
 use crate::results::trouble::Trouble;
@@ -30,6 +30,10 @@ pub const PLACE: Need = Need {
             Some(mount) if read_only => {
                 Err(Trouble::new(format!("the file system at {} is mounted read-only", mount.mount_point))
                     .hint("choose a place that can be written to with --scratch DIR"))
+            }
+            Some(Mounted { directory, no_files: Some(why), .. }) => {
+                Err(Trouble::new(format!("no files can be made in {directory}: {why}"))
+                    .hint("choose a directory that you may write to with --scratch DIR"))
             }
             Some(_) => Ok(()),
         }

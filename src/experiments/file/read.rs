@@ -15,7 +15,7 @@
 //!   turns in bursts of ten, the first of which does not count. Warm reads are too short for that: they are timed in batches.
 //! - **sequential**: 4 KiB after 4 KiB for the time of a block, 1 MiB after 1 MiB for the rate, whole passes over clock reads;
 //!   with the kernel's usual read-ahead. The figure is time over requests; direct reads of 4 KiB, which nothing reads ahead, are
-//!   timed by themselves. A pass ends with the file or when its time is up.
+//!   timed by themselves, after six milliseconds of them that do not count. A pass ends with the file or when its time is up.
 //!
 //! Direct and cold reads are proven by what block devices read for this process (`/proc/self/io`): their bytes, no fewer; cold
 //! ones leave exactly their pages in the cache. During warm ones that count stands still. Figures are medians over

@@ -64,7 +64,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{percent, quantity};
+use crate::results::wording::{launches, percent, quantity};
 use crate::rig::Rig;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::summary::median;
@@ -419,7 +419,7 @@ fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> Vec<Gate> {
         "steady",
         Severity::Remark,
         estimate.restless * 5 <= estimate.launches,
-        format!("{} of {} launches never came to rest on one rate", estimate.restless, estimate.launches),
+        format!("{} of {} never came to rest on one rate", estimate.restless, launches(estimate.launches as usize)),
     ));
     if case.placement.is_none()
         && let Some(peer) = study.peer

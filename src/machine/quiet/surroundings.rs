@@ -105,6 +105,11 @@ pub(super) fn scratch(view: &View<'_>) -> Finding {
     let Some(mount) = view.machine.scratch().and_then(|storage| storage.mount.as_ref()) else {
         return Finding::Unknown("the mount table cannot be read".to_owned());
     };
+    let remedy = Some("sysdyno run --scratch DIR, with a directory on a local disk".to_owned());
+    if let Some(why) = &mount.no_files {
+        let detail = format!("no files can be made in {}: {why}; file figures are skipped", mount.directory);
+        return Finding::Trouble(detail, None, remedy);
+    }
     let place = format!("{} is on {}", mount.directory, mount.file_system.value);
     let what = match mount.medium {
         Medium::Disk => return Finding::Fine(place),
@@ -113,8 +118,7 @@ pub(super) fn scratch(view: &View<'_>) -> Finding {
         Medium::Network => "on another machine: file figures would be network figures",
         Medium::UserSpace => "served by a program: file figures would be that program's",
     };
-    let remedy = "sysdyno run --scratch DIR, with a directory on a local disk".to_owned();
-    Finding::Trouble(format!("{place}, {what}"), None, Some(remedy))
+    Finding::Trouble(format!("{place}, {what}"), None, remedy)
 }
 
 /// A hypervisor takes the CPU away, invents facts and adds a level of page tables.

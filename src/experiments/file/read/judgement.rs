@@ -7,7 +7,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::file::{BLOCK, Class, NO_DEVICE, taken};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{factor, percent, quantity};
+use crate::results::wording::{factor, launches, percent, quantity};
 use crate::rig::ground::{Caveat, Ground};
 use crate::statistics::summary::median;
 use crate::sys::memory::page_size;
@@ -140,13 +140,13 @@ fn no_device_counts(study: &Study<'_>) -> bool {
 fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
     let mut gates = Vec::new();
     let all = study.series("proof", &proof_labels(order, cache));
-    let (mut asked, mut read, mut launches) = (0.0, 0.0, 0);
+    let (mut asked, mut read, mut counted_in) = (0.0, 0.0, 0);
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for series in &all {
         if let [wanted, found] = series.values[..] {
             asked += wanted;
             read += found;
-            launches += 1;
+            counted_in += 1;
             least = least.min(found / wanted.max(1.0));
             most = most.max((found - DESCRIPTIONS) / wanted.max(1.0));
         }
@@ -159,7 +159,7 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
             false,
             "a program provides the files: the kernel asks no device, and only the stamps prove what was read",
         ));
-    } else if launches == 0 {
+    } else if counted_in == 0 {
         gates.push(Gate::of("G33", Severity::Noisy, false, "the kernel does not account what devices read"));
     } else {
         // Read-ahead in the order of the file may go on beyond the end of a pass.
@@ -169,8 +169,9 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
             Severity::Hard,
             least >= 1.0 && upper,
             format!(
-                "{} asked for in {launches} launches, {} read by devices for this process",
+                "{} asked for in {}, {} read by devices for this process",
                 counted(asked),
+                launches(counted_in),
                 counted(read)
             ),
         ));
@@ -234,8 +235,8 @@ fn resident(study: &Study<'_>, bytes: u64) -> Gate {
         Severity::Hard,
         held,
         format!(
-            "all pages cached before in {} launches, {lost} of them missing after, {} read by devices meanwhile",
-            found.len(),
+            "all pages cached before in {}, {lost} of them missing after, {} read by devices meanwhile",
+            launches(found.len()),
             quantity(read, Unit::Bytes)
         ),
     )

@@ -9,7 +9,7 @@ use crate::experiments::network::{quantile_of_shots, remote_rate, round_trip};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{factor, number, percent, quantity};
+use crate::results::wording::{factor, launches, number, percent, quantity};
 use crate::statistics::summary::{mean, median};
 
 /// No read goes to another machine in less (nanoseconds).
@@ -167,9 +167,9 @@ fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str
     let mut all = gates::of_shots(study, &estimate, None);
     all.push(gates::resolved(&estimate));
     let alike = format!(
-        "{} of {} launches read both: {bytes} bytes, {order}, one at a time, from memory on both sides",
+        "{} of {} read both: {bytes} bytes, {order}, one at a time, from memory on both sides",
         differences.len(),
-        there.len()
+        launches(there.len())
     );
     all.push(Gate::of("G36", Severity::Hard, differences.len() == there.len(), alike));
     if let Some((_, shortest)) = exchanges(study, via) {

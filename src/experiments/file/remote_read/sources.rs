@@ -157,20 +157,16 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// Writes it in the first directory that takes it, and reads it once.
-    pub fn make(directories: &[PathBuf], identity: u64) -> Result<Self, String> {
-        let mut last = "there is no place for a file".to_owned();
-        for directory in directories {
-            match Blocks::write(directory, WARM_SLOTS * SLOT, identity) {
-                Ok(blocks) => {
-                    let local = Local { blocks, buffer: RefCell::new(Buffer::new(SLOT as usize)) };
-                    (0..WARM_SLOTS).try_for_each(|slot| local.read(slot * SLOT, SLOT as u32))?;
-                    return Ok(local);
-                }
-                Err(error) => last = format!("{}: {error}", directory.display()),
-            }
-        }
-        Err(last)
+    /// What it takes on the disk.
+    pub const BYTES: u64 = WARM_SLOTS * SLOT;
+
+    /// Writes it in a directory and reads it once.
+    pub fn make(directory: &Path, identity: u64) -> Result<Self, String> {
+        let blocks = Blocks::write(directory, Local::BYTES, identity);
+        let blocks = blocks.map_err(|error| format!("{}: {error}", directory.display()))?;
+        let local = Local { blocks, buffer: RefCell::new(Buffer::new(SLOT as usize)) };
+        (0..WARM_SLOTS).try_for_each(|slot| local.read(slot * SLOT, SLOT as u32))?;
+        Ok(local)
     }
 }
 
@@ -224,12 +220,11 @@ mod tests {
     #[test]
     fn the_file_to_compare_with_is_whole_and_nameless() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let places = [PathBuf::from("/nonexistent"), directory.path().to_path_buf()];
-        let local = Local::make(&places, 5).unwrap();
+        let local = Local::make(directory.path(), 5).unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         local.read(12 * 4096, 65536).unwrap();
         assert!(local.read(WARM_SLOTS * SLOT - 4096, 8192).is_err());
-        assert!(Local::make(&places[..1], 5).is_err());
+        assert!(Local::make(Path::new("/nonexistent"), 5).is_err());
     }
 
     #[test]
