@@ -117,6 +117,10 @@ const WINDOW: f64 = 16_000_000.0;
 const REPEATS: u32 = 3;
 /// Batches of one thread for each window of several.
 const BATCHES_PER_WINDOW: u32 = 5;
+/// A pass through more bytes than these takes milliseconds: fewer batches of them are taken, and one pass brings them in.
+const LONG_PASS: usize = 8 << 20;
+/// Batches of the profile for each batch of such passes.
+const BATCHES_PER_LONG_PASS: u32 = 3;
 /// Bytes for which the time of a window is recorded: windows move different amounts, a series has one.
 const NOMINAL: u64 = 1 << 30;
 /// Steps in which memory is passed once, at least.
@@ -236,6 +240,7 @@ fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
 }
 
 fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCell<&mut Arena>) -> Result<(), Trouble> {
+    let few = (rig.batches() / BATCHES_PER_LONG_PASS).max(4);
     let mut workloads = Vec::new();
     for level in levels.iter().filter(|level| level.bytes <= arena.borrow().bytes()) {
         for operation in IN_CACHE {
@@ -246,11 +251,13 @@ fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCell<&mut Aren
                 walk.borrow_mut().steps(&mut arena.borrow_mut(), passes);
                 Ok(())
             });
+            let long = level.bytes > LONG_PASS;
             let workload = workload.prepared(move || {
                 // Another level's batch stood before this one: its lines leave, this level's come in.
-                warm.steps(&mut arena.borrow_mut(), 2);
+                warm.steps(&mut arena.borrow_mut(), if long { 1 } else { 2 });
                 Ok(())
             });
+            let workload = if long { workload.at_most(few) } else { workload };
             workloads.push(if level.name == "L1" || level.name == "L2" { workload } else { workload.unclocked() });
         }
     }
