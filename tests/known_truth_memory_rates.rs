@@ -188,10 +188,7 @@ fn disk() -> Option<PathBuf> {
 #[test]
 fn cached_pages_are_no_cold_ones() {
     let _turn = alone();
-    let Some(place) = disk() else {
-        eprintln!("skipped: no disk below {}", env!("CARGO_TARGET_TMPDIR"));
-        return;
-    };
+    let place = disk().expect("a disk below the build directory");
     let page = page_size();
     let file = fault::nameless_file(&place, &vec![5; 64 * page]).unwrap();
     let cold = Cold::make(&file, 64 * page).unwrap();
@@ -277,13 +274,9 @@ fn inner_cold_faults() {
 #[test]
 fn a_throttled_disk_gives_its_delay_and_the_number_of_its_reads() {
     let _turn = alone();
-    let skipped = |why: &str| eprintln!("skipped: {why}");
-    let Some(device) = disk().and_then(|place| device_of(&place)) else { return skipped("no disk") };
+    let device = disk().and_then(|place| device_of(&place)).expect("a disk below the build directory");
     // 200 reads per second, one at a time: 5 ms each.
-    let throttle = match Throttle::new(&device, 200) {
-        Ok(throttle) => throttle,
-        Err(why) => return skipped(&why),
-    };
+    let throttle = Throttle::new(&device, 200).unwrap();
     holds("5 ms for each fault", || {
         let before = throttle.reads();
         let output = Command::new(std::env::current_exe().unwrap())

@@ -76,6 +76,13 @@ fn begin(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
     warn(&quiet, options.scratch.is_some());
     warn_of_full_cache(options);
     let peer = met.as_ref().map(peering::Met::told);
+    if let Some((facts, _)) = peer.as_ref().filter(|(facts, _)| facts.is_here()) {
+        eprintln!(
+            "warning: the peer at {} is on this machine: what is called remote crosses no network",
+            facts.address
+        );
+        eprintln!("hint: start it on another machine, with --listen and an address that is reached from here");
+    }
     let (scratch_limit, full_cache) = (options.scratch_limit, options.full_cache());
     let setting =
         Setting { header, profile, machine, quiet, plan, allowed, peer, remote, source, scratch_limit, full_cache };

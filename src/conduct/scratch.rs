@@ -158,7 +158,9 @@ fn is_left_over(path: &Path, name: &str) -> bool {
         return found.is_dir() && numbered && is_unowned(&path.join(OWNER)).unwrap_or_else(|| dead(number));
     }
     // A file whose name should have lived for a moment only.
-    found.is_file() && name.strip_prefix(fault::MOMENTARY).is_some_and(dead)
+    let number =
+        name.strip_prefix(fault::MOMENTARY).map(|rest| rest.split_once('-').map_or(rest, |(number, _)| number));
+    found.is_file() && number.is_some_and(dead)
 }
 
 /// Whether nobody holds the lock of a directory; none where it cannot be told by locks.
@@ -259,5 +261,8 @@ mod tests {
         let dead = format!("{}{}", fault::MOMENTARY, u32::MAX / 3);
         fs::write(place(&dead), "x").unwrap();
         assert!(is_left_over(&place(&dead), &dead));
+        let numbered = format!("{dead}-1f3a");
+        fs::write(place(&numbered), "x").unwrap();
+        assert!(is_left_over(&place(&numbered), &numbered));
     }
 }

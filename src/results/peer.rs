@@ -1,5 +1,7 @@
 //! The other machine of a run: who it is and over which path it was measured.
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,11 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// True when its address is one of this machine: nothing that is measured to it crosses a network.
+    pub fn is_here(&self) -> bool {
+        self.address == self.local_address || self.address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
     /// True when the path is IPv6.
     pub fn is_ipv6(&self) -> bool {
         self.address.contains(':')

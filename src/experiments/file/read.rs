@@ -106,6 +106,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const TIME: &str = "file.read.block_time";
 const RATE: &str = "file.read.rate";
+/// A depth saturates a device when no other brings this many times its rate.
+const SATURATED: f64 = 1.05;
 const DEPTH_RATE: &str = "file.read.depth_rate";
 
 /// Sizes of files: steps of four.
@@ -306,8 +308,9 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             .iter()
             .find(|metric| metric.name == DEPTH_RATE && metric.labels.get("depth") == Some(depth.to_string().as_str()))
     };
+    let rates: Vec<f64> = DEPTHS.into_iter().filter_map(|of| Some(depth(of)?.value)).collect();
     if let (Some(one), Some(most)) = (depth(1), depth(32)) {
-        findings.say(format!(
+        let text = format!(
             "With one random read under way {} come, with 32 {} ({}): {} reads per second instead of {}. The latency of a read \
              does not follow from the larger number.",
             one.text(),
@@ -315,7 +318,19 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             factor(most.value / one.value),
             (most.value / BLOCK as f64).round(),
             (one.value / BLOCK as f64).round(),
-        ));
+        );
+        findings.say(text);
+    }
+    let highest = rates.iter().copied().fold(0.0, f64::max);
+    let saturated = rates.iter().position(|&rate| rate >= highest / SATURATED);
+    if let Some(saturated) = saturated.filter(|_| rates.len() == DEPTHS.len()) {
+        findings.say(match DEPTHS[saturated] {
+            32 => "The rate still rises from 16 reads under way to 32: the device is not saturated by then.".to_owned(),
+            depth => format!(
+                "More than {depth} under way bring less than {} more: that saturates the device or the path to it.",
+                percent(SATURATED - 1.0)
+            ),
+        });
     }
 }
 
@@ -343,7 +358,10 @@ fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) {
             "the device, a new page, two switches".to_owned(),
         ]);
     }
-    if let (Some(direct), Some(cold)) = (direct, cold) {
+    // Both are medians of a device that scatters: where the difference is lost in that, it is none.
+    if let (Some(direct), Some(cold)) = (direct, cold)
+        && cold > direct
+    {
         rows.push(vec![
             "cold, less direct".to_owned(),
             shown(cold - direct),

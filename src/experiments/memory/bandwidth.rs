@@ -12,10 +12,10 @@
 //!
 //! **Level**: the footprint is half of a cache that the kernel claims (of a shared one the CPU's own part, but at least four
 //! times the cache before it), or four times the last cache and more: only then is it called DRAM; where memory does not allow
-//! that, the figure carries its size as its name. A batch in a cache passes the footprint again and again, after one pass that
-//! is not timed. A batch in DRAM is the next eighth of the footprint, at most 32 MiB, so that nothing is passed again before all
+//! that, the figure carries its size as its name. A batch in a cache passes the footprint again and again, after a pass or
+//! two that are not timed. A batch in DRAM is the next eighth of the footprint, at most 32 MiB, so that nothing is passed again before all
 //! else has been; the operations stand one after the other there, in random order, because the stores of one would be written
-//! back in the time of the next. Caches are timed in core cycles beside clock probes, memory in nanoseconds.
+//! back in the time of the next. L1 and L2 are timed in core cycles beside clock probes, what lies beyond in nanoseconds.
 //!
 //! Wider vectors are not always faster in memory: they wait for fewer lines in turn. Each launch therefore tries every set of
 //! vectors before it measures in DRAM, in turns along one walk so that none finds in a cache what another brought there, and takes

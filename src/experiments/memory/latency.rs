@@ -16,7 +16,8 @@
 //! so that a translation serves many loads; this curve decides where levels are. **long** passes every line several times,
 //! each time in another order, before it repeats itself, for prefetchers that learn sequences. **tlb** loads one
 //! line of each page; less the same number of lines packed densely, what is left is translation. **stride** is the classical
-//! curve with ascending addresses. Each on small pages (4k) and on huge pages, looked up in smaps after writing.
+//! curve with ascending addresses. Random, page-blocked and TLB walks on small pages (4k) and on huge pages, looked up in smaps after writing;
+//! long ones on huge, strides on small.
 //!
 //! Levels are found by the tool: the closest non-decreasing curve is cut into pieces of constant level; flat ones that
 //! extend far enough are levels, named by the order of the caches that the kernel claims. The latency of a level is that of

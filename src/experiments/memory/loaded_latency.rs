@@ -42,7 +42,7 @@ use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{number, quantity};
+use crate::results::wording::{number, percent, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::rig::team::{Pass, Team, Together};
@@ -90,6 +90,8 @@ const LOADS: [&str; 3] = ["idle", "half", "full"];
 const LATENCY_FLOOR: f64 = 35.0;
 /// Slack of the rule that more load does not make loads faster.
 const SLACK: f64 = 0.05;
+/// Largest difference from what the experiment on latency finds for the same load.
+const AGREEMENT: f64 = 0.1;
 
 fn two_cpus(machine: &Machine) -> Result<(), Trouble> {
     let cpus: Vec<u32> = machine.usable_cpus().iter().collect();
@@ -211,7 +213,10 @@ fn analyze(study: &Study<'_>) -> Findings {
             let evidence = format!("{} ns, {} ns with less load", number(estimate.value), number(before));
             own.push(Gate::of("G20", Severity::Noisy, estimate.value >= (1.0 - SLACK) * before, evidence));
         }
-        before = Some(estimate.value);
+        if load == "idle" {
+            own.extend(unloaded(study).map(|elsewhere| agreement(estimate.value, elsewhere)));
+        }
+        before = Some(before.map_or(estimate.value, |before: f64| before.max(estimate.value)));
         findings.publish(study, LOADED, labels(load), &estimate, own);
     }
     explain(study, &mut findings);
@@ -219,9 +224,35 @@ fn analyze(study: &Study<'_>) -> Findings {
     findings
 }
 
+/// What the experiment on latency found for the same load in this run.
+fn unloaded(study: &Study<'_>) -> Option<f64> {
+    let wanted = Labels::of([("level", streams::MEMORY), ("pages", "huge")]);
+    let found = study.known.iter().find(|metric| metric.name == "memory.latency.level" && metric.labels == wanted);
+    found.map(|metric| metric.value)
+}
+
+fn agree(idle: f64, elsewhere: f64) -> bool {
+    (idle / elsewhere - 1.0).abs() <= AGREEMENT
+}
+
+fn agreement(idle: f64, elsewhere: f64) -> Gate {
+    let [idle_text, elsewhere_text] = [idle, elsewhere].map(|time| quantity(time, Unit::Nanoseconds));
+    let evidence =
+        format!("{idle_text} here, {elsewhere_text} in memory.latency; at most {} apart", percent(AGREEMENT));
+    Gate::of("G40", Severity::Noisy, agree(idle, elsewhere), evidence)
+}
+
 fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, load: &str| findings.metric(LOADED, &labels(load)).map(|metric| metric.value);
     let Some(idle) = time(findings, "idle") else { return };
+    if let Some(elsewhere) = unloaded(study).filter(|&elsewhere| !agree(idle, elsewhere)) {
+        findings.say(format!(
+            "The same load took {} in memory.latency, in other memory and at other moments: neighbours use the same channels, and \
+             the host of a guest may keep what it was given in smaller pages than the guest knows. Compare loads here with \
+             each other, not with that figure.",
+            quantity(elsewhere, Unit::Nanoseconds)
+        ));
+    }
     let read = study.known.iter().find(|metric| {
         metric.name == "memory.bandwidth.rate" && metric.labels == streams::labels(Operation::Read, streams::MEMORY, 1)
     });
@@ -237,11 +268,16 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         let moved = median(&study.values("load", &labels(load)));
         if let (Some(moved), Some(loaded)) = (moved, time(findings, load)) {
             findings.say(format!(
-                "While the other CPUs read {}, a load takes {}, {} times its idle {}.",
+                "While the other CPUs read {}, a load takes {}, {} times its idle {}.{}",
                 quantity(moved, Unit::BytesPerSecond),
                 quantity(loaded, Unit::Nanoseconds),
                 number(loaded / idle),
-                quantity(idle, Unit::Nanoseconds)
+                quantity(idle, Unit::Nanoseconds),
+                if loaded < idle {
+                    " Load makes no load faster: what others on this machine did in between was more than what was added."
+                } else {
+                    ""
+                }
             ));
         }
     }

@@ -251,7 +251,7 @@ fn path_sentence(study: &Study<'_>, peer: &Peer) -> String {
         format!(" through {name}{facts}")
     });
     format!(
-        "The remote path leads from {}{on} to {} port {}{}; the peer was started {} and runs version {} on {}.",
+        "The remote path leads from {}{on} to {} port {}{}; the peer was started {} and runs version {} on {}.{}",
         peer.local_address,
         peer.address,
         peer.port,
@@ -259,6 +259,12 @@ fn path_sentence(study: &Study<'_>, peer: &Peer) -> String {
         if peer.started == "ssh" { "through ssh" } else { &peer.started },
         peer.version,
         peer.machine.summary_line(),
+        if peer.is_here() {
+            " That is an address of this machine: no network is in between, and all that is called remote here is the \
+             loopback by another process."
+        } else {
+            ""
+        }
     )
 }
 

@@ -19,7 +19,7 @@
 //! - **ip**: 4 or 6.
 //!
 //! Kinds take turns in random order, in bursts of twenty; the first two exchanges of a burst do not count, because they
-//! belong to the change from another kind. An answer that does not come within a second is lost and has no time; losses
+//! belong to the change from another kind (remote: bursts of five, without the first). An answer that does not come within a second is lost and has no time; losses
 //! are counted. The remote path is measured in the same launches as the loopback, so that their difference compares like
 //! with like. There, the peer also reports how long it kept a message between its read and its write: **net** is the
 //! median without that residence. **network_share** is the remote median less the loopback's on two CPUs.
@@ -525,8 +525,8 @@ fn explain_path(study: &Study<'_>, findings: &mut Findings, peer: &Peer) {
             protocol.to_owned(),
             quantity(all, Unit::Nanoseconds),
             quantity(own, Unit::Nanoseconds),
-            quantity((all - own).max(0.0), Unit::Nanoseconds),
-            percent(((all - own) / all).max(0.0)),
+            if all > own { quantity(all - own, Unit::Nanoseconds) } else { "not resolvable".to_owned() },
+            if all > own { percent((all - own) / all) } else { "–".to_owned() },
         ]);
     }
     let pair = |protocol| p50(Kind { ipv6: peer.is_ipv6(), remote: true, ..kind(protocol, 1, None) });

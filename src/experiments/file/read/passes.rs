@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{BLOCK, COLD, DEPTHS, DIRECT, LARGE, Order, SIZES, WARM, labels, pass_labels, proof_labels};
@@ -157,7 +158,7 @@ fn remark_device(rig: &mut Rig<'_>) {
         rig.remark("interface", &rate);
     }
     if let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) {
-        let kind = crate::rig::ground::Ground::of(std::path::Path::new(file.trim()))
+        let kind = crate::rig::ground::Ground::of(Path::new(file.trim()))
             .map_or_else(|_| "a file system that cannot be looked at".to_owned(), |ground| ground.file_system);
         rig.remark("below", &format!("it is the file {} on {kind}", file.trim()));
     }
@@ -173,7 +174,20 @@ fn interface_rate(name: &str) -> Option<f64> {
         let efficiency = if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };
         return Some(speed * 1e9 / 8.0 * efficiency * width);
     }
-    None
+    let path = std::fs::canonicalize(format!("/sys/block/{name}")).ok()?;
+    let port = ata_port(&path)?;
+    sata_rate(&std::fs::read_to_string(format!("/sys/class/ata_link/link{port}/sata_spd")).ok()?)
+}
+
+/// The number of the ATA port that a disk hangs on, by its path in /sys.
+fn ata_port(path: &Path) -> Option<u32> {
+    path.components().find_map(|part| part.as_os_str().to_str()?.strip_prefix("ata")?.parse().ok())
+}
+
+/// Bytes per second of a SATA link by what the kernel says of it, such as `6.0 Gbps`: ten bits carry a byte.
+fn sata_rate(text: &str) -> Option<f64> {
+    let gigabits: f64 = text.trim().strip_suffix("Gbps")?.trim().parse().ok()?;
+    Some(gigabits * 1e9 / 10.0)
 }
 
 /// Counts what is asked for and what devices read, and records both for an order.
@@ -478,6 +492,15 @@ mod tests {
         assert_eq!(sizes(2 << 30, 16), SIZES[..5]);
         assert_eq!(sizes(64 << 20, 30), SIZES[..3]);
         assert!(sizes(1 << 19, 30).is_empty());
+    }
+
+    #[test]
+    fn the_rate_of_a_sata_link_is_found() {
+        let path = Path::new("/sys/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda");
+        assert_eq!(ata_port(path), Some(3));
+        assert_eq!(ata_port(Path::new("/sys/devices/pci0000:00/0000:00:01.0/virtio0/block/vda")), None);
+        assert_eq!(sata_rate("6.0 Gbps\n"), Some(6e8));
+        assert_eq!(sata_rate("<unknown>\n"), None);
     }
 
     #[test]

@@ -153,7 +153,8 @@ impl Found {
         let claimed = claims.last().map_or(0.0, |(_, size)| *size as f64);
         let mut memory = CACHES_TO_MEMORY as f64 * claimed;
         let mut stairs = staircase(&footprints, &latencies, None, (claimed > 0.0).then_some(memory))?;
-        if let Some(last) = stairs.capacities.last().filter(|last| CACHES_TO_MEMORY as f64 * last.at_most > memory) {
+        // A rise that only may lie beyond the claim is no larger cache: neighbours and translations draw it out.
+        if let Some(last) = stairs.capacities.last().filter(|last| last.at_least > claimed && last.at_most > claimed) {
             memory = CACHES_TO_MEMORY as f64 * last.at_most;
             stairs = staircase(&footprints, &latencies, None, Some(memory))?;
         }

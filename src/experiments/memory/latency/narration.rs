@@ -133,6 +133,8 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
         Agreement::Possible => {
             let why = if last && study.machine.is_guest() {
                 "Others that are not seen here use this cache too, and how much of it is left changes from moment to moment"
+            } else if level.name == "L1" {
+                "Its sets are chosen within a page, so that the place of pages does not matter: noise draws the end out"
             } else {
                 "Where physical pages lie at random they fill the sets of a cache unevenly, and its end is drawn out"
             };
