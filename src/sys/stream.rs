@@ -7,6 +7,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, m
 
 use super::arch;
 use super::memory::{Pages, page_size};
+use super::numa;
 
 /// Bytes that a turn of a kernel's loop handles: every stretch is a multiple of it.
 pub const BLOCK: usize = 512;
@@ -147,11 +148,26 @@ impl Arena {
     /// its CPU, and twice, because memory that a guest has not had before is backed by its host only now.
     pub fn new(bytes: usize, pages: Pages) -> std::io::Result<Self> {
         let mut arena = Arena::unwritten(bytes, pages)?;
-        let all = arena.bytes / BLOCK * BLOCK;
-        for _ in 0..2 {
-            arena.run(&Vectors::widest(), Operation::Write, all, 0, all, 1);
-        }
+        arena.write();
         Ok(arena)
+    }
+
+    /// The same on a node that is named, which gives it or the error.
+    pub fn on_node(bytes: usize, pages: Pages, node: u32) -> std::io::Result<Self> {
+        let mut arena = Arena::unwritten(bytes, pages)?;
+        numa::bind(&arena, node)?;
+        arena.write();
+        match numa::node_of(&arena, arena.bytes / 2)? {
+            found if found == node => Ok(arena),
+            found => Err(std::io::Error::other(format!("asked for memory of node {node}, got node {found}"))),
+        }
+    }
+
+    fn write(&mut self) {
+        let all = self.bytes / BLOCK * BLOCK;
+        for _ in 0..2 {
+            self.run(&Vectors::widest(), Operation::Write, all, 0, all, 1);
+        }
     }
 
     /// The same without writing anything: reads find the page of zeros.
@@ -175,6 +191,11 @@ impl Arena {
             let _ = madvise(start.cast(), bytes, advice);
         }
         Ok(arena)
+    }
+
+    /// Where it begins.
+    pub fn address(&self) -> usize {
+        self.start.as_ptr() as usize
     }
 
     /// Bytes that can be used.

@@ -31,7 +31,8 @@
 //! makes three transfers, stores past the caches save the extra one. It is an upper bound: newer cores recognise whole lines
 //! and do not read them.
 //!
-//! Memory lies on huge pages, looked up after writing; labels with pages=4k are the same on small ones.
+//! Memory lies on huge pages, looked up after writing; labels with pages=4k are the same on small ones. On a machine with several
+//! nodes each launch takes memory of another one and reads it from a CPU of each (**node**).
 //!
 //! # Prediction
 //!
@@ -52,6 +53,9 @@
 //! McCalpin, STREAM (1995) and notes on non-temporal stores; McVoy & Staelin, USENIX 1996 (bw_mem); Little, Operations
 //! Research 1961; Intel optimization manual; AMD optimization guides for family 17h to 19h; Intel Memory Latency Checker.
 
+mod nodes;
+mod scaling;
+
 use std::cell::{Cell, RefCell};
 
 use crate::evaluate::estimate::Estimate;
@@ -61,7 +65,6 @@ use crate::evaluate::study::Study;
 use crate::experiments::arenas;
 use crate::experiments::streams::{self, Level, MEMORY};
 use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
-use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -95,6 +98,13 @@ pub const EXPERIMENT: Experiment = Experiment {
             metric: BUS_RATE,
             unit: Unit::BytesPerSecond,
             meaning: "bytes that cross the memory bus for them, at most",
+            nature: Nature::Cost,
+            headline: crate::experiments::never,
+        },
+        Publication {
+            metric: nodes::NODE,
+            unit: Unit::BytesPerSecond,
+            meaning: "what one thread reads of one node's memory on another node's CPU",
             nature: Nature::Cost,
             headline: crate::experiments::never,
         },
@@ -186,13 +196,15 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let cpus = streams::order_of_cpus(rig.caches(), rig.cpu(), rig.allowed());
-    let chosen = match streams::memory_level(rig.caches(), &cpus[..1], rig.memory()) {
-        Ok(level) => measure_alone(rig, &level)?,
+    let level = match streams::memory_level(rig.caches(), &cpus[..1], rig.memory()) {
+        Ok(level) => level,
         Err(reason) => {
             rig.remark("cannot.memory", &reason);
             return Ok(());
         }
     };
+    let chosen = measure_alone(rig, &level)?;
+    nodes::measure(rig, &level, vectors_of(&chosen, Operation::Read))?;
     for threads in streams::team_sizes(cpus.len()) {
         match streams::memory_level(rig.caches(), &cpus[..threads], rig.memory()) {
             Ok(level) => measure_team(rig, &level, &cpus[..threads], cpus.len(), &chosen)?,
@@ -418,8 +430,9 @@ fn analyze(study: &Study<'_>) -> Findings {
             findings.cannot(RATE, Labels::of([("level", MEMORY)]).with("threads", threads), &reason);
         }
     }
-    findings.curves = curves(&findings);
+    findings.curves = scaling::curves(&findings);
     explain(study, &mut findings);
+    nodes::publish(study, &mut findings);
     findings.say_predictions();
     findings
 }
@@ -515,33 +528,6 @@ fn stream_gates(study: &Study<'_>, operation: Operation, level: &str, labels: &L
 
 fn vector_bytes(name: &str) -> Option<f64> {
     Vectors::available().iter().find(|vectors| vectors.name == name).map(|vectors| vectors.bytes as f64)
-}
-
-fn curves(findings: &Findings) -> Vec<Curve> {
-    Operation::ALL
-        .into_iter()
-        .filter_map(|operation| {
-            let mut points: Vec<[f64; 4]> = findings
-                .metrics
-                .iter()
-                .filter(|metric| metric.name == RATE && metric.labels.get("pages").is_none())
-                .filter(|metric| metric.labels.get("operation") == Some(operation.name()))
-                .filter(|metric| metric.labels.get("level") == Some(MEMORY))
-                .filter_map(|metric| {
-                    let threads: f64 = metric.labels.get("threads")?.parse().ok()?;
-                    Some([threads, metric.value, metric.interval95[0], metric.interval95[1]])
-                })
-                .collect();
-            points.sort_by(|one, other| one[0].total_cmp(&other[0]));
-            (points.len() >= 2).then(|| Curve {
-                name: "memory.bandwidth.scaling".to_owned(),
-                labels: Labels::of([("operation", operation.name()), ("level", MEMORY)]),
-                x: Axis { label: "threads, each on a CPU of its own".to_owned(), unit: Unit::One },
-                y: Axis { label: "application bytes per second".to_owned(), unit: Unit::BytesPerSecond },
-                points,
-            })
-        })
-        .collect()
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {

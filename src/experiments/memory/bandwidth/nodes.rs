@@ -1,0 +1,107 @@
+//! Machines with several nodes: what a CPU of each node reads per second from the memory of each.
+
+use std::path::Path;
+
+use super::step;
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::experiments::streams::Level;
+use crate::machine;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::{factor, quantity};
+use crate::rig::Rig;
+use crate::rig::workload::{Expected, Workload};
+use crate::sys::affinity;
+use crate::sys::memory::Pages;
+use crate::sys::stream::{Arena, Operation, Vectors, Walk};
+
+/// The metric.
+pub(super) const NODE: &str = "memory.bandwidth.node";
+
+/// Batches of each pair of nodes.
+const BATCHES: u32 = 12;
+/// Rounds from one launch of an expensive experiment to the next: each takes the memory of another node.
+const ROUNDS: u32 = 4;
+
+fn labels(cpu_node: u32, memory_node: u32) -> Labels {
+    Labels::none().with("cpu_node", cpu_node).with("memory_node", memory_node)
+}
+
+/// Reads memory of one node from a CPU of each; that of another node in the next launch.
+pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Result<(), Trouble> {
+    let nodes = machine::detect(Path::new("/"), Path::new(".")).memory.nodes;
+    let homes: Vec<u32> =
+        nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();
+    if homes.len() < 2 {
+        return Ok(());
+    }
+    let home = homes[(rig.round() / ROUNDS) as usize % homes.len()];
+    let mut arena = match Arena::on_node(level.bytes, Pages::Huge, home) {
+        Ok(arena) => arena,
+        Err(error) => {
+            rig.remark(&format!("cannot.node.{home}"), &format!("node {home} gives no memory: {error}"));
+            return Ok(());
+        }
+    };
+    for node in &nodes {
+        let Some(cpu) = rig.allowed().iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
+        if let Err(error) = affinity::restrict(&[cpu]) {
+            rig.remark(&format!("cannot.node.{}", node.node), &format!("cannot run on CPU {cpu}: {error}"));
+            continue;
+        }
+        let mut walk = Walk::new(vectors, Operation::Read, level.bytes, step(level));
+        let workload = Workload::of("node", labels(node.node, home), walk.bytes(), |steps| {
+            walk.steps(&mut arena, steps);
+            Ok(())
+        });
+        let workload = workload.unclocked().at_most(BATCHES);
+        let sampled = rig.sample(vec![workload.expecting(Expected { migration: true, ..Expected::default() })]);
+        affinity::restrict(&[rig.cpu()]).map_err(|error| Trouble::new(format!("cannot return to its CPU: {error}")))?;
+        sampled?;
+    }
+    Ok(())
+}
+
+/// Publishes what was read between nodes, and says how far apart that is.
+pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
+    let samples = study.samples("node", |_| false);
+    let rate = |cost: f64| 1e9 / cost;
+    let peak = study.machine.memory.peak_bytes_per_second.as_ref();
+    for (labels, sample) in &samples {
+        let Some(cost) = Estimate::median(sample).map(|estimate| estimate.value) else { continue };
+        let gates = peak.map(|peak| {
+            let evidence = format!(
+                "{} against {}: the peak of all channels ({})",
+                quantity(rate(cost), Unit::BytesPerSecond),
+                quantity(peak.value as f64, Unit::BytesPerSecond),
+                peak.source
+            );
+            Gate::of("G21", Severity::Hard, rate(cost) <= peak.value as f64 * 1.02, evidence)
+        });
+        findings.publish_rate(study, NODE, (*labels).clone(), sample, 1.0, gates.into_iter().collect());
+    }
+    for node in &study.machine.memory.nodes {
+        if let Some(reason) = study.remarks(&format!("cannot.node.{}", node.node)).first() {
+            findings.cannot(NODE, labels(node.node, node.node), reason);
+        }
+    }
+    let of = |own: bool| {
+        let all = findings.metrics.iter().filter(|metric| metric.name == NODE);
+        let wanted = all.filter(|metric| (metric.labels.get("cpu_node") == metric.labels.get("memory_node")) == own);
+        wanted.map(|metric| metric.value).collect::<Vec<f64>>()
+    };
+    let (near, far) = (of(true).into_iter().reduce(f64::max), of(false).into_iter().reduce(f64::min));
+    findings.say(match (study.machine.memory.nodes.len(), near, far) {
+        (0 | 1, ..) => "All memory is on one node: there is no farther one to read from.".to_owned(),
+        (_, Some(near), Some(far)) => format!(
+            "One thread reads {} from its own node's memory at best, {} from another's at worst: {}.",
+            quantity(near, Unit::BytesPerSecond),
+            quantity(far, Unit::BytesPerSecond),
+            factor(far / near)
+        ),
+        (nodes, ..) => format!("There are {nodes} nodes, but this run could not compare them."),
+    });
+}
