@@ -349,9 +349,13 @@ mod tests {
         let mut team = Team::beside(&cpus, Source::MonotonicRaw, equip).unwrap();
         let window = team.window(2, 2e6, 1e9).unwrap();
         assert!(window.ticks > 0.0 && window.bytes > 0.0);
-        team.begin(0, 1e9).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(2));
-        assert!(team.end(1e9).unwrap().ticks > 1e6);
+        // Other tests use these CPUs: a member may get one of them late.
+        let mut meet = || {
+            team.begin(0, 1e9).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            team.end(1e9).is_ok_and(|met| met.ticks > 1e6)
+        };
+        assert!((0..50).any(|_| meet()));
         assert!(Team::beside(&[0, 0], Source::MonotonicRaw, equip).is_err());
         assert!(Team::beside(&cpus, Source::MonotonicRaw, |_| Err("no memory".to_owned())).is_err());
     }
