@@ -94,7 +94,8 @@ fn multiplies_in_the_chain_raise_every_level_by_just_their_latency() {
             ];
             for (multiplies, cost) in found {
                 let expected = plain + multiplies * multiply;
-                if (cost / expected - 1.0).abs() > 0.01 {
+                // One multiply too few or too many is 10 % and more; what shares the core from outside may add some.
+                if (cost / expected - 1.0).abs() > 0.05 {
                     return Err(format!("{multiplies} multiplies: {cost:.3} cycles, expected {expected:.3}"));
                 }
             }
@@ -111,7 +112,8 @@ fn a_first_level_load_takes_a_whole_number_of_cycles() {
         let mut chain = random_chain(&mut arena, 8 * KIB);
         let found = cycles(|turns| chain.walk(turns), 400, multiply_latency());
         let whole = found.round();
-        let fits = (3.0..=6.0).contains(&whole) && (found / whole - 1.0).abs() < 0.01;
+        // Whoever shares the core from outside slows the chase and not the multiplies that its clock is taken from.
+        let fits = (3.0..=6.0).contains(&whole) && (found / whole - 1.0).abs() < 0.05;
         if fits { Ok(()) } else { Err(format!("{found:.4} cycles")) }
     });
 }
