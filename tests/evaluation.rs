@@ -251,6 +251,47 @@ fn a_launch_in_which_nothing_of_one_body_is_clean_stands_aside() {
     assert_eq!(metric.verdict.trust, Trust::Clean, "{:?}", metric.verdict.failures());
 }
 
+/// Takes from a launch what it has by its chain of known latency, as where something disturbed the self-check.
+fn without_chain(launch: &mut Launch) {
+    let evidence = launch.evidence.as_mut().unwrap();
+    (evidence.ticks_per_cycle_before, evidence.ticks_per_cycle_after, evidence.chain_ratio) = (None, None, None);
+    launch.series.iter_mut().for_each(|series| series.clock.clear());
+}
+
+#[test]
+fn a_launch_without_a_chain_stands_aside_where_others_tell_cycles() {
+    let document = assemble::document(&log(|launch| {
+        if launch.number == 1 {
+            launch.series.iter_mut().for_each(|series| series.values.iter_mut().for_each(|value| *value *= 9.0));
+            without_chain(launch);
+        }
+    }));
+    let metric = metric(&document, "registers");
+    assert!((metric.cycles.unwrap() - 1.0).abs() < 1e-9, "{:?}", metric.cycles);
+    assert_eq!(
+        (metric.launches, metric.verdict.trust),
+        (LAUNCHES - 1, Trust::Clean),
+        "{:?}",
+        metric.verdict.failures()
+    );
+    // What is told in no cycles loses nothing: here the only launch that took what is taken once.
+    let mut log = log(|launch| {
+        launch.series.clear();
+        if launch.number == 1 {
+            let full = || Labels::of([("mode", "full")]);
+            for name in ["read", "resident"] {
+                launch.series.push(Series::plain(name, full(), Unit::Bytes, vec![1e6, 2e6]));
+            }
+            without_chain(launch);
+        }
+        "file.cache_size".clone_into(&mut launch.experiment);
+    });
+    let method_version = experiments::find("file.cache_size").unwrap().method_version;
+    log.steps[0] = Step { experiment: "file.cache_size".to_owned(), method_version, ..log.steps[0].clone() };
+    let document = assemble::document(&log);
+    assert_eq!(section(&document).metrics.first().map(|metric| metric.value), Some(2e6), "{:?}", section(&document));
+}
+
 #[test]
 fn launches_that_failed_do_not_count_and_are_named() {
     let document = assemble::document(&log(|launch| {

@@ -221,8 +221,11 @@ fn of_launches(estimate: &Estimate) -> Vec<Gate> {
 fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
     let mut gates = Vec::new();
     if estimate.unit == Unit::Cycles {
+        // Launches without a valid chain have no probes, and no part in figures in cycles.
+        let valid: Vec<&Evidence> =
+            evidence.iter().copied().filter(|found| found.ticks_per_cycle_before.is_some()).collect();
         let furthest =
-            highest(evidence, |found| found.chain_ratio.map_or(1.0, |ratio| (ratio / ratio.round() - 1.0).abs()));
+            highest(&valid, |found| found.chain_ratio.map_or(1.0, |ratio| (ratio / ratio.round() - 1.0).abs()));
         gates.push(Gate::of(
             "G14",
             Severity::Hard,

@@ -172,15 +172,10 @@ fn sample_of_series(series: Vec<(u32, &Series)>, unit: Unit, convert: impl Fn(f6
 }
 
 impl Study<'_> {
-    /// The cost per operation of a series of batches, in core cycles where every batch has its clock probes, else in
+    /// The cost per operation of a series of batches, in core cycles where its batches have their clock probes, else in
     /// nanoseconds; none when no launch has a clean batch of it.
     pub fn sample(&self, name: &str, labels: &Labels) -> Option<Sample> {
-        let normalised = self.series(name, labels).iter().all(|series| series.clock.len() == series.values.len());
-        if normalised {
-            self.sample_of(name, labels, Unit::Cycles, |ticks, clock| ticks / clock)
-        } else {
-            self.sample_of(name, labels, Unit::Nanoseconds, |ticks, _| self.nanoseconds(ticks))
-        }
+        self.cycles_or_time(self.numbered_series(name, labels), true)
     }
 
     /// A sample in another unit: `convert` gets the ticks per operation of a batch and the ticks per core cycle around it
@@ -195,8 +190,8 @@ impl Study<'_> {
         sample_of_series(self.numbered_series(name, labels), unit, convert)
     }
 
-    /// The cost per operation of every series of batches with a name, by its labels: in core cycles where every batch has
-    /// its clock probes and `cycles` says so, else in nanoseconds. One pass over the log, for experiments of hundreds of series.
+    /// The cost per operation of every series of batches with a name, by its labels: in core cycles where they have
+    /// their clock probes and `cycles` says so, else in nanoseconds. One pass over the log, for experiments of hundreds of series.
     pub fn samples(&self, name: &str, cycles: impl Fn(&Labels) -> bool) -> BTreeMap<&Labels, Sample> {
         let mut by_labels: BTreeMap<&Labels, Vec<(u32, &Series)>> = BTreeMap::new();
         for launch in &self.launches {
@@ -204,15 +199,23 @@ impl Study<'_> {
                 by_labels.entry(&series.labels).or_default().push((launch.number, series));
             }
         }
-        let sampled = |labels: &Labels, series: Vec<(u32, &Series)>| {
-            let normalised = series.iter().all(|(_, series)| series.clock.len() == series.values.len());
-            if normalised && cycles(labels) {
-                sample_of_series(series, Unit::Cycles, |ticks, clock| ticks / clock)
-            } else {
-                sample_of_series(series, Unit::Nanoseconds, |ticks, _| self.nanoseconds(ticks))
-            }
-        };
-        by_labels.into_iter().filter_map(|(labels, series)| Some((labels, sampled(labels, series)?))).collect()
+        by_labels
+            .into_iter()
+            .filter_map(|(labels, series)| Some((labels, self.cycles_or_time(series, cycles(labels))?)))
+            .collect()
+    }
+
+    /// In core cycles, if they are wanted and any launch has the clock probes for it, else in nanoseconds. A launch without them
+    /// beside others with them had its self-check disturbed, and cannot be told in cycles: it stands aside.
+    fn cycles_or_time(&self, series: Vec<(u32, &Series)>, cycles: bool) -> Option<Sample> {
+        let probed =
+            |(_, series): &(u32, &Series)| !series.clock.is_empty() && series.clock.len() == series.values.len();
+        if cycles && series.iter().any(probed) {
+            let series = series.into_iter().filter(probed).collect();
+            sample_of_series(series, Unit::Cycles, |ticks, clock| ticks / clock)
+        } else {
+            sample_of_series(series, Unit::Nanoseconds, |ticks, _| self.nanoseconds(ticks))
+        }
     }
 
     /// The sample of plain values: one launch, one vector; the account counts them all as clean.

@@ -47,7 +47,11 @@ impl<'a> Study<'a> {
             remote: log.remote.as_deref(),
             clock,
             core: core_frequency(clock, &log.launches),
-            launches: comparable(&log.launches, experiment),
+            launches: log
+                .launches
+                .iter()
+                .filter(|launch| launch.experiment == experiment && launch.succeeded())
+                .collect(),
             predictions: log.predictions.iter().filter(|(of, _)| of == experiment).map(|(_, found)| found).collect(),
             known,
             seed: log.header.seed,
@@ -94,16 +98,6 @@ impl<'a> Study<'a> {
     pub fn nanoseconds(&self, ticks: f64) -> f64 {
         ticks / self.clock.hertz * 1e9
     }
-}
-
-/// Launches of one experiment that ended well. Where any of them has a chain of known latency, one without it (something
-/// disturbed its self-check) cannot be told in cycles and stands aside.
-fn comparable<'a>(launches: &'a [Launch], experiment: &str) -> Vec<&'a Launch> {
-    let well: Vec<&Launch> =
-        launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded()).collect();
-    let normalised =
-        |launch: &&Launch| launch.evidence.as_ref().is_some_and(|evidence| evidence.ticks_per_cycle_before.is_some());
-    if well.iter().any(normalised) { well.into_iter().filter(normalised).collect() } else { well }
 }
 
 /// Core frequency of one launch: its chain probes before and after, against the run's clock.

@@ -186,14 +186,14 @@ fn analyze(study: &Study<'_>) -> Findings {
     findings
 }
 
-/// Cycles of a multiply: the nearest integer to the ratio of multiply and addition, when all launches agree on it.
+/// Cycles of a multiply: the nearest integer to the ratio of multiply and addition, when all launches with a valid chain
+/// agree on it.
 fn multiply_latency(study: &Study<'_>) -> Option<f64> {
-    let mut whole: Vec<i64> =
-        study.evidence().map(|found| found.chain_ratio.map_or(0, |ratio| ratio.round() as i64)).collect();
-    whole.dedup();
     // Launches without a valid chain have no probes.
-    let probed = study.evidence().all(|found| found.ticks_per_cycle_before.is_some());
-    (whole.len() == 1 && whole[0] >= 1 && probed).then(|| whole[0] as f64)
+    let valid = study.evidence().filter(|found| found.ticks_per_cycle_before.is_some());
+    let mut whole: Vec<i64> = valid.map(|found| found.chain_ratio.map_or(0, |ratio| ratio.round() as i64)).collect();
+    whole.dedup();
+    (whole.len() == 1 && whole[0] >= 1).then(|| whole[0] as f64)
 }
 
 /// Cycles per instruction of a chain, given the latency of a multiply.

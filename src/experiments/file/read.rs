@@ -295,12 +295,12 @@ fn curves(findings: &Findings) -> Vec<Curve> {
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let Some(bytes) = SIZES.into_iter().rev().find(|&bytes| {
+    let complete = SIZES.into_iter().rev().find(|&bytes| {
         CACHES.iter().all(|cache| findings.metric(TIME, &labels(Order::Random, cache, bytes)).is_some())
-    }) else {
-        return;
-    };
-    decompose(study, findings, bytes);
+    });
+    if let Some(bytes) = complete {
+        decompose(study, findings, bytes);
+    }
     explain_device(study, findings);
     let depth = |depth: u32| {
         findings
