@@ -1,6 +1,6 @@
 //! What will run: selection and machine become steps, each with its launches or the reason why it is skipped.
 
-use crate::experiments::{self, EXPENSIVE_EVERY, Effort, Experiment};
+use crate::experiments::{self, DEAR_EVERY, EXPENSIVE_EVERY, Effort, Experiment};
 use crate::machine::Machine;
 use crate::results::log::Step;
 use crate::results::trouble::Trouble;
@@ -22,7 +22,7 @@ pub struct Profile {
 }
 
 /// `--quick`: a first look.
-pub const QUICK: Profile = Profile { name: "quick", rounds: 8, more_rounds: 0.0, batches: 16, limit_seconds: 30.0 };
+pub const QUICK: Profile = Profile { name: "quick", rounds: 6, more_rounds: 0.0, batches: 16, limit_seconds: 30.0 };
 /// Without a flag: reports.
 pub const DEFAULT: Profile =
     Profile { name: "default", rounds: 30, more_rounds: 0.2, batches: 30, limit_seconds: 180.0 };
@@ -133,14 +133,15 @@ pub fn launch_seconds(experiment: &Experiment, profile: &Profile, others: Others
 
 /// True when an experiment takes part in a round (from 1).
 pub fn takes_part(experiment: &Experiment, round: u32, others: Others) -> bool {
-    in_every_round(experiment, others) || round % EXPENSIVE_EVERY == 1
+    let every = if experiment.effort == Effort::Dear { DEAR_EVERY } else { EXPENSIVE_EVERY };
+    in_every_round(experiment, others) || round % every == 1
 }
 
 /// True when an experiment takes part in every round.
 pub fn in_every_round(experiment: &Experiment, others: Others) -> bool {
     match experiment.effort {
         Effort::Cheap => true,
-        Effort::Expensive | Effort::Elsewhere { .. } => false,
+        Effort::Expensive | Effort::Dear | Effort::Elsewhere { .. } => false,
         Effort::Networked { every_round, .. } => every_round && !others.peer,
     }
 }

@@ -132,6 +132,9 @@ pub fn little_memory(_: &Machine, _: u32) -> u64 {
 
 /// An expensive experiment takes part in the first of so many rounds.
 pub const EXPENSIVE_EVERY: u32 = 4;
+/// One whose launches take seconds takes part in the first of so many: five times in the rounds of a default run, which an
+/// interval over launches needs, and once in a quick one.
+pub const DEAR_EVERY: u32 = 6;
 
 /// How often an experiment takes part in the rounds of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +143,8 @@ pub enum Effort {
     Cheap,
     /// In every fourth round.
     Expensive,
+    /// In every sixth round.
+    Dear,
     /// As one of the others on the own machine; with a peer in every fourth round, and longer.
     Networked {
         /// In every round while there is no peer.

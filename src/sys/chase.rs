@@ -293,23 +293,34 @@ impl Chain<'_> {
         if met == 1 && at == self.start { Ok(()) } else { Err(Broken { back_after, nodes: self.nodes }) }
     }
 
-    /// Loads every node once with many walkers at a time: faster than [`Self::round`] by what a core keeps in flight.
+    /// Loads every node once with many walkers at a time: faster than [`Self::round`] by what a core keeps in flight. The walk is
+    /// back at its start then.
     pub fn tour(&mut self) {
-        let segment = segment(self.nodes);
+        self.wander(segment(self.nodes));
+        self.at = self.start;
+    }
+
+    /// Loads so many nodes all over the chain, at most all, and none of those that the walk comes to next: what translates
+    /// addresses is in the caches then, as it is far within a long walk, and the lines that come are not.
+    pub fn warm(&mut self, loads: usize) {
+        let steps = loads.div_ceil(WALKERS).min(segment(self.nodes));
+        self.at = self.wander(steps);
+    }
+
+    /// Lets all walkers take so many steps from their marks; returns where the first one is.
+    fn wander(&self, steps: usize) -> *const usize {
         if let Ok(mut places) = <[*const usize; WALKERS]>::try_from(self.marks.as_slice()) {
             // A fixed number, so that the compiler keeps them all in flight; the last segments overlap a little.
-            for _ in 0..segment {
+            for _ in 0..steps {
                 for place in &mut places {
                     *place = follow(*place);
                 }
             }
-            std::hint::black_box(places);
+            std::hint::black_box(places)[0]
         } else {
-            for mark in &self.marks {
-                std::hint::black_box((0..segment).fold(*mark, |at, _| follow(at)));
-            }
+            let walk = |mark: &*const usize| std::hint::black_box((0..steps).fold(*mark, |at, _| follow(at)));
+            self.marks.iter().map(walk).collect::<Vec<_>>().first().copied().unwrap_or(self.start)
         }
-        self.at = self.start;
     }
 
     /// Walks on from where the last walk stopped: [`LOADS_PER_TURN`] dependent loads per turn.
@@ -369,6 +380,9 @@ mod tests {
             assert_eq!((chain.round(), chain.nodes()), (Ok(()), nodes as usize));
             chain.tour();
             assert_eq!(chain.at, chain.start);
+            chain.warm(WALKERS * 3);
+            let third = (0..3.min(segment(nodes as usize))).fold(chain.start, |at, _| follow(at));
+            assert_eq!((chain.at, chain.round()), (third, Ok(())));
         }
     }
 

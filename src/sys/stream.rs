@@ -145,7 +145,7 @@ pub struct Arena {
 
 impl Arena {
     /// Maps `bytes` bytes (rounded up to whole pages) and writes every line of them from the calling thread: on the node of
-    /// its CPU, and twice, because memory that a guest has not had before is backed by its host only now.
+    /// its CPU. The kernel has cleared them before, so that the host of a guest has backed them by then.
     pub fn new(bytes: usize, pages: Pages) -> std::io::Result<Self> {
         let mut arena = Arena::unwritten(bytes, pages)?;
         arena.write();
@@ -165,9 +165,7 @@ impl Arena {
 
     fn write(&mut self) {
         let all = self.bytes / BLOCK * BLOCK;
-        for _ in 0..2 {
-            self.run(&Vectors::widest(), Operation::Write, all, 0, all, 1);
-        }
+        self.run(&Vectors::widest(), Operation::Write, all, 0, all, 1);
     }
 
     /// The same without writing anything: reads find the page of zeros.
@@ -334,24 +332,25 @@ impl Cycle {
     ///
     /// The order is a bijection of the numbers below a power of two made of steps that can each be undone (exclusive-or with a
     /// shifted copy, multiplication by an odd number, modulo a power of two), numbers beyond the arena left out. So the cycle
-    /// goes through every line once by construction, and building it needs no table beside it.
+    /// goes through every line once by construction, and building it needs no table beside it: the successor of a line is found
+    /// from its number, and lines are written in the order of their addresses.
     pub fn new(arena: Arena, seed: u64) -> Self {
         let lines = (arena.bytes() / LINE).max(1) as u64;
         let numbers = lines.next_power_of_two();
         let bits = numbers.trailing_zeros();
         let start = arena.start.as_ptr();
         let pointers = arena.start.cast::<*const u8>().as_ptr();
-        let mut order = (0..numbers).map(|number| mixed(number, bits, seed)).filter(|&line| line < lines);
-        let first = order.next().unwrap_or(0) as usize * LINE;
-        let mut from = first;
-        for to in order.map(|line| line as usize * LINE).chain([first]) {
+        for line in 0..lines {
+            let number = number_of(line, bits, seed);
+            let mut after = (1..=numbers).map(|step| mixed((number + step) & (numbers - 1), bits, seed));
+            // The line itself comes last.
+            let next = after.find(|&next| next < lines).unwrap_or(line);
+            let (here, there) = (line as usize * LINE, next as usize * LINE);
             // SAFETY: both offsets are multiples of the line below `lines` lines, which the arena has; it is aligned to
             // pages, so a pointer fits at the beginning of each line.
-            unsafe { pointers.add(from / size_of::<*const u8>()).write(start.add(to)) };
-            from = to;
+            unsafe { pointers.add(here / size_of::<*const u8>()).write(start.add(there)) };
         }
-        // SAFETY: the offset of a line of the arena.
-        Cycle { place: unsafe { start.add(first) }, arena, lines }
+        Cycle { place: start, arena, lines }
     }
 
     /// Lines of the cycle.
@@ -371,6 +370,12 @@ impl Cycle {
     pub const STEPS: u64 = 32;
 }
 
+/// Odd numbers whose products mix well (the constants of splitmix64).
+const MULTIPLIERS: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
+
+/// The numbers that undo them.
+const INVERSES: [u64; 3] = [inverse(MULTIPLIERS[0]), inverse(MULTIPLIERS[1]), inverse(MULTIPLIERS[2])];
+
 /// A bijection of the numbers of `bits` bits.
 fn mixed(number: u64, bits: u32, seed: u64) -> u64 {
     if bits == 0 {
@@ -379,11 +384,39 @@ fn mixed(number: u64, bits: u32, seed: u64) -> u64 {
     let mask = (1_u64 << bits) - 1;
     let half = bits.div_ceil(2);
     let mut value = (number ^ seed) & mask;
-    for odd in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+    for odd in MULTIPLIERS {
         value = value.wrapping_mul(odd) & mask;
         value ^= value >> half;
     }
     value
+}
+
+/// The number that [`mixed`] makes to a value: its steps undone, the last one first.
+fn number_of(value: u64, bits: u32, seed: u64) -> u64 {
+    if bits == 0 {
+        return 0;
+    }
+    let mask = (1_u64 << bits) - 1;
+    let half = bits.div_ceil(2);
+    let mut number = value;
+    for inverse in INVERSES.into_iter().rev() {
+        // Shifted by at least half of the bits, the exclusive-or undoes itself.
+        number ^= number >> half;
+        number = number.wrapping_mul(inverse) & mask;
+    }
+    (number ^ seed) & mask
+}
+
+/// The number that times an odd one is one, modulo 2⁶⁴: every step of Newton's method doubles the right bits, of which an odd
+/// number is its own inverse in three.
+const fn inverse(odd: u64) -> u64 {
+    let mut inverse = odd;
+    let mut right = 3;
+    while right < u64::BITS {
+        inverse = inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)));
+        right *= 2;
+    }
+    inverse
 }
 
 #[cfg(test)]
@@ -454,6 +487,7 @@ mod tests {
         for bits in 0..14 {
             let all: std::collections::HashSet<u64> = (0..1 << bits).map(|number| mixed(number, bits, 99)).collect();
             assert_eq!(all.len(), 1 << bits);
+            assert!((0..1 << bits).all(|number| number_of(mixed(number, bits, 99), bits, 99) == number));
         }
     }
 

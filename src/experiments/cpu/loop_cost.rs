@@ -7,8 +7,8 @@
 //!
 //! Three loops. **registers**: one subtraction of two registers and one taken branch, in assembly, the loop body starting
 //! at a 64-byte boundary. **memory**: counter and limit live on the stack, where the counter is incremented, loaded and
-//! compared, as gcc emits `for (i = 0; i < n; i++)` without optimisation (other compilers choose other instructions). **compiled**: a `for` loop of this tool's own compiler at full optimisation,
-//! whose index is forced into existence.
+//! compared, as gcc emits `for (i = 0; i < n; i++)` without optimisation (other compilers choose other instructions).
+//! **compiled**: a `for` loop of this tool's own compiler at full optimisation, whose index is forced into existence.
 //!
 //! Each loop is timed with N and with 2N turns, alternating, in batches of 25 µs and more. The cost of a turn is the
 //! difference of the two over N, in core cycles by the clock probes beside each batch: whatever stands once in a batch

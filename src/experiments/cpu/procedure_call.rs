@@ -17,8 +17,9 @@
 //! Each kind is called in two ways. **throughput**: the calls are independent, so the processor works on several at once;
 //! the figure is the time per call when nothing waits. **latency**: each call takes its arguments from the result of the
 //! one before and multiplies the first (by one in assembly, by a constant in compiled code; 3 cycles on most cores, inside
-//! the figure), so the calls form a chain; the figure is the time from one result to the next. A function without arguments cannot wait for a value: in assembly the
-//! result register itself carries the chain, in compiled code the next function is reached through the last result.
+//! the figure), so the calls form a chain; the figure is the time from one result to the next. A function without arguments
+//! cannot wait for a value: in assembly the result register itself carries the chain, in compiled code the next function is
+//! reached through the last result.
 //!
 //! A loop with 32 calls and a loop with 64 calls make the same number of turns, alternately, in batches of 25 µs and
 //! more; the difference over 32 is the cost of one call, in core cycles by the clock probes beside each batch. Loop, timer

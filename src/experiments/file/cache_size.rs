@@ -4,23 +4,25 @@
 //!
 //! # Method
 //!
-//! What is resident decides, not time: on a fast device the knee in the times of a second pass is small, and read-ahead blurs it.
+//! What is resident decides, not time: on a fast device the knee in the times of a second pass is small, and read-ahead
+//! blurs it.
 //!
-//! - **bounded**: in a control group of the run's own with a limit on memory, made for the launch and removed after it, a file
-//!   that is proven to be out of the cache is read once from its beginning to one and a half times the limit, in requests of
-//!   a 64th of the limit without read-ahead. From half the limit on, after each of them, the kernel is asked how many pages of the file are
-//!   cached (cachestat(2), else mincore(2)). A pass up to there is what reading a file of that size once would have been, so one
-//!   pass gives the whole curve, and nothing is read twice. The size of the cache is the median of what is resident beyond the
-//!   limit; its interval reaches from the largest size that was still whole (median) to the most that was ever resident. A group of
-//!   64 MiB is made in every launch, groups of 256 and 128 MiB take turns.
-//! - **full**, with `--full-cache` only, because it evicts what others have cached: new data is read in steps, one pass, until what
-//!   is resident no longer grows, or data of the first steps is evicted, or the machine swaps, or is short of memory, or time or
-//!   space are up. With *holes* of a sparse file the pages are zeros that no device is asked for: that tells the capacity and
-//!   nothing about time. With *files* they are bytes written for it.
+//! - **bounded**: in a control group of the run's own with a limit on memory, made for the launch and removed after it, a
+//!   file that is proven to be out of the cache is read once from its beginning to one and a half times the limit, in
+//!   requests of a 64th of the limit without read-ahead. From half the limit on, after each of them, the kernel is asked
+//!   how many pages of the file are cached (cachestat(2), else mincore(2)). A pass up to there is what reading a file of
+//!   that size once would have been, so one pass gives the whole curve, and nothing is read twice. The size of the cache is
+//!   the median of what is resident beyond the limit; its interval reaches from the largest size that was still whole
+//!   (median) to the most that was ever resident. A group of 64 MiB is made in every launch, groups of 256 and 128 MiB take
+//!   turns.
+//! - **full**, with `--full-cache` only, because it evicts what others have cached: new data is read in steps, one pass,
+//!   until what is resident no longer grows, or data of the first steps is evicted, or the machine swaps, or is short of
+//!   memory, or time or space are up. With *holes* of a sparse file the pages are zeros that no device is asked for: that
+//!   tells the capacity and nothing about time. With *files* they are bytes written for it.
 //!
-//! Time confirms: after the pass random blocks of 4 KiB are read only if they are cached (preadv2(2) with RWF_NOWAIT), each between
-//! two clock reads; the share of those that are must be the share of resident pages. Then others that are not cached are read
-//! from the device, timed alike.
+//! Time confirms: after the pass random blocks of 4 KiB are read only if they are cached (preadv2(2) with RWF_NOWAIT), each
+//! between two clock reads; the share of those that are must be the share of resident pages. Then others that are not
+//! cached are read from the device, timed alike.
 //!
 //! # Prediction
 //!
@@ -35,7 +37,8 @@
 //! - A page is charged to the group that touched it first: the file is out of the cache before the pass, and was written by
 //!   another group.
 //! - Read-ahead caches more than was read; a size below it would never be seen.
-//! - The tree that finds pages, page tables and stacks are charged to the group too; what is charged and no file data is logged.
+//! - The tree that finds pages, page tables and stacks are charged to the group too; what is charged and no file data is
+//!   logged.
 //! - Large folios are evicted whole: sizes are then coarser.
 //! - What a group may have is no promise that the machine has it.
 //!

@@ -6,25 +6,27 @@
 //! # Method
 //!
 //! Each process has its own stamped file of 16 MiB in the run's directory and reads blocks of 4 KiB past the page cache
-//! (O_DIRECT), one at a time, in the order of its file or by a random permutation. Processes are forked, pinned and have their files open
-//! before a shared gate opens; nobody forks, exits or waits for another within the window. CPUs are given out in turn over all that the
-//! run may use. Between the two clock reads of a read lie pread(2) alone; the stamp is compared after it.
+//! (O_DIRECT), one at a time, in the order of its file or by a random permutation. Processes are forked, pinned and have
+//! their files open before a shared gate opens; nobody forks, exits or waits for another within the window. CPUs are given
+//! out in turn over all that the run may use. Between the two clock reads of a read lie pread(2) alone; the stamp is
+//! compared after it.
 //!
-//! The first tenth of a window does not count. A read counts that begins after it and ends within the window. **block_time** is
-//! the median of all reads of all processes, **rate** their bytes over the window, found in each launch; the figure is the median over launches.
-//! The log keeps 199 evenly spaced quantiles of each window's reads, the reads of each process, its CPU time, and what devices read for it.
-//! The numbers of processes come in random order in every launch.
+//! The first tenth of a window does not count. A read counts that begins after it and ends within the window.
+//! **block_time** is the median of all reads of all processes, **rate** their bytes over the window, found in each launch;
+//! the figure is the median over launches. The log keeps 199 evenly spaced quantiles of each window's reads, the reads of
+//! each process, its CPU time, and what devices read for it. The numbers of processes come in random order in every launch.
 //!
 //! # Prediction
 //!
-//! The bounds of a closed system: a read takes what one process alone needs (the experiment on reads measured it), or the time
-//! in which the device, at the most it does with 32 reads under way, serves all processes once, or the CPU time of all their reads
-//! over the CPUs, whichever is longest. At most they stand in one line: so many times the read of one.
+//! The bounds of a closed system: a read takes what one process alone needs (the experiment on reads measured it), or the
+//! time in which the device, at the most it does with 32 reads under way, serves all processes once, or the CPU time of all
+//! their reads over the CPUs, whichever is longest. At most they stand in one line: so many times the read of one.
 //!
 //! # What could fool us
 //!
-//! - **Children on one CPU**: a process that inherits the mask of a pinned parent shares its CPU; then the CPU is measured. Each is pinned
-//!   to its own here, checked at every read, and the share of the CPUs that they used stands beside the figure: above nine tenths it is called CPU-bound.
+//! - **Children on one CPU**: a process that inherits the mask of a pinned parent shares its CPU; then the CPU is measured.
+//!   Each is pinned to its own here, checked at every read, and the share of the CPUs that they used stands beside the
+//!   figure: above nine tenths it is called CPU-bound.
 //! - **Time with fork and exit in it**: the start of a process takes as long as tens of reads.
 //! - **Intervals that do not overlap**: the first process is done before the last begins. Only the common window counts.
 //! - One file for all, or files in the page cache, measure the cache.
@@ -34,8 +36,9 @@
 //!
 //! # References
 //!
-//! P. Denning and J. Buzen, "The operational analysis of queueing network models", 1978 (bounds of closed systems); R. Jain, "The
-//! art of computer systems performance analysis", 1991 (index of fairness); open(2), fork(2); fio, HOWTO (numjobs).
+//! P. Denning and J. Buzen, "The operational analysis of queueing network models", 1978 (bounds of closed systems); R.
+//! Jain, "The art of computer systems performance analysis", 1991 (index of fairness); open(2), fork(2); fio, HOWTO
+//! (numjobs).
 
 mod judgement;
 

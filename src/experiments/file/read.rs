@@ -10,25 +10,28 @@
 //!
 //! - **direct**: O_DIRECT, the device and the way to it. **cold**: through the page cache after the file was dropped from it
 //!   and the kernel said that no page of it was there. **warm**: all of it in the cache, by the kernel's count.
-//! - **random**: 4 KiB by a random permutation, each place once in a launch; read-ahead is off (POSIX_FADV_RANDOM). Each read is
-//!   timed by itself: between the two clock reads lie pread(2) and the comparison of the stamp. All sizes, direct and cold, take
-//!   turns in bursts of ten, the first of which does not count. Warm reads are too short for that: they are timed in batches.
-//! - **sequential**: 4 KiB after 4 KiB for the time of a block, 1 MiB after 1 MiB for the rate, whole passes over clock reads;
-//!   with the kernel's usual read-ahead. The figure is time over requests; direct reads of 4 KiB, which nothing reads ahead, are
-//!   timed by themselves, after six milliseconds of them that do not count. A pass ends with the file or when its time is up.
+//! - **random**: 4 KiB by a random permutation, each place once in a launch; read-ahead is off (POSIX_FADV_RANDOM). Each
+//!   read is timed by itself: between the two clock reads lie pread(2) and the comparison of the stamp. All sizes, direct
+//!   and cold, take turns in bursts of ten, the first of which does not count. Warm reads are too short for that: they are
+//!   timed in batches.
+//! - **sequential**: 4 KiB after 4 KiB for the time of a block, 1 MiB after 1 MiB for the rate, whole passes over clock
+//!   reads; with the kernel's usual read-ahead. The figure is time over requests; direct reads of 4 KiB, which nothing
+//!   reads ahead, are timed by themselves, after six milliseconds of them that do not count. A pass ends with the file or
+//!   when its time is up.
 //!
 //! Direct and cold reads are proven by what block devices read for this process (`/proc/self/io`): their bytes, no fewer; cold
 //! ones leave exactly their pages in the cache. During warm ones that count stands still. Figures are medians over
 //! launches of the launch's median; warm ones are undisturbed costs in core cycles.
 //!
-//! **depth_rate** keeps 1 to 32 random reads of a block under way (io_uring): where it stops rising, the device is saturated. **Hidden caches**: two hundred
-//! places are read twice past the cache; if the second time is much faster, something below the kernel remembered them.
+//! **depth_rate** keeps 1 to 32 random reads of a block under way (io_uring): where it stops rising, the device is
+//! saturated. **Hidden caches**: two hundred places are read twice past the cache; if the second time is much faster,
+//! something below the kernel remembered them.
 //!
 //! # Prediction
 //!
 //! Direct: what a cold page fault took of this device in this run, else the way into the kernel, a request, the answer of a
-//! device of this kind, and the switch back. Cold: also a page, its place in the cache, a copy. Warm: the way in, the lookup, the
-//! copy. Rates: the bytes at the rate of such a device, or the copy, whichever takes longer.
+//! device of this kind, and the switch back. Cold: also a page, its place in the cache, a copy. Warm: the way in, the
+//! lookup, the copy. Rates: the bytes at the rate of such a device, or the copy, whichever takes longer.
 //!
 //! # What could fool us
 //!

@@ -15,22 +15,23 @@
 //! - **peer** (`--peer`): the same from a nameless file of random bytes that the peer writes and serves for this session alone.
 //!
 //! Reads are random or sequential, of 4 KiB to 1 MiB. **server=warm**: within the first 4 MiB of the file, which are read
-//! before; the figure is the median. **server=cold**: parts that no launch of this run has read. The peer drops its file from its
-//! page cache first and says what is left; of another server nobody here knows what it has in memory, so cold means no more
-//! than first touch there. Sequential cold reads are served ahead by the other machine: their figure is the mean. Every block
-//! carries a stamp, which is compared; in a file of somebody else a block of zeros is refused, because a hole would be one.
+//! before; the figure is the median. **server=cold**: parts that no launch of this run has read. The peer drops its file
+//! from its page cache first and says what is left; of another server nobody here knows what it has in memory, so cold
+//! means no more than first touch there. Sequential cold reads are served ahead by the other machine: their figure is the
+//! mean. Every block carries a stamp, which is compared; in a file of somebody else a block of zeros is refused, because a
+//! hole would be one.
 //!
-//! The **penalty** is the median from the other machine's memory less the median of reads of the same size and order from this
-//! machine's page cache, taken in the same turns. So are empty exchanges with the server. A line through the medians over
-//! sizes, each point weighted by its own size, gives what a read costs however small (**intercept**) and what each byte adds
-//! (**per_byte**). The first stands beside the round trip, the second beside the inverse of the rate that the same launch sees with
-//! several reads under way (peer: with a plain flow).
+//! The **penalty** is the median from the other machine's memory less the median of reads of the same size and order from
+//! this machine's page cache, taken in the same turns. So are empty exchanges with the server. A line through the medians
+//! over sizes, each point weighted by its own size, gives what a read costs however small (**intercept**) and what each
+//! byte adds (**per_byte**). The first stands beside the round trip, the second beside the inverse of the rate that the
+//! same launch sees with several reads under way (peer: with a plain flow).
 //!
 //! # Prediction
 //!
-//! A round trip for each call that a read takes, the bytes at the rate of the path, the server's software, and the copies on this
-//! side. Cold reads add a read of the other machine's disk. Round trip and rate are this run's figures where it measured the
-//! path, else what interfaces say.
+//! A round trip for each call that a read takes, the bytes at the rate of the path, the server's software, and the copies
+//! on this side. Cold reads add a read of the other machine's disk. Round trip and rate are this run's figures where it
+//! measured the path, else what interfaces say.
 //!
 //! # What could fool us
 //!

@@ -10,16 +10,17 @@
 //! and destination apart by 2112 bytes off a multiple of 4096. Written bytes are not zero: some cores do not write zeros over
 //! zeros. Every line that counts is touched in full.
 //!
-//! **Level**: the footprint is half of a cache that the kernel claims (of a shared one the CPU's own part, but at least four
-//! times the cache before it), or four times the last cache and more: only then is it called DRAM; where memory does not allow
-//! that, the figure carries its size as its name. A batch in a cache passes the footprint again and again, after a pass or
-//! two that are not timed. A batch in DRAM is the next eighth of the footprint, at most 32 MiB, so that nothing is passed again before all
-//! else has been; the operations stand one after the other there, in random order, because the stores of one would be written
-//! back in the time of the next. L1 and L2 are timed in core cycles beside clock probes, what lies beyond in nanoseconds.
+//! **Level**: the footprint is half of a cache that the kernel claims (of a shared one the CPU's own part, but at least
+//! four times the cache before it), or four times the last cache and more: only then is it called DRAM; where memory does
+//! not allow that, the figure carries its size as its name. A batch in a cache passes the footprint again and again, after
+//! a pass or two that are not timed. A batch in DRAM is the next eighth of the footprint, at most 16 MiB, so that nothing
+//! is passed again before all else has been; the operations stand one after the other there, in random order, because the
+//! stores of one would be written back in the time of the next. L1 and L2 are timed in core cycles beside clock probes,
+//! what lies beyond in nanoseconds.
 //!
-//! Wider vectors are not always faster in memory: they wait for fewer lines in turn. Each launch therefore tries every set of
-//! vectors before it measures in DRAM, in turns along one walk so that none finds in a cache what another brought there, and takes
-//! the best of that trial for samples of its own; the trial and the choice are in the record.
+//! Wider vectors are not always faster in memory: they wait for fewer lines in turn. Each launch therefore tries every set
+//! of vectors before it measures in DRAM, in turns along one walk so that none finds in a cache what another brought there,
+//! and takes the best of that trial for samples of its own; the trial and the choice are in the record.
 //!
 //! **Threads**: each on a CPU of its own, first one on every core, then their siblings. All meet at a gate and work in passes
 //! for 16 ms; what counts is the span in which all of them work, and the rate is the bytes that all did in that span over its
@@ -31,8 +32,9 @@
 //! makes three transfers, stores past the caches save the extra one. It is an upper bound: newer cores recognise whole lines
 //! and do not read them.
 //!
-//! Memory lies on huge pages, looked up after writing; labels with pages=4k are the same on small ones. On a machine with several
-//! nodes each launch takes memory of another one and reads it from a CPU of each (**node**).
+//! Memory lies on huge pages, looked up after writing; labels with pages=4k are the same on small ones, which a quick run
+//! leaves out. On a machine with several nodes each launch takes memory of another one and reads it from a CPU of each
+//! (**node**).
 //!
 //! # Prediction
 //!
@@ -109,7 +111,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::never,
         },
     ],
-    effort: Effort::Expensive,
+    effort: Effort::Dear,
     seconds: 1.1,
     time_out: 60.0,
     memory: crate::experiments::streams::most_memory,
@@ -131,12 +133,14 @@ const BATCHES_PER_WINDOW: u32 = 5;
 const LONG_PASS: usize = 8 << 20;
 /// Batches of the profile for each batch of such passes.
 const BATCHES_PER_LONG_PASS: u32 = 3;
+/// Launches of a profile with fewer batches leave small pages out: to have them takes longer than to go through them.
+const ALL_PAGES: u32 = 20;
 /// Bytes for which the time of a window is recorded: windows move different amounts, a series has one.
 const NOMINAL: u64 = 1 << 30;
 /// Steps in which memory is passed once, at least.
 const STEPS: usize = 8;
 /// Most bytes of a step: milliseconds.
-const MOST_STEP: usize = 32 << 20;
+const MOST_STEP: usize = 16 << 20;
 /// Bytes of a pass of a thread in memory: tens of microseconds.
 const PASS: usize = 1 << 20;
 /// Timings of each set of vectors in the trial.
@@ -241,6 +245,10 @@ fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
     drop(arena_of_all);
     if !huge {
         rig.remark("cannot.pages", &"there are no huge pages to compare with");
+        return Ok(chosen);
+    }
+    if rig.batches() < ALL_PAGES {
+        rig.remark("cannot.pages", &"a quick run has no time for it");
         return Ok(chosen);
     }
     let about = about.with("pages", "4k");

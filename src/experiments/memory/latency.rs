@@ -10,14 +10,16 @@
 //! clock probes, each going on where the last one stopped: 64 loads per turn of the loop, the simplest addressing, nothing
 //! subtracted. Footprints go from 1 KiB to four times the last cache, the larger of claimed and found: only there a
 //! figure is called DRAM. Every launch writes fresh memory, lays every chain anew, and visits footprints in random order;
-//! near footprints are walked in every round, those that take milliseconds or more to lay in turns.
+//! near footprints are walked in every round, those that take milliseconds or more to lay in turns. All of a footprint is
+//! loaded once before it is timed, of main memory a line in 4 KiB: what translates addresses is cached then, as it is far
+//! within a long walk.
 //!
-//! **random** goes through all lines in random order. **page_blocked** does so within windows of 64 KiB, one after the other,
-//! so that a translation serves many loads; this curve decides where levels are. **long** passes every line several times,
-//! each time in another order, before it repeats itself, for prefetchers that learn sequences. **tlb** loads one
-//! line of each page; less the same number of lines packed densely, what is left is translation. **stride** is the classical
-//! curve with ascending addresses. Random, page-blocked and TLB walks on small pages (4k) and on huge pages, looked up in smaps after writing;
-//! long ones on huge, strides on small.
+//! **random** goes through all lines in random order. **page_blocked** does so within windows of 64 KiB, one after the
+//! other, so that a translation serves many loads; this curve decides where levels are. **long** passes every line several
+//! times, each time in another order, before it repeats itself, for prefetchers that learn sequences. **tlb** loads one
+//! line of each page; less the same number of lines packed densely, what is left is translation. **stride** is the
+//! classical curve with ascending addresses. Random, page-blocked and TLB walks on small pages (4k) and on huge pages,
+//! looked up in smaps after writing; long ones on huge, strides on small.
 //!
 //! Levels are found by the tool: the closest non-decreasing curve is cut into pieces of constant level; flat ones that
 //! extend far enough are levels, named by the order of the caches that the kernel claims. The latency of a level is that of
@@ -196,7 +198,7 @@ fn measure_pages(
         let offset = rig.random().usize(..=places) * page_size();
         let mut random = rig.random().clone();
         let mut chain = scratch
-            .lay(&walk, scope.line, &mut arena, offset, &mut random)
+            .lay(&walk, scope, &mut arena, offset, &mut random)
             .map_err(|fault| Trouble::new(format!("the chain of {} is no cycle: {fault}", walk.labels())))?;
         *rig.random() = random;
         proven += chain.nodes();
@@ -240,7 +242,7 @@ fn measure_nodes(rig: &mut Rig<'_>, machine: &Machine, scope: &Scope, scratch: &
     };
     let mut random = rig.random().clone();
     let mut chain = scratch
-        .lay(&walk, scope.line, &mut arena, 0, &mut random)
+        .lay(&walk, scope, &mut arena, 0, &mut random)
         .map_err(|fault| Trouble::new(format!("the chain on node {home} is no cycle: {fault}")))?;
     for node in nodes {
         let Some(cpu) = rig.allowed().iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };

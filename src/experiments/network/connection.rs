@@ -24,9 +24,9 @@
 //!
 //! # Prediction
 //!
-//! Setup on loopback: three packets through the stack, the state of two sockets, and a wake-up that is not waited for. Remote: the round trip of this run and
-//! the same software. Close: one packet. Teardown: a round trip on the path; on loopback two packets and the other side's
-//! wake-up.
+//! Setup on loopback: three packets through the stack, the state of two sockets, and a wake-up that is not waited for.
+//! Remote: the round trip of this run and the same software. Close: one packet. Teardown: a round trip on the path; on
+//! loopback two packets and the other side's wake-up.
 //!
 //! # What could fool us
 //!

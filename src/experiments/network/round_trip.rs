@@ -19,10 +19,11 @@
 //! - **ip**: 4 or 6.
 //!
 //! Kinds take turns in random order, in bursts of twenty; the first two exchanges of a burst do not count, because they
-//! belong to the change from another kind (remote: bursts of five, without the first). An answer that does not come within a second is lost and has no time; losses
-//! are counted. The remote path is measured in the same launches as the loopback, so that their difference compares like
-//! with like. There, the peer also reports how long it kept a message between its read and its write: **net** is the
-//! median without that residence. **network_share** is the remote median less the loopback's on two CPUs.
+//! belong to the change from another kind (remote: bursts of five, without the first). An answer that does not come within
+//! a second is lost and has no time; losses are counted. The remote path is measured in the same launches as the loopback,
+//! so that their difference compares like with like. There, the peer also reports how long it kept a message between its
+//! read and its write: **net** is the median without that residence. **network_share** is the remote median less the
+//! loopback's on two CPUs.
 //!
 //! # Prediction
 //!
@@ -47,8 +48,8 @@
 //!
 //! # References
 //!
-//! RFC 792 and RFC 4443 (echo), RFC 896 and RFC 1122 4.2.3.2 (Nagle, delayed acknowledgement); tcp(7), udp(7), icmp(7), unix(7);
-//! G. Tene, "How not to measure latency", 2013.
+//! RFC 792 and RFC 4443 (echo), RFC 896 and RFC 1122 4.2.3.2 (Nagle, delayed acknowledgement); tcp(7), udp(7), icmp(7),
+//! unix(7); G. Tene, "How not to measure latency", 2013.
 
 use std::time::Duration;
 

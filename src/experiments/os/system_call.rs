@@ -13,10 +13,11 @@
 //! answer is checked: the sum over a batch must be what that many right answers add up to, or the batch is void.
 //!
 //! The set: **enosys**, a number that no call has, which the kernel refuses at once: the floor; **getpid**, **getppid**,
-//! **gettid**, which return a number; **getppid_in_function**, the same call in a function of its own, as C libraries make it; **read_dev_zero** and **write_dev_null**, one byte through the file layer;
-//! **getcwd**, which walks the path of the working directory; **clock_gettime**, really entering the kernel, and
-//! **clock_gettime_vdso**, as programs call it; **sched_yield** with nobody to yield to; **io_uring_nop**, a no-operation
-//! by the ring, one per system call, and **io_uring_nop_batched**, 32 of them per system call, each counted.
+//! **gettid**, which return a number; **getppid_in_function**, the same call in a function of its own, as C libraries make
+//! it; **read_dev_zero** and **write_dev_null**, one byte through the file layer; **getcwd**, which walks the path of the
+//! working directory; **clock_gettime**, really entering the kernel, and **clock_gettime_vdso**, as programs call it;
+//! **sched_yield** with nobody to yield to; **io_uring_nop**, a no-operation by the ring, one per system call, and
+//! **io_uring_nop_batched**, 32 of them per system call, each counted.
 //!
 //! **Gross** is the whole call. **Service** is what the kernel does for it: gross less the floor of the same launch.
 //! Entering the kernel waits for what came before, so the two stand one after the other and may be subtracted. Service is

@@ -37,7 +37,7 @@ fn repetition(document: &Document) -> String {
     let (run, practice) = (&document.run, &document.practice);
     let mut text = format!(
         "A launch is a fresh process that takes the samples of one experiment once, pinned to CPU {}. A round is one launch of \
-         each experiment that is due in it (dear ones are in every fourth), in random order after the first. This run made {} of {} planned",
+         each experiment that is due in it (dear ones are in every fourth or sixth), in random order after the first. This run made {} of {} planned",
         run.cpu,
         count(u64::from(run.rounds), "round", "rounds"),
         practice.rounds_planned

@@ -6,6 +6,7 @@ use super::step;
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::experiments::DEAR_EVERY;
 use crate::experiments::streams::Level;
 use crate::machine;
 use crate::results::quantity::{Labels, Unit};
@@ -23,8 +24,6 @@ pub(super) const NODE: &str = "memory.bandwidth.node";
 
 /// Batches of each pair of nodes.
 const BATCHES: u32 = 12;
-/// Rounds from one launch of an expensive experiment to the next: each takes the memory of another node.
-const ROUNDS: u32 = 4;
 
 fn labels(cpu_node: u32, memory_node: u32) -> Labels {
     Labels::none().with("cpu_node", cpu_node).with("memory_node", memory_node)
@@ -38,7 +37,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
     if homes.len() < 2 {
         return Ok(());
     }
-    let home = homes[(rig.round() / ROUNDS) as usize % homes.len()];
+    let home = homes[(rig.round() / DEAR_EVERY) as usize % homes.len()];
     let mut arena = match Arena::on_node(level.bytes, Pages::Huge, home) {
         Ok(arena) => arena,
         Err(error) => {

@@ -20,7 +20,8 @@ const POINTS_PER_OCTAVE_AT_CLAIMS: f64 = 12.0;
 const NEAR: u64 = MIB;
 /// Footprints up to here cost some milliseconds: they take turns, every round a part of them.
 const MIDDLE: u64 = 16 * MIB;
-/// Where memory is further away, a first look has no points between here and there.
+/// Where memory is further away, a first look has no points between here and there, and neither have strides, nor random walks
+/// on pages that do not decide.
 const FIRST_LOOK: u64 = 4 * MIDDLE;
 /// Memory is memory from this many times the last cache on (gate G18).
 pub(super) const CACHES_TO_MEMORY: u64 = 4;
@@ -48,7 +49,10 @@ const LONG_NODES: u64 = 1 << 18;
 /// Most visits of a line in one period of the long pattern: words in a line of 64 bytes.
 const MOST_PASSES: u64 = 8;
 /// Footprints up to here are walked once load by load before sampling; larger ones by many walkers at a time.
-const WALKED_SINGLY: u64 = 32 * MIB;
+const WALKED_SINGLY: u64 = MIB;
+/// Bytes of a footprint for each load that is made before sampling where not all of it is loaded: eight for each line of the
+/// page tables, which holds the addresses of eight small pages, in a guest those of its host's pages too.
+const BYTES_PER_LOAD: u64 = 4 * KIB;
 /// Bytes that a launch has beside its buffer: the program, its records.
 const BESIDE: u64 = 8 * MIB;
 /// Bytes of a pair of numbers for each line: the order of a walk, and successors.
@@ -207,7 +211,7 @@ impl Scope {
         let most = |limit: u64| limit.min(self.most());
         let walk = |pattern: Pattern| move |bytes: u64| Walk { pattern, pages, bytes };
         let mut random = self.footprints(KIB, top, POINTS_PER_OCTAVE);
-        if !self.thorough {
+        if !(self.thorough && decides) {
             random.retain(|&bytes| bytes <= FIRST_LOOK);
         }
         crowned(&mut random, top);
@@ -233,7 +237,7 @@ impl Scope {
         } else {
             let top = if self.thorough { top } else { top.min(FIRST_LOOK) };
             for stride in STRIDES {
-                let mut sizes = self.footprints(KIB.max(4 * stride), top, 1.0);
+                let mut sizes = self.footprints(KIB.max(4 * stride), top.min(FIRST_LOOK), 1.0);
                 crowned(&mut sizes, top);
                 walks.extend(sizes.into_iter().map(walk(Pattern::Stride(stride))));
             }
@@ -274,7 +278,7 @@ impl Scope {
                     // All of them in the same rounds: neighbours that come and go would bend the curve otherwise.
                     bytes if bytes <= MIDDLE => match walk.pattern {
                         Pattern::Stride(_) => far,
-                        _ => far || round % if self.thorough { 2 } else { 3 } == 1,
+                        _ => far || round % 3 == 1,
                     },
                     _ => far,
                 }
@@ -378,13 +382,12 @@ impl Scratch {
     pub(super) fn lay<'a>(
         &mut self,
         walk: &Walk,
-        line: u64,
+        scope: &Scope,
         arena: &'a mut Arena,
         offset: usize,
         random: &mut fastrand::Rng,
     ) -> Result<Chain<'a>, String> {
-        let page = page_size() as u64;
-        let words = line / 8;
+        let (page, line) = (page_size() as u64, scope.line);
         let nodes = match walk.pattern {
             Pattern::Random | Pattern::PageBlocked | Pattern::Long => walk.bytes / line,
             Pattern::Translation => walk.bytes / page,
@@ -392,21 +395,23 @@ impl Scratch {
         } as u32;
         self.arrange(walk, nodes, line, random);
         let order = &self.order;
-        let (line, page, words) = (line as usize, page as usize, words as usize);
+        let (line, page) = (line as usize, page as usize);
+        // Powers of two: masks are cheaper than divisions, for millions of nodes.
+        let (last_word, last_line) = (line / 8 - 1, page / line - 1);
         let chain = match walk.pattern {
             // The word moves through the line, so that no figure hangs on one place in it.
             Pattern::Random | Pattern::PageBlocked => arena.lay(order, &mut self.successors, |node| {
                 let node = node as usize;
-                offset + node * line + node % words * 8
+                offset + node * line + (node & last_word) * 8
             }),
             Pattern::Long => arena.lay(order, &mut self.successors, |node| {
                 let (place, pass) = ((node % nodes) as usize, (node / nodes) as usize);
-                offset + place * line + (place + pass) % words * 8
+                offset + place * line + ((place + pass) & last_word) * 8
             }),
             // The line moves through the page, so that the lines fill all sets of the first-level cache.
             Pattern::Translation => arena.lay(order, &mut self.successors, |node| {
                 let node = node as usize;
-                offset + node * page + node % (page / line) * line
+                offset + node * page + (node & last_line) * line
             }),
             Pattern::Stride(spacing) | Pattern::Window(spacing) => {
                 arena.lay(order, &mut self.successors, |node| offset + node as usize * spacing as usize)
@@ -415,8 +420,11 @@ impl Scratch {
         let mut chain: Chain<'a> = chain.map_err(|fault: Fault| fault.to_string())?;
         if walk.bytes <= WALKED_SINGLY {
             chain.round().map_err(|broken| broken.to_string())?;
-        } else {
+        } else if walk.bytes < CACHES_TO_MEMORY * scope.last_cache() {
             chain.tour();
+        } else {
+            // The lines of what is far beyond the last cache are not in it when their turn comes, whatever was loaded before.
+            chain.warm((walk.bytes / BYTES_PER_LOAD) as usize);
         }
         Ok(chain)
     }
@@ -488,7 +496,7 @@ mod tests {
         for (claims, thorough) in [(&GUEST, false), (&GUEST, true), (&SERVER, true), (&SERVER, false)] {
             let scope = scope(claims, 6 << 30, thorough);
             for pages in [Pages::Small, Pages::Huge] {
-                let rounds = if thorough { 30 } else { 8 };
+                let rounds = if thorough { 30 } else { 6 };
                 let walked: HashSet<Walk> = (1..=rounds).flat_map(|round| scope.walks(pages, round, true)).collect();
                 for walk in scope.all(pages, true) {
                     assert!(walked.contains(&walk), "{walk:?}");
@@ -544,7 +552,8 @@ mod tests {
         for pattern in patterns {
             for bytes in [64 * KIB, 100 * KIB, MIB] {
                 let walk = Walk { pattern, pages: Pages::Small, bytes };
-                let chain = scratch.lay(&walk, 64, &mut arena, 3 * MIB as usize, &mut random).unwrap();
+                let chain =
+                    scratch.lay(&walk, &scope(&GUEST, 0, true), &mut arena, 3 * MIB as usize, &mut random).unwrap();
                 let expected = match pattern {
                     Pattern::Long => bytes / 64 * (LONG_NODES / (bytes / 64)).clamp(2, 8),
                     Pattern::Translation | Pattern::Stride(4096) => bytes / 4096,
