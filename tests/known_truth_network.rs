@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use support::namespaces::{FAR, Namespaces, Serving, must};
+use support::namespaces::{FAR6, Namespaces, Serving, must};
 use support::runs::{Leashed, PROGRAM, measuring, result, text, told, wait_until};
 use support::truth;
 use tempfile::TempDir;
@@ -315,7 +315,8 @@ fn both_ends_are_in_the_log_and_the_secret_is_not() {
     let _alone = measuring();
     let namespaces = Namespaces::new();
     namespaces.join();
-    let peer = namespaces.peer(&[]);
+    // Over IPv6; the others go over IPv4.
+    let peer = namespaces.peer_at(FAR6, &[]);
     let (output, directory) = run(&namespaces, &peer, &["network", "--quick", "--seed", "3"]);
     assert!(output.status.success(), "{}", told(&output));
     let place = directory.path().join("run");
@@ -323,11 +324,18 @@ fn both_ends_are_in_the_log_and_the_secret_is_not() {
     assert!(!log.contains(&peer.secret), "the secret is in the log");
     let lines = support::runs::lines(&place);
     let met = support::runs::records(&lines, "peer")[0];
-    assert_eq!((&met["address"], &met["interface"], &met["on_link"]), (&FAR.into(), &"v0".into(), &true.into()));
+    assert_eq!((&met["address"], &met["interface"], &met["on_link"]), (&FAR6.into(), &"v0".into(), &true.into()));
     assert!(met["machine"]["fingerprint"].as_str().unwrap().len() == 16, "{met}");
     for name in ["peer.residence", "peer.cpu_time", "peer.counter", "busy"] {
         assert!(support::runs::records(&lines, "series").iter().any(|series| series["name"] == name), "{name}");
     }
+    let result = result(&place);
+    for protocol in ["tcp", "udp", "icmp"] {
+        let labels = [("protocol", protocol), ("path", "remote"), ("ip", "6"), ("bytes", "1"), ("quantile", "p50")];
+        assert!(value(&result, "network.round_trip.time", &labels) > 0.0);
+    }
+    assert!(value(&result, "network.bandwidth.rate", &[("path", "remote"), ("ip", "6")]) > 0.0);
+    assert!(value(&result, "network.connection.time", &[("path", "remote"), ("phase", "setup")]) > 0.0);
     let report = text(&support::runs::output(&["report", place.to_str().unwrap()]).stdout).replace('\n', " ");
     for words in
         ["The remote path leads from", "operating systems", "What holds each flow back", "connect waits for one answer"]

@@ -304,7 +304,7 @@ fn a_limit_on_open_files_makes_launches_fail() {
 fn a_limit_on_the_size_of_files_ends_the_run_and_keeps_the_log() {
     let (_keep, place) = place();
     let _alone = measuring();
-    let output = behind(&["prlimit", "--fsize=60000"], &place);
+    let output = behind(&["prlimit", "--fsize=40000"], &place);
     assert_no_panic(&output);
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     assert!(text(&output.stderr).contains("cannot write the log: File too large"), "{}", told(&output));

@@ -22,6 +22,8 @@ use super::runs::PROGRAM;
 pub const NEAR: &str = "10.77.0.1";
 /// Address of the side with the peer.
 pub const FAR: &str = "10.77.0.2";
+/// The same of joined ones in IPv6.
+pub const FAR6: &str = "fd77::2";
 
 /// Two network namespaces. They are removed with this value, and everything in them with them.
 pub struct Namespaces {
@@ -53,7 +55,7 @@ impl Namespaces {
     /// Joins them by a virtual pair, `v0` on both sides, with IPv6 addresses as well.
     pub fn join(&self) {
         must(&["ip", "-n", &self.near, "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", &self.far]);
-        for (name, address, address6) in [(&self.near, NEAR, "fd77::1"), (&self.far, FAR, "fd77::2")] {
+        for (name, address, address6) in [(&self.near, NEAR, "fd77::1"), (&self.far, FAR, FAR6)] {
             must(&["ip", "-n", name, "address", "add", &format!("{address}/24"), "dev", "v0"]);
             must(&["ip", "-n", name, "address", "add", &format!("{address6}/64"), "dev", "v0", "nodad"]);
             must(&["ip", "-n", name, "link", "set", "v0", "up"]);
@@ -90,7 +92,12 @@ impl Namespaces {
 
     /// The program as a peer on the far side.
     pub fn peer(&self, words: &[&str]) -> Serving {
-        let listen = format!("{FAR}:0");
+        self.peer_at(FAR, words)
+    }
+
+    /// The same at another of its addresses.
+    pub fn peer_at(&self, address: &str, words: &[&str]) -> Serving {
+        let listen = if address.contains(':') { format!("[{address}]:0") } else { format!("{address}:0") };
         let mut command = Namespaces::command(&self.far, PROGRAM, &[&["peer", "--listen", &listen], words].concat());
         Serving::start(command.stdout(Stdio::piped()))
     }
