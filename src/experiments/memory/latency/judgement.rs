@@ -1,6 +1,6 @@
 //! Which figures are published: levels, sizes, other tools' rules, nodes; each with the gates of its operation.
 
-use super::levels::{Curves, Found, Named, Point};
+use super::levels::{Curves, Found, MEMORY_OVER_CACHE, Named, Point};
 use super::node_labels;
 use super::walk::{CACHES_TO_MEMORY, Pattern, RULES, Rule, Scope, pages_label};
 use crate::evaluate::estimate::{Estimate, LEVEL};
@@ -25,8 +25,6 @@ const SECOND_LEVEL_CYCLES: (f64, f64) = (8.0, 25.0);
 const THIRD_LEVEL_CYCLES: (f64, f64) = (20.0, 120.0);
 /// No load from DRAM is faster, in nanoseconds.
 const MEMORY_FLOOR: f64 = 35.0;
-/// Memory over the cache before it, at least.
-const MEMORY_OVER_CACHE: f64 = 1.5;
 /// A curve may come this close to a decrease (gate G20).
 pub(super) const RESIDUAL: f64 = 0.05;
 /// Huge pages may not make a load dearer than this.
@@ -123,11 +121,15 @@ pub(super) fn publish_levels(
         }
     }
     for (level, size) in &found.missed {
-        let reason = format!(
-            "the kernel claims {}, but the curve has no plateau of its own there",
-            quantity(*size as f64, Unit::Bytes)
+        let bytes = |bytes: f64| quantity(bytes, Unit::Bytes);
+        let what = found.slow.last().map_or_else(
+            || "the curve has no plateau of its own there".to_owned(),
+            |[from, to]| format!("from {} to {} the curve is as slow as memory", bytes(*from), bytes(*to)),
         );
-        let name = format!("L{level}");
+        let (name, reason) = (format!("L{level}"), format!("the kernel claims {}, but {what}", bytes(*size as f64)));
+        for pages in [Pages::Small, Pages::Huge] {
+            findings.cannot("memory.latency.level", level_labels(&name, pages), &reason);
+        }
         findings.cannot("memory.latency.level_size", Labels::of([("level", name.as_str())]), &reason);
     }
     debug_assert!(found.levels.len() <= scope.claims.len().max(4) + 1);

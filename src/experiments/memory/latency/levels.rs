@@ -17,6 +17,8 @@ const RESAMPLINGS: usize = 80;
 /// Points that a plateau of a resampled curve must be close to, to be the same plateau.
 const SAME_PLATEAU: f64 = 1.25;
 
+/// Memory over the cache before it, at least.
+pub(super) const MEMORY_OVER_CACHE: f64 = 1.5;
 /// The name of all curves.
 pub(super) const CURVE: &str = "memory.latency.curve";
 
@@ -131,6 +133,8 @@ pub(super) struct Found {
     pub(super) missed: Vec<(u32, u64)>,
     /// Plateaus beyond those that the kernel claims: from which to which footprint.
     pub(super) unclaimed: Vec<[f64; 2]>,
+    /// Plateaus before memory's that are as slow as memory: from which to which footprint.
+    pub(super) slow: Vec<[f64; 2]>,
     /// Why there is no memory among the levels.
     pub(super) no_memory: Option<String>,
     /// Footprint from which on a walk is memory's, in bytes (gate G18).
@@ -153,8 +157,10 @@ impl Found {
         let claimed = claims.last().map_or(0.0, |(_, size)| *size as f64);
         let mut memory = CACHES_TO_MEMORY as f64 * claimed;
         let mut stairs = staircase(&footprints, &latencies, None, (claimed > 0.0).then_some(memory))?;
-        // A rise that only may lie beyond the claim is no larger cache: neighbours and translations draw it out.
-        if let Some(last) = stairs.capacities.last().filter(|last| last.at_least > claimed && last.at_most > claimed) {
+        // A rise that only may lie beyond the claim is no larger cache, nor is one that is too small for that: neighbours and
+        // translations draw out the way to memory.
+        let beyond = stairs.capacities.last().filter(|last| last.at_least > claimed && last.at_most > claimed);
+        if let Some(last) = beyond.filter(|_| caches_of(&stairs) + 1 == stairs.levels.len()) {
             memory = CACHES_TO_MEMORY as f64 * last.at_most;
             stairs = staircase(&footprints, &latencies, None, Some(memory))?;
         }
@@ -175,14 +181,19 @@ impl Found {
                 largest / f64::from(1 << 20)
             ));
         }
-        let caches = stairs.levels.len() - usize::from(reaches);
+        let caches = if reaches { caches_of(stairs) } else { stairs.levels.len() };
         let names = assign(&ends[..caches.min(ends.len())], caches, claims);
         found.missed = claims.iter().filter(|(level, _)| !names.contains(&Some(*level))).copied().collect();
         for (index, level) in stairs.levels.iter().enumerate() {
             let number = names.get(index).copied().flatten();
             let name = match number {
                 Some(number) => format!("L{number}"),
-                None if index == caches => "DRAM".to_owned(),
+                None if reaches && index + 1 == stairs.levels.len() => "DRAM".to_owned(),
+                // As slow as memory: a stretch of the way there.
+                None if index >= caches => {
+                    found.slow.push([level.from, level.to]);
+                    continue;
+                }
                 None => {
                     found.unclaimed.push([level.from, level.to]);
                     continue;
@@ -199,6 +210,12 @@ impl Found {
         }
         found
     }
+}
+
+/// How many plateaus are those of caches where the last one is that of memory: those that it takes a good deal longer than.
+fn caches_of(stairs: &Staircase) -> usize {
+    let memory = stairs.levels.last().map_or(0.0, |level| level.latency);
+    stairs.levels.iter().take_while(|level| level.latency * MEMORY_OVER_CACHE <= memory).count()
 }
 
 /// First and last footprint of the middle half of a plateau.
@@ -344,6 +361,15 @@ mod tests {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (65_536.0 * KIB, 13.0)];
         let found = Found::of(&points(&truth, 100.0, 128.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(found.level("DRAM"), None);
+    }
+
+    #[test]
+    fn a_plateau_as_slow_as_memory_is_a_stretch_of_the_way_there() {
+        let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (8192.0 * KIB, 13.0), (65_536.0 * KIB, 80.0)];
+        let found = Found::of(&points(&truth, 100.0, 256.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
+        assert!((found.level("L3").unwrap().latency / 13.0 - 1.0).abs() < 0.02 && found.no_memory.is_none());
+        assert!((found.level("DRAM").unwrap().latency / 100.0 - 1.0).abs() < 0.02 && found.unclaimed.is_empty());
     }
 
     #[test]

@@ -164,10 +164,19 @@ fn tell_what_is_missing(study: &Study<'_>, findings: &mut Findings, found: &Foun
         findings.say(format!("Nothing here is called DRAM: {reason}."));
     }
     for (level, size) in &found.missed {
-        findings.say(format!(
-            "The kernel claims an L{level} of {}, but no part of the curve is level there: it is hidden in the rise to the next level.",
-            bytes(*size as f64)
-        ));
+        let claimed = bytes(*size as f64);
+        findings.say(match found.slow.last() {
+            Some([from, to]) => format!(
+                "The kernel claims an L{level} of {claimed}, but from {} to {} the curve is as slow as memory: nothing of that cache \
+                 was left to this machine's own lines.",
+                bytes(*from),
+                bytes(*to)
+            ),
+            None => format!(
+                "The kernel claims an L{level} of {claimed}, but no part of the curve is level there: it is hidden in the rise to \
+                 the next level."
+            ),
+        });
     }
     for [from, to] in &found.unclaimed {
         findings.say(format!(
