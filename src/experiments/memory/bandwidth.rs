@@ -425,12 +425,12 @@ fn analyze(study: &Study<'_>) -> Findings {
         publish_stream(study, &mut findings, labels, &sample);
     }
     let why = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    for (what, labels) in [
-        ("cannot.memory", Labels::of([("level", MEMORY)])),
-        ("cannot.pages", Labels::of([("level", MEMORY), ("pages", "4k")])),
-    ] {
-        if let Some(reason) = why(what) {
-            findings.cannot(RATE, labels, &reason);
+    if let Some(reason) = why("cannot.memory") {
+        findings.cannot(RATE, Labels::of([("level", MEMORY)]), &reason);
+    }
+    if let Some(reason) = why("cannot.pages") {
+        for operation in ON_SMALL_PAGES {
+            findings.cannot(RATE, streams::labels(operation, MEMORY, 1).with("pages", "4k"), &reason);
         }
     }
     for threads in streams::team_sizes(study.machine.usable_cpus().len()) {

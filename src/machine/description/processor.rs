@@ -82,7 +82,10 @@ fn one_cache(cache: &Cache, machine: &Machine) -> FactRow {
     let shape = [
         cache.ways.map(|ways| if ways == 0 { "fully associative".to_owned() } else { format!("{ways} ways") }),
         cache.line_bytes.map(|line| format!("{line} B lines")),
-        Some(format!("{} instances: CPUs {}{rest}", cache.instances.len(), sharers.join(" | "))),
+        Some(match cache.instances.len() {
+            1 => format!("1 instance: CPUs {}", sharers.join(" | ")),
+            instances => format!("{instances} instances: CPUs {}{rest}", sharers.join(" | ")),
+        }),
     ];
     let shape: Vec<String> = shape.into_iter().flatten().collect();
     let row = FactRow::claims(&cache.name(), &cache.size_bytes, |value| bytes(*value));

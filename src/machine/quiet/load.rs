@@ -65,7 +65,8 @@ pub(super) fn load(view: &View<'_>) -> Finding {
     // The reader itself is running while it reads.
     let others = f64::from(sample.running.saturating_sub(1));
     let cpus = view.machine.cpu.logical.len().max(1) as f64;
-    let detail = format!("{others} other tasks are running on {cpus} CPUs{average}");
+    let tasks = if sample.running == 2 { "1 other task is".to_owned() } else { format!("{others} other tasks are") };
+    let detail = format!("{tasks} running on {cpus} CPUs{average}");
     if others <= cpus * BUSY_PART {
         return Finding::Fine(detail);
     }

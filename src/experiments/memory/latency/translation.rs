@@ -1,6 +1,6 @@
 //! What finding the page costs: one line of each page against the same lines packed densely, and small pages against huge.
 
-use super::judgement::{bounds, in_time, points_of};
+use super::judgement::{bounds, in_time, level_labels, points_of};
 use super::levels::{Curves, Found};
 use super::walk::{Pattern, Scope, pages_label};
 use crate::evaluate::estimate::Estimate;
@@ -64,8 +64,17 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope,
     if let Some(level) = found.level("DRAM") {
         let sample =
             |pages| Sample::joined(points_of(curves, found, level, pages).into_iter().map(|point| &point.sample));
+        let is_published =
+            |pages: &Pages| findings.metric("memory.latency.level", &level_labels("DRAM", *pages)).is_some();
+        // A difference is worth no more than both of its sides.
+        let both = [Pages::Small, Pages::Huge].iter().all(is_published);
         if let (Some(small), Some(huge)) = (sample(Pages::Small), sample(Pages::Huge)) {
-            publish_difference(study, findings, "DRAM", &small, &huge);
+            if both {
+                publish_difference(study, findings, "DRAM", &small, &huge);
+            } else {
+                let labels = Labels::of([("found_in", "DRAM"), ("pages", "4k")]);
+                findings.cannot("memory.latency.translation", labels, "one of its two latencies is not published");
+            }
         }
     }
 }
