@@ -38,6 +38,10 @@ pub struct Level {
     pub bytes: usize,
 }
 
+/// Bytes of a footprint for each load that is made before sampling where not all of it is loaded: eight for each line of the
+/// page tables, which holds the addresses of eight small pages, in a guest those of its host's pages too.
+pub const BYTES_PER_LOAD: u64 = 4096;
+
 fn data_caches(caches: &[Cache], cpu: u32) -> impl Iterator<Item = (&Cache, u64)> {
     caches
         .iter()

@@ -91,9 +91,6 @@ const CHASE_TURNS: u64 = 64;
 const LOADS: [&str; 3] = ["idle", "half", "full"];
 /// No load from DRAM takes less, in nanoseconds.
 const LATENCY_FLOOR: f64 = 35.0;
-/// Bytes of the footprint for each load before sampling: eight for each line of the page tables, which holds the addresses of
-/// eight small pages, in a guest those of its host's pages too.
-const BYTES_PER_LOAD: u64 = 4096;
 /// Slack of the rule that more load does not make loads faster.
 const SLACK: f64 = 0.05;
 /// Largest difference from what the experiment on latency finds for the same load.
@@ -170,7 +167,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
             team.begin(job, hertz).map_err(refused)?;
         }
         // What the others have done left the caches without what translates addresses; far within a long walk it is there.
-        std::hint::black_box(cycle.walk(cycle.lines() * LINE as u64 / BYTES_PER_LOAD / Cycle::STEPS));
+        std::hint::black_box(cycle.walk(cycle.lines() * LINE as u64 / streams::BYTES_PER_LOAD / Cycle::STEPS));
         let workload = Workload::of("chase", labels(load), Cycle::STEPS, |turns| {
             std::hint::black_box(cycle.walk(turns));
             Ok(())

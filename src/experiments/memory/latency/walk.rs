@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::experiments::streams::BYTES_PER_LOAD;
 use crate::machine::Machine;
 use crate::results::quantity::Labels;
 use crate::sys::chase::{Arena, Chain, Fault};
@@ -50,9 +51,6 @@ const LONG_NODES: u64 = 1 << 18;
 const MOST_PASSES: u64 = 8;
 /// Footprints up to here are walked once load by load before sampling; larger ones by many walkers at a time.
 const WALKED_SINGLY: u64 = MIB;
-/// Bytes of a footprint for each load that is made before sampling where not all of it is loaded: eight for each line of the
-/// page tables, which holds the addresses of eight small pages, in a guest those of its host's pages too.
-const BYTES_PER_LOAD: u64 = 4 * KIB;
 /// Bytes that a launch has beside its buffer: the program, its records.
 const BESIDE: u64 = 8 * MIB;
 /// Bytes of a pair of numbers for each line: the order of a walk, and successors.
