@@ -36,7 +36,7 @@ pub const PROFILES: [Profile; 3] = [QUICK, DEFAULT, RIGOROUS];
 /// Seconds to start and end a launch.
 const LAUNCH_SECONDS: f64 = 0.012;
 /// Seconds of the canaries of a round.
-pub const CANARY_SECONDS: f64 = 0.02;
+pub const CANARY_SECONDS: f64 = 0.05;
 /// Seconds to calibrate the clock and to describe the machine.
 pub const START_SECONDS: f64 = 0.4;
 /// The other machines of a run.
@@ -79,6 +79,8 @@ pub struct Plan {
     pub most_rounds: u32,
     /// Seconds expected.
     pub estimated_seconds: f64,
+    /// Seconds expected of the start and the first round.
+    pub first_round_seconds: f64,
     /// Seconds at most.
     pub limit_seconds: f64,
     /// Bytes that the largest launch takes; launches run one after the other.
@@ -208,6 +210,7 @@ pub fn plan(
             profile.rounds
         ));
     }
+    let first_round_seconds = START_SECONDS + seconds_of(1);
     let peak_bytes = peak(&running, machine, profile);
     let launches =
         |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round, others)).count() as u32;
@@ -227,6 +230,7 @@ pub fn plan(
         peak_bytes,
         most_rounds: rounds + (f64::from(rounds) * profile.more_rounds).ceil() as u32,
         estimated_seconds,
+        first_round_seconds,
         limit_seconds,
         warnings,
     })

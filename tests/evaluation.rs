@@ -111,6 +111,7 @@ fn log(change: impl Fn(&mut Launch)) -> Log {
             profile: "quick".to_owned(),
             cpu: 0,
             build: String::new(),
+            identity: None,
         },
         machine: machine::detect(&tree("desktop-hybrid"), Path::new("/home")),
         quiet: Vec::new(),
@@ -539,4 +540,61 @@ fn a_plateau_as_slow_as_memory_is_no_cache() {
     assert!(time.contains("the curve is as slow as memory"), "{time}");
     let size = reason("memory.latency.level_size", Labels::of([("level", "L3")]));
     assert_eq!(size, time);
+}
+
+/// The same log with canaries in every round, changed by the test.
+fn with_canaries(mut log: Log, change: impl Fn(&mut Evidence)) -> Log {
+    for round in 1..=LAUNCHES {
+        let mut evidence = calm();
+        change(&mut evidence);
+        log.launches.push(Launch {
+            number: LAUNCHES + round,
+            round,
+            experiment: "canary".to_owned(),
+            series: Vec::new(),
+            evidence: Some(evidence),
+            seconds: Some(0.05),
+            failed: None,
+            interrupted: false,
+        });
+    }
+    log
+}
+
+#[test]
+fn where_a_launch_cannot_tell_its_canaries_do_and_unknown_is_not_nothing() {
+    let partners = |launch: &mut Launch| launch.evidence.as_mut().unwrap().run_delay = None;
+    let sleeps = |launch: &mut Launch| launch.evidence.as_mut().unwrap().cpu_time = 1e5;
+    let trust = |log: &Log| {
+        let document = assemble::document(log);
+        let metric = metric(&document, "registers");
+        (metric.verdict.trust, failed(metric).join(" "))
+    };
+    let half = |evidence: &mut Evidence| evidence.run_delay = Some(evidence.wall / 2.0);
+    // Nobody says anything: not clean.
+    assert_eq!(trust(&log(partners)), (Trust::Noisy, "G16".to_owned()));
+    // Calm canaries say that it was calm, disturbed ones that it was not.
+    assert_eq!(trust(&with_canaries(log(partners), |_| ())).0, Trust::Clean);
+    assert_eq!(trust(&with_canaries(log(partners), half)), (Trust::Contaminated, "G16".to_owned()));
+    assert_eq!(trust(&with_canaries(log(sleeps), half)), (Trust::Contaminated, "G16".to_owned()));
+    // A launch that computed all the time knows better than the canaries.
+    assert_eq!(trust(&with_canaries(log(|_| ()), half)).0, Trust::Clean);
+}
+
+#[test]
+fn time_that_interrupts_take_is_seen_by_the_canaries_and_a_burst_is_not_enough() {
+    // Every so many rounds a canary loses half of its CPU, which no task and no launch notices.
+    let trust = |every: u32| {
+        let mut log = with_canaries(log(|_| ()), |_| ());
+        for launch in log.launches.iter_mut().filter(|launch| launch.experiment == "canary") {
+            let share = if launch.round.is_multiple_of(every) { 0.5 } else { 0.01 };
+            let labels = Labels::of([("placement", "same_cpu")]);
+            launch.series.push(Series::plain("others", labels, Unit::One, vec![share]));
+        }
+        let document = assemble::document(&log);
+        let metric = metric(&document, "registers");
+        (metric.verdict.trust, failed(metric).join(" "))
+    };
+    assert_eq!(trust(1), (Trust::Contaminated, "G16".to_owned()));
+    assert_eq!(trust(6), (Trust::Clean, String::new()));
 }

@@ -44,6 +44,7 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Plays one input; what it was is said when it fails.
+#[allow(clippy::disallowed_macros, reason = "a failing test may say so")]
 fn play(target: &str, fuzzed: Fuzzed, what: &str, bytes: &[u8]) {
     if let Err(panicked) = catch_unwind(AssertUnwindSafe(|| fuzzed(bytes))) {
         eprintln!("{target}, {what}: {}", bytes.escape_ascii());

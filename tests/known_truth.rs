@@ -4,6 +4,9 @@
 //! and drift of the clock hits neighbours in time alike. Nothing here is an absolute speed.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
+#[path = "support/truth.rs"]
+mod truth;
+
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,29 +26,18 @@ use sysdyno::sys::clock::Source;
 const TURNS: usize = 300;
 /// Ticks of a clock of some GHz in a batch that few interrupts hit.
 const BATCH_NANOSECONDS: f64 = 40_000.0;
-/// Whole measurements until a truth is given up: a busy neighbour can spoil several.
-const TRIES: usize = 25;
 
-/// Runs on the last allowed CPU, alone among the tests of this program, until the check is content or tries run out.
-fn measured(check: impl Fn(&mut Bench) -> Result<(), String> + Sync) {
+/// Turns between looks at the core.
+const TURNS_PER_LOOK: usize = 4;
+
+/// Runs on the last allowed CPU, alone among the tests of this program.
+fn measured(check: impl Fn(&mut Bench) -> Result<(), String>) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    std::thread::scope(|scope| {
-        let outcome = scope.spawn(|| {
-            let mut bench = Bench::new();
-            let mut last = String::new();
-            for _ in 0..TRIES {
-                match check(&mut bench) {
-                    Ok(()) => return Ok(()),
-                    Err(why) => last = why,
-                }
-            }
-            Err(last)
-        });
-        if let Err(why) = outcome.join().unwrap() {
-            panic!("{TRIES} times: {why}");
-        }
-    });
+    let allowed = affinity::allowed();
+    let mut bench = Bench::new();
+    truth::timed("known work", || check(&mut bench));
+    affinity::restrict(&allowed).unwrap();
 }
 
 /// Fails with both numbers unless the relative distance is within the tolerance.
@@ -115,7 +107,10 @@ impl Bench {
     /// Lowest ticks of each piece of code, taken in turns.
     fn best(&self, code: &[(Kernel, u64)]) -> Vec<f64> {
         let mut best = vec![f64::INFINITY; code.len()];
-        for _ in 0..TURNS {
+        for turn in 0..TURNS {
+            if turn.is_multiple_of(TURNS_PER_LOOK) {
+                truth::look();
+            }
             for (lowest, &(kernel, iterations)) in best.iter_mut().zip(code) {
                 *lowest = lowest.min(self.ticks(kernel, iterations));
             }
@@ -231,6 +226,7 @@ fn interval(bench: &mut Bench, pairs: fn(&mut [i64], ChainAt), chain: ChainAt) -
     let mut differences = vec![0_i64; 400];
     (0..40)
         .map(|_| {
+            truth::look();
             let before = bench.live.steady_probe().unwrap();
             pairs(&mut differences, chain);
             let values: Vec<f64> = differences.iter().map(|&difference| difference as f64).collect();
@@ -249,11 +245,17 @@ fn the_tools_own_pair_sees_the_whole_chain_and_nothing_outside() {
             let empty = at(ChainAt::Nowhere);
             let (between, before, after) = (at(ChainAt::Between), at(ChainAt::Before), at(ChainAt::After));
             let chain = arch::SELF_TEST_CYCLES / 3.0 * bench.multiply_cycles();
-            for (what, growth, expected) in
-                [("between", between - empty, chain), ("before", before - empty, 0.0), ("after", after - empty, 0.0)]
-            {
-                if (growth - expected).abs() > 6.0 {
-                    return Err(format!("{}: the chain {what} adds {growth:.1} cycles, not {expected}", reader.name));
+            // The whole chain is inside, and the readings around it are hidden by it in part only.
+            let slack = chain / 50.0;
+            if between < chain - slack || between > chain + empty + slack {
+                return Err(format!(
+                    "{}: {between:.1} cycles with a chain of {chain}, {empty:.1} without",
+                    reader.name
+                ));
+            }
+            for (what, growth) in [("before", before - empty), ("after", after - empty)] {
+                if growth.abs() > slack {
+                    return Err(format!("{}: the chain {what} adds {growth:.1} cycles", reader.name));
                 }
             }
             Ok(())

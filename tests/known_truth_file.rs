@@ -1,5 +1,7 @@
-//! Known truth for the file chapter: a file system whose every read takes a known time and is counted, a device that is
-//! throttled, a device that is memory, and places that must be refused.
+//! Known truth for the file chapter: a file system whose every read is counted and notes how long it took, a device that is
+//! throttled and counts what it lets through, a device that is memory, and places that must be refused.
+//!
+//! What the server was asked to take is no truth: it may wake up late. Figures are compared with its notes.
 //!
 //! These need root, as the machinery of the kernel that they use does; whoever runs them without is told so.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
@@ -13,17 +15,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::fuse::{Asked, Slow, own_mounts};
-use support::runs::{measuring, sysdyno, told};
-use support::truth;
+use support::runs::{ended, measuring, metrics, sysdyno, told};
+use support::truth::{self, Judgement};
 use sysdyno::rig::files::{BLOCK, Stamped};
-use sysdyno::statistics::summary::median;
+use sysdyno::statistics::summary::{median, quantile};
 use sysdyno::sys::file::{self, Advice, Buffer};
 
 const MIB: u64 = 1 << 20;
-/// What a system may take in a read beside the time of the device.
-const BESIDE: Duration = Duration::from_micros(500);
-/// Whole measurements until a truth is given up: neighbours take the CPUs now and then.
-const TRIES: u32 = 3;
 
 /// A directory on the disk of the build directory, with a mount point in it. It goes with the value.
 fn place() -> tempfile::TempDir {
@@ -61,21 +59,42 @@ fn result(output: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(output.join("result.json")).unwrap()).unwrap()
 }
 
-/// Figures of a name in a result, with their labels.
-fn figures(result: &Value, name: &str) -> Vec<(Value, f64)> {
+/// Figures of a name in a result, with their labels; the first that the tool does not trust ends it.
+fn figures(result: &Value, name: &str) -> Result<Vec<(Value, f64)>, Judgement> {
     let sections = result["experiments"].as_array().unwrap();
-    sections
-        .iter()
-        .flat_map(|section| section["metrics"].as_array().unwrap())
-        .filter(|metric| metric["name"] == name)
-        .map(|metric| (metric["labels"].clone(), metric["value"].as_f64().unwrap()))
+    let all = sections.iter().flat_map(|section| ["metrics", "rejected"].map(|list| section[list].as_array().unwrap()));
+    let found = all.flatten().filter(|figure| figure["name"] == name);
+    found
+        .map(|figure| {
+            let all: std::collections::BTreeMap<String, String> =
+                serde_json::from_value(figure["labels"].clone()).unwrap();
+            let labels: Vec<(&str, &str)> = all.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            let metric = truth::trusted(result, name, &labels)?;
+            Ok((metric["labels"].clone(), metric["value"].as_f64().unwrap()))
+        })
         .collect()
 }
 
-/// Tries a whole measurement a few times.
-fn holds(what: &str, try_once: impl Fn() -> Result<(), String>) {
+/// Compares figures of whole runs.
+fn judged(what: &str, mut compare: impl FnMut() -> Result<(), Judgement>) {
     let _alone = measuring();
-    truth::holds(TRIES, what, try_once);
+    truth::judged(what, || compare().err().unwrap_or(Judgement::Right));
+}
+
+fn wrong(why: String) -> Judgement {
+    Judgement::Wrong(why)
+}
+
+/// Low and high quantiles of how long the server took, in seconds.
+fn spread(log: &[Asked]) -> [f64; 2] {
+    let took: Vec<f64> = log.iter().map(Asked::seconds).collect();
+    [0.02, 0.98].map(|part| quantile(&took, part).expect("the server was asked"))
+}
+
+/// Seconds that this machine needs beside the server for a read: to wake up the server and then the reader.
+fn beside(times: &[f64], log: &[Asked]) -> f64 {
+    let rests: Vec<f64> = times.iter().zip(log).map(|(time, asked)| time - asked.seconds()).collect();
+    median(&rests).unwrap()
 }
 
 #[test]
@@ -89,13 +108,14 @@ fn cold_and_direct_reads_take_the_time_of_the_device_and_are_as_many_as_asked_fo
     assert_eq!(sound.extents, None, "a program tells no extents");
     let (buffered, direct) = (stamped.buffered().unwrap(), stamped.direct().unwrap());
     file::advise(&buffered, Advice::Random).unwrap();
-    holds("reads of a device that takes 2 ms", || {
+    let _alone = measuring();
+    truth::timed("reads of a device that takes 2 ms", || {
         slow.set_delay(delay);
         for (how, from) in [("cold", &buffered), ("direct", &direct)] {
             stamped.evict().unwrap();
             slow.take_log();
             let places = random_places(8 * MIB, reads, 3);
-            let time = median(&times_of(&stamped, from, &places)).unwrap();
+            let times = times_of(&stamped, from, &places);
             let log = slow.take_log();
             let asked: Vec<u64> = log.iter().map(|asked| asked.offset).collect();
             // Exactly these reads, in this order, and of a block each: nothing read ahead, nothing from a cache.
@@ -103,9 +123,13 @@ fn cold_and_direct_reads_take_the_time_of_the_device_and_are_as_many_as_asked_fo
             assert!(log.iter().all(|asked| asked.size == BLOCK as u32), "{how}: {log:?}");
             let cached = stamped.cached_pages().unwrap();
             assert_eq!(cached, if how == "cold" { reads as u64 } else { 0 }, "{how}");
-            let range = delay.as_secs_f64()..(delay + BESIDE).as_secs_f64();
-            if !range.contains(&time) {
-                return Err(format!("{how}: {time} s"));
+            // Each read waited for its own answer, and most of its time was the server's.
+            for (time, asked) in times.iter().zip(&log) {
+                assert!(*time >= asked.seconds(), "{how}: {time} s, the server took {asked:?}");
+            }
+            let (time, rest) = (median(&times).unwrap(), beside(&times, &log));
+            if rest > time / 2.0 {
+                return Err(format!("{how}: of {time} s, {rest} s are not the server's"));
             }
         }
         slow.set_delay(Duration::ZERO);
@@ -123,69 +147,103 @@ fn the_experiment_on_reads_finds_the_time_of_the_device() {
     own_mounts();
     let (place, output) = (place(), place());
     let slow = Slow::mount(place.path(), Duration::from_millis(2), 4, 300 * MIB);
-    holds("file.read on a device that takes 2 ms", || {
-        let output = output.path().join(format!("run-{}", slow.take_log().len()));
-        let ended = run(&["file.read"], place.path(), &output);
-        assert!(ended.status.success(), "{}", told(&ended));
+    let mut tries = 0;
+    judged("file.read on a device that takes 2 ms", || {
+        tries += 1;
+        // What reads have beside the server at this time, by reads of the same kind.
+        let stamped = Stamped::write(&place.path().join("own"), MIB, 1).unwrap();
+        slow.take_log();
+        let own = times_of(&stamped, &stamped.direct().unwrap(), &random_places(MIB, 60, 3));
+        let rest = beside(&own, &slow.take_log());
+        std::fs::remove_file(place.path().join("own")).unwrap();
+        let output = output.path().join(format!("run-{tries}"));
+        let ran = run(&["file.read"], place.path(), &output);
+        assert!(ended(&ran), "{}", told(&ran));
         assert!(slow.names().is_empty(), "left behind: {:?}", slow.names());
+        let log: Vec<Asked> = slow.take_log().into_iter().filter(|asked| asked.size == BLOCK as u32).collect();
+        let [least, most] = spread(&log);
+        let longest = (most + 2.0 * rest).max(most * 1.05);
         let result = result(&output);
         let mut seen = 0;
-        for (labels, value) in figures(&result, "file.read.block_time") {
+        for (labels, value) in figures(&result, "file.read.block_time")? {
             let device = labels["cache"] == "direct" || labels["cache"] == "cold" && labels["order"] == "random";
-            let range = if device { 2e6..2e6 + BESIDE.as_nanos() as f64 } else { 0.0..2e6 };
+            let range = if device { least..longest } else { 0.0..least };
             seen += u32::from(device);
-            if !range.contains(&value) {
-                return Err(format!("{labels}: {value} ns"));
+            if !range.contains(&(value / 1e9)) {
+                return Err(wrong(format!(
+                    "{labels}: {value} ns, the server took {least} to {most} s, others {rest} s"
+                )));
             }
         }
-        assert!(seen >= 6, "{seen} figures of the device");
+        if seen < 6 {
+            return Err(wrong(format!("{seen} figures of the device")));
+        }
         // Four workers: four times as many reads in the same time at most. The kernel may serve them one by one: it enters a
         // program's file system while it takes the requests.
-        for (labels, value) in figures(&result, "file.read.depth_rate") {
+        for (labels, value) in figures(&result, "file.read.depth_rate")? {
             let depth: f64 = labels["depth"].as_str().unwrap().parse().unwrap();
-            let (least, most) = (0.75 * BLOCK as f64 / 2e-3, depth.min(4.0) * BLOCK as f64 / 2e-3);
-            if !(least..=most * 1.01).contains(&value) {
-                return Err(format!("{labels}: {value} B/s, {least} to {most}"));
+            let (least, most) = (BLOCK as f64 / longest * 0.95, depth.min(4.0) * BLOCK as f64 / least * 1.01);
+            if !(least..=most).contains(&value) {
+                return Err(wrong(format!("{labels}: {value} B/s, {least} to {most}")));
             }
         }
         Ok(())
     });
 }
 
-/// Readers of a device with so many workers: N·D/w, by the service time that the server itself saw.
+/// Seconds between an answer and the next request of a reader that was alone: it wakes up, asks, and wakes up a worker.
+fn between(log: &[Asked]) -> f64 {
+    let mut log: Vec<&Asked> = log.iter().collect();
+    log.sort_by_key(|asked| asked.came);
+    // A longer pause than one read is one between windows.
+    let longest = log.iter().map(|asked| asked.took).min().expect("the server was asked");
+    let gaps: Vec<f64> = log
+        .windows(2)
+        .filter(|pair| pair[0].file == pair[1].file)
+        .filter_map(|pair| pair[1].came.checked_duration_since(pair[0].came + pair[0].took))
+        .filter(|gap| *gap < longest)
+        .map(|gap| gap.as_secs_f64())
+        .collect();
+    quantile(&gaps, 0.75).expect("a reader that was alone")
+}
+
+/// Readers of a device with so many workers: N·D/w, by the times that the server itself noted.
 fn contend(workers: usize) {
     own_mounts();
     let (place, output) = (place(), place());
     let slow = Slow::mount(place.path(), Duration::from_millis(4), workers, 7 << 30);
-    let tries = std::cell::Cell::new(0);
-    holds("contention for a device that takes 4 ms", || {
-        tries.set(tries.get() + 1);
+    let mut tries = 0;
+    judged("contention for a device that takes 4 ms", || {
+        tries += 1;
         slow.take_log();
-        let output = output.path().join(format!("run-{}", tries.get()));
-        let ended = run(&["file.contention"], place.path(), &output);
-        assert!(ended.status.success(), "{}", told(&ended));
-        let log = slow.take_log();
-        let served: Vec<f64> =
-            log.iter().filter(|asked| asked.size == 4096).map(|asked| asked.took.as_nanos() as f64).collect();
-        let service = median(&served).unwrap();
-        let found = figures(&result(&output), "file.contention.block_time");
-        assert_eq!(found.len(), 10, "{found:?}");
+        let output = output.path().join(format!("run-{tries}"));
+        let ran = run(&["file.contention"], place.path(), &output);
+        assert!(ended(&ran), "{}", told(&ran));
+        let log: Vec<Asked> = slow.take_log().into_iter().filter(|asked| asked.size == 4096).collect();
+        let ([least, most], between) = (spread(&log), between(&log));
+        let result = result(&output);
+        let found = figures(&result, "file.contention.block_time")?;
+        if found.len() != 10 {
+            return Err(wrong(format!("{found:?}")));
+        }
         for (labels, value) in found {
             let processes: f64 = labels["processes"].as_str().unwrap().parse().unwrap();
-            let expected = service * (processes / workers as f64).max(1.0);
             // Between an answer and the next request the process wakes up and asks again: once for each line of N.
-            let beside = BESIDE.as_nanos() as f64 * (processes / workers as f64).max(1.0);
-            if value < expected * 0.98 || value > (expected * 1.02).max(expected + beside.min(0.04 * expected)) {
-                return Err(format!("{labels}: {value} ns, expected {expected} ns"));
+            let lines = (processes / workers as f64).max(1.0);
+            if value / 1e9 < least * lines * 0.98 || value / 1e9 > (most + between) * lines * 1.02 {
+                return Err(wrong(format!(
+                    "{labels}: {value} ns; the server took {least} to {most} s and waited {between} s for a reader"
+                )));
             }
         }
-        for metric in result(&output)["experiments"][0]["metrics"].as_array().unwrap() {
+        for metric in metrics(&result) {
             let rises = metric["name"] == "file.contention.fairness" || metric["name"] == "file.contention.rate";
             assert_eq!(metric["better"], if rises { "higher" } else { "lower" }, "{metric}");
         }
-        for (labels, value) in figures(&result(&output), "file.contention.fairness") {
+        // The server takes requests in the order in which they come.
+        for (labels, value) in figures(&result, "file.contention.fairness")? {
             if value < 0.95 {
-                return Err(format!("{labels}: fairness {value}"));
+                return Err(wrong(format!("{labels}: fairness {value}")));
             }
         }
         Ok(())
@@ -215,17 +273,24 @@ fn disk_of(file: &File) -> String {
 struct Throttle(PathBuf);
 
 impl Throttle {
-    fn of(disk: &str, reads_per_second: u32) -> Self {
+    /// Makes it; why not, where this kernel has no such group.
+    fn of(disk: &str, reads_per_second: u32) -> Result<Self, String> {
         let root = Path::new("/sys/fs/cgroup/blkio");
         let group = root.join(format!("sysdyno-test-{}", std::process::id()));
-        std::fs::create_dir(&group).unwrap_or_else(|error| {
-            panic!("this test needs the blkio controller (cgroup v1) at {}: {error}", root.display())
-        });
+        std::fs::create_dir(&group)
+            .map_err(|error| format!("no blkio controller (cgroup v1) at {}: {error}", root.display()))?;
         let throttle = Throttle(group);
-        std::fs::write(throttle.0.join("blkio.throttle.read_iops_device"), format!("{disk} {reads_per_second}"))
-            .unwrap();
+        let limit = throttle.0.join("blkio.throttle.read_iops_device");
+        std::fs::write(limit, format!("{disk} {reads_per_second}")).unwrap();
         std::fs::write(throttle.0.join("tasks"), nix::unistd::gettid().to_string()).unwrap();
-        throttle
+        Ok(throttle)
+    }
+
+    /// What the throttle let this thread read from a disk, in requests or in bytes.
+    fn passed(&self, disk: &str, file: &str) -> u64 {
+        let text = std::fs::read_to_string(self.0.join(file)).unwrap();
+        let reads = text.lines().find_map(|line| line.strip_prefix(disk)?.trim().strip_prefix("Read "));
+        reads.map_or(0, |count| count.trim().parse().unwrap())
     }
 }
 
@@ -237,30 +302,33 @@ impl Drop for Throttle {
 }
 
 #[test]
-fn a_throttled_disk_gives_its_reads_at_the_set_pace() {
+fn a_throttled_disk_is_asked_for_each_read_and_its_pace_is_theirs() {
+    const PACE: u32 = 200;
     let place = place();
     let stamped = Stamped::write(&place.path().join("file"), 16 * MIB, 9).unwrap();
     let (buffered, direct) = (stamped.buffered().unwrap(), stamped.direct().unwrap());
     file::advise(&buffered, Advice::Random).unwrap();
     let disk = disk_of(stamped.file());
-    holds("reads of a disk that may serve 200 in a second", || {
+    judged("reads of a disk that may serve 200 in a second", || {
         for (how, from) in [("direct", &direct), ("cold", &buffered)] {
             stamped.evict().unwrap();
-            let throttle = Throttle::of(&disk, 200);
-            let times = times_of(&stamped, from, &random_places(16 * MIB, 400, 5));
+            let throttle = Throttle::of(&disk, PACE).map_err(Judgement::Disturbed)?;
+            let places = random_places(16 * MIB, 400, 5);
+            let began = Instant::now();
+            let times = times_of(&stamped, from, &places);
+            let elapsed = began.elapsed().as_secs_f64();
+            // The throttle's own account: each read went through it, and nothing else.
+            let reads = throttle.passed(&disk, "blkio.throttle.io_serviced");
+            let bytes = throttle.passed(&disk, "blkio.throttle.io_service_bytes");
             drop(throttle);
-            // The first slices of the throttle are free.
-            let mut passed = 0.0;
-            let late: Vec<f64> = times
-                .into_iter()
-                .filter(|time| {
-                    passed += time;
-                    passed > 0.5
-                })
-                .collect();
-            let mean = late.iter().sum::<f64>() / late.len() as f64;
-            if (mean / 5e-3 - 1.0).abs() > 0.06 {
-                return Err(format!("{how}: {} reads took {mean} s each", late.len()));
+            if (reads, bytes) != (400, 400 * BLOCK as u64) {
+                return Err(wrong(format!("{how}: the throttle counts {reads} reads of {bytes} bytes")));
+            }
+            // All of the time is that of reads, at no more than the pace that the kernel keeps. Its first slices are free.
+            let together: f64 = times.iter().sum();
+            let least = (reads as f64 / f64::from(PACE)) * 0.94 - 0.5;
+            if together < least || together > elapsed || together < elapsed * 0.98 {
+                return Err(wrong(format!("{how}: reads took {together} s of {elapsed} s, {least} s at the pace")));
             }
         }
         Ok(())

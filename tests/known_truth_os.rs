@@ -9,7 +9,7 @@
 mod truth;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sysdyno::sys::child::{self, Image, STATUS, Task};
 use sysdyno::sys::clock::Source;
@@ -17,7 +17,7 @@ use sysdyno::sys::memory::{Pages, Resident};
 use sysdyno::sys::system_call;
 use sysdyno::sys::thread::{self, Attributes, Bare, Body, Call};
 use sysdyno::sys::{affinity, arch};
-use truth::within;
+use truth::{timed, within};
 
 /// Measurements take turns: on few CPUs two at once would measure each other.
 static TURN: Mutex<()> = Mutex::new(());
@@ -29,20 +29,21 @@ fn alone() -> MutexGuard<'static, ()> {
     turn
 }
 
+/// Runs between looks at the core.
+const RUNS_PER_LOOK: u32 = 5;
+
 /// Lowest duration in nanoseconds of a number of runs.
 fn lowest(runs: u32, mut work: impl FnMut()) -> f64 {
     (0..runs)
-        .map(|_| {
+        .map(|run| {
+            if run.is_multiple_of(RUNS_PER_LOOK) {
+                truth::look();
+            }
             let began = Instant::now();
             work();
             began.elapsed().as_nanos() as f64
         })
         .fold(f64::INFINITY, f64::min)
-}
-
-/// Tries a comparison a few times.
-fn holds(what: &str, compare: impl FnMut() -> Result<(), String>) {
-    truth::holds(10, what, compare);
 }
 
 /// Eight calls in a row, without a branch between them: kernels clear the predictors of branches, so that a loop around each call
@@ -70,7 +71,7 @@ fn two_calls_cost_twice_as_much_as_one() {
             }
         })
     };
-    holds("two calls against one", || within(two() / one(), 1.96, 2.04));
+    timed("two calls against one", || within(two() / one(), 1.96, 2.04));
 }
 
 /// Installs a filter of `instructions` loads and a final permission on the calling thread. Loads of an argument keep the
@@ -105,7 +106,7 @@ fn a_longer_filter_makes_calls_dearer() {
         .join()
         .unwrap()
     };
-    holds("filters of 0, 50, 400 and 2000 instructions", || {
+    timed("filters of 0, 50, 400 and 2000 instructions", || {
         let costs = [cost(None), cost(Some(50)), cost(Some(400)), cost(Some(2000))];
         if costs.windows(2).all(|pair| pair[0] < pair[1]) { Ok(()) } else { Err(format!("{costs:?}")) }
     });
@@ -132,8 +133,10 @@ fn a_child_that_sleeps_is_in_the_wait_and_not_in_the_return() {
             })
             .fold(f64::INFINITY, f64::min)
     };
-    holds("sleep in fork and wait", || within((wait(Some(&nap)) - wait(None)) / 1e6, 4.95, 5.3));
-    holds("sleep in fork's return", || within((returns(Some(&nap)) - returns(None)) / 1e6, -0.1, 0.1));
+    // How long the sleep really takes here.
+    let slept = || lowest(15, || std::thread::sleep(Duration::from_nanos(nap.tv_nsec as u64)));
+    timed("sleep in fork and wait", || within((wait(Some(&nap)) - wait(None)) / slept(), 0.97, 1.03));
+    timed("sleep in fork's return", || within((returns(Some(&nap)) - returns(None)) / slept(), -0.02, 0.02));
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn twice_the_pages_cost_twice_as_much_above_the_base() {
     // Mapped anew in every comparison: which page tables and counters share sets of a cache is luck. In turns, so that a slow
     // moment of the host meets all sizes. The kernel's 64 bytes for each page stay within a second-level cache: beyond it, from
     // some 32 MiB on, a page costs up to twice as much.
-    holds("16 MiB against 8 MiB", || {
+    timed("16 MiB against 8 MiB", || {
         let mut least = [f64::INFINITY; 3];
         for _ in 0..16 {
             for (least, mebibytes) in least.iter_mut().zip([0, 8, 16]) {
@@ -199,8 +202,8 @@ fn a_thread_that_computes_is_longer_by_just_that() {
         let half = (cost(iterations[1]) - base) / computing(iterations[1]);
         within(whole, 0.98, 1.02).and(within(half, 0.98, 1.02))
     };
-    holds("a thread of the library", || slope(&joined));
-    holds("a bare thread", || slope(&bare));
+    timed("a thread of the library", || slope(&joined));
+    timed("a bare thread", || slope(&bare));
 }
 
 #[test]
@@ -219,7 +222,7 @@ fn a_thread_that_computes_is_created_and_begins_as_fast() {
         });
         spans.fold([f64::INFINITY; 2], |least, span| [least[0].min(span[0]), least[1].min(span[1])])
     };
-    holds("a computing thread's creation and first instruction", || {
+    timed("a computing thread's creation and first instruction", || {
         let (idle, computing) = (early(0), early(4_000));
         within(computing[0] / idle[0], 0.9, 1.1).and(within(computing[1] / idle[1], 0.9, 1.1))
     });

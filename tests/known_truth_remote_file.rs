@@ -1,8 +1,9 @@
 //! Known truth for reads of files on another machine: real servers behind paths whose delay and rate a test makes. A read
-//! that waits for its answer takes as much longer as the path does, and a long one as much as its bytes at the rate.
+//! that waits for its answer takes as much longer as the path does, and a long one as much as its bytes at the rate. What the
+//! relay notes of each packet and what the token bucket counts is the truth, not what they were asked to do.
 //!
 //! The servers are nfs-ganesha, a real sshd under sshfs, and the program as a peer; they run in network namespaces that are
-//! removed again. Needs root. The relay runs on the same CPUs as what it delays: a comparison is tried again a few times.
+//! removed again. Needs root.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
 mod support;
@@ -10,90 +11,25 @@ mod support;
 use std::fs;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use serde_json::Value;
-use support::namespaces::{FAR, Namespaces, Serving, must};
-use support::runs::{PROGRAM, ended, measuring, of_others, output, result, text, told, wait_until};
-use support::truth;
-use tempfile::TempDir;
+use support::namespaces::{FAR, Namespaces, Passed, Relay, Serving, must, off_the_measured_cpu};
+use support::runs::{PROGRAM, ended, measuring, of_others, output, result, text, told};
+use support::servers::{Daemon, ganesha, listens};
+use support::truth::{self, Judgement};
 
-/// Ports of the servers of these tests.
-const NFS_PORT: &str = "20490";
-const MOUNT_PORT: &str = "20491";
+/// Port of the server that sshfs reaches.
 const SSH_PORT: &str = "2222";
-/// Bytes of the file that is read over NFS.
-const BYTES: usize = 24 << 20;
 
-/// Something in a process group of its own, which ends with this value.
-struct Daemon {
-    process: Child,
-    _directory: TempDir,
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = killpg(Pid::from_raw(self.process.id() as i32), Signal::SIGKILL);
-        let _ = self.process.wait();
-    }
-}
-
-/// Waits until somebody listens at a port on the far side.
-fn listens(namespaces: &Namespaces, port: &str) {
-    wait_until(&format!("something listens at port {port}"), Duration::from_secs(30), || {
-        let words = ["-H", "-t", "-l", "-n", "sport", "=", &format!(":{port}")].map(str::to_owned);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let found = Namespaces::command(&namespaces.far, "ss", &words).output().unwrap();
-        (!found.stdout.is_empty()).then_some(())
-    });
-}
-
-/// nfs-ganesha on the far side with one file, and the address of that file.
-fn ganesha(namespaces: &Namespaces) -> (Daemon, String) {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let mut bytes = vec![0; BYTES];
-    fastrand::Rng::with_seed(1).fill(&mut bytes);
-    fs::create_dir(at("export")).unwrap();
-    fs::write(at("export/file"), &bytes).unwrap();
-    let configuration = format!(
-        "NFS_CORE_PARAM {{ Protocols = 3; NFS_Port = {NFS_PORT}; MNT_Port = {MOUNT_PORT}; Enable_NLM = false; \
-         Enable_RQUOTA = false; }}\nNFS_KRB5 {{ Active_krb5 = false; }}\nEXPORT {{ Export_Id = 1; Path = {0}; Pseudo = /x; \
-         Protocols = 3; Access_Type = RO; Squash = No_Root_Squash; Transports = TCP; SecType = sys; FSAL {{ Name = VFS; }} }}\n",
-        at("export")
-    );
-    fs::write(at("configuration"), configuration).unwrap();
-    // In the foreground it ends with this process group.
-    // The port mapper keeps a lock and a socket in /run: its own here, so that one of the system is not in the way.
-    let script = format!(
-        "mount -t tmpfs none /run; rpcbind -w -f & until [ -S /run/rpcbind.sock ]; do sleep 0.02; done; exec ganesha.nfsd -F -f {} -L {} -p /run/ganesha.pid",
-        at("configuration"),
-        at("log")
-    );
-    let mut command = Namespaces::command(&namespaces.far, "sh", &["-c", &script]);
-    let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let url = format!("nfs://{FAR}:{NFS_PORT}{}?mountport={MOUNT_PORT}", at("export/file"));
-    let daemon = Daemon { process, _directory: directory };
-    listens(namespaces, NFS_PORT);
-    (daemon, url)
-}
-
-/// Runs the experiment in the near namespace, once more where no launch read anything.
+/// Runs the experiment in the near namespace.
 fn run(namespaces: &Namespaces, words: &[&str]) -> Value {
-    let first = run_once(namespaces, words);
-    let measured = !first["experiments"][0]["metrics"].as_array().unwrap().is_empty();
-    if measured { first } else { run_once(namespaces, words) }
-}
-
-fn run_once(namespaces: &Namespaces, words: &[&str]) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("run");
     let fixed = ["run", "file.remote_read", "--quick", "--no-progress", "-o", place.to_str().unwrap()];
     let output = Namespaces::command(&namespaces.near, PROGRAM, &[&fixed[..], words].concat()).output().unwrap();
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(ended(&output), "{}", told(&output));
     result(&place)
 }
 
@@ -101,64 +37,69 @@ fn with_peer(peer: &Serving) -> [&str; 4] {
     ["--peer", &peer.address, "--peer-secret", &peer.secret]
 }
 
+/// Milliseconds of a figure that the tool trusts.
+fn milliseconds(result: &Value, metric: &str, wanted: &[(&str, &str)]) -> Result<f64, Judgement> {
+    truth::trusted(result, metric, wanted).map(|found| found["value"].as_f64().unwrap() / 1e6)
+}
+
 /// Milliseconds of a random read from memory.
-fn random_read(result: &Value, via: &str, bytes: u32) -> f64 {
+fn random_read(result: &Value, via: &str, bytes: u32) -> Result<f64, Judgement> {
     let bytes = bytes.to_string();
     let wanted = [("via", via), ("order", "random"), ("server", "warm"), ("bytes", &bytes)];
-    figure(result, "file.remote_read.block_time", &wanted) / 1e6
+    milliseconds(result, "file.remote_read.block_time", &wanted)
 }
 
-fn figure(result: &Value, metric: &str, wanted: &[(&str, &str)]) -> f64 {
-    let section = &result["experiments"][0];
-    let found =
-        section["metrics"].as_array().unwrap().iter().find(|found| {
-            found["name"] == metric && wanted.iter().all(|(label, value)| found["labels"][label] == *value)
-        });
-    let found = found.unwrap_or_else(|| panic!("{metric} {wanted:?} is not there: {}", section["rejected"]));
-    found["value"].as_f64().unwrap()
+/// What a random read of 4 KiB takes more than one of a local file, in milliseconds.
+fn penalty(result: &Value, via: &str) -> Result<f64, Judgement> {
+    let wanted = [("via", via), ("order", "random"), ("bytes", "4096")];
+    milliseconds(result, "file.remote_read.network_penalty", &wanted)
 }
 
-/// Tries a comparison a few times.
-fn holds(what: &str, compare: impl FnMut() -> Result<(), String>) {
-    truth::holds(4, what, compare);
+/// Compares figures of whole runs.
+fn judged(what: &str, mut compare: impl FnMut() -> Result<(), Judgement>) {
+    truth::judged(what, || compare().err().unwrap_or(Judgement::Right));
 }
 
-/// Two figures over relays of two delays must be apart by the difference of their round trips, within 3 %.
-fn apart(what: &str, [short, long]: [f64; 2], [from, to]: [f64; 2]) -> Result<(), String> {
-    let (slope, above) = ((long - short) / (2.0 * (to - from)), short - 2.0 * from);
-    println!("{what}: {short} ms, {long} ms, slope {slope}");
-    if (slope - 1.0).abs() <= 0.03 && above > 0.0 {
+fn wrong(why: String) -> Judgement {
+    Judgement::Wrong(why)
+}
+
+/// Milliseconds that a relay held a call and the beginning of its answer. The later parts of long answers wait for each other.
+fn held(relay: &Relay) -> f64 {
+    relay.held(|note| note.protocol == 6 && note.payload > 0 && note.first)
+}
+
+/// Two figures over relays of two delays are what each relay held a call and its answer, and the same rest, within 3 % of what
+/// the relays are apart. The rest is the work of both sides.
+fn apart(what: &str, [short, long]: [f64; 2], [held_short, held_long]: [f64; 2]) -> Result<(), Judgement> {
+    let (rest, other) = (short - held_short, long - held_long);
+    println!("{what}: {short} ms of which {held_short} in the relay, {long} of which {held_long}");
+    if (other - rest).abs() <= 0.03 * (held_long - held_short) && rest > 0.0 {
         Ok(())
     } else {
-        Err(format!("{what}: {short} ms over {from} ms each way, {long} over {to}: a slope of {slope}"))
+        Err(wrong(format!("{what}: {short} ms of which {held_short} in the relay, {long} of which {held_long}")))
     }
 }
 
 #[test]
 fn a_read_waits_for_exactly_one_round_trip_over_nfs_and_from_a_peer() {
     let _alone = measuring();
-    let delays = [1.0, 6.0];
-    let measure = |delay: f64| {
+    let measure = |delay: u64| {
         let namespaces = Namespaces::new();
-        let _relay = namespaces.relay(Duration::from_secs_f64(delay / 1e3));
+        let relay = namespaces.relay(Duration::from_millis(delay));
         let (_server, url) = ganesha(&namespaces);
         let peer = namespaces.peer(&["--scratch", env!("CARGO_TARGET_TMPDIR")]);
-        run(&namespaces, &[&["--nfs", &url][..], &with_peer(&peer)].concat())
+        let result = run(&namespaces, &[&["--nfs", &url][..], &with_peer(&peer)].concat());
+        (result, held(&relay))
     };
-    holds("relays of 1 and 6 ms", || {
-        let results = delays.map(measure);
+    judged("relays of 5 and 10 ms", || {
+        let [(short, held_short), (long, held_long)] = [5, 10].map(measure);
+        let held = [held_short, held_long];
         for via in ["nfs", "peer"] {
-            apart(via, results.each_ref().map(|result| random_read(result, via, 4096)), delays)?;
-            let of = |result: &Value| {
-                figure(
-                    result,
-                    "file.remote_read.network_penalty",
-                    &[("via", via), ("order", "random"), ("bytes", "4096")],
-                )
-            };
-            apart(&format!("penalty via {via}"), results.each_ref().map(|result| of(result) / 1e6), delays)?;
+            apart(via, [random_read(&short, via, 4096)?, random_read(&long, via, 4096)?], held)?;
+            apart(&format!("penalty via {via}"), [penalty(&short, via)?, penalty(&long, via)?], held)?;
         }
-        let section = &results[1]["experiments"][0];
+        let section = &long["experiments"][0];
         let said = section["analysis"].to_string();
         for words in ["Over NFS:", "From the peer at", "proven to be out of the peer's page cache"] {
             assert!(said.contains(words), "{words} is missing: {said}");
@@ -168,10 +109,24 @@ fn a_read_waits_for_exactly_one_round_trip_over_nfs_and_from_a_peer() {
     });
 }
 
+/// What a token bucket may let through in a second, in bits.
+const RATE: f64 = 100e6;
+
 /// Milliseconds by which a read of a mebibyte is longer than one of a quarter behind a token bucket of so many bits per second:
 /// what the bucket counts for the payload of full segments. Its credit is in both reads alike.
 fn longer_at(bits_per_second: f64) -> f64 {
     f64::from((1 << 20) - (256 << 10)) * 8.0 / bits_per_second * (1500.0 + 14.0) / (1500.0 - 52.0) * 1e3
+}
+
+/// Compares how much longer a long read takes with what the bucket keeps to and with what it counted, within a tolerance. It
+/// counts less where the path was idle now and then.
+fn takes_its_bytes(what: &str, result: &Value, via: &str, counted: f64, tolerance: f64) -> Result<(), Judgement> {
+    let found = random_read(result, via, 1 << 20)? - random_read(result, via, 256 << 10)?;
+    let (least, most) = (longer_at(RATE), longer_at((counted * 8.0).min(RATE)));
+    println!("{what}: {found} ms, the shaper {least} to {most}");
+    truth::within(found, least * (1.0 - tolerance), most * (1.0 + tolerance)).map_err(|why| {
+        wrong(format!("{what}: 768 KiB more take so many ms: {why}; the shaper let {counted} B/s through"))
+    })
 }
 
 #[test]
@@ -179,18 +134,15 @@ fn a_long_read_takes_its_bytes_at_the_rate_of_the_path() {
     let _alone = measuring();
     let namespaces = Namespaces::new();
     namespaces.join();
-    namespaces.shape(100);
+    namespaces.shape((RATE / 1e6) as u32);
     let (_server, url) = ganesha(&namespaces);
     let peer = namespaces.peer(&["--scratch", env!("CARGO_TARGET_TMPDIR")]);
-    let truth = longer_at(100e6);
-    holds("100 Mbit/s", || {
+    judged("100 Mbit/s", || {
+        let passed = Passed::watch(&namespaces.far);
         let result = run(&namespaces, &[&["--nfs", &url][..], &with_peer(&peer)].concat());
+        let counted = passed.rate();
         for via in ["nfs", "peer"] {
-            let found = random_read(&result, via, 1 << 20) - random_read(&result, via, 256 << 10);
-            println!("{via}: {found} ms, the shaper {truth}");
-            if (found / truth - 1.0).abs() > 0.03 {
-                return Err(format!("{via}: 768 KiB more take {found} ms, the shaper {truth}"));
-            }
+            takes_its_bytes(via, &result, via, counted, 0.03)?;
         }
         Ok(())
     });
@@ -219,6 +171,7 @@ fn sshd(namespaces: &Namespaces) -> (Daemon, String, PathBuf) {
     let program = program.expect("sshd is needed here: apt-get install openssh-server");
     let mut command =
         Namespaces::command(&namespaces.far, program, &["-D", "-f", at("configuration").to_str().unwrap()]);
+    off_the_measured_cpu(&mut command);
     let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     listens(namespaces, SSH_PORT);
     let options = format!(
@@ -228,7 +181,7 @@ fn sshd(namespaces: &Namespaces) -> (Daemon, String, PathBuf) {
         at("files").display()
     );
     let mounted = at("mounted");
-    (Daemon { process, _directory: directory }, options, mounted)
+    (Daemon { process, directory }, options, mounted)
 }
 
 /// Runs the experiment on an sshfs that is mounted for this and gone afterwards.
@@ -248,45 +201,40 @@ fn a_long_read_through_a_mount_takes_its_bytes_at_the_rate_of_the_path() {
     let _alone = measuring();
     let namespaces = Namespaces::new();
     namespaces.join();
-    namespaces.shape(100);
+    namespaces.shape((RATE / 1e6) as u32);
     let (_server, options, mounted) = sshd(&namespaces);
-    let truth = longer_at(100e6);
-    holds("100 Mbit/s", || {
+    judged("100 Mbit/s", || {
         let place = mounted.with_file_name("run");
         let _ = fs::remove_dir_all(&place);
+        let passed = Passed::watch(&namespaces.far);
         let output = run_on_sshfs(&namespaces, &options, &mounted);
-        assert!(output.status.success(), "{}", told(&output));
-        let result = result(&place);
-        let found = random_read(&result, "mount", 1 << 20) - random_read(&result, "mount", 256 << 10);
-        println!("sshfs: {found} ms, the shaper {truth}");
+        let counted = passed.rate();
+        assert!(ended(&output), "{}", told(&output));
         // The kernel asks for a read in pieces, and ssh wraps each.
-        if (found / truth - 1.0).abs() > 0.05 {
-            return Err(format!("768 KiB more take {found} ms, the shaper {truth}"));
-        }
-        Ok(())
+        takes_its_bytes("sshfs", &result(&place), "mount", counted, 0.05)
     });
 }
 
 #[test]
 fn a_read_through_a_mount_waits_for_exactly_one_round_trip() {
     let _alone = measuring();
-    let delays = [1.0, 6.0];
-    let measure = |delay: f64| {
+    let measure = |delay: u64| {
         let namespaces = Namespaces::new();
-        let _relay = namespaces.relay(Duration::from_secs_f64(delay / 1e3));
+        let relay = namespaces.relay(Duration::from_millis(delay));
         let (_server, options, mounted) = sshd(&namespaces);
         let output = run_on_sshfs(&namespaces, &options, &mounted);
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(ended(&output), "{}", told(&output));
         let left = fs::read_to_string(mounted.with_file_name("left")).unwrap();
         assert_eq!(left, "", "the file on the other machine is gone");
-        result(&mounted.with_file_name("run"))
+        (result(&mounted.with_file_name("run")), held(&relay))
     };
-    holds("relays of 1 and 6 ms", || {
-        let results = delays.map(measure);
-        let met = &results[0]["remote"]["directory"];
+    judged("relays of 5 and 10 ms", || {
+        let [(short, held_short), (long, held_long)] = [5, 10].map(measure);
+        let met = &short["remote"]["directory"];
         assert_eq!(met["file_system"], "fuse.sshfs", "{met}");
-        assert!(results[0]["experiments"][0]["rejected"].to_string().contains("just written"));
-        apart("sshfs", results.each_ref().map(|result| random_read(result, "mount", 4096)), delays)
+        assert!(short["experiments"][0]["rejected"].to_string().contains("just written"));
+        let found = [random_read(&short, "mount", 4096)?, random_read(&long, "mount", 4096)?];
+        apart("sshfs", found, [held_short, held_long])
     });
 }
 
@@ -307,9 +255,8 @@ fn unless_spoilt(section: &Value, metric: &str, wanted: &[(&str, &str)]) -> Opti
 #[test]
 fn all_ways_in_one_run_stand_beside_local_files() {
     let _alone = measuring();
-    let round_trip = 4e6;
     let namespaces = Namespaces::new();
-    let _relay = namespaces.relay(Duration::from_millis(2));
+    let relay = namespaces.relay(Duration::from_millis(2));
     let (_nfs, url) = ganesha(&namespaces);
     let (_sshd, options, mounted) = sshd(&namespaces);
     let peer = namespaces.peer(&["--scratch", env!("CARGO_TARGET_TMPDIR")]);
@@ -327,6 +274,7 @@ fn all_ways_in_one_run_stand_beside_local_files() {
     assert!(ended(&output), "{}", told(&output));
     assert_eq!(fs::read_to_string(left).unwrap(), format!("{here}:\n\n{files}:\n"), "files are gone on both sides");
     let result = result(&place);
+    let round_trip = held(&relay) * 1e6;
     let section = |id: &str| {
         let sections = result["experiments"].as_array().unwrap();
         sections.iter().find(|section| section["id"] == id).unwrap_or_else(|| panic!("{id} is not there"))
@@ -385,27 +333,4 @@ fn what_is_no_file_on_another_machine_is_said() {
         "{}",
         told(&output)
     );
-}
-
-#[test]
-fn an_export_that_does_not_answer_ends_in_time() {
-    let namespaces = Namespaces::new();
-    let relay = namespaces.relay(Duration::from_millis(3));
-    let (server, url) = ganesha(&namespaces);
-    let directory = tempfile::tempdir().unwrap();
-    let place = directory.path().join("run");
-    let words = ["run", "file.remote_read", "--no-progress", "-o", place.to_str().unwrap(), "--nfs", &url];
-    let mut command: Command = Namespaces::command(&namespaces.near, PROGRAM, &words);
-    let mut child = support::runs::Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    wait_until("a launch reads", Duration::from_mins(1), || {
-        let log = fs::read_to_string(place.join("log.jsonl")).unwrap_or_default();
-        log.contains("\"record\":\"launch\"").then_some(())
-    });
-    std::thread::sleep(Duration::from_millis(300));
-    relay.cut();
-    wait_until("the run ends", Duration::from_mins(1), || child.0.try_wait().unwrap());
-    let result = result(&place);
-    let failed = result["experiments"][0]["failed_launches"].to_string();
-    assert!(failed.contains("not answered") || failed.contains("cannot be"), "{failed}");
-    drop(server);
 }

@@ -23,6 +23,7 @@ use sysdyno::sys::clock::{Source, monotonic_raw};
 use sysdyno::sys::relay::{Burden, Circle, Relay};
 use sysdyno::sys::spinner::{Duty, Spinner};
 use sysdyno::sys::token::{Event, Futex, Passage, Pipe};
+use truth::timed;
 
 /// Measurements take turns: on few CPUs two at once would measure each other.
 static TURN: Mutex<()> = Mutex::new(());
@@ -85,7 +86,9 @@ fn sampled(batches: u32, workloads: Vec<Workload<'_>>) -> (Vec<Logged>, Vec<Stri
     };
     let mut out = Vec::new();
     let mut rig = Rig::set_up(&order, monotonic_raw(), &mut out).unwrap();
+    truth::look();
     rig.sample(workloads).unwrap();
+    truth::look();
     rig.finish().unwrap();
     let mut logged = Vec::new();
     let mut remarks = Vec::new();
@@ -128,11 +131,6 @@ fn circle(threads: bool, spin: u64) -> Circle {
     Circle { cpus: vec![measured_cpu(); 2], threads, burden: Burden { working_set: 0, spin } }
 }
 
-/// Tries a comparison a few times.
-fn holds(what: &str, compare: impl FnMut() -> Result<(), String>) {
-    truth::holds(6, what, compare);
-}
-
 /// Multiply chains of known length in each hop must lengthen it by exactly that, whoever hands on the token and how.
 ///
 /// The chains are several times as long as a hop, because the hop itself changes by some hundred cycles when its partners do
@@ -157,7 +155,7 @@ fn work_added_to_a_hop_comes_out_of_it() {
     };
     for threads in [false, true] {
         for through in ["pipe", "eventfd", "futex"] {
-            holds(&format!("{through}, threads {threads}"), || {
+            timed(&format!("{through}, threads {threads}"), || {
                 let slopes = slopes(threads, through);
                 let close = slopes.iter().all(|slope| (0.98..=1.02).contains(slope));
                 if close { Ok(()) } else { Err(format!("{slopes:?}")) }
@@ -229,7 +227,7 @@ fn a_running_competitor_is_seen_and_a_stopped_one_is_not() {
         assert_eq!(logged[0].labels, Labels::of([("as", "one")]));
         logged[0].count(Class::Preempted)
     };
-    holds("preempted batches", || {
+    timed("preempted batches", || {
         let (with, without) = (preempted(true), preempted(false));
         if with >= 3 && without * 3 <= with { Ok(()) } else { Err(format!("{with} with, {without} without")) }
     });
@@ -242,7 +240,7 @@ fn a_competitor_preempts_a_loop() {
     let competitor = Spinner::new(measured_cpu(), Duty::Answer).unwrap();
     competitor.start().unwrap();
     let turns = Cell::new(0_u64);
-    holds("a loop beside a competitor", || {
+    timed("a loop beside a competitor", || {
         let workload = Workload::of("hop", Labels::none(), 1, |count| {
             sysdyno::sys::arch::multiply_chain(count);
             turns.set(turns.get() + 1);

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use nix::sys::prctl;
 use serde_json::Value;
 use support::places::{Group, for_anybody, nobody};
 use support::runs::{PROGRAM, ended, measuring, of_others, result, text, told};
@@ -103,4 +104,27 @@ fn a_container_sees_its_own_limit_and_needs_no_privilege() {
     let output = script(keep.path(), &words);
     assert!(ended(&output) && !text(&output.stderr).contains("mount:"), "{}", told(&output));
     assert_kept_to(&result(&keep.path().join("run")));
+}
+
+#[test]
+fn huge_pages_that_are_switched_off_for_a_process_are_named() {
+    let _alone = measuring();
+    let directory = tempfile::tempdir().unwrap();
+    // Children inherit it; the other tests of this program wait.
+    prctl::set_thp_disable(true).unwrap();
+    let told_off = fs::read_to_string("/proc/self/status").unwrap().contains("THP_enabled:\t0");
+    let doctor = Command::new(PROGRAM).args(["doctor", "--json"]).output().unwrap();
+    let words = ["run", "memory.page_fault", "--quick", "--no-progress", "-o", "run"];
+    let run = Command::new(PROGRAM).args(words).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
+    prctl::set_thp_disable(false).unwrap();
+    assert!(told_off, "the kernel tells it since Linux 5.0");
+    let checks: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let check = checks.as_array().unwrap().iter().find(|check| check["check"] == "huge_pages").unwrap();
+    assert_eq!((&check["ok"], &check["known"]), (&Value::from(false), &Value::from(true)), "{check}");
+    assert!(check["detail"].as_str().unwrap().contains("PR_SET_THP_DISABLE") && check["remedy"].is_string(), "{check}");
+    assert!(ended(&run), "{}", told(&run));
+    let result = result(&directory.path().join("run"));
+    assert_eq!(result["machine"]["memory"]["transparent_allowed"]["value"], false);
+    let section = section(&result, "memory.page_fault").to_string();
+    assert!(section.contains("PR_SET_THP_DISABLE"), "{section}");
 }

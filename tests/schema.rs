@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use jsonschema::Validator;
 use serde_json::Value;
-use support::runs::{finished_run, lines, measuring, metrics, output, result, told};
+use support::runs::{ended, finished_run, lines, measuring, metrics, output, result, told};
 use sysdyno::results::schema;
 use sysdyno::{assemble, results::log};
 
@@ -49,7 +49,7 @@ fn whole_run() -> &'static (Vec<Value>, Value) {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("run");
         let output = output(&["run", "--quick", "-o", place.to_str().unwrap()]);
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(ended(&output), "{}", told(&output));
         (lines(&place), result(&place))
     })
 }

@@ -20,7 +20,8 @@ use nix::unistd::{Pid, Uid};
 use serde_json::Value;
 use support::fuse::{Slow, own_mounts};
 use support::places::{for_anybody, nobody};
-use support::runs::{PROGRAM, ended, lines, records, result, sysdyno, text, told, wait_until};
+use support::runs::{PROGRAM, ended, in_the_foreground, lines, records, result, sysdyno, text, told, wait_until};
+use sysdyno::sys::naming::Maker;
 use tempfile::TempDir;
 
 /// Beginning of the names of directories for files.
@@ -42,10 +43,26 @@ fn names(directory: &Path) -> BTreeSet<String> {
 
 /// Directories of runs.
 fn ours(files: &Path) -> Vec<String> {
-    let numbered = |name: &String| {
-        name.strip_prefix(PREFIX).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    names(files).into_iter().filter(numbered).collect()
+    names(files).into_iter().filter(|name| maker(name).is_some()).collect()
+}
+
+/// Whose directory a name is.
+fn maker(name: &str) -> Option<Maker> {
+    Maker::of(name.strip_prefix(PREFIX)?)
+}
+
+/// The directory of the run that a process conducts, once it is there.
+fn directory_of(conductor: u32, files: &Path) -> PathBuf {
+    wait_until("the run has its directory", Duration::from_secs(30), || {
+        let name = ours(files).into_iter().find(|name| maker(name).unwrap().process == conductor)?;
+        Some(files.join(name))
+    })
+}
+
+/// The name of a directory that a process of this node made; no process has such a number.
+fn dead(number: u32) -> String {
+    let here = Maker::here();
+    format!("{PREFIX}{}-{}-{}-0123abcd", here.node, here.namespace, 4_194_304 + number)
 }
 
 /// Control groups of the run that a process conducted.
@@ -68,6 +85,7 @@ fn groups(conductor: u32) -> Vec<PathBuf> {
 
 /// A run that makes files and control groups.
 fn begin(keep: &Path, output: &str) -> Child {
+    in_the_foreground();
     let words = ["run", "file.cache_size", "--no-progress", "--scratch", "files", "-o", output];
     let mut command = Command::new(PROGRAM);
     command.args(words).current_dir(keep).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -89,7 +107,7 @@ fn a_signal_ends_the_run_and_nothing_is_left() {
         let run = begin(keep.path(), &output);
         let conductor = run.id();
         // At three moments: when the directory is there, when the file is, while launches follow each other.
-        let directory = files.join(format!("{PREFIX}{conductor}"));
+        let directory = directory_of(conductor, &files);
         let wanted = directory.join(["", "cache", "cache"][number]);
         wait_until("the run has its directory", Duration::from_secs(30), || wanted.exists().then_some(()));
         std::thread::sleep(Duration::from_millis(700 * number as u64));
@@ -118,7 +136,7 @@ fn what_a_killed_run_leaves_is_gone_after_the_next_start() {
         let _ = run.wait();
         left_something += usize::from(!ours(&files).is_empty());
         let next = next_start(keep.path(), &format!("next-{turn}"));
-        assert!(next.status.success(), "{}", told(&next));
+        assert!(ended(&next), "{}", told(&next));
         said += usize::from(text(&next.stderr).contains("left by a run that was killed"));
         assert_eq!(names(&files), before, "killed after {pause} ms: {}", told(&next));
         assert_eq!(groups(conductor), Vec::<PathBuf>::new(), "killed after {pause} ms");
@@ -131,15 +149,46 @@ fn a_run_that_lives_keeps_its_files_while_another_starts() {
     let (keep, files) = place();
     let run = begin(keep.path(), "run");
     let conductor = run.id();
-    let directory = files.join(format!("{PREFIX}{conductor}"));
+    let directory = directory_of(conductor, &files);
     wait_until("the run has its file", Duration::from_secs(30), || directory.join("cache").exists().then_some(()));
     let other = next_start(keep.path(), "other");
-    assert!(other.status.success(), "{}", told(&other));
+    assert!(ended(&other), "{}", told(&other));
     assert!(!text(&other.stderr).contains("left by a run"), "{}", told(&other));
     assert!(directory.join("cache").exists());
     kill(Pid::from_raw(conductor as i32), Signal::SIGTERM).unwrap();
     assert_eq!(run.wait_with_output().unwrap().status.code(), Some(130));
     assert!(ours(&files).is_empty());
+}
+
+#[test]
+fn runs_with_one_process_number_share_a_place() {
+    let (keep, files) = place();
+    let before = names(&files);
+    // As two containers on one file system: each is process 1 of its own namespace.
+    let start = |output: &str| {
+        let mut command = Command::new("unshare");
+        command.args([
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "--",
+            PROGRAM,
+            "run",
+            "file.read",
+            "--quick",
+            "--no-progress",
+        ]);
+        command.args(["--scratch", "files", "-o", output]).current_dir(keep.path()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let ends = [start("one"), start("other")].map(|run| run.wait_with_output().unwrap());
+    for (end, output) in ends.iter().zip(["one", "other"]) {
+        assert!(!text(&end.stderr).contains("unshare:"), "namespaces are needed here: {}", told(end));
+        assert!(ended(end), "{}", told(end));
+        let section = result(&keep.path().join(output))["experiments"][0].to_string();
+        assert!(!section.contains("cannot make the directory"), "{section}");
+    }
+    assert_eq!(names(&files), before, "both have tidied up");
 }
 
 #[test]
@@ -149,22 +198,22 @@ fn links_and_things_of_others_are_not_followed_and_not_removed() {
     fs::create_dir(&treasure).unwrap();
     fs::write(treasure.join("gold"), "heavy").unwrap();
     // A dead run's directory with a link out of it, and a link of such a name.
-    let dead = files.join(format!("{PREFIX}4194305"));
-    fs::create_dir(&dead).unwrap();
-    std::os::unix::fs::symlink(&treasure, dead.join("out")).unwrap();
-    std::os::unix::fs::symlink(&treasure, files.join(format!("{PREFIX}4194306"))).unwrap();
+    let left_behind = files.join(dead(1));
+    fs::create_dir(&left_behind).unwrap();
+    std::os::unix::fs::symlink(&treasure, left_behind.join("out")).unwrap();
+    std::os::unix::fs::symlink(&treasure, files.join(dead(2))).unwrap();
     if Uid::effective().is_root() {
-        let foreign = files.join(format!("{PREFIX}4194307"));
+        let foreign = files.join(dead(3));
         fs::create_dir(&foreign).unwrap();
         std::os::unix::fs::chown(&foreign, Some(54_321), None).unwrap();
     }
     let next = next_start(keep.path(), "next");
-    assert!(next.status.success(), "{}", told(&next));
+    assert!(ended(&next), "{}", told(&next));
     assert_eq!(fs::read_to_string(treasure.join("gold")).unwrap(), "heavy");
     assert_eq!(fs::read_to_string(files.join("precious")).unwrap(), "a user's");
     let left = names(&files);
-    assert!(!left.contains(&format!("{PREFIX}4194305")) && left.contains(&format!("{PREFIX}4194306")), "{left:?}");
-    assert_eq!(left.contains(&format!("{PREFIX}4194307")), Uid::effective().is_root(), "{left:?}");
+    assert!(!left.contains(&dead(1)) && left.contains(&dead(2)), "{left:?}");
+    assert_eq!(left.contains(&dead(3)), Uid::effective().is_root(), "{left:?}");
 }
 
 /// Runs a shell script in a directory and in a mount namespace of its own, with an ext4 file system of so many MiB on a loop

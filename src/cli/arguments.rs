@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::peer::limits::Pretence;
 use crate::plan::{self, Profile};
-use crate::rig::order::FullCache;
+use crate::rig::order::FillWith;
 use crate::sys::clock::Source;
 
 const ABOUT: &str = "Puts a Linux machine and its operating system on the dyno";
@@ -164,7 +164,8 @@ pub(super) struct PeerOptions {
     /// Listen here; port 0 is a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
-    /// Take the secret from a file, or from the first line of standard input with - (default: a fresh one, printed)
+    /// Take the secret from a file, or from the first line of standard input with - (default: the environment,
+    /// SYSDYNO_PEER_SECRET, else a fresh one, printed)
     #[arg(long, value_name = "FILE|-")]
     pub secret_file: Option<PathBuf>,
     /// Clients at once; further ones are told to wait
@@ -186,7 +187,7 @@ pub(super) struct PeerOptions {
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
     /// Misbehave in a known way, to see that the other side notices: hold=MICROSECONDS, never_accept, closed_port,
-    /// receive_buffer=BYTES
+    /// receive_buffer=BYTES, clock=PERCENT
     #[arg(long, value_name = "FAULT")]
     pub pretend: Option<Pretence>,
     /// End when standard input ends
@@ -198,10 +199,10 @@ pub(super) struct PeerOptions {
 }
 
 impl RunOptions {
-    pub fn full_cache(&self) -> Option<FullCache> {
+    pub fn full_cache(&self) -> Option<FillWith> {
         self.full_cache.map(|choice| match choice {
-            FullCacheChoice::Holes => FullCache::Holes,
-            FullCacheChoice::Files => FullCache::Files,
+            FullCacheChoice::Holes => FillWith::Holes,
+            FullCacheChoice::Files => FillWith::Files,
         })
     }
 

@@ -8,6 +8,8 @@ mod completions;
 mod doctor;
 mod elsewhere;
 mod explain;
+mod footing;
+mod json_target;
 mod launch;
 mod list;
 mod machine;
@@ -16,6 +18,7 @@ mod peering;
 mod predict;
 mod published;
 mod report;
+mod resume;
 mod run;
 
 use std::ffi::OsString;
@@ -25,7 +28,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::results::trouble::Trouble;
-use crate::sys::affinity;
+use crate::sys::foreign;
+use crate::sys::{affinity, talk};
 
 use arguments::{Arguments, Verb};
 
@@ -61,6 +65,10 @@ impl Failure {
 
 /// Parses, acts, and returns the exit code.
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    if let Err(trouble) = footing::has_stack() {
+        complain(&trouble);
+        return ExitCode::from(WRONG_COMMAND);
+    }
     let typed: Vec<OsString> = words.collect();
     let arguments = match Arguments::try_parse_from(&typed) {
         Ok(arguments) => arguments,
@@ -92,7 +100,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn complain(trouble: &Trouble) {
-    eprintln!("error: {trouble}");
+    talk::line(format_args!("error: {trouble}"));
 }
 
 /// What work gives that may pin this thread to a CPU; then the thread may run where it could before. No thread of its own
@@ -105,9 +113,10 @@ fn pinned<T>(work: impl FnOnce() -> T) -> T {
     found
 }
 
-/// Writes data to standard output. A reader that has gone away (`| head`) is no error.
+/// Writes data to standard output. A reader that has gone away (`| head`) does not count as an error. Words of others are in nearly everything:
+/// of a log, of a peer, of a server, of a mount. What in them would give orders to a terminal is taken out here.
 fn print(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    match std::io::stdout().lock().write_all(foreign::shown(text).as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::while_working(Trouble::new(format!("cannot write to standard output: {error}"))))
         }
@@ -126,6 +135,6 @@ fn terminal_width() -> Option<u16> {
 /// A value as indented JSON with a final newline.
 fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
+        .map(|text| foreign::escaped(&text).into_owned() + "\n")
         .map_err(|error| Failure::while_working(Trouble::new(format!("cannot encode: {error}"))))
 }

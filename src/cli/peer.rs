@@ -1,17 +1,18 @@
 //! `sysdyno peer`: the other machine's side.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::arguments::PeerOptions;
+use super::peering::VARIABLE;
 use super::{DONE, Failure, print};
+use crate::conduct::interrupt::signals_that_end;
 use crate::peer::authentication::{LONGEST_SECRET, Secret};
 use crate::peer::limits::Limits;
 use crate::peer::server::Server;
@@ -20,8 +21,7 @@ use crate::results::trouble::Trouble;
 use crate::sys::process;
 
 pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
-    let chosen = options.secret_file.as_deref().map(read_secret).transpose()?;
-    let secret = chosen.clone().map_or_else(Secret::fresh, Ok)?;
+    let (secret, how) = secret(options)?;
     let limits = Limits {
         sessions: usize::from(options.sessions),
         session_time: Duration::from_secs_f64(options.session_time),
@@ -33,7 +33,7 @@ pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
     let server = Server::listen(options.listen, secret.clone(), limits, options.pretend.unwrap_or_default(), scratch)?;
     let address = server.address()?;
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in signals_that_end() {
         flag::register(signal, Arc::clone(&stop))
             .map_err(|error| Failure::while_working(Trouble::new(format!("cannot watch for signals: {error}"))))?;
     }
@@ -45,14 +45,28 @@ pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
     } else {
         address.to_string()
     };
-    let how = match &options.secret_file {
-        None => format!("--peer-secret {}", secret.text()),
-        Some(file) => format!("--peer-secret-file {}", file.display()),
-    };
     print(&format!("{}{address}\nsysdyno run network --peer {host} {how}\n", ssh::ANNOUNCEMENT))?;
     let input = std::io::stdin();
-    server.serve(&stop, options.until_input_ends.then(|| input.as_fd()));
+    // The owner may have closed standard error: then nobody wants to know.
+    let say = |line: &str| drop(writeln!(std::io::stderr(), "warning: {line}"));
+    server.serve(&stop, options.until_input_ends.then(|| input.as_fd()), &say);
     Ok(DONE)
+}
+
+/// The secret and the words of the command on the other side that give it: from a file, from the environment, or a fresh one. One
+/// that was given is not printed.
+fn secret(options: &PeerOptions) -> Result<(Secret, String), Failure> {
+    if let Some(file) = &options.secret_file {
+        return Ok((read_secret(file)?, format!("--peer-secret-file {}", file.display())));
+    }
+    if let Ok(text) = std::env::var(VARIABLE) {
+        let wrong = |trouble: Trouble| Trouble { what: format!("{VARIABLE}: {}", trouble.what), ..trouble };
+        let secret = Secret::of(&text).map_err(wrong)?;
+        return Ok((secret, format!("# with the same {VARIABLE}")));
+    }
+    let secret = Secret::fresh()?;
+    let how = format!("--peer-secret {}", secret.text());
+    Ok((secret, how))
 }
 
 /// Where a file can be written that is on a disk as a rule: the current directory, else the system's for files that stay.

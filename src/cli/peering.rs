@@ -16,9 +16,10 @@ use crate::peer::ssh::{self, Brought};
 use crate::results::peer::Peer;
 use crate::results::trouble::Trouble;
 use crate::rig::order::PeerAccess;
+use crate::sys::talk;
 
 /// Where the secret may stand in the environment.
-const VARIABLE: &str = "SYSDYNO_PEER_SECRET";
+pub(super) const VARIABLE: &str = "SYSDYNO_PEER_SECRET";
 
 /// A peer that answered. One that was brought along ends with this value.
 #[derive(Debug)]
@@ -136,7 +137,10 @@ fn greet(addresses: &[SocketAddr], secret: &Secret, started: &str, brought: Opti
             Ok(mut partner) => {
                 let (version, machine) = partner.describe()?;
                 if version != env!("CARGO_PKG_VERSION") {
-                    eprintln!("warning: the peer runs version {version}, this is {}", env!("CARGO_PKG_VERSION"));
+                    talk::line(format_args!(
+                        "warning: the peer runs version {version}, this is {}",
+                        env!("CARGO_PKG_VERSION")
+                    ));
                 }
                 let local = partner.local_address();
                 let (interface, on_link) = local.map_or((None, false), |local| way(local, address.ip().to_canonical()));

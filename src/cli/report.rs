@@ -6,16 +6,18 @@ use super::arguments::{Format, ReportOptions};
 use super::{DONE, Failure, print, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
+use crate::conduct::figures;
 use crate::report::page::Page;
 use crate::report::{content, csv, html, json, markdown, terminal, text};
 use crate::results::document::Document;
 use crate::results::published::Published;
 use crate::results::trouble::Trouble;
+use crate::sys::talk;
 
 pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
     let document = assemble::document_of(&place(&options.run)?)?;
     if let Some(damage) = &document.run.damage {
-        eprintln!("warning: {damage}; everything before that is kept");
+        talk::line(format_args!("warning: {damage}; everything before that is kept"));
     }
     let page = |document: &Document| content::page(document, &Published::embedded());
     let text = match options.format {
@@ -49,12 +51,10 @@ fn file(options: &ReportOptions) -> Option<&Path> {
 /// Markdown names its figures as files; without a file of its own there is no place for them.
 fn write_drawings(options: &ReportOptions, page: &Page) -> Result<(), Failure> {
     let Some(file) = file(options) else {
-        eprintln!("note: the figures are files beside the text; -o FILE writes them to figures/");
+        talk::line("note: the figures are files beside the text; -o FILE writes them to figures/");
         return Ok(());
     };
-    let folder = file.parent().unwrap_or(Path::new("")).join("figures");
-    std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
-    markdown::drawings(page).iter().try_for_each(|(name, svg)| write(&folder.join(name), svg))
+    figures::write(file.parent().unwrap_or(Path::new("")), page).map_err(Failure::from)
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Failure> {

@@ -7,39 +7,40 @@ use std::time::Duration;
 use nix::unistd::{AccessFlags, access};
 
 use super::arguments::RunOptions;
-use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, elsewhere, peering, pinned, print, terminal_width};
+use super::json_target::Target;
+use super::{
+    DONE, FAILED, Failure, INTERRUPTED, doctor, elsewhere, footing, peering, pinned, print, resume, terminal_width,
+};
 use crate::conduct::directory::{self, RunDirectory};
+use crate::conduct::interrupt::Interrupt;
 use crate::conduct::progress::Progress;
 use crate::conduct::{self, Outcome, Setting, scratch};
 use crate::machine::quiet::Check;
-use crate::machine::{self, Machine};
+use crate::machine::{self, Identity, Machine};
 use crate::plan::{self, Others, Plan, Profile};
 use crate::report::{json, terminal};
 use crate::results::document::{self, Document};
-use crate::results::log::{FORMAT, Header, Log};
+use crate::results::log::{FORMAT, Header, LogWriter};
 use crate::results::quantity::Unit;
-use crate::results::remote::Remote;
 use crate::results::trouble::Trouble;
 use crate::results::wording::{count, duration, launches, quantity};
 use crate::rig::clock;
-use crate::rig::order::CANARY;
 use crate::sys::clock::Source;
-use crate::sys::{affinity, process};
+use crate::sys::{affinity, process, talk};
 
 /// Length of the noise probe that belongs to the record of a run.
-const NOISE_SPAN: Duration = Duration::from_millis(50);
+pub(super) const NOISE_SPAN: Duration = Duration::from_millis(50);
 
 pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
-    if let Some(file) = options.json.as_deref().filter(|file| file.as_os_str() != "-") {
-        check_writable(file)?;
-    }
+    footing::has_proc()?;
+    let target = options.json.as_deref().map(Target::of).transpose()?;
     match &options.resume {
-        Some(run) => resume(options, run, command),
-        None => begin(options, command),
+        Some(run) => resume::resume(options, run, command, target),
+        None => begin(options, command, target),
     }
 }
 
-fn begin(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
+fn begin(options: &RunOptions, command: &[String], target: Option<Target>) -> Result<u8, Failure> {
     let selected = plan::select(&options.selection)?;
     let profile = options.profile();
     let machine = look_at_machine(options)?;
@@ -49,176 +50,145 @@ fn begin(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
     let plan = plan::plan(&selected, &machine, &profile, options.time, others)?;
     if options.dry_run {
         let elsewhere = elsewhere::foresee(&options.remote)? + &peering::foresee(&options.peer)?.unwrap_or_default();
-        print(&(describe(&plan, &profile, cpu) + &elsewhere))?;
+        let filling = foresee_filling(options, &machine, &plan).into_iter().map(|line| line + "\n").collect::<String>();
+        print(&(describe(&plan, &profile, cpu) + &filling + &elsewhere))?;
         return Ok(DONE);
     }
     let source = choose_source(options, &machine, cpu)?;
     let met = peering::meet(&options.peer)?;
     let remote = elsewhere::find(&options.remote)?;
-    let identifier = directory::identifier(&process::host_name());
-    let path = options.output.clone().unwrap_or_else(|| Path::new("sysdyno-runs").join(&identifier));
-    let run_directory = RunDirectory::create(&path)?;
+    let quiet = doctor::checks(&machine, cpu, NOISE_SPAN);
+    // Before the log has its first line: from then on a signal ends it politely.
+    let interrupt = Interrupt::watch()?;
+    let (run_directory, writer, header) = start(options, header(options, &profile, cpu, command))?;
     for warning in &plan.warnings {
-        eprintln!("warning: {warning}");
+        talk::line(format_args!("warning: {warning}"));
     }
-    let header = Header {
+    warn(&quiet, options.scratch.is_some());
+    warn_of_full_cache(options, &machine, &plan);
+    let peer = met.as_ref().map(peering::Met::told);
+    if let Some((facts, _)) = peer.as_ref().filter(|(facts, _)| facts.is_here()) {
+        talk::line(format_args!(
+            "warning: the peer at {} is on this machine: what is called remote crosses no network",
+            facts.address
+        ));
+        talk::line("hint: start it on another machine, with --listen and an address that is reached from here");
+    }
+    let (scratch_limit, full_cache) = (options.scratch_limit, options.full_cache());
+    let setting =
+        Setting { header, profile, machine, quiet, plan, allowed, peer, remote, source, scratch_limit, full_cache };
+    let progress = Progress::new(!options.no_progress);
+    let outcome = conduct::run(&setting, &run_directory, writer, &progress, &interrupt);
+    conclude(outcome, &run_directory, target)
+}
+
+/// The first line of a log, for a run that begins now.
+fn header(options: &RunOptions, profile: &Profile, cpu: u32, command: &[String]) -> Header {
+    Header {
         log: FORMAT.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        id: identifier,
+        id: directory::identifier(&process::host_name()),
         started: directory::now(),
         command: peering::without_secret(command),
         seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
         profile: profile.name.to_owned(),
         cpu,
         build: build(),
-    };
-    let quiet = doctor::checks(&machine, cpu, NOISE_SPAN);
-    warn(&quiet, options.scratch.is_some());
-    warn_of_full_cache(options);
-    let peer = met.as_ref().map(peering::Met::told);
-    if let Some((facts, _)) = peer.as_ref().filter(|(facts, _)| facts.is_here()) {
-        eprintln!(
-            "warning: the peer at {} is on this machine: what is called remote crosses no network",
-            facts.address
-        );
-        eprintln!("hint: start it on another machine, with --listen and an address that is reached from here");
+        identity: Some(Identity::read(Path::new("/"))),
     }
-    let (scratch_limit, full_cache) = (options.scratch_limit, options.full_cache());
-    let setting =
-        Setting { header, profile, machine, quiet, plan, allowed, peer, remote, source, scratch_limit, full_cache };
-    let progress = Progress::new(!options.no_progress);
-    let outcome = conduct::run(&setting, &run_directory, &progress);
-    conclude(options, outcome, &run_directory)
 }
 
-fn resume(options: &RunOptions, run: &Path, command: &[String]) -> Result<u8, Failure> {
-    let run_directory = RunDirectory::open(run)?;
-    let log = crate::results::log::read(&run_directory.log())?;
-    let machine = look_at_machine(options)?;
-    let allowed = affinity::allowed();
-    let met = peering::meet_again(&options.peer, log.peer.as_deref())?;
-    let remote = elsewhere::find_again(&options.remote, log.remote.as_deref())?;
-    let (plan, profile) = plan_of(&log, &machine, &allowed, options.time)?;
-    if log.finish.as_ref().is_some_and(|(_, complete, _)| *complete) {
-        eprintln!("{} is complete: there is nothing to go on with", log.header.id);
-        print(&terminal::summary(&crate::assemble::document(&log), terminal_width()))?;
-        return Ok(DONE);
+/// The run directory with the beginning of its log: where it was named, or one that is named after the run.
+fn start(options: &RunOptions, header: Header) -> Result<(RunDirectory, LogWriter, Header), Trouble> {
+    match &options.output {
+        Some(path) => RunDirectory::create(path, &header).map(|(directory, log)| (directory, log, header)),
+        None => RunDirectory::create_in(Path::new("sysdyno-runs"), header),
     }
-    let source = log.clock.as_ref().and_then(|clock| Source::named(&clock.source)).unwrap_or(Source::Counter);
-    if source == Source::Counter {
-        counter_usable(log.header.cpu)?;
-    }
-    eprintln!(
-        "resuming {}: {} and {} are there{}",
-        log.header.id,
-        count(u64::from(log.rounds), "round", "rounds"),
-        count(log.launches.iter().filter(|launch| launch.experiment != CANARY).count() as u64, "launch", "launches"),
-        log.damage.as_ref().map_or_else(String::new, |damage| format!("; {damage}, that line is cut off"))
-    );
-    let quiet = doctor::checks(&machine, log.header.cpu, NOISE_SPAN);
-    warn(&quiet, options.scratch.is_some());
-    warn_of_full_cache(options);
-    let peer = met.as_ref().map(peering::Met::told);
-    let (header, scratch_limit, full_cache) = (log.header, options.scratch_limit, options.full_cache());
-    let setting =
-        Setting { header, profile, machine, quiet, plan, allowed, peer, remote, source, scratch_limit, full_cache };
-    let progress = Progress::new(!options.no_progress);
-    let outcome = conduct::resume(&setting, &run_directory, &progress, &peering::without_secret(command));
-    conclude(options, outcome, &run_directory)
 }
 
 /// Says at once what a user can choose otherwise: a quota, a mask of CPUs, a place for scratch files that is no disk. All
 /// checks are in the log, and `doctor` tells them.
-fn warn(quiet: &[Check], scratch_chosen: bool) {
+pub(super) fn warn(quiet: &[Check], scratch_chosen: bool) {
     let told = |check: &&Check| {
         !check.ok
             && check.known
             && (["quota", "affinity"].contains(&check.check.as_str()) || scratch_chosen && check.check == "scratch")
     };
     for check in quiet.iter().filter(told) {
-        eprintln!("warning: {}", check.detail);
-        eprintln!("hint: {}", check.remedy.as_deref().unwrap_or("`sysdyno doctor` says what it spoils"));
+        talk::line(format_args!("warning: {}", check.detail));
+        talk::line(format_args!("hint: {}", check.remedy.as_deref().unwrap_or("`sysdyno doctor` says what it spoils")));
     }
 }
 
 /// Says what filling the whole file cache does to the machine.
-fn warn_of_full_cache(options: &RunOptions) {
+pub(super) fn warn_of_full_cache(options: &RunOptions, machine: &Machine, plan: &Plan) {
     if options.full_cache.is_some() {
-        eprintln!(
-            "warning: --full-cache fills the memory of this machine with file data: what other programs have cached is evicted"
+        talk::line(
+            "warning: --full-cache fills the memory of this machine with file data: what other programs have cached is evicted",
         );
-        eprintln!(
-            "hint: they read it again from the disk afterwards; without --full-cache nothing of theirs is touched"
+        talk::line(
+            "hint: they read it again from the disk afterwards; without --full-cache nothing of theirs is touched",
         );
+    }
+    for line in foresee_filling(options, machine, plan) {
+        talk::line(line);
     }
 }
 
-/// The plan of a log, if this machine and this version can go on with it.
-fn plan_of(log: &Log, machine: &Machine, allowed: &[u32], time: Option<f64>) -> Result<(Plan, Profile), Trouble> {
-    if log.machine.fingerprint != machine.fingerprint {
-        return Err(Trouble::new(format!(
-            "this run was begun on another machine ({}), this one is {}",
-            log.machine.fingerprint, machine.fingerprint
-        ))
-        .hint("figures of two machines do not belong into one run: start a new one"));
+/// How long filling the whole file cache may take, and whether the time of the run suffices for it.
+fn foresee_filling(options: &RunOptions, machine: &Machine, plan: &Plan) -> Vec<String> {
+    let needs = options.full_cache().and_then(|with| with.needs(machine));
+    let Some((seconds, bytes)) = needs else { return Vec::new() };
+    let (bytes, allowed) = (quantity(bytes as f64, Unit::Bytes), plan.limit_seconds - plan.first_round_seconds);
+    let late = if machine.is_guest() { ", where the host gives memory late" } else { "" };
+    let text = format!("filling up to {bytes} needs up to about {}{late}", duration(seconds));
+    if seconds <= allowed {
+        return vec![format!("note: {text}")];
     }
-    let wanted: Vec<String> = log.steps.iter().map(|step| step.experiment.clone()).collect();
-    if wanted.is_empty() {
-        return Err(Trouble::new("the run died before it had a plan").hint("start a new run"));
-    }
-    let selected = plan::select(&wanted)?;
-    for (step, experiment) in log.steps.iter().zip(&selected) {
-        if step.method_version != experiment.method_version {
-            return Err(Trouble::new(format!(
-                "{} was measured with method version {}, this build has version {}",
-                step.experiment, step.method_version, experiment.method_version
-            ))
-            .hint("go on with the version of sysdyno that began the run, or start a new one"));
-        }
-    }
-    plan::choose_cpu(Some(log.header.cpu), allowed, machine)?;
-    let profile =
-        plan::PROFILES.into_iter().find(|profile| profile.name == log.header.profile).unwrap_or(plan::DEFAULT);
-    let plan = plan::plan(
-        &selected,
-        machine,
-        &profile,
-        time,
-        Others::of(log.peer.is_some(), log.remote.as_deref().map_or(0, Remote::ways)),
-    )?;
-    Ok((plan, profile))
+    let left = duration(allowed.max(0.0));
+    let enough = (plan.first_round_seconds + seconds).ceil();
+    vec![
+        format!(
+            "warning: {text}, and the time limit leaves {left}: if it does not suffice, the figure says 'at least'"
+        ),
+        format!("hint: allow --time {enough}s"),
+    ]
 }
 
-fn conclude(options: &RunOptions, outcome: Result<Outcome, Trouble>, directory: &RunDirectory) -> Result<u8, Failure> {
+pub(super) fn conclude(
+    outcome: Result<Outcome, Trouble>,
+    directory: &RunDirectory,
+    target: Option<Target>,
+) -> Result<u8, Failure> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(trouble) => {
-            eprintln!("what was measured is in {}", directory.path().display());
+            talk::line(format_args!("what was measured is in {}", directory.path().display()));
             return Err(Failure::while_working(trouble));
         }
     };
     let document = &outcome.document;
-    let to_stdout = options.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
-    if to_stdout {
-        eprint!("{}", terminal::summary(document, None));
-        print(&json::render(document)?)?;
-    } else {
-        print(&terminal::summary(document, terminal_width()))?;
-    }
-    if let (Some(file), false) = (&options.json, to_stdout) {
-        std::fs::write(file, json::render(document)?).map_err(|error| {
-            Failure::while_working(
-                Trouble::new(format!("cannot write {}: {error}", file.display()))
-                    .hint(format!("the same result is in {}", directory.path().join("result.json").display())),
-            )
-        })?;
-    }
-    eprintln!("run directory: {}", directory.path().display());
+    tell(document, target, directory)?;
+    talk::line(format_args!("run directory: {}", directory.path().display()));
     if outcome.interrupted {
-        eprintln!("interrupted; go on with: sysdyno run --resume {}", directory.path().display());
+        talk::line(format_args!("interrupted; go on with: sysdyno run --resume {}", directory.path().display()));
         return Ok(INTERRUPTED);
     }
     Ok(if any_failed(document) { FAILED } else { DONE })
+}
+
+/// The summary, and the result as JSON where that was asked for.
+pub(super) fn tell(document: &Document, target: Option<Target>, directory: &RunDirectory) -> Result<(), Failure> {
+    if matches!(target, Some(Target::Stdout)) {
+        talk::text(terminal::summary(document, None));
+        return print(&json::render(document)?);
+    }
+    print(&terminal::summary(document, terminal_width()))?;
+    let Some(mut target) = target else { return Ok(()) };
+    target.write(&json::render(document)?).map_err(|trouble| {
+        let elsewhere = format!("the same result is in {}", directory.path().join("result.json").display());
+        Failure::while_working(trouble.hint(elsewhere))
+    })
 }
 
 fn any_failed(document: &Document) -> bool {
@@ -232,13 +202,13 @@ fn choose_source(options: &RunOptions, machine: &Machine, cpu: u32) -> Result<So
         Some(Source::Counter) => counter_usable(cpu).map(|()| Source::Counter),
         None => {
             if let Some(why) = machine.counter_doubt() {
-                eprintln!("warning: {why}; CLOCK_MONOTONIC_RAW is used instead");
+                talk::line(format_args!("warning: {why}; CLOCK_MONOTONIC_RAW is used instead"));
                 return Ok(Source::MonotonicRaw);
             }
             Ok(match counter_usable(cpu) {
                 Ok(()) => Source::Counter,
                 Err(trouble) => {
-                    eprintln!("warning: {trouble}");
+                    talk::line(format_args!("warning: {trouble}"));
                     Source::MonotonicRaw
                 }
             })
@@ -256,6 +226,11 @@ pub(super) fn counter_usable(cpu: u32) -> Result<(), Trouble> {
 fn scratch_directory(options: &RunOptions) -> Result<PathBuf, Trouble> {
     let Some(directory) = &options.scratch else { return Ok(PathBuf::from(".")) };
     let here = directory.display();
+    // Logs are text: another name would stand in them for this one.
+    if std::fs::canonicalize(directory).is_ok_and(|place| place.to_str().is_none()) {
+        return Err(Trouble::new(format!("the name of the scratch directory {here} is not UTF-8"))
+            .hint("choose a directory whose whole path is UTF-8 with --scratch DIR"));
+    }
     match std::fs::metadata(directory) {
         Ok(found) if !found.is_dir() => {
             Err(Trouble::new(format!("{here} is no directory")).hint("choose one for files with --scratch DIR"))
@@ -276,26 +251,13 @@ fn scratch_directory(options: &RunOptions) -> Result<PathBuf, Trouble> {
 }
 
 /// Describes this machine, whose scratch directory must have room for what was allowed.
-fn look_at_machine(options: &RunOptions) -> Result<Machine, Trouble> {
+pub(super) fn look_at_machine(options: &RunOptions) -> Result<Machine, Trouble> {
     let machine = machine::detect(Path::new("/"), &scratch_directory(options)?);
+    footing::has_room(&machine)?;
     if options.scratch_limit.is_some() {
         scratch::room(&machine, options.scratch_limit)?;
     }
     Ok(machine)
-}
-
-/// Finding out at the end that the result cannot be written would waste the run.
-fn check_writable(file: &Path) -> Result<(), Trouble> {
-    let there = file.exists();
-    let tried = std::fs::OpenOptions::new().append(true).create(true).open(file);
-    if tried.is_ok() && !there {
-        // Only a try: the result is written when there is one.
-        let _ = std::fs::remove_file(file);
-    }
-    tried.map(drop).map_err(|error| {
-        Trouble::new(format!("cannot write {}: {error}", file.display()))
-            .hint("choose another file with --json FILE, or - for standard output")
-    })
 }
 
 /// The plan in words, for `--dry-run`.

@@ -1,14 +1,31 @@
 //! The run directory: where a log and everything computed from it lie.
 
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::{figures, whole};
 use crate::report::{content, csv, html, json, markdown};
 use crate::results::document::Document;
+use crate::results::log::{Header, LogWriter, Record};
 use crate::results::published::Published;
 use crate::results::trouble::Trouble;
+use crate::sys::file::REGULAR_ONLY;
+use crate::sys::process;
+
+/// Files that are computed from the log, and the folder of drawings.
+const RESULT: &str = "result.json";
+const METRICS: &str = "metrics.csv";
+const PAGE: &str = "report.html";
+const FIGURES: &str = "figures";
+
+/// What to do where one of them cannot be written.
+const RENDER_LATER: &str =
+    "the log is complete: with room, `sysdyno run --resume DIR` writes the rest, `sysdyno report DIR` renders it";
 
 /// A directory with one run in it.
 #[derive(Debug, Clone)]
@@ -29,25 +46,53 @@ pub fn identifier(host: &str) -> String {
     format!("{safe}-{}", now.strftime("%Y%m%dT%H%M%SZ"))
 }
 
+/// Most names that are tried for a directory that nobody named.
+const NAMES: u32 = 100;
+
 impl RunDirectory {
-    /// Creates the directory for a new run; one that holds a run already is refused.
-    pub fn create(path: &Path) -> Result<Self, Trouble> {
-        let directory = RunDirectory { path: path.to_path_buf() };
-        if directory.log().exists() {
-            return Err(Trouble::new(format!("{} holds a run already", path.display()))
-                .hint("choose another directory with --output DIR, or go on with that run: --resume DIR"));
+    /// Creates a directory of that name for a new run and begins its log. One that holds a run already, or that belongs to
+    /// another user, is refused, and nothing is changed then.
+    pub fn create(path: &Path, header: &Header) -> Result<(Self, LogWriter), Trouble> {
+        if std::fs::symlink_metadata(path).is_ok() {
+            own(path)?;
         }
-        std::fs::create_dir_all(path).map_err(|error| {
-            Trouble::new(format!("cannot create the run directory {}: {error}", path.display()))
-                .hint("choose a place that you can write to with --output DIR")
+        std::fs::create_dir_all(path).map_err(|error| uncreatable(path, &error))?;
+        RunDirectory { path: path.to_path_buf() }.begin(header)
+    }
+
+    /// Creates a directory for a new run in a place, named after the run: a free name, whatever began in the same second.
+    pub fn create_in(place: &Path, mut header: Header) -> Result<(Self, LogWriter, Header), Trouble> {
+        std::fs::create_dir_all(place).map_err(|error| uncreatable(place, &error))?;
+        own(place)?;
+        let name = header.id.clone();
+        for number in 1..=NAMES {
+            if number > 1 {
+                header.id = format!("{name}-{number}");
+            }
+            let path = place.join(&header.id);
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(uncreatable(&path, &error)),
+                Ok(()) => {
+                    let (directory, log) = RunDirectory { path }.begin(&header)?;
+                    return Ok((directory, log, header));
+                }
+            }
+        }
+        Err(Trouble::new(format!("no name is free for a run directory in {}", place.display()))
+            .hint("choose another with --output DIR"))
+    }
+
+    /// Writes the first line of the log. Finding out only after minutes of measuring that nothing can be written would waste
+    /// them.
+    fn begin(self, header: &Header) -> Result<(Self, LogWriter), Trouble> {
+        let mut log = LogWriter::create(&self.log())?;
+        log.write(&Record::Run(header.clone())).map_err(|trouble| {
+            // It has no line: nothing that anybody wrote is lost.
+            let _ = std::fs::remove_file(self.log());
+            Trouble::new(trouble.what).hint("choose a place that you can write to, with space, with --output DIR")
         })?;
-        // Finding out only after minutes of measuring that nothing can be written would be a poor joke.
-        let probe = path.join(".writable");
-        std::fs::write(&probe, b"sysdyno\n").and_then(|()| std::fs::remove_file(&probe)).map_err(|error| {
-            Trouble::new(format!("cannot write to the run directory {}: {error}", path.display()))
-                .hint("choose a place that you can write to with --output DIR")
-        })?;
-        Ok(directory)
+        Ok((self, log))
     }
 
     /// The directory of a run that exists: its directory, or the log in it.
@@ -75,28 +120,96 @@ impl RunDirectory {
     /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `metrics.csv`,
     /// `report.html` and its figures.
     pub fn write_result(&self, document: &Document) -> Result<(), Trouble> {
-        self.write_whole("result.json", &json::render(document)?)?;
-        self.write_whole("metrics.csv", &csv::render(document)?)?;
+        self.write_whole(RESULT, &json::render(document)?)?;
+        self.write_whole(METRICS, &csv::render(document)?)?;
         let page = content::page(document, &Published::embedded());
-        self.write_whole("report.html", &html::render(&page))?;
-        let folder = self.path.join("figures");
-        std::fs::create_dir_all(&folder).map_err(|error| {
-            Trouble::new(format!("cannot create {}: {error}", folder.display()))
-                .hint("the log is complete: `sysdyno report` renders it when there is room")
-        })?;
-        let drawings = markdown::drawings(&page);
-        drawings.iter().try_for_each(|(name, svg)| self.write_whole(&format!("figures/{name}"), svg))
+        self.write_whole(PAGE, &html::render(&page))?;
+        figures::write(&self.path, &page)
+    }
+
+    /// Whether everything that is computed from the log is there, whole.
+    pub fn has_results(&self, document: &Document) -> bool {
+        let read = |name: &str| read_regular(&self.path.join(name)).unwrap_or_default();
+        let page = content::page(document, &Published::embedded());
+        serde_json::from_slice::<serde::de::IgnoredAny>(&read(RESULT)).is_ok()
+            && !read(METRICS).is_empty()
+            && read(PAGE).trim_ascii_end().ends_with(b"</html>")
+            && markdown::drawings(&page).iter().all(|(name, _)| !read(&format!("{FIGURES}/{name}")).is_empty())
     }
 
     fn write_whole(&self, name: &str, text: &str) -> Result<(), Trouble> {
         let place = self.path.join(name);
-        let file = place.file_name().map_or_else(String::new, |file| file.to_string_lossy().into_owned());
-        let partial = place.with_file_name(format!(".{file}.partial"));
-        std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, &place)).map_err(|error| {
-            // Nothing half-written stays; the log has everything that the file would say.
-            let _ = std::fs::remove_file(&partial);
-            Trouble::new(format!("cannot write {}: {error}", place.display()))
-                .hint("the log is complete: `sysdyno report` renders it when there is room")
-        })
+        whole::write(&place, text)
+            .map_err(|error| Trouble::new(format!("cannot write {}: {error}", place.display())).hint(RENDER_LATER))
+    }
+}
+
+/// Most bytes of a file that is computed from a log: more is none of ours.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The content of a file, where it is one: a pipe or a device that somebody put in its place would be read for ever.
+fn read_regular(place: &Path) -> std::io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(REGULAR_ONLY).open(place)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > MOST_BYTES {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Refuses a directory that is none, or that belongs to another user, who could change what is written there. A link to one
+/// must be this user's as well.
+fn own(path: &Path) -> Result<(), Trouble> {
+    let cannot = |why: String| {
+        Trouble::new(format!("cannot use the directory {} for a run: {why}", path.display()))
+            .hint("choose a new directory with --output DIR, which may be inside of this one")
+    };
+    let unknown = |error: std::io::Error| cannot(error.to_string());
+    let (name, found) = (path.symlink_metadata().map_err(unknown)?, path.metadata().map_err(unknown)?);
+    if !found.is_dir() {
+        return Err(cannot("it is no directory".to_owned()));
+    }
+    let user = process::effective_user();
+    match [name.uid(), found.uid()].into_iter().find(|&owner| owner != user) {
+        Some(owner) => Err(cannot(format!("it belongs to user {owner}, and this is user {user}"))),
+        None => Ok(()),
+    }
+}
+
+fn uncreatable(path: &Path, error: &std::io::Error) -> Trouble {
+    Trouble::new(format!("cannot create the run directory {}: {error}", path.display()))
+        .hint("choose a place that you can write to with --output DIR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::log::FORMAT;
+
+    fn header() -> Header {
+        Header {
+            log: FORMAT.to_owned(),
+            version: String::new(),
+            id: "alder-20260131T120000Z".to_owned(),
+            started: now(),
+            command: Vec::new(),
+            seed: 0,
+            profile: String::new(),
+            cpu: 0,
+            build: String::new(),
+            identity: None,
+        }
+    }
+
+    #[test]
+    fn two_runs_of_one_second_have_two_names() {
+        let keep = tempfile::tempdir().unwrap();
+        let (first, _log, _) = RunDirectory::create_in(keep.path(), header()).unwrap();
+        let (second, _other, told) = RunDirectory::create_in(keep.path(), header()).unwrap();
+        assert!(first.path().ends_with("alder-20260131T120000Z"));
+        assert!(second.path().ends_with("alder-20260131T120000Z-2") && told.id == "alder-20260131T120000Z-2");
+        assert!(std::fs::read_to_string(second.log()).unwrap().contains("120000Z-2"));
     }
 }

@@ -1,29 +1,45 @@
-//! SIGINT and SIGTERM: remembered, so that a run ends with a valid log instead of in the middle of a line.
+//! SIGINT, SIGTERM and SIGHUP: remembered, so that a run ends with a valid log instead of in the middle of a line. SIGCONT:
+//! remembered, because a conductor that was stopped did not see how a launch ended in its time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nix::sys::signal::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::results::trouble::Trouble;
+use crate::sys::process;
 
 /// Watches for signals that ask to end.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
     signal: Arc<AtomicUsize>,
+    continued: Arc<AtomicBool>,
+}
+
+/// The signals that ask to end. One that was ignored when this process began stays ignored: whoever started it with nohup, or in
+/// the background of a script, wants it to outlive that signal.
+pub fn signals_that_end() -> impl Iterator<Item = i32> {
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !process::ignores(signal))
 }
 
 impl Interrupt {
     /// Begins to watch. A second signal while the first is being dealt with changes nothing.
     pub fn watch() -> Result<Self, Trouble> {
         let signal = Arc::new(AtomicUsize::new(0));
-        for number in [SIGINT, SIGTERM, SIGHUP] {
+        for number in signals_that_end() {
             flag::register_usize(number, Arc::clone(&signal), number as usize).map_err(|error| unwatchable(&error))?;
         }
+        let continued = Arc::new(AtomicBool::new(false));
+        flag::register(SIGCONT, Arc::clone(&continued)).map_err(|error| unwatchable(&error))?;
         outlive_size_limit()?;
-        Ok(Interrupt { signal })
+        Ok(Interrupt { signal, continued })
+    }
+
+    /// Whether this process was stopped and continued since the last call.
+    pub fn was_stopped(&self) -> bool {
+        self.continued.swap(false, Ordering::Relaxed)
     }
 
     /// The signal that came, if one did.

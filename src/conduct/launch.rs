@@ -56,7 +56,9 @@ impl Launcher {
                 return (Ended::Failed(trouble), Vec::new());
             }
         };
-        let heard = listen(&mut child, Instant::now() + time_out, interrupt);
+        // Only a stop of this process while the launch runs is of interest.
+        let _ = interrupt.was_stopped();
+        let heard = listen(&mut child, time_out, interrupt);
         let cut_short = heard.cut_short;
         if cut_short.is_some() {
             process::kill_group(child.id());
@@ -122,24 +124,38 @@ enum CutShort {
     Failed(Trouble),
 }
 
+/// How much later than asked for this process may wake up without having been stopped.
+const LATE: Duration = Duration::from_secs(1);
+
+/// How often a launch gets its time again.
+const TIMES_AGAIN: u32 = 5;
+
 /// Listens until both streams end. Sleeps in between: the conductor must not use the machine while a launch measures.
-fn listen(child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> Heard {
+fn listen(child: &mut Child, time_out: Duration, interrupt: &Interrupt) -> Heard {
     let (mut output, mut complaint) = (child.stdout.take(), child.stderr.take());
     let mut heard = Heard { output: Vec::new(), complaint: Vec::new(), cut_short: None };
+    let mut deadline = Instant::now() + time_out;
+    let mut again = TIMES_AGAIN;
     while output.is_some() || complaint.is_some() {
         if interrupt.caught().is_some() {
             heard.cut_short = Some(CutShort::Interrupted);
             return heard;
         }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let asked = Instant::now();
+        let left = deadline.saturating_duration_since(asked);
+        // What is there is taken even when the time is up: the launch may have ended while this process was stopped.
+        let (output_ready, complaint_ready) = wait_for(output.as_ref(), complaint.as_ref(), left);
+        if again > 0 && (interrupt.was_stopped() || asked.elapsed() > left + LATE) {
+            // How long nothing ran is unknown, so the launch gets its time again.
+            deadline = Instant::now() + time_out;
+            again -= 1;
+        } else if left.is_zero() && !output_ready && !complaint_ready {
             heard.cut_short = Some(CutShort::Failed(
                 Trouble::new("the launch did not end in its time and was killed")
                     .hint("run `sysdyno doctor`: a stopped or overloaded machine makes launches hang"),
             ));
             return heard;
         }
-        let (output_ready, complaint_ready) = wait_for(output.as_ref(), complaint.as_ref(), left);
         if output_ready && !take(&mut output, &mut heard.output) {
             output = None;
         }
@@ -160,9 +176,10 @@ fn wait_for(one: Option<&impl AsFd>, other: Option<&impl AsFd>, left: Duration) 
     let mut waited: Vec<PollFd<'_>> = Vec::new();
     waited.extend(one.map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN)));
     waited.extend(other.map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN)));
-    let milliseconds = left.as_millis().min(60_000) as u16;
+    // Rounded up: a wait must not end just before the time is up.
+    let milliseconds = left.as_nanos().div_ceil(1_000_000).min(60_000) as u16;
     // An error here is an interrupted wait: the caller looks for signals.
-    if poll(&mut waited, PollTimeout::from(milliseconds.max(1))).is_err() {
+    if poll(&mut waited, PollTimeout::from(milliseconds)).is_err() {
         return (false, false);
     }
     let mut ready = waited.iter().map(|stream| stream.any().unwrap_or(true));
@@ -226,6 +243,34 @@ mod tests {
         let (records, garbled) = parse(&output);
         assert_eq!(records.len(), 1);
         assert!(garbled.is_some());
+    }
+
+    fn shell(words: &str) -> Child {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", words]).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_launch_that_ended_while_the_conductor_was_stopped_is_heard_to_its_end() {
+        let interrupt = Interrupt::watch().unwrap();
+        let mut child = shell("echo heard");
+        // As after a stop: the time is long up when the conductor looks.
+        std::thread::sleep(Duration::from_millis(200));
+        let heard = listen(&mut child, Duration::ZERO, &interrupt);
+        assert!(heard.cut_short.is_none() && heard.output == b"heard\n");
+        assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_launch_that_hangs_is_given_up_when_its_time_is_up() {
+        let interrupt = Interrupt::watch().unwrap();
+        let mut child = shell("exec sleep 60");
+        let began = Instant::now();
+        let heard = listen(&mut child, Duration::from_millis(50), &interrupt);
+        process::kill_group(child.id());
+        child.wait().unwrap();
+        assert!(matches!(heard.cut_short, Some(CutShort::Failed(_))));
+        assert!(began.elapsed() < Duration::from_secs(30));
     }
 
     #[test]

@@ -12,11 +12,13 @@
 //! that was interrupted, or killed, goes on with `--resume` as if nothing had happened.
 
 pub mod directory;
+pub mod figures;
 pub mod interrupt;
 pub mod launch;
 pub mod progress;
 pub mod scratch;
 pub mod serve;
+pub mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -27,12 +29,13 @@ use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Others, Plan, Profile};
 use crate::results::document::{Document, Metric};
-use crate::results::log::{self, Clock, Header, Log, LogWriter, Record};
+use crate::results::log::{self, Clock, Header, Launch, Log, LogWriter, Record};
 use crate::results::peer::Peer;
+use crate::results::prediction::Prediction;
 use crate::results::remote::Remote;
 use crate::results::series::Series;
 use crate::results::trouble::Trouble;
-use crate::rig::order::{CANARY, FullCache, Order, PeerAccess};
+use crate::rig::order::{CANARY, FillWith, FullCache, Order, PeerAccess};
 use crate::rig::{canary, group};
 use crate::statistics::{outlier, summary};
 use crate::sys::affinity;
@@ -76,8 +79,8 @@ pub struct Setting {
     pub source: crate::sys::clock::Source,
     /// Bytes that files may take together, where that was said.
     pub scratch_limit: Option<u64>,
-    /// How the file cache is measured in full, where that was asked for.
-    pub full_cache: Option<FullCache>,
+    /// What the whole file cache is filled with, where that was asked for.
+    pub full_cache: Option<FillWith>,
 }
 
 impl Setting {
@@ -96,11 +99,14 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
-/// Runs a plan from the beginning.
-pub fn run(setting: &Setting, directory: &RunDirectory, progress: &Progress) -> Result<Outcome, Trouble> {
-    let interrupt = Interrupt::watch()?;
-    let mut writer = LogWriter::create(&directory.log())?;
-    writer.write(&Record::Run(setting.header.clone()))?;
+/// Runs a plan from the beginning. The log has its first line.
+pub fn run(
+    setting: &Setting,
+    directory: &RunDirectory,
+    mut writer: LogWriter,
+    progress: &Progress,
+    interrupt: &Interrupt,
+) -> Result<Outcome, Trouble> {
     writer.write(&Record::Machine { machine: Box::new(setting.machine.clone()) })?;
     writer.write(&Record::Quiet { checks: setting.quiet.clone() })?;
     if let Some((peer, _)) = &setting.peer {
@@ -116,19 +122,20 @@ pub fn run(setting: &Setting, directory: &RunDirectory, progress: &Progress) -> 
     })?;
     let clock = crate::rig::clock::calibrate(setting.source, CALIBRATION)?;
     writer.write(&Record::Clock(clock.clone()))?;
-    Conductor::new(setting, directory, progress, &interrupt, writer, clock).conduct()
+    Conductor::new(setting, directory, progress, interrupt, writer, clock).conduct()
 }
 
 /// Goes on with an interrupted run: its clock, plan and predictions hold.
 pub fn resume(
     setting: &Setting,
     directory: &RunDirectory,
+    mut writer: LogWriter,
     progress: &Progress,
+    interrupt: &Interrupt,
     command: &[String],
 ) -> Result<Outcome, Trouble> {
-    let interrupt = Interrupt::watch()?;
     let before = log::read(&directory.log())?;
-    let (mut writer, cut_bytes) = LogWriter::reopen(&directory.log())?;
+    let cut_bytes = writer.cut_unfinished()?;
     writer.write(&Record::Resumed { at: directory::now(), command: command.to_vec(), cut_bytes })?;
     writer.write(&Record::Quiet { checks: setting.quiet.clone() })?;
     let clock = if let Some(clock) = before.clock {
@@ -138,7 +145,7 @@ pub fn resume(
         writer.write(&Record::Clock(clock.clone()))?;
         clock
     };
-    Conductor::new(setting, directory, progress, &interrupt, writer, clock).conduct()
+    Conductor::new(setting, directory, progress, interrupt, writer, clock).conduct()
 }
 
 struct Conductor<'a> {
@@ -259,10 +266,13 @@ impl<'a> Conductor<'a> {
     fn first_round(&mut self, log: &Log, number: &mut u32, state: &mut Rounds) -> Result<Option<Stop>, Trouble> {
         for planned in &self.setting.plan.running {
             let experiment = planned.experiment;
-            if !log.predictions.iter().any(|(of, _)| of == experiment.id) {
-                self.predict(experiment)?;
+            let before = || log.launches.iter().filter(|launch| launch.experiment == experiment.id);
+            // What was sampled already cannot be predicted any more: a run that is resumed adds nothing then.
+            let sampled = before().any(|launch| !launch.series.is_empty());
+            if !sampled {
+                self.predict(experiment, log)?;
             }
-            let launched = log.launches.iter().any(|launch| launch.experiment == experiment.id && launch.succeeded());
+            let launched = before().any(Launch::succeeded);
             if !launched && let Some(stop) = self.one(experiment, 1, number, state)? {
                 return Ok(Some(stop));
             }
@@ -270,7 +280,10 @@ impl<'a> Conductor<'a> {
         Ok(None)
     }
 
-    fn predict(&mut self, experiment: &Experiment) -> Result<(), Trouble> {
+    /// Writes the predictions of an experiment that a log does not have yet.
+    fn predict(&mut self, experiment: &Experiment, log: &Log) -> Result<(), Trouble> {
+        let there: Vec<&Prediction> =
+            log.predictions.iter().filter(|(of, _)| of == experiment.id).map(|(_, found)| found).collect();
         let known = assemble::known_metrics(&self.log()?);
         let by = Foreknowledge {
             machine: &self.setting.machine,
@@ -279,7 +292,8 @@ impl<'a> Conductor<'a> {
             remote: self.setting.remote.as_ref(),
             known: &known,
         };
-        for prediction in (experiment.predict)(&by) {
+        let is_new = |new: &Prediction| !there.iter().any(|found| found.is_for(&new.metric, &new.labels));
+        for prediction in (experiment.predict)(&by).into_iter().filter(is_new) {
             self.writer.write(&Record::Prediction { experiment: experiment.id.to_owned(), prediction })?;
         }
         Ok(())
@@ -331,7 +345,9 @@ impl<'a> Conductor<'a> {
         let left = self.setting.plan.estimated_seconds - self.elapsed();
         self.progress.show(state.ended, self.setting.plan.rounds, experiment.id, left);
         let began = Instant::now();
-        let (ended, _) = self.launch(experiment.id, round, number, experiment.time_out)?;
+        // A launch that fills the cache may take the time of the run.
+        let filling = self.filling(round).filter(|_| experiment.makes_files()).map_or(0.0, |filling| filling.seconds);
+        let (ended, _) = self.launch(experiment.id, round, number, experiment.time_out + filling)?;
         state.note(experiment.id, &ended, began.elapsed().as_secs_f64());
         if let Ended::Failed(trouble) = &ended {
             self.progress.say(&format!("{}: launch {number} failed: {}", experiment.id, trouble.what));
@@ -343,6 +359,12 @@ impl<'a> Conductor<'a> {
             }
         }
         Ok(self.interrupt.caught().map(Stop::Interrupted))
+    }
+
+    /// How launches of a round fill the file cache: in the first only, within the time that is left.
+    fn filling(&self, round: u32) -> Option<FullCache> {
+        let with = self.setting.full_cache.filter(|_| round == 1)?;
+        Some(FullCache { with, seconds: (self.setting.plan.limit_seconds - self.elapsed()).max(0.0) })
     }
 
     /// Starts a launch and writes down everything that it says.
@@ -367,7 +389,7 @@ impl<'a> Conductor<'a> {
             file_bytes: scratch::room(&self.setting.machine, self.setting.scratch_limit).unwrap_or(0),
             space: self.scratch.as_ref().and_then(|made| Some(made.as_ref().ok()?.space().clone())),
             no_space: self.scratch.as_ref().and_then(|made| made.as_ref().err().cloned()),
-            full_cache: self.setting.full_cache,
+            full_cache: self.filling(round),
             clock: self.clock.clone(),
             // Each launch makes its own choices, but the same ones whenever the run is repeated with its seed.
             seed: fastrand::Rng::with_seed(self.setting.header.seed.wrapping_add(u64::from(*number))).u64(..),

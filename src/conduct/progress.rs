@@ -3,6 +3,8 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::results::wording::duration;
+use crate::sys::foreign;
+use crate::sys::talk;
 
 /// Shows how far a run is. It draws only between launches: nothing ticks while one measures.
 #[derive(Debug)]
@@ -30,8 +32,9 @@ impl Progress {
 
     /// Says something above the bar; on a stream that is no terminal, as a plain line.
     pub fn say(&self, line: &str) {
+        let line = foreign::shown(line);
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            talk::line(line);
         } else {
             self.bar.println(line);
         }

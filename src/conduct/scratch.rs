@@ -2,27 +2,42 @@
 //! in it after the last.
 //!
 //! A run that ends by itself or by a signal removes its directory. One that was killed outright, or whose machine lost power,
-//! cannot: the next run that starts with this scratch directory does. Which directories are nobody's is told by a lock, which
-//! the kernel gives back however a process ends.
+//! cannot: the next run of this node that starts with this scratch directory does. Which directories are nobody's is told by a
+//! lock, which the kernel gives back however a process ends. What another node left stays: a file system that nodes share may
+//! keep locks to each of them.
 
-use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::machine::{Machine, Mounted};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Identity, Machine, Mounted, Relation};
 use crate::results::quantity::Unit;
 use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::order::Space;
+use crate::sys::file::REGULAR_ONLY;
+use crate::sys::lock::{self, Locking};
+use crate::sys::naming::{self, Maker};
 use crate::sys::{fault, process};
 
-/// Beginning of the names of such directories.
+/// Beginning of the names of such directories; a unique name follows.
 const PREFIX: &str = ".sysdyno-scratch-";
 
-/// The file in each of them that its run holds locked.
+/// The file in each of them that its run holds locked, with the machine that it runs on.
 const OWNER: &str = "owner";
+
+/// Longest text of that file.
+const LONGEST_OWNER: u64 = 4096;
+
+/// What stands in the file of the owner.
+#[derive(Debug, Serialize, Deserialize)]
+struct Owner {
+    identity: Identity,
+}
 
 /// Tries of removing a directory, and the pause between them: launches of a run that was killed die with it, but not at once.
 const REMOVALS: u32 = 50;
@@ -55,20 +70,20 @@ impl Scratch {
         let mount = mount(machine)?;
         let bytes = allowed(mount, limit)?;
         let place = PathBuf::from(&mount.directory);
-        let directory = place.join(format!("{PREFIX}{}", std::process::id()));
+        let directory = place.join(format!("{PREFIX}{}", naming::unique()));
         let _turn = turn(&place);
-        // A directory of this name is of a run that was killed and had this number: the sweep before could not remove it.
         let made = fs::DirBuilder::new().mode(0o700).create(&directory).and_then(|()| {
             let mut options = File::options();
-            let owner = options.write(true).create_new(true).mode(0o600).open(directory.join(OWNER))?;
+            let mut owner = options.write(true).create_new(true).mode(0o600).open(directory.join(OWNER))?;
             // Where files cannot be locked, the number in the name has to do.
-            let _ = owner.try_lock();
+            let _ = lock::take(&owner);
+            owner.write_all(&serde_json::to_vec(&Owner { identity: Identity::read(Path::new("/")) })?)?;
             Ok(owner)
         });
         match made {
             Ok(owner) => Ok(Scratch { space: Space { directory, bytes }, _owner: owner }),
             Err(error) => {
-                let _ = fs::remove_dir(&directory);
+                let _ = fs::remove_dir_all(&directory);
                 Err(Trouble::new(format!("cannot make the directory {} for files: {error}", directory.display()))
                     .hint("choose a place that can be written to, with space, with --scratch DIR"))
             }
@@ -125,7 +140,7 @@ fn allowed(mount: &Mounted, limit: Option<u64>) -> Result<u64, Trouble> {
 }
 
 /// Removes what runs that were killed left in the scratch directory of this machine, and nothing else: only what bears such a
-/// name, belongs to this user, and is nobody's any more.
+/// name, belongs to this user, was made on this node, and is nobody's any more.
 pub fn sweep(machine: &Machine) -> Swept {
     let mut swept = Swept::default();
     let Ok(place) = mount(machine).map(|mount| PathBuf::from(&mount.directory)) else { return swept };
@@ -152,29 +167,32 @@ fn is_left_over(path: &Path, name: &str) -> bool {
     if found.uid() != process::effective_user() {
         return false;
     }
-    let dead = |number: &str| number.parse::<u32>().is_ok_and(|number| !process::is_alive(number));
-    if let Some(number) = name.strip_prefix(PREFIX) {
-        let numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        return found.is_dir() && numbered && is_unowned(&path.join(OWNER)).unwrap_or_else(|| dead(number));
+    if let Some(maker) = name.strip_prefix(PREFIX).and_then(Maker::of) {
+        return found.is_dir() && maker.is_of_this_node() && is_unowned(&path.join(OWNER), &maker);
     }
     // A file whose name should have lived for a moment only.
-    let number =
-        name.strip_prefix(fault::MOMENTARY).map(|rest| rest.split_once('-').map_or(rest, |(number, _)| number));
-    found.is_file() && number.is_some_and(dead)
+    let maker = name.strip_prefix(fault::MOMENTARY).and_then(Maker::of);
+    found.is_file() && maker.is_some_and(|maker| maker.is_gone())
 }
 
-/// Whether nobody holds the lock of a directory; none where it cannot be told by locks.
-fn is_unowned(owner: &Path) -> Option<bool> {
-    let opened = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(owner);
-    match opened {
-        Ok(file) => match file.try_lock() {
-            Ok(()) => Some(true),
-            Err(TryLockError::WouldBlock) => Some(false),
-            Err(TryLockError::Error(_)) => None,
-        },
+/// Whether nobody has a directory of this node any more.
+fn is_unowned(owner: &Path, maker: &Maker) -> bool {
+    let opened = File::options().read(true).write(true).custom_flags(REGULAR_ONLY).open(owner);
+    let file = match opened {
+        Ok(file) => file,
         // Making and locking are one turn: a directory without the file is what a kill in between left.
-        Err(error) if error.kind() == ErrorKind::NotFound => Some(true),
-        Err(_) => None,
+        Err(error) => return error.kind() == ErrorKind::NotFound,
+    };
+    let mut text = String::new();
+    // What a kill left unfinished says nothing; then the name of the node has to do.
+    let _ = (&file).take(LONGEST_OWNER).read_to_string(&mut text);
+    let relation = serde_json::from_str(&text)
+        .map_or(Relation::Same, |owner: Owner| owner.identity.relation_to(&Identity::read(Path::new("/"))));
+    match (relation, lock::take(&file)) {
+        // Machines can have the same name.
+        (Relation::Other, _) | (_, Locking::Taken(_)) => false,
+        (_, Locking::Mine) | (Relation::Restarted, Locking::Impossible) => true,
+        (Relation::Same, Locking::Impossible) => maker.is_gone(),
     }
 }
 
@@ -182,10 +200,10 @@ fn is_unowned(owner: &Path) -> Option<bool> {
 fn turn(place: &Path) -> Option<File> {
     let directory = File::open(place).ok()?;
     for _ in 0..TURNS {
-        match directory.try_lock() {
-            Ok(()) => return Some(directory),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(TURN_PAUSE),
-            Err(TryLockError::Error(_)) => return None,
+        match lock::take(&directory) {
+            Locking::Mine => return Some(directory),
+            Locking::Taken(_) => std::thread::sleep(TURN_PAUSE),
+            Locking::Impossible => return None,
         }
     }
     None
@@ -236,33 +254,67 @@ mod tests {
         assert!(!hopeless.hint.as_ref().unwrap().contains("--scratch-limit"), "{hopeless}");
     }
 
+    /// A name as a process of a node gives it.
+    fn named(node: &str, process: u32) -> String {
+        format!("{node}-{}-{process}-0123abcd", Maker::here().namespace)
+    }
+
+    fn own(process: u32) -> String {
+        named(&Maker::here().node, process)
+    }
+
+    /// No process has such a number.
+    const DEAD: u32 = u32::MAX / 3;
+
     #[test]
     fn what_is_locked_or_of_another_name_stays() {
         let keep = tempfile::tempdir().unwrap();
         let place = |name: &str| keep.path().join(name);
-        let owned = place(".sysdyno-scratch-1");
-        fs::create_dir(&owned).unwrap();
-        let owner = File::create_new(owned.join(OWNER)).unwrap();
+        let name = format!("{PREFIX}{}", own(DEAD));
+        fs::create_dir(place(&name)).unwrap();
+        let owner = File::create_new(place(&name).join(OWNER)).unwrap();
         owner.try_lock().unwrap();
-        assert!(!is_left_over(&owned, ".sysdyno-scratch-1"));
+        assert!(!is_left_over(&place(&name), &name));
         drop(owner);
-        assert!(is_left_over(&owned, ".sysdyno-scratch-1"));
-        for name in [".sysdyno-scratch-", ".sysdyno-scratch-1x", "sysdyno-scratch-1", ".sysdyno-x"] {
+        assert!(is_left_over(&place(&name), &name));
+        for name in [PREFIX, ".sysdyno-scratch-1", "sysdyno-scratch-1", ".sysdyno-x", &name[1..]] {
             fs::create_dir_all(place(name)).unwrap();
             assert!(!is_left_over(&place(name), name), "{name}");
         }
         // A link of such a name leads elsewhere.
-        std::os::unix::fs::symlink(keep.path(), place(".sysdyno-scratch-2")).unwrap();
-        assert!(!is_left_over(&place(".sysdyno-scratch-2"), ".sysdyno-scratch-2"));
+        let link = format!("{PREFIX}{}", own(DEAD + 1));
+        std::os::unix::fs::symlink(keep.path(), place(&link)).unwrap();
+        assert!(!is_left_over(&place(&link), &link));
         // A file of a process that lives is its own.
-        let own = format!("{}{}", fault::MOMENTARY, std::process::id());
-        fs::write(place(&own), "x").unwrap();
-        assert!(!is_left_over(&place(&own), &own));
-        let dead = format!("{}{}", fault::MOMENTARY, u32::MAX / 3);
-        fs::write(place(&dead), "x").unwrap();
-        assert!(is_left_over(&place(&dead), &dead));
-        let numbered = format!("{dead}-1f3a");
-        fs::write(place(&numbered), "x").unwrap();
-        assert!(is_left_over(&place(&numbered), &numbered));
+        for (maker, left) in [(own(std::process::id()), false), (own(DEAD), true), (named("elsewhere", DEAD), false)] {
+            let name = format!("{}{maker}", fault::MOMENTARY);
+            fs::write(place(&name), "x").unwrap();
+            assert_eq!(is_left_over(&place(&name), &name), left, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_another_node_made_stays_whatever_its_lock_says() {
+        let keep = tempfile::tempdir().unwrap();
+        let here = Identity::read(Path::new("/"));
+        let clone = Identity { machine: Some("another".to_owned()), ..here.clone() };
+        let restarted = Identity { boot: Some("before".to_owned()), ..here.clone() };
+        let unknown = Identity { boot: None, machine: None, ..here.clone() };
+        for (number, (node, identity, left)) in [
+            ("elsewhere", &here, false),
+            (Maker::here().node.as_str(), &here, true),
+            (&Maker::here().node, &clone, here.machine.is_none()),
+            (&Maker::here().node, &restarted, true),
+            (&Maker::here().node, &unknown, true),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let name = format!("{PREFIX}{}", named(node, DEAD + number as u32));
+            let place = keep.path().join(&name);
+            fs::create_dir(&place).unwrap();
+            fs::write(place.join(OWNER), serde_json::to_vec(&Owner { identity: identity.clone() }).unwrap()).unwrap();
+            assert_eq!(is_left_over(&place, &name), left, "{number}");
+        }
     }
 }

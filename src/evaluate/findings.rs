@@ -11,6 +11,7 @@ use crate::results::wording;
 
 use super::estimate::Estimate;
 use super::gates;
+use super::others;
 use super::sample::Sample;
 use super::study::Study;
 
@@ -107,6 +108,25 @@ impl Findings {
         self.judge(study, name, labels, estimate, gates);
     }
 
+    /// Publishes a lower bound by exactly these gates. One within its predicted range or below tells nothing about it.
+    pub fn publish_at_least(
+        &mut self,
+        study: &Study<'_>,
+        name: &str,
+        labels: Labels,
+        estimate: &Estimate,
+        gates: Vec<Gate>,
+    ) {
+        let before = self.metrics.len();
+        self.judge(study, name, labels, estimate, gates);
+        for metric in &mut self.metrics[before..] {
+            metric.at_least = true;
+            if metric.prediction.as_ref().is_some_and(|found| metric.value <= found.high) {
+                metric.verdict.against_prediction = AgainstPrediction::None;
+            }
+        }
+    }
+
     /// Publishes a figure whose interval is a pair of bounds, such as the two sizes between which a cache ends: how far they
     /// lie apart is the grid's doing and no noise.
     pub fn publish_bounds(
@@ -140,6 +160,7 @@ impl Findings {
         let prediction = study.prediction(name, &labels).cloned();
         let positive = shown.value.is_finite() && shown.value > 0.0;
         gates.push(positive_gate(&shown, positive));
+        gates.extend(others::gates(study, &labels, &gates));
         let verdict = Verdict::from_gates(gates, against(&shown, better, prediction.as_ref()));
         if verdict.trust == Trust::Impossible {
             let failed = verdict.failures().into_iter().filter(|gate| gate.severity == Severity::Hard);
@@ -156,6 +177,7 @@ impl Findings {
             better,
             headline: false,
             value: shown.value,
+            at_least: false,
             interval95: shown.interval,
             interval_level: shown.level,
             typical: shown.typical,
@@ -211,8 +233,14 @@ impl Findings {
 
     /// Says of every prediction that failed by how much, term by term, and of the others that they held.
     pub fn say_predictions(&mut self) {
-        let judged: Vec<Judged<'_>> =
-            self.metrics.iter().filter_map(|metric| Some((metric, metric.prediction.as_ref()?))).collect();
+        // A lower bound within its range is not judged.
+        let is_judged = |metric: &&Metric| metric.verdict.against_prediction != AgainstPrediction::None;
+        let judged: Vec<Judged<'_>> = self
+            .metrics
+            .iter()
+            .filter(is_judged)
+            .filter_map(|metric| Some((metric, metric.prediction.as_ref()?)))
+            .collect();
         if judged.is_empty() {
             return;
         }

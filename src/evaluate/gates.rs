@@ -10,6 +10,7 @@ use crate::rig::sampler::{BIASES_PER_BATCH, RESOLUTIONS_PER_BATCH};
 use crate::statistics::location::FEWEST_LAUNCHES;
 
 use super::estimate::Estimate;
+use super::others::TAKEN_SHARE;
 use super::sample::Account;
 use super::study::Study;
 
@@ -23,8 +24,6 @@ const DISTURBED_SHARE: f64 = 0.2;
 const UNSTEADY_SHARE: f64 = 0.5;
 /// Share beyond which too few are left to tell a cost (G14).
 const UNSTEADY_AT_MOST: f64 = 0.9;
-/// Share of the time that others may take before a figure is called contaminated (G16).
-const TAKEN_SHARE: f64 = 0.05;
 /// Typical over undisturbed: beyond this the neighbours are part of what a user sees.
 const TYPICAL_OVER_UNDISTURBED: f64 = 1.05;
 /// Half-width of the interval over the value, beyond which a figure is noisy.
@@ -54,7 +53,7 @@ pub fn of_derived(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
 }
 
 /// The common gates of a figure of single shots. `others` is the share of the time that other tasks had the CPU while
-/// nothing of this tool could have had it; none where that cannot be told.
+/// nothing of this tool could have had it; none where the experiment cannot tell and G16 over whole launches has to.
 pub fn of_shots(study: &Study<'_>, estimate: &Estimate, others: Option<f64>) -> Vec<Gate> {
     let evidence: Vec<&Evidence> = study.evidence().collect();
     let account = &estimate.account;
@@ -217,7 +216,7 @@ fn of_launches(estimate: &Estimate) -> Vec<Gate> {
     gates
 }
 
-/// G14, the clock, and the part of G16 that the kernel counts.
+/// G14 and the clock.
 fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
     let mut gates = Vec::new();
     if estimate.unit == Unit::Cycles {
@@ -248,22 +247,6 @@ fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
             ),
         ));
     }
-    let wall: f64 = evidence.iter().map(|found| found.wall).sum::<f64>().max(1.0);
-    let delayed: f64 = evidence.iter().filter_map(|found| found.run_delay).sum();
-    let stolen: f64 = evidence.iter().filter_map(|found| found.steal).sum();
-    let taken = (delayed + stolen) / wall;
-    gates.push(Gate::of(
-        "G16",
-        Severity::Contaminates,
-        taken <= TAKEN_SHARE,
-        format!(
-            "others had the CPU for {} of the time (other tasks {}, hypervisor {}); at most {}",
-            percent(taken),
-            percent(delayed / wall),
-            percent(stolen / wall),
-            percent(TAKEN_SHARE)
-        ),
-    ));
     gates.push(of_clock(evidence));
     let unsettled = evidence.iter().filter(|found| !found.settled).count();
     gates.push(Gate::of(

@@ -9,6 +9,7 @@ pub mod estimate;
 pub mod findings;
 pub mod gates;
 pub mod highlights;
+pub mod others;
 pub mod sample;
 pub mod spoilt;
 pub mod study;

@@ -1,5 +1,7 @@
 //! What an analysis may look at: the launches of one experiment and what the run found once.
 
+use std::collections::BTreeSet;
+
 use crate::machine::Machine;
 use crate::results::document::Metric;
 use crate::results::evidence::Evidence;
@@ -9,6 +11,7 @@ use crate::results::prediction::Prediction;
 use crate::results::quantity::{Hertz, Labels};
 use crate::results::remote::Remote;
 use crate::results::series::Series;
+use crate::rig::order::CANARY;
 use crate::statistics::summary::median;
 
 /// The material of one experiment's analysis.
@@ -28,6 +31,8 @@ pub struct Study<'a> {
     pub core: Option<Hertz>,
     /// Launches of this experiment that ended well, in the order in which they ran.
     pub launches: Vec<&'a Launch>,
+    /// Canaries of the rounds in which this experiment was launched.
+    pub canaries: Vec<&'a Launch>,
     /// Predictions of this experiment's figures.
     pub predictions: Vec<&'a Prediction>,
     /// Figures of the experiments before it.
@@ -40,6 +45,14 @@ impl<'a> Study<'a> {
     /// The study of one experiment of a log; none when the log has no clock, because then nothing was measured.
     pub fn of(log: &'a Log, experiment: &str, known: &'a [Metric]) -> Option<Self> {
         let clock = log.clock.as_ref()?;
+        let launches: Vec<&Launch> =
+            log.launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded()).collect();
+        let rounds: BTreeSet<u32> = launches.iter().map(|launch| launch.round).collect();
+        let canaries = log
+            .launches
+            .iter()
+            .filter(|launch| launch.experiment == CANARY && launch.succeeded() && rounds.contains(&launch.round))
+            .collect();
         Some(Study {
             machine: &log.machine,
             cpu: log.header.cpu,
@@ -47,11 +60,8 @@ impl<'a> Study<'a> {
             remote: log.remote.as_deref(),
             clock,
             core: core_frequency(clock, &log.launches),
-            launches: log
-                .launches
-                .iter()
-                .filter(|launch| launch.experiment == experiment && launch.succeeded())
-                .collect(),
+            launches,
+            canaries,
             predictions: log.predictions.iter().filter(|(of, _)| of == experiment).map(|(_, found)| found).collect(),
             known,
             seed: log.header.seed,

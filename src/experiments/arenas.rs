@@ -6,7 +6,7 @@ use crate::results::trouble::Trouble;
 use crate::results::verdict::{Gate, Severity};
 use crate::results::wording::{percent, quantity};
 use crate::rig::Rig;
-use crate::sys::memory::Pages;
+use crate::sys::memory::{HUGE_PAGES_OFF, Pages};
 use crate::sys::stream::Arena;
 
 use super::streams::{self, OVER_LAST_CACHE};
@@ -68,7 +68,11 @@ pub fn account_gates(study: &Study<'_>, about: &Labels) -> Vec<Gate> {
     if let Some(huge) = shared {
         let (severity, right) =
             if small { (Severity::Hard, huge <= 1.0 - HUGE_PAGES) } else { (Severity::Remark, huge >= HUGE_PAGES) };
-        gates.push(Gate::of("pages", severity, right, format!("{} of the memory lies on huge pages", percent(huge))));
+        let mut evidence = format!("{} of the memory lies on huge pages", percent(huge));
+        if !small && study.machine.memory.refused_huge_pages() {
+            evidence += &format!(": {HUGE_PAGES_OFF}");
+        }
+        gates.push(Gate::of("pages", severity, right, evidence));
     }
     if let Some(swapped) = worst("swapped", 0.0, f64::max) {
         let evidence = format!("{} were swapped out", quantity(swapped, Unit::Bytes));

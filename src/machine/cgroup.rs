@@ -23,6 +23,8 @@ pub(super) struct Restrictions {
     pub memory_bytes: Option<Fact<u64>>,
     /// Memory that file data may have within the limits.
     pub memory_room_bytes: Option<Fact<u64>>,
+    /// Memory within the limits that nothing uses.
+    pub memory_unused_bytes: Option<u64>,
     pub processes: Option<Fact<u64>>,
     pub cpus: Option<Fact<CpuList>>,
 }
@@ -69,6 +71,7 @@ pub(super) fn read(tree: &Tree) -> Restrictions {
     let memory = levels("memory");
     Restrictions {
         memory_room_bytes: narrowest(memory.iter().map(|level| room(tree, level))),
+        memory_unused_bytes: memory.iter().filter_map(|level| unused(tree, level)).min(),
         version: version(&groups, &mounts),
         quota_cpus: narrowest(levels("cpu").iter().flat_map(|level| [quota_v2(tree, level), quota_v1(tree, level)])),
         memory_bytes: narrowest(memory.iter().map(|level| memory_limit(tree, level))),
@@ -101,6 +104,14 @@ fn room(tree: &Tree, level: &str) -> Option<Fact<u64>> {
     let file = counted("total_cache").or_else(|| counted("file"))?;
     let source = format!("{} − (usage − file data)", limit.source);
     Some(Fact::new(limit.value.saturating_sub(usage.saturating_sub(file)), source))
+}
+
+/// What a group may still take before the kernel takes back something of it: also below a limit that only slows it down.
+fn unused(tree: &Tree, level: &str) -> Option<u64> {
+    let number = |file: &str| tree.parsed::<u64>(&format!("{level}/{file}")).map(|fact| fact.value);
+    let limits = [memory_limit(tree, level).map(|fact| fact.value), number("memory.high")];
+    let usage = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    Some(limits.into_iter().flatten().min()?.saturating_sub(usage))
 }
 
 fn narrowest<T: PartialOrd>(limits: impl Iterator<Item = Option<Fact<T>>>) -> Option<Fact<T>> {
@@ -202,6 +213,12 @@ mod tests {
         assert_eq!(room(&tree, "/two").map(|fact| fact.value), Some(650));
         assert_eq!(room(&tree, "/one").map(|fact| fact.value), Some(1100));
         assert_eq!(room(&tree, "/none"), None);
+        assert_eq!(
+            [unused(&tree, "/two"), unused(&tree, "/one"), unused(&tree, "/none")],
+            [Some(300), Some(500), None]
+        );
+        std::fs::write(keep.path().join("two/memory.high"), "800\n").unwrap();
+        assert_eq!(unused(&tree, "/two"), Some(100));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu_list::CpuList;
 use super::fact::{Claims, Fact};
+use super::reclaim;
 use super::smbios::{self, Module};
 use super::tree::{Access, Tree, value_of};
 
@@ -24,12 +25,19 @@ pub struct Memory {
     /// what the kernel's own caches would give back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cacheable_bytes: Option<Fact<u64>>,
+    /// What takes memory back before it is short, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reclaimers: Vec<Fact<String>>,
     /// Size of a base page in bytes.
     pub page_bytes: Claims<u64>,
     /// Pools of explicit huge pages, smallest page first.
     pub huge_pages: Vec<HugePages>,
     /// Transparent huge pages: `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<Fact<String>>,
+    /// Whether this process may have transparent huge pages: false where they were switched off for it (`prctl`,
+    /// PR_SET_THP_DISABLE), as children inherit it; absent on kernels that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transparent_allowed: Option<Fact<bool>>,
     /// When a fault may compact memory to get a transparent huge page.
     pub transparent_defrag: Option<Fact<String>>,
     /// Swap space in bytes.
@@ -86,9 +94,11 @@ pub(super) fn read(tree: &Tree) -> Memory {
         total_bytes: bytes("MemTotal"),
         available_bytes: bytes("MemAvailable"),
         cacheable_bytes: cacheable(&meminfo),
+        reclaimers: reclaim::read(tree),
         page_bytes: page_bytes(tree),
         huge_pages: huge_pages(tree),
         transparent_huge_pages: tree.chosen(&format!("{TRANSPARENT}/enabled")),
+        transparent_allowed: allowed(tree),
         transparent_defrag: tree.chosen(&format!("{TRANSPARENT}/defrag")),
         swap_used_bytes: swap_total_bytes
             .clone()
@@ -104,6 +114,19 @@ pub(super) fn read(tree: &Tree) -> Memory {
         Err(reason) => memory.peak_unknown = Some(reason),
     }
     memory
+}
+
+impl Memory {
+    /// True when transparent huge pages are known to be switched off for this process.
+    pub fn refused_huge_pages(&self) -> bool {
+        self.transparent_allowed.as_ref().is_some_and(|allowed| !allowed.value)
+    }
+}
+
+fn allowed(tree: &Tree) -> Option<Fact<bool>> {
+    const STATUS: &str = "/proc/self/status";
+    let text = tree.text(STATUS)?;
+    Some(Fact::new(value_of(&text, "THP_enabled")? != "0", format!("{STATUS} THP_enabled")))
 }
 
 /// A value of `/proc/meminfo`, whose `kB` are KiB.

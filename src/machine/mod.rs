@@ -13,6 +13,7 @@ mod description;
 mod fact;
 mod fingerprint;
 mod frequency;
+mod identity;
 mod kernel;
 mod limits;
 mod memory;
@@ -22,6 +23,7 @@ pub mod mountstats;
 mod network;
 pub mod placement;
 pub mod quiet;
+mod reclaim;
 mod smbios;
 mod storage;
 mod topology;
@@ -39,6 +41,7 @@ pub use cpu::{Cpu, Topology};
 pub use cpu_list::CpuList;
 pub use description::{FactRow, FactSection};
 pub use fact::{Claims, Contradiction, Fact};
+pub use identity::{Identity, Relation};
 pub use kernel::{IdleState, Kernel, Mitigation};
 pub use limits::{Limits, ResourceLimit};
 pub use memory::{HugePages, Memory, Node};
@@ -100,6 +103,11 @@ pub fn memory_groups() -> Option<MemoryGroups> {
 /// What this process's memory groups, at this moment, leave to file data; none where none of them has a limit.
 pub fn memory_room_bytes() -> Option<u64> {
     cgroup::read(&tree::Tree::at(Path::new("/"))).memory_room_bytes.map(|fact| fact.value)
+}
+
+/// What this process's memory groups, at this moment, allow beyond what is in use; none where none of them has a limit.
+pub fn memory_unused_bytes() -> Option<u64> {
+    cgroup::read(&tree::Tree::at(Path::new("/"))).memory_unused_bytes
 }
 
 /// The storage that a directory of the running machine lies on; none where the mount table does not tell.

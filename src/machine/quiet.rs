@@ -141,6 +141,7 @@ const CHECKS: &[(&str, Look)] = &[
     ("quota", load::quota),
     ("affinity", load::affinity),
     ("swap", load::swap),
+    ("reclaim", load::reclaim),
     ("numa_balancing", load::numa_balancing),
     ("huge_pages", surroundings::huge_pages),
     ("mitigations", surroundings::mitigations),

@@ -165,6 +165,8 @@ pub(super) fn read(tree: &Tree, scratch: &Path) -> Vec<Storage> {
 /// The storage that a directory lies on, as the place of test files.
 pub(super) fn at(tree: &Tree, scratch: &Path) -> Option<Storage> {
     let directory = tree.absolute(scratch);
+    // Facts are text: files must not go to a directory of nearly the same name.
+    let text = directory.to_str()?.to_owned();
     let mounts = mount::read(tree);
     let found = mount::holding(&mounts, &directory)?;
     let medium = Medium::of(&found.file_system);
@@ -181,7 +183,7 @@ pub(super) fn at(tree: &Tree, scratch: &Path) -> Option<Storage> {
         Medium::UserSpace => "a program provides the files".to_owned(),
     });
     let mount = Mounted {
-        directory: directory.to_string_lossy().into_owned(),
+        directory: text,
         mount_point: found.point.to_string_lossy().into_owned(),
         file_system: Fact::new(found.file_system.clone(), MOUNTS),
         medium,

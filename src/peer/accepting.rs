@@ -16,6 +16,7 @@ use crate::sys::tcp_counters::tcp_counters;
 use super::channel::{Channel, Silence};
 use super::data::{STALLED, canonical, comes};
 use super::protocol::Reply;
+use super::session::Setting;
 
 /// How often a listener that waits looks whether its client still is there.
 const LOOK: Duration = Duration::from_millis(50);
@@ -28,11 +29,11 @@ pub fn accept(
     listener: &Socket,
     client: IpAddr,
     connections: u32,
-    idle: Duration,
+    setting: &Setting,
 ) -> Result<(), Silence> {
     let before = tcp_counters();
     for _ in 0..connections {
-        let deadline = Instant::now() + idle;
+        let deadline = Instant::now() + setting.limits.idle;
         let connection = loop {
             if comes(listener, LOOK) {
                 match listener.accept() {
@@ -49,6 +50,7 @@ pub fn accept(
             }
         };
         let (residence, reset) = serve_one(connection);
+        let residence = setting.pretence.shown(residence);
         channel.send(&Reply::Closed { residence, reset }, STALLED)?;
     }
     let counters = match (before, tcp_counters()) {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
@@ -16,11 +16,12 @@ use crate::sys::process::{self, Forked};
 use super::authentication::{Secret, random};
 use super::channel::{Channel, Side, Silence};
 use super::data::{self, STALLED};
-use super::export::Exported;
+use super::export::{Exported, MOST_RESIDENCES};
 use super::flow::{self, Bounds, Streams};
 use super::handshake;
 use super::limits::{Limits, PROVING, Pretence};
 use super::nfs::Place;
+use super::plausible;
 use super::protocol::{Direction, Echoed, FlowOrder, Flowed, Reply, Request};
 use super::session::{self, Setting};
 
@@ -30,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const WRITING: Duration = Duration::from_secs(20);
 /// A launch's own partner ends by itself after this many seconds, whatever happens.
 const PARTNER_SECONDS: u32 = 120;
+/// The first port that needs no privilege.
+const UNPRIVILEGED: u16 = 1024;
 
 /// The other side of an experiment.
 #[derive(Debug)]
@@ -37,6 +40,10 @@ pub struct Partner {
     channel: Channel,
     child: Option<Forked>,
     address: Option<IpAddr>,
+    /// When the session began.
+    began: Instant,
+    /// When the services or the export that are open were asked for.
+    opened: Option<Instant>,
     /// Own ends of Unix socket pairs, with their message sizes.
     unix: Vec<(u32, Socket)>,
 }
@@ -114,7 +121,7 @@ impl Partner {
         })
         .map_err(cannot)?;
         let channel = Channel::new(own.into(), key, Side::Client);
-        Ok(Partner { channel, child: Some(child), address: None, unix: own_unix })
+        Ok(Partner { channel, child: Some(child), address: None, began: Instant::now(), opened: None, unix: own_unix })
     }
 
     /// A session of a peer elsewhere.
@@ -125,7 +132,8 @@ impl Partner {
             )
         })?;
         let channel = handshake::ask(stream.into(), secret, PROVING)?;
-        Ok(Partner { channel, child: None, address: Some(data::canonical(at.ip())), unix: Vec::new() })
+        let address = Some(data::canonical(at.ip()));
+        Ok(Partner { channel, child: None, address, began: Instant::now(), opened: None, unix: Vec::new() })
     }
 
     /// Address of the other side in one family.
@@ -178,7 +186,8 @@ impl Partner {
             .map_err(cannot)?;
         let port = own.as_ref().and_then(|socket| socket.local_addr().ok()).map(|local| local.port());
         let request = Request::Echo { ipv6, tcp: tcp.to_vec(), udp: port, unix: false };
-        let (ports, udp_port, token) = listening(self.ask(&request, PATIENCE)?)?;
+        self.opened.get_or_insert_with(Instant::now);
+        let (ports, udp_port, token) = self.listening(&request)?;
         let token = data::token_of(&token).ok_or_else(|| Trouble::new("the peer sent a token that is none"))?;
         let mut lines = EchoLines::default();
         for (&bytes, port) in tcp.iter().zip(ports) {
@@ -199,7 +208,8 @@ impl Partner {
         if self.unix.is_empty() {
             return Ok(Vec::new());
         }
-        listening(self.ask(&Request::Echo { ipv6: false, tcp: Vec::new(), udp: None, unix: true }, PATIENCE)?)?;
+        self.opened.get_or_insert_with(Instant::now);
+        self.listening(&Request::Echo { ipv6: false, tcp: Vec::new(), udp: None, unix: true })?;
         for (_, line) in &self.unix {
             line.set_read_timeout(Some(STALLED))
                 .map_err(|error| Trouble::new(format!("cannot prepare a Unix socket: {error}")))?;
@@ -210,21 +220,30 @@ impl Partner {
     /// Ends all echo services; their connections must be closed already.
     pub fn end_echo(&mut self) -> Result<EchoEnd, Trouble> {
         match self.ask(&Request::EndEcho {}, PATIENCE)? {
-            Reply::Echoed { services, cpu_time, run_delay } => Ok(EchoEnd { services, cpu_time, run_delay }),
+            Reply::Echoed { services, cpu_time, run_delay } => {
+                let session = self.began.elapsed();
+                let open = self.opened.take().map_or(session, |opened| opened.elapsed());
+                plausible::echoes(&services, cpu_time, run_delay, session, open)?;
+                Ok(EchoEnd { services, cpu_time, run_delay })
+            }
             other => Err(unexpected(&other)),
         }
     }
 
     /// Has that many connections accepted; gives the port.
     pub fn accept(&mut self, ipv6: bool, connections: u32) -> Result<u16, Trouble> {
-        let (ports, ..) = listening(self.ask(&Request::Accept { ipv6, connections }, PATIENCE)?)?;
+        let (ports, ..) = self.listening(&Request::Accept { ipv6, connections })?;
         ports.first().copied().ok_or_else(|| Trouble::new("the other side names no port"))
     }
 
-    /// Waits until the other side has closed a connection; its residence in nanoseconds, and whether it saw an abort.
-    pub fn closed(&mut self) -> Result<(i64, bool), Trouble> {
+    /// Waits until the other side has closed a connection, which this side began to close at a time; its residence in
+    /// nanoseconds, and whether it saw an abort. A residence that does not fit into that span is refused.
+    pub fn closed(&mut self, closing: Instant) -> Result<(i64, bool), Trouble> {
         match self.hear(PATIENCE)? {
-            Reply::Closed { residence, reset } => Ok((residence, reset)),
+            Reply::Closed { residence, reset } => {
+                plausible::time("a residence", residence, closing.elapsed())?;
+                Ok((residence, reset))
+            }
             other => Err(unexpected(&other)),
         }
     }
@@ -232,15 +251,17 @@ impl Partner {
     /// After the last connection: counters of the other side.
     pub fn accepted(&mut self) -> Result<Vec<(String, u64)>, Trouble> {
         match self.hear(PATIENCE)? {
-            Reply::Accepted { counters } => Ok(counters),
+            Reply::Accepted { counters } => plausible::counters(&counters).map(|()| counters),
             other => Err(unexpected(&other)),
         }
     }
 
     /// Has a file of so many bytes written and served over NFS.
     pub fn export(&mut self, ipv6: bool, bytes: u64) -> Result<Lent, Trouble> {
+        self.opened = Some(Instant::now());
         match self.ask(&Request::Export { ipv6, bytes }, WRITING)? {
             Reply::Exporting { port, path, identity, storage } => {
+                self.announced(&[port])?;
                 let place = Place { server: self.address(ipv6), port, mount_port: Some(port), path };
                 Ok(Lent { place, identity, storage: storage.map(|found| *found) })
             }
@@ -260,15 +281,22 @@ impl Partner {
     /// Ends the export.
     pub fn end_export(&mut self) -> Result<Exported, Trouble> {
         match self.ask(&Request::EndExport {}, WRITING)? {
-            Reply::Exported(exported) => Ok(exported),
+            Reply::Exported(exported) => {
+                let open = self.opened.take().unwrap_or(self.began).elapsed();
+                if let Some(residence) = exported.residence {
+                    plausible::median("a residence", residence, exported.reads.min(MOST_RESIDENCES as u64), open)?;
+                }
+                Ok(exported)
+            }
             other => Err(unexpected(&other)),
         }
     }
 
-    /// Runs a flow; gives what this side and the other one saw.
-    pub fn flow(&mut self, order: &FlowOrder) -> Result<(Flowed, Flowed), Trouble> {
+    /// Runs a flow; gives what this side and the other one saw, and how long it took from the order to the report.
+    pub fn flow(&mut self, order: &FlowOrder) -> Result<(Flowed, Flowed, Duration), Trouble> {
         let cannot = |error: io::Error| Trouble::new(format!("cannot open a stream: {error}"));
-        let (ports, _, token) = listening(self.ask(&Request::Flow(*order), PATIENCE)?)?;
+        let began = Instant::now();
+        let (ports, _, token) = self.listening(&Request::Flow(*order))?;
         let token = data::token_of(&token).ok_or_else(|| Trouble::new("the peer sent a token that is none"))?;
         let port = ports.first().copied().ok_or_else(|| Trouble::new("the other side names no port"))?;
         let to = SocketAddr::new(self.address(order.ipv6), port);
@@ -286,8 +314,34 @@ impl Partner {
         }
         let own = flow::run(streams, order, Bounds { bytes: u64::MAX, rate: None }).map_err(cannot)?;
         match self.hear(PATIENCE)? {
-            Reply::Flowed(theirs) => Ok((own, theirs)),
+            Reply::Flowed(theirs) => Ok((own, theirs, began.elapsed())),
             other => Err(unexpected(&other)),
+        }
+    }
+}
+
+impl Partner {
+    /// Asks for something that listens: its ports and the token that opens it.
+    fn listening(&mut self, request: &Request) -> Result<(Vec<u16>, Option<u16>, String), Trouble> {
+        match self.ask(request, PATIENCE)? {
+            Reply::Listening { tcp, udp, token } => {
+                let ports: Vec<u16> = tcp.iter().copied().chain(udp).collect();
+                self.announced(&ports)?;
+                Ok((tcp, udp, token))
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Refuses ports of a peer elsewhere that its kernel does not give to a program that asks for any port: below 1024 are
+    /// the services of its system, and a client that is root would be sent to them from a port that they trust.
+    fn announced(&self, ports: &[u16]) -> Result<(), Trouble> {
+        match ports.iter().find(|&&port| port < UNPRIVILEGED) {
+            Some(port) if self.child.is_none() => {
+                Err(Trouble::new(format!("the peer names port {port}, which belongs to a service of its system"))
+                    .hint("use the same version of sysdyno on both machines, and a peer that you trust"))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -297,13 +351,6 @@ impl Drop for Partner {
         if let Some(child) = self.child.take() {
             child.kill();
         }
-    }
-}
-
-fn listening(reply: Reply) -> Result<(Vec<u16>, Option<u16>, String), Trouble> {
-    match reply {
-        Reply::Listening { tcp, udp, token } => Ok((tcp, udp, token)),
-        other => Err(unexpected(&other)),
     }
 }
 

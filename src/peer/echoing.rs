@@ -21,7 +21,7 @@ use super::protocol::Echoed;
 /// Longest datagram.
 const DATAGRAM: usize = 1 << 16;
 /// Residences that are kept; more would only cost memory.
-const MOST_RESIDENCES: usize = 20_000;
+pub(super) const MOST_RESIDENCES: usize = 20_000;
 /// Stack of a service: it holds no buffers.
 const STACK: usize = 128 << 10;
 

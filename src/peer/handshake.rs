@@ -79,6 +79,17 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
 /// The peer's side. `admit` is asked once the client has proved itself. None when the client may not or need not be served;
 /// somebody who does not know the secret is told nothing.
 pub fn answer(stream: OwnedFd, secret: &Secret, within: Duration, admit: impl FnOnce() -> Verdict) -> Option<Channel> {
+    answer_or_note(stream, secret, within, admit, || {})
+}
+
+/// The same, with what is done about a wrong proof before the connection is closed.
+pub fn answer_or_note(
+    stream: OwnedFd,
+    secret: &Secret,
+    within: Duration,
+    admit: impl FnOnce() -> Verdict,
+    refused: impl FnOnce(),
+) -> Option<Channel> {
     let deadline = Instant::now() + within;
     let mut bytes = [0; GREETING];
     fill(stream.as_fd(), &mut bytes, deadline).ok()?;
@@ -92,6 +103,7 @@ pub fn answer(stream: OwnedFd, secret: &Secret, within: Duration, admit: impl Fn
     let mut proof = [0; BYTES];
     fill(stream.as_fd(), &mut proof, deadline).ok()?;
     if !challenge.proves(secret, Purpose::Client, &proof) {
+        refused();
         return None;
     }
     let verdict = admit();

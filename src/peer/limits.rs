@@ -3,6 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::protocol::Flowed;
+
 /// Bounds on what clients may take from a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -47,6 +49,25 @@ pub struct Pretence {
     pub closed_port: bool,
     /// Receive buffer of flows in bytes, instead of the kernel's own tuning.
     pub receive_buffer: Option<u32>,
+    /// Every time that is reported is this many percent of what it was: a clock that runs too fast, too slow or backwards.
+    pub clock: Option<i64>,
+}
+
+impl Pretence {
+    /// A time in nanoseconds, as its clock shows it.
+    pub fn shown(&self, nanoseconds: i64) -> i64 {
+        self.clock.map_or(nanoseconds, |percent| nanoseconds.saturating_mul(percent) / 100)
+    }
+
+    /// What is said of a flow, with the times that its clock shows.
+    pub fn told(&self, mut flowed: Flowed) -> Flowed {
+        let first = flowed.windows.first().map_or(0, |window| window.1);
+        for window in &mut flowed.windows {
+            window.1 = first + self.shown(window.1 - first);
+        }
+        (flowed.span, flowed.cpu_time) = (self.shown(flowed.span), self.shown(flowed.cpu_time));
+        flowed
+    }
 }
 
 impl FromStr for Pretence {
@@ -66,7 +87,14 @@ impl FromStr for Pretence {
                     let bytes = bytes.parse::<u32>().ok().filter(|&found| (2048..=1 << 26).contains(&found));
                     pretence.receive_buffer = Some(bytes.ok_or("receive_buffer=BYTES, from 2048 to 67108864")?);
                 }
-                _ => return Err("hold=MICROSECONDS, never_accept, closed_port or receive_buffer=BYTES".to_owned()),
+                ("clock", percent) => {
+                    let percent = percent.parse::<i64>().ok().filter(|found| found.abs() <= 1_000_000);
+                    pretence.clock = Some(percent.ok_or("clock=PERCENT, from -1000000 to 1000000")?);
+                }
+                _ => {
+                    return Err("hold=MICROSECONDS, never_accept, closed_port, receive_buffer=BYTES or clock=PERCENT"
+                        .to_owned());
+                }
             }
         }
         Ok(pretence)
@@ -83,7 +111,11 @@ mod tests {
         assert_eq!(found.hold, Duration::from_micros(50));
         assert_eq!(found.receive_buffer, Some(65536));
         assert!("never_accept".parse::<Pretence>().unwrap().never_accept);
-        for wrong in ["", "hold=", "hold=99999999", "receive_buffer=1", "never_accept=1", "burn"] {
+        let fast: Pretence = "clock=-10".parse().unwrap();
+        assert_eq!((fast.shown(500), found.shown(500)), (-50, 500));
+        for wrong in
+            ["clock=", "clock=1000001", "", "hold=", "hold=99999999", "receive_buffer=1", "never_accept=1", "burn"]
+        {
             assert!(wrong.parse::<Pretence>().is_err(), "{wrong}");
         }
     }

@@ -29,6 +29,7 @@ pub mod flow;
 pub mod handshake;
 pub mod limits;
 pub mod nfs;
+pub mod plausible;
 pub mod protocol;
 pub mod resolve;
 pub mod server;

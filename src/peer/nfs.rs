@@ -4,88 +4,36 @@
 //! kernel, and the reads of its answer, on the thread that asked. The library waits on futures; over this stream each is ready
 //! when it is first asked.
 
-use std::future::Future;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::os::fd::AsFd;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+mod answers;
+mod stream;
 
-use nfs3_client::io::{AsyncRead, AsyncWrite};
-use nfs3_client::{MountClient, MountError, Nfs3Client, PortmapperClient};
-use nfs3_types::mount::{self, dirpath};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use nfs3_client::rpc::RpcClient;
+use nfs3_types::mount::{self, MOUNT_PROGRAM, dirpath};
 use nfs3_types::nfs3::{
-    self, FSINFO3args, GETATTR3args, LOOKUP3args, Nfs3Option, Nfs3Result, READ3args, READDIRPLUS3args, cookieverf3,
-    diropargs3, filename3, ftype3, nfs_fh3, nfsstat3,
+    self, FSINFO3args, FSINFO3res, GETATTR3args, GETATTR3res, LOOKUP3args, NFS_PROGRAM, Nfs3Result, READ3args,
+    READDIRPLUS3args, cookieverf3, diropargs3, filename3, ftype3, nfs_fh3, nfsstat3,
 };
-use nfs3_types::portmap::{IPPROTO_TCP, PMAP_PORT};
-use nfs3_types::rpc::{auth_unix, fragment_header, opaque_auth};
-use nfs3_types::xdr_codec::Opaque;
-use socket2::{Domain, SockAddr, Socket, Type};
+use nfs3_types::portmap::{self, IPPROTO_TCP, PMAP_PORT, PMAP_PROG, mapping};
+use nfs3_types::rpc::{auth_unix, opaque_auth};
+use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 
 use crate::results::trouble::Trouble;
 use crate::sys::process;
-use crate::sys::socket;
+use answers::{Largest, Listed, LookedUp, Mounted, Read3};
+use stream::{Stream, connect, now};
 
 /// Port of NFS where the address names none.
 pub const PORT: u16 = 2049;
-/// Longest wait for a connection, and for any answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest answer that is believed: the longest read of any server, and its head.
-const LONGEST_ANSWER: usize = (4 << 20) + 4096;
 /// Longest read that is asked for at once.
 const LONGEST_READ: u32 = 1 << 20;
 /// Most bytes of a directory that are looked at.
 const LISTING: u32 = 32 << 10;
-/// Ports from which only root can send; many servers answer nobody else. Tried from the highest.
-const PRIVILEGED: std::ops::Range<u16> = 665..1023;
-
-/// A blocking stream under the client library.
-#[derive(Debug)]
-struct Stream {
-    tcp: TcpStream,
-    /// Bytes of the answer that are still to come.
-    left: usize,
-}
-
-impl AsyncRead for Stream {
-    async fn async_read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.tcp.read(into)
-    }
-
-    /// The library asks for the word before an answer and then for as many bytes as it says, so the word is checked here.
-    async fn async_read_exact(&mut self, into: &mut [u8]) -> io::Result<()> {
-        socket::read_all(self.tcp.as_fd(), into)?;
-        if self.left > 0 {
-            self.left = self.left.saturating_sub(into.len());
-        } else if let Ok(head) = <[u8; 4]>::try_from(&*into) {
-            self.left = fragment_header::from(head).fragment_length() as usize;
-            if self.left > LONGEST_ANSWER {
-                return Err(io::Error::new(ErrorKind::InvalidData, format!("an answer of {} bytes", self.left)));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl AsyncWrite for Stream {
-    async fn async_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.tcp.write(bytes)
-    }
-
-    async fn async_write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        socket::write_all(self.tcp.as_fd(), bytes)
-    }
-}
-
-/// The outcome of a future that never waits for anything but calls of the kernel.
-fn now<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(outcome) => Ok(outcome),
-        Poll::Pending => Err("the client waits for something that is not the network".to_owned()),
-    }
-}
+/// Time in which a file has to be found, from the first connection on.
+const FINDING: Duration = Duration::from_secs(20);
 
 /// Where a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +51,9 @@ pub struct Place {
 /// A file that can be read.
 #[derive(Debug)]
 pub struct Reader {
-    client: Nfs3Client<Stream>,
+    client: RpcClient<Stream>,
+    /// When the file has to be found.
+    due: Instant,
     file: nfs_fh3,
     /// Path of the file.
     pub path: String,
@@ -124,15 +74,16 @@ impl Reader {
             opaque_auth::auth_unix(&auth_unix { stamp: 0, machinename, uid, gid, gids: Vec::new() })
         };
         let server = format!("the NFS server {}", SocketAddr::new(place.server, place.port));
+        let due = Instant::now() + FINDING;
         let mount_port = mount_port(place);
         let io = connect(SocketAddr::new(place.server, mount_port)).map_err(|error| unreachable(place, &error))?;
-        let mut mounts = MountClient::new_with_auth(io, credential(), opaque_auth::default());
-        let (root, rest) = mount(&mut mounts, &place.path)?;
+        let mut mounts = RpcClient::new_with_auth(io, credential(), opaque_auth::default());
+        let (root, rest) = mount(&mut mounts, &place.path, due)?;
         let stream = connect(SocketAddr::new(place.server, place.port)).map_err(|error| unreachable(place, &error))?;
         let local = stream.tcp.local_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |local| local.ip().to_canonical());
-        let client = Nfs3Client::new_with_auth(stream, credential(), opaque_auth::default());
-        let mut reader =
-            Reader { client, file: root, path: place.path.clone(), bytes: 0, longest: LONGEST_READ, local };
+        let client = RpcClient::new_with_auth(stream, credential(), opaque_auth::default());
+        let path = place.path.clone();
+        let mut reader = Reader { client, due, file: root, path, bytes: 0, longest: LONGEST_READ, local };
         for name in rest {
             reader.file = reader.look_up(&name)?;
         }
@@ -156,13 +107,13 @@ impl Reader {
 
     fn look_up(&mut self, name: &str) -> Result<nfs_fh3, Trouble> {
         let what = diropargs3 { dir: self.file.clone(), name: filename3(Opaque::borrowed(name.as_bytes())) };
-        let found = self.call(|client| now(client.lookup(&LOOKUP3args { what })))?;
-        succeeded(found, &format!("look up {name}")).map(|found| found.object)
+        let found: LookedUp = self.find(NFS_PROGRAM::NFSPROC3_LOOKUP, &LOOKUP3args { what })?;
+        succeeded(found, &format!("look up {name}")).map(|found| found.0)
     }
 
     fn longest_read(&mut self) -> Result<Option<u32>, Trouble> {
         let args = FSINFO3args { fsroot: self.file.clone() };
-        let found = self.call(|client| now(client.fsinfo(&args)))?;
+        let found: FSINFO3res = self.find(NFS_PROGRAM::NFSPROC3_FSINFO, &args)?;
         // A server may refuse to say this of a file; reads are then as long as is usual.
         Ok(match found {
             Nfs3Result::Ok(found) => Some(found.rtmax),
@@ -172,7 +123,7 @@ impl Reader {
 
     fn attributes(&mut self) -> Result<(ftype3, u64), Trouble> {
         let args = GETATTR3args { object: self.file.clone() };
-        let found = self.call(|client| now(client.getattr(&args)))?;
+        let found: GETATTR3res = self.find(NFS_PROGRAM::NFSPROC3_GETATTR, &args)?;
         succeeded(found, "read the attributes").map(|found| (found.obj_attributes.type_, found.obj_attributes.size))
     }
 
@@ -181,31 +132,29 @@ impl Reader {
         let (cookie, cookieverf) = (0, cookieverf3([0; nfs3::NFS3_COOKIEVERFSIZE]));
         let args =
             READDIRPLUS3args { dir: self.file.clone(), cookie, cookieverf, dircount: LISTING / 4, maxcount: LISTING };
-        let found = succeeded(self.call(|client| now(client.readdirplus(&args)))?, "list the directory")?;
-        let files = found.reply.entries.0.into_iter().filter_map(|entry| {
-            let (Nfs3Option::Some(facts), Nfs3Option::Some(handle)) = (entry.name_attributes, entry.name_handle) else {
-                return None;
-            };
-            let name = String::from_utf8_lossy(entry.name.as_ref()).into_owned();
-            (facts.type_ == ftype3::NF3REG).then_some((name, handle, facts.size))
-        });
-        Ok(files.max_by_key(|(_, _, bytes)| *bytes))
+        let listed: Listed = self.find(NFS_PROGRAM::NFSPROC3_READDIRPLUS, &args)?;
+        let Largest(found) = succeeded(listed, "list the directory")?;
+        Ok(found.map(|(name, handle, bytes)| (String::from_utf8_lossy(&name).into_owned(), handle, bytes)))
     }
 
-    fn call<T, E: std::fmt::Display>(
-        &mut self,
-        call: impl FnOnce(&mut Nfs3Client<Stream>) -> Result<Result<T, E>, String>,
-    ) -> Result<T, Trouble> {
-        let lost = |why: String| {
+    /// A call on the way to the file.
+    fn find<R: Unpack>(&mut self, procedure: NFS_PROGRAM, args: &(impl Pack + Send + Sync)) -> Result<R, Trouble> {
+        in_time(self.due)?;
+        self.call(procedure, args).map_err(|why| {
             Trouble::new(format!("the NFS server cannot be spoken to: {why}"))
                 .hint("does it serve version 3 over TCP at this port, and to this client?")
-        };
-        call(&mut self.client).map_err(lost)?.map_err(|error| lost(error.to_string()))
+        })
+    }
+
+    fn call<R: Unpack>(&mut self, procedure: NFS_PROGRAM, args: &(impl Pack + Send + Sync)) -> Result<R, String> {
+        let answer = self.client.call(nfs3::PROGRAM, nfs3::VERSION, procedure as u32, args);
+        now(answer)?.map_err(|error| error.to_string())
     }
 
     /// An empty call and its answer.
     pub fn exchange(&mut self) -> Result<(), String> {
-        now(self.client.null())?.map_err(|error| format!("an empty call was not answered: {error}"))
+        let answered = self.call::<Void>(NFS_PROGRAM::NFSPROC3_NULL, &Void);
+        answered.map(|_| ()).map_err(|error| format!("an empty call was not answered: {error}"))
     }
 
     /// Reads so many bytes, in as few calls as the server allows, one after the other. Every piece is handed on with its offset.
@@ -219,7 +168,9 @@ impl Reader {
         while done < bytes {
             let (offset, count) = (offset + u64::from(done), (bytes - done).min(self.longest));
             let args = READ3args { file: self.file.clone(), offset, count };
-            let answer = now(self.client.read(&args))?.map_err(|error| format!("a read was not answered: {error}"))?;
+            let answer: Read3 = self
+                .call(NFS_PROGRAM::NFSPROC3_READ, &args)
+                .map_err(|error| format!("a read was not answered: {error}"))?;
             let found = match answer {
                 Nfs3Result::Ok(found) => found,
                 Nfs3Result::Err((status, _)) => return Err(format!("a read was refused: {status:?}")),
@@ -251,18 +202,19 @@ fn succeeded<T, E>(answer: Nfs3Result<T, E>, what: &str) -> Result<T, Trouble> {
 }
 
 /// Mounts the deepest directory of a path that the server exports; what is left of the path.
-fn mount(mounts: &mut MountClient<Stream>, path: &str) -> Result<(nfs_fh3, Vec<String>), Trouble> {
+fn mount(mounts: &mut RpcClient<Stream>, path: &str, due: Instant) -> Result<(nfs_fh3, Vec<String>), Trouble> {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut denied = None;
     for depth in (0..=names.len()).rev() {
         let above = format!("/{}", names[..depth].join("/"));
-        let outcome = now(mounts.mnt(dirpath(Opaque::owned(above.into_bytes())))).map_err(Trouble::new)?;
-        match outcome {
-            Ok(found) => {
+        let (what, procedure) = (dirpath(Opaque::owned(above.into_bytes())), MOUNT_PROGRAM::MOUNTPROC3_MNT as u32);
+        in_time(due)?;
+        match now(mounts.call(mount::PROGRAM, mount::VERSION, procedure, &what)).map_err(Trouble::new)? {
+            Ok(Mounted(Ok(found))) => {
                 let rest = names[depth..].iter().map(|&name| name.to_owned()).collect();
-                return Ok((nfs_fh3 { data: found.fhandle.0 }, rest));
+                return Ok((found, rest));
             }
-            Err(MountError::Denied(why)) => {
+            Ok(Mounted(Err(why))) => {
                 denied.get_or_insert(why);
             }
             Err(error) => {
@@ -282,48 +234,26 @@ fn mount_port(place: &Place) -> u16 {
         return port;
     }
     let mapped = connect(SocketAddr::new(place.server, PMAP_PORT)).map_err(|error| error.to_string()).and_then(|io| {
-        now(PortmapperClient::new(io).getport(mount::PROGRAM, mount::VERSION, IPPROTO_TCP))?
-            .map_err(|error| error.to_string())
+        let asked = mapping { prog: mount::PROGRAM, vers: mount::VERSION, prot: IPPROTO_TCP, port: 0 };
+        let mut mapper = RpcClient::new(io);
+        let answer = mapper.call(portmap::PROGRAM, portmap::VERSION, PMAP_PROG::PMAPPROC_GETPORT as u32, &asked);
+        let port: u32 = now(answer)?.map_err(|error| error.to_string())?;
+        u16::try_from(port).ok().filter(|&port| port > 0).ok_or_else(|| format!("port {port}"))
     });
     // Servers that serve both on one port need no port mapper; whether this is one shows when it is asked.
     mapped.unwrap_or(place.port)
 }
 
+/// Whether there is time for another call.
+fn in_time(due: Instant) -> Result<(), Trouble> {
+    if Instant::now() < due {
+        return Ok(());
+    }
+    Err(Trouble::new(format!("the NFS server is too slow: no file was found within {} s", FINDING.as_secs()))
+        .hint("name the file itself instead of a directory, and look how busy the server is"))
+}
+
 fn unreachable(place: &Place, error: &io::Error) -> Trouble {
     Trouble::new(format!("the NFS server {} cannot be reached: {error}", SocketAddr::new(place.server, place.port)))
         .hint("is the address right, does NFS version 3 listen there over TCP, and is the port open on the way?")
-}
-
-/// Connects; as root from a privileged port, because many servers answer nobody else.
-fn connect(to: SocketAddr) -> io::Result<Stream> {
-    let mut last = None;
-    let first = fastrand::u16(PRIVILEGED);
-    let privileged = (PRIVILEGED.start..=first).rev().chain((first + 1..PRIVILEGED.end).rev()).map(Some).take(40);
-    let ports: Vec<Option<u16>> =
-        if nix::unistd::geteuid().is_root() { privileged.chain([None]).collect() } else { vec![None] };
-    for port in ports {
-        let domain = if to.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-        let socket = Socket::new(domain, Type::STREAM, None)?;
-        if let Some(port) = port {
-            let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-            // A port that is taken, or that may not be had, is passed over.
-            if socket.bind(&SockAddr::from(SocketAddr::new(any, port))).is_err() {
-                continue;
-            }
-        }
-        match socket.connect_timeout(&SockAddr::from(to), PATIENCE) {
-            Ok(()) => {
-                socket.set_tcp_nodelay(true)?;
-                socket.set_read_timeout(Some(PATIENCE))?;
-                socket.set_write_timeout(Some(PATIENCE))?;
-                return Ok(Stream { tcp: socket.into(), left: 0 });
-            }
-            // The same pair of ports may still be closing.
-            Err(error) if [ErrorKind::AddrInUse, ErrorKind::AddrNotAvailable].contains(&error.kind()) => {
-                last = Some(error);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Err(last.unwrap_or_else(|| io::Error::other("no port of this machine is free")))
 }

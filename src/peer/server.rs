@@ -4,7 +4,7 @@
 //! for a place; the others are killed when their time is up or when somebody newer comes, so that idle connections, port
 //! scans and browsers cost a slot for seconds and no memory for longer.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -32,6 +32,12 @@ const REST: u16 = 10_000;
 const BROKEN: i32 = 3;
 /// A child asks for a place with this byte; it is answered with 1 for yes and 0 for no.
 const ASKING: u8 = b'?';
+/// A child whose client has shown a wrong proof says so with this byte.
+const REFUSING: u8 = b'!';
+/// A wrong proof costs this much: on one connection ten secrets can be tried in a second. Others are served meanwhile.
+const PENALTY: Duration = Duration::from_millis(100);
+/// Time between two lines about wrong secrets, however many there are.
+const BETWEEN_WORDS: Duration = Duration::from_mins(1);
 
 /// What a peer is started with.
 #[derive(Debug)]
@@ -48,8 +54,30 @@ pub struct Server {
 struct Served {
     process: Forked,
     line: UnixStream,
+    from: IpAddr,
     since: Instant,
     proven: bool,
+}
+
+/// Wrong secrets so far, and when the last line about them was written.
+#[derive(Debug, Default)]
+struct Refusals {
+    unsaid: u64,
+    said: Option<Instant>,
+}
+
+impl Refusals {
+    /// Notes one; the line to be written, if one is due.
+    fn note(&mut self, from: IpAddr) -> Option<String> {
+        self.unsaid += 1;
+        if self.said.is_some_and(|said| said.elapsed() < BETWEEN_WORDS) {
+            return None;
+        }
+        self.said = Some(Instant::now());
+        let count = std::mem::take(&mut self.unsaid);
+        let since = if count == 1 { String::new() } else { format!(" ({count} since the last such line)") };
+        Some(format!("a wrong secret was given from {from}{since}"))
+    }
 }
 
 impl Server {
@@ -74,16 +102,22 @@ impl Server {
         self.listener.local_addr().map_err(|error| Trouble::new(format!("the listener has no address: {error}")))
     }
 
-    /// Serves until told to stop, or until a lifeline ends. The calling process must have one thread.
-    pub fn serve(&self, stop: &Arc<AtomicBool>, lifeline: Option<BorrowedFd<'_>>) {
+    /// Serves until told to stop, or until a lifeline ends. The calling process must have one thread. `say` is given a line where
+    /// the owner of the peer has to know something: of wrong secrets one a minute at most.
+    pub fn serve(&self, stop: &Arc<AtomicBool>, lifeline: Option<BorrowedFd<'_>>, say: &dyn Fn(&str)) {
         let mut children: Vec<Served> = Vec::new();
+        let mut refusals = Refusals::default();
         while !stop.load(Ordering::Relaxed) {
             let ready = self.wait(&children, lifeline);
             if ready.lifeline && lifeline.is_some_and(ended) {
                 break;
             }
             for index in ready.children {
-                self.admit(&mut children, index);
+                if self.hear(&mut children, index)
+                    && let Some(line) = refusals.note(children[index].from)
+                {
+                    say(&line);
+                }
             }
             if ready.listener {
                 self.take(&mut children);
@@ -136,7 +170,8 @@ impl Server {
         });
         // Where no child can be made the connection is dropped; the client hears that it was closed.
         if let Ok(process) = process {
-            children.push(Served { process, line, since: Instant::now(), proven: false });
+            let from = canonical(from.ip());
+            children.push(Served { process, line, from, since: Instant::now(), proven: false });
         }
     }
 
@@ -154,7 +189,13 @@ impl Server {
         if stream.set_nonblocking(true).is_err() {
             return BROKEN;
         }
-        let Some(mut channel) = handshake::answer(stream.into(), &self.secret, PROVING, admitted) else {
+        // Who closes early or is closed for somebody newer has not been answered any sooner.
+        let refused = || {
+            let _ = socket::write_all(line.as_fd(), &[REFUSING]);
+            std::thread::sleep(PENALTY);
+        };
+        let Some(mut channel) = handshake::answer_or_note(stream.into(), &self.secret, PROVING, admitted, refused)
+        else {
             return BROKEN;
         };
         let setting = Setting {
@@ -168,19 +209,22 @@ impl Server {
         if session::serve(&mut channel, setting).is_ok() { 0 } else { BROKEN }
     }
 
-    /// A child has proved its client, or has gone.
-    fn admit(&self, children: &mut [Served], index: usize) {
-        let mut asked = [0];
+    /// A child has proved its client, has refused it, or has gone; whether it has refused it.
+    fn hear(&self, children: &mut [Served], index: usize) -> bool {
+        let mut word = [0];
         let line = children[index].line.as_fd();
-        let asks = socket::answered(socket::read(line, &mut asked)).is_ok_and(|count| count == 1 && asked[0] == ASKING);
-        if !asks {
-            return;
+        if !socket::answered(socket::read(line, &mut word)).is_ok_and(|count| count == 1) {
+            return false;
+        }
+        if word[0] != ASKING {
+            return word[0] == REFUSING;
         }
         let taken = children.iter().filter(|child| child.proven).count();
         let free = taken < self.limits.sessions;
         children[index].proven = free;
         // A child that is gone meanwhile needs no answer.
         let _ = socket::write_all(children[index].line.as_fd(), &[u8::from(free)]);
+        false
     }
 }
 
@@ -212,4 +256,19 @@ fn reap(children: Vec<Served>) -> Vec<Served> {
         }
     }
     left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_secrets_are_one_line_and_then_a_count() {
+        let from = IpAddr::from([10, 0, 0, 7]);
+        let mut refusals = Refusals::default();
+        assert_eq!(refusals.note(from).as_deref(), Some("a wrong secret was given from 10.0.0.7"));
+        assert!((0..1000).all(|_| refusals.note(from).is_none()), "a flood is no flood of lines");
+        refusals.said = refusals.said.and_then(|said| said.checked_sub(BETWEEN_WORDS));
+        assert!(refusals.note(from).is_some_and(|line| line.contains("1001 since the last such line")));
+    }
 }

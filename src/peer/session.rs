@@ -120,8 +120,15 @@ impl Session {
     }
 
     fn end(&mut self) -> Reply {
+        let pretence = self.setting.pretence;
+        let shown = |time: Option<u64>| time.map(|time| pretence.shown(time as i64) as u64);
+        let mut services = self.services.end();
+        for service in &mut services {
+            service.residence = shown(service.residence);
+            service.longest_residence = shown(service.longest_residence);
+        }
         Reply::Echoed {
-            services: self.services.end(),
+            services,
             cpu_time: process_cpu_time(),
             run_delay: counters::run_delay().map(|delay| delay as i64),
         }
@@ -152,7 +159,9 @@ impl Session {
 
     fn end_export(&mut self) -> Outcome {
         let export = self.export.take().ok_or_else(|| io::Error::other("no file is exported"))?;
-        Ok(Some(Reply::Exported(export.end())))
+        let mut exported = export.end();
+        exported.residence = exported.residence.map(|time| self.setting.pretence.shown(time as i64) as u64);
+        Ok(Some(Reply::Exported(exported)))
     }
 
     fn accept(&mut self, channel: &mut Channel, ipv6: bool, connections: u32) -> Result<Outcome, Silence> {
@@ -172,7 +181,7 @@ impl Session {
         if pretence.never_accept {
             accepting::never(channel, &listener);
         } else {
-            accepting::accept(channel, &listener, client, connections, self.setting.limits.idle)?;
+            accepting::accept(channel, &listener, client, connections, &self.setting)?;
         }
         Ok(Ok(None))
     }
@@ -194,7 +203,7 @@ impl Session {
         };
         channel.send(&Reply::Ready {}, STALLED)?;
         let bounds = Bounds { bytes: self.setting.limits.bytes, rate: self.setting.limits.rate };
-        Ok(flow::run(streams, order, bounds).map(|flowed| Some(Reply::Flowed(flowed))))
+        Ok(flow::run(streams, order, bounds).map(|flowed| Some(Reply::Flowed(self.setting.pretence.told(flowed)))))
     }
 }
 

@@ -1,10 +1,14 @@
 //! Every figure as one line of `metrics.csv`, for spreadsheets, data frames and databases. Numbers are full, not worded.
+//!
+//! A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@` for a formula, and runs it. Words can come from elsewhere,
+//! so such a word begins with a single quote, which spreadsheets show as text; a number never does.
 
 use crate::results::document::{Document, Metric};
 use crate::results::trouble::Trouble;
+use crate::sys::foreign;
 
 /// Column heads.
-const HEADS: [&str; 25] = [
+const HEADS: [&str; 26] = [
     "run",
     "experiment",
     "method_version",
@@ -30,6 +34,7 @@ const HEADS: [&str; 25] = [
     "software_overhead",
     "trust",
     "against_prediction",
+    "at_least",
 ];
 
 /// The file.
@@ -39,13 +44,22 @@ pub fn render(document: &Document) -> Result<String, Trouble> {
     writer.write_record(HEADS).map_err(|error| cannot(&error))?;
     for section in &document.experiments {
         for metric in &section.metrics {
-            let mut row = vec![document.run.id.clone(), section.id.clone(), section.method_version.to_string()];
+            let mut row = vec![word(&document.run.id), word(&section.id), section.method_version.to_string()];
             row.extend(fields(metric));
             writer.write_record(&row).map_err(|error| cannot(&error))?;
         }
     }
     let bytes = writer.into_inner().map_err(|error| cannot(&error))?;
     String::from_utf8(bytes).map_err(|error| cannot(&error))
+}
+
+/// A cell of words: no formula, and no control characters.
+fn word(text: &str) -> String {
+    const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    // Blanks before a formula do not keep it from being one.
+    let begins = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter.is_control());
+    let shown = foreign::shown(text);
+    if begins.starts_with(FORMULA) { format!("'{shown}") } else { shown.into_owned() }
 }
 
 fn fields(metric: &Metric) -> Vec<String> {
@@ -56,8 +70,8 @@ fn fields(metric: &Metric) -> Vec<String> {
         crate::results::quantity::Better::Higher => "higher",
     };
     let mut fields = vec![
-        metric.name.clone(),
-        metric.labels.to_string(),
+        word(&metric.name),
+        word(&metric.labels.to_string()),
         metric.unit.to_string(),
         better.to_owned(),
         metric.headline.to_string(),
@@ -75,5 +89,21 @@ fn fields(metric: &Metric) -> Vec<String> {
         known(prediction.map(|found| found.software_overhead)),
     ]);
     fields.extend([metric.verdict.trust.word().to_owned(), metric.verdict.against_prediction.word().to_owned()]);
+    fields.push(metric.at_least.to_string());
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_is_a_formula() {
+        for formula in ["=HYPERLINK(\"http://x\",\"y\")", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "  =1", "＝1"] {
+            assert!(word(formula).starts_with('\''), "{formula}");
+        }
+        for plain in ["", "guest-20260101T120000Z", "cpu.loop.overhead", "code=registers", "1-2"] {
+            assert_eq!(word(plain), plain);
+        }
+    }
 }

@@ -2,11 +2,12 @@
 
 use crate::results::document::Document;
 use crate::results::trouble::Trouble;
+use crate::sys::foreign;
 
 /// The document as indented JSON with a final newline.
 pub fn render(document: &Document) -> Result<String, Trouble> {
     let mut text = serde_json::to_string_pretty(document)
         .map_err(|error| Trouble::new(format!("cannot encode the result: {error}")))?;
     text.push('\n');
-    Ok(text)
+    Ok(foreign::escaped(&text).into_owned())
 }

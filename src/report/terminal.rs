@@ -1,12 +1,15 @@
 //! What a run prints when it ends: the summary table, what is missing, how far to trust it.
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table, TableStyle};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table, TableStyle, Width,
+};
 
 use crate::results::document::{CheckOutcome, Document, Metric, Outcome, Section};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::Unit;
 use crate::results::verdict::Trust;
 use crate::results::wording::{count, duration, factor, interval, percent, quantity};
+use crate::sys::foreign;
 
 /// Columns of text where the width of the terminal is unknown: wide enough for the summary, narrow enough for a pager.
 const WIDTH: u16 = 180;
@@ -25,7 +28,7 @@ pub fn summary(document: &Document, width: Option<u16>) -> String {
     }
     text += &violations(document);
     text += &closing(document);
-    text
+    foreign::shown(&text).into_owned()
 }
 
 /// Rules between experiments that are broken: never silent.
@@ -85,6 +88,10 @@ pub(super) fn trimmed(table: &Table) -> String {
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
+/// Width of a terminal below which the first column gets its least width, and that width.
+const NARROW: u16 = 80;
+const LEAST_NAME: u16 = 24;
+
 /// Columns of the table of figures: head, least width of the terminal that shows it, cell.
 type Column = (&'static str, u16, fn(&Metric) -> String);
 
@@ -92,7 +99,7 @@ type Column = (&'static str, u16, fn(&Metric) -> String);
 const COLUMNS: [Column; 9] = [
     ("hardware", 115, |metric| predicted(metric, |prediction| prediction.base_hardware)),
     ("software", 115, |metric| predicted(metric, |prediction| prediction.software_overhead)),
-    ("predicted", 0, |metric| predicted(metric, |prediction| prediction.value)),
+    ("predicted", 72, |metric| predicted(metric, |prediction| prediction.value)),
     ("range", 150, |metric| {
         metric
             .prediction
@@ -100,10 +107,10 @@ const COLUMNS: [Column; 9] = [
             .map_or_else(dash, |prediction| interval([prediction.low, prediction.high], prediction.unit))
     }),
     ("measured", 0, Metric::text),
-    ("±", 0, half_width),
+    ("±", 58, half_width),
     ("cycles", 100, |metric| metric.cycles_text().unwrap_or_else(dash)),
     ("ratio", 85, |metric| metric.ratio().map_or_else(dash, factor)),
-    ("verdict", 0, Metric::verdict_text),
+    ("verdict", 48, Metric::verdict_text),
 ];
 
 /// The table of figures, with as many columns as the terminal is wide enough for.
@@ -130,6 +137,12 @@ fn table(metrics: &[&Metric], width: Option<u16>) -> String {
             let cells = columns.iter().map(|(.., cell)| cell(metric));
             table.add_row(std::iter::once(operation).chain(cells).collect::<Vec<String>>());
         }
+    }
+    // A name of one letter a line says nothing.
+    if wide < NARROW
+        && let Some(column) = table.column_mut(0)
+    {
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(LEAST_NAME)));
     }
     for (index, (head, ..)) in columns.iter().enumerate() {
         if let Some(column) = table.column_mut(index + 1) {

@@ -5,6 +5,7 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use super::page::{Page, Piece, Row, Span, Table};
 use super::terminal::{base_table, folded, trimmed};
+use crate::sys::foreign;
 
 /// Columns of text where the width of the terminal is unknown.
 const WIDTH: u16 = 140;
@@ -26,20 +27,18 @@ pub fn render(page: &Page, width: Option<u16>) -> String {
         out.truncate(out.trim_end().len());
         out.push('\n');
     }
-    out
+    foreign::shown(&out).into_owned()
 }
 
 /// One part of a page, for verbs that print no more.
 pub fn render_part(part: &super::page::Part, width: Option<u16>) -> String {
     let width = width.unwrap_or(WIDTH);
-    part.pieces
-        .iter()
-        .map(|piece| match piece {
-            Piece::Folded { pieces, .. } => pieces.iter().map(|piece| piece_text(piece, width)).collect(),
-            Piece::Drawing(_) => String::new(),
-            other => piece_text(other, width),
-        })
-        .collect()
+    let text = part.pieces.iter().map(|piece| match piece {
+        Piece::Folded { pieces, .. } => pieces.iter().map(|piece| piece_text(piece, width)).collect(),
+        Piece::Drawing(_) => String::new(),
+        other => piece_text(other, width),
+    });
+    foreign::shown(&text.collect::<String>()).into_owned()
 }
 
 fn piece_text(piece: &Piece, width: u16) -> String {

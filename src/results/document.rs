@@ -268,6 +268,9 @@ pub struct Metric {
     pub headline: bool,
     /// The headline. Finite, and never 0 for a time.
     pub value: f64,
+    /// True where the figure is a lower bound: what was measured ended before it was known in full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// Interval of the headline over launches, at `interval_level`.
     pub interval95: [f64; 2],
     /// Confidence that the interval really has: 0.95, or less when there are too few launches for 0.95.
@@ -375,7 +378,8 @@ pub enum Block {
 impl Metric {
     /// The figure as everybody should print it: as many digits as its interval supports, four at most, and its unit.
     pub fn text(&self) -> String {
-        wording::measured(self.value, self.interval95, self.unit)
+        let text = wording::measured(self.value, self.interval95, self.unit);
+        if self.at_least { format!("at least {text}") } else { text }
     }
 
     /// Both ends of its interval with the digits of the figure.

@@ -3,8 +3,12 @@
 //! One record per line, each flushed before the next is made, so that a run that dies keeps all but its last launch. The
 //! first line names the format version; readers accept every version that was ever written.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+mod builder;
+mod writer;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -17,7 +21,10 @@ use super::prediction::Prediction;
 use super::remote::Remote;
 use super::series::Series;
 use super::trouble::Trouble;
-use crate::machine::{Machine, quiet::Check};
+use crate::machine::{Identity, Machine, quiet::Check};
+use builder::LogBuilder;
+
+pub use writer::{LogWriter, Refused};
 
 /// Version of the format that this build writes.
 pub const FORMAT: &str = "sysdyno-log/1";
@@ -43,6 +50,9 @@ pub struct Header {
     pub cpu: u32,
     /// How the tool was built: compiler, profile, target features.
     pub build: String,
+    /// Which machine this is among others of its model; absent in older logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
 }
 
 /// The run's clock: found once by the parent, handed down to every launch, verified by each.
@@ -188,51 +198,6 @@ pub enum Record {
     },
 }
 
-/// Appends records; every line is on its way to the disk before the call returns.
-#[derive(Debug)]
-pub struct LogWriter {
-    file: File,
-}
-
-impl LogWriter {
-    /// Creates a log that must not exist yet.
-    pub fn create(path: &Path) -> Result<Self, Trouble> {
-        OpenOptions::new().create_new(true).append(true).open(path).map(|file| LogWriter { file }).map_err(|error| {
-            Trouble::new(format!("cannot create the log {}: {error}", path.display()))
-                .hint("choose another directory with --output DIR")
-        })
-    }
-
-    /// Opens a log to go on with it, cutting off an unfinished last line. Returns the number of bytes cut.
-    pub fn reopen(path: &Path) -> Result<(Self, u64), Trouble> {
-        let unwritable = |error: std::io::Error| {
-            Trouble::new(format!("cannot append to the log {}: {error}", path.display()))
-                .hint("the run directory must be writable to resume")
-        };
-        let text = std::fs::read(path).map_err(unwritable)?;
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |position| position + 1);
-        let mut file = OpenOptions::new().write(true).open(path).map_err(unwritable)?;
-        file.set_len(whole as u64).map_err(unwritable)?;
-        file.seek(SeekFrom::End(0)).map_err(unwritable)?;
-        Ok((LogWriter { file }, (text.len() - whole) as u64))
-    }
-
-    /// Writes one record as one line. After an error nothing of the line remains, so the log stays valid.
-    pub fn write(&mut self, record: &Record) -> Result<(), Trouble> {
-        let mut line = serde_json::to_vec(record).map_err(|error| Trouble::new(format!("cannot encode: {error}")))?;
-        line.push(b'\n');
-        let before = self.file.metadata().map(|facts| facts.len());
-        self.file.write_all(&line).and_then(|()| self.file.flush()).map_err(|error| {
-            if let Ok(length) = before {
-                // Best effort: the reader copes with an unfinished last line as well.
-                let _ = self.file.set_len(length);
-            }
-            Trouble::new(format!("cannot write the log: {error}"))
-                .hint("what was measured so far is kept; free space, then go on with --resume")
-        })
-    }
-}
-
 /// One launch as the log tells it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
@@ -305,6 +270,16 @@ pub fn checksum(path: &Path) -> Result<String, Trouble> {
     Ok(Sha256::digest(&bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
+/// Whether the last line of a file has its line break.
+fn ends_with_a_line(file: &File) -> std::io::Result<bool> {
+    let length = file.metadata()?.len();
+    let mut last = [0_u8];
+    if length > 0 {
+        file.read_exact_at(&mut last, length - 1)?;
+    }
+    Ok(last == *b"\n")
+}
+
 /// Reads a log. An unfinished last line is damage, not an error: everything before it is kept.
 pub fn read(path: &Path) -> Result<Log, Trouble> {
     let file = File::open(path).map_err(|error| {
@@ -315,7 +290,8 @@ pub fn read(path: &Path) -> Result<Log, Trouble> {
         Trouble::new(format!("{} is not a sysdyno log: {why}", path.display()))
             .hint("a log is the log.jsonl of a run directory; its first line has \"record\":\"run\"")
     };
-    let mut lines = BufReader::new(file).split(b'\n').enumerate();
+    let whole = ends_with_a_line(&file).map_err(|error| foreign(error.to_string()))?;
+    let mut lines = BufReader::new(file).split(b'\n').enumerate().peekable();
     let first = match lines.next() {
         Some((_, Ok(line))) => line,
         Some((_, Err(error))) => return Err(foreign(error.to_string())),
@@ -332,10 +308,15 @@ pub fn read(path: &Path) -> Result<Log, Trouble> {
     }
     let mut builder = LogBuilder::new(header);
     let mut unread: Option<(usize, String)> = None;
-    for (index, line) in lines {
+    while let Some((index, line)) = lines.next() {
         if let Some((number, error)) = unread {
             return Err(Trouble::new(format!("the log {} is damaged: line {number}: {error}", path.display()))
                 .hint("only the last line of a log may be cut off; take the file from a copy"));
+        }
+        // What goes on with the run cuts such a line off, whatever it says.
+        if lines.peek().is_none() && !whole {
+            unread = Some((index + 1, "its line break is missing".to_owned()));
+            break;
         }
         match line.map_err(|error| error.to_string()).and_then(|line| {
             if line.is_empty() {
@@ -343,138 +324,14 @@ pub fn read(path: &Path) -> Result<Log, Trouble> {
             }
             serde_json::from_slice::<Record>(&line).map(Some).map_err(|error| error.to_string())
         }) {
-            Ok(Some(record)) => builder.take(record),
+            Ok(Some(record)) => builder.take(record).map_err(|why| {
+                Trouble::new(format!("the log {} contradicts itself: line {}: {why}", path.display(), index + 1))
+                    .hint("no run writes this: the file was changed or put together; take it from a copy")
+            })?,
             Ok(None) => {}
             // Only the last line may be broken: the run died while it was written.
             Err(error) => unread = Some((index + 1, error)),
         }
     }
     builder.finish(unread.map(|(number, _)| format!("line {number} is unfinished: the run died while it was written")))
-}
-
-struct LogBuilder {
-    header: Header,
-    machine: Option<Machine>,
-    log: LogParts,
-}
-
-#[derive(Default)]
-struct LogParts {
-    quiet: Vec<Check>,
-    peer: Option<Box<Peer>>,
-    remote: Option<Box<Remote>>,
-    clock: Option<Clock>,
-    steps: Vec<Step>,
-    rounds_planned: u32,
-    rounds: u32,
-    disturbed_rounds: Vec<u32>,
-    predictions: Vec<(String, Prediction)>,
-    launches: Vec<Launch>,
-    resumed: u32,
-    finish: Option<(String, bool, String)>,
-    finished_seconds: f64,
-    sitting_seconds: f64,
-}
-
-impl LogBuilder {
-    fn new(header: Header) -> Self {
-        LogBuilder { header, machine: None, log: LogParts::default() }
-    }
-
-    fn take(&mut self, record: Record) {
-        let log = &mut self.log;
-        match record {
-            Record::Run(_) => {}
-            Record::Machine { machine } => self.machine = Some(*machine),
-            Record::Quiet { checks } => log.quiet = checks,
-            Record::Peer(peer) => log.peer = Some(peer),
-            Record::Remote(remote) => log.remote = Some(remote),
-            Record::Clock(clock) => log.clock = Some(clock),
-            Record::Plan { steps, rounds, .. } => {
-                log.steps = steps;
-                log.rounds_planned = rounds;
-            }
-            Record::Prediction { experiment, prediction } => log.predictions.push((experiment, prediction)),
-            Record::Launch { launch, round, experiment, at } => {
-                log.sitting_seconds = at;
-                log.launches.push(Launch {
-                    number: launch,
-                    round,
-                    experiment,
-                    series: Vec::new(),
-                    evidence: None,
-                    seconds: None,
-                    failed: None,
-                    interrupted: false,
-                });
-            }
-            Record::Series { launch, series, .. } => {
-                if let Some(of) = log.launch(launch) {
-                    of.series.push(series);
-                }
-            }
-            Record::Evidence { launch, evidence, .. } => {
-                if let Some(of) = log.launch(launch) {
-                    of.evidence = Some(evidence);
-                }
-            }
-            Record::LaunchEnd { launch, seconds, failed, interrupted, .. } => {
-                log.sitting_seconds += seconds;
-                if let Some(of) = log.launch(launch) {
-                    of.seconds = Some(seconds);
-                    of.failed = failed;
-                    of.interrupted = interrupted;
-                }
-            }
-            Record::RoundEnd { round, disturbed } => {
-                log.rounds += 1;
-                if !disturbed.is_empty() {
-                    log.disturbed_rounds.push(round);
-                }
-            }
-            Record::Resumed { .. } => {
-                log.resumed += 1;
-                log.finished_seconds += log.sitting_seconds;
-                log.sitting_seconds = 0.0;
-                log.finish = None;
-            }
-            Record::Finish { at, complete, reason, seconds } => {
-                log.sitting_seconds = seconds;
-                log.finish = Some((at, complete, reason));
-            }
-        }
-    }
-
-    fn finish(self, damage: Option<String>) -> Result<Log, Trouble> {
-        let machine = self.machine.ok_or_else(|| {
-            Trouble::new("the log ends before the machine is described: nothing was measured")
-                .hint("start the run again")
-        })?;
-        let log = self.log;
-        Ok(Log {
-            header: self.header,
-            machine,
-            quiet: log.quiet,
-            peer: log.peer,
-            remote: log.remote,
-            clock: log.clock,
-            steps: log.steps,
-            rounds_planned: log.rounds_planned,
-            rounds: log.rounds,
-            disturbed_rounds: log.disturbed_rounds,
-            predictions: log.predictions,
-            launches: log.launches,
-            resumed: log.resumed,
-            finish: log.finish,
-            seconds: log.finished_seconds + log.sitting_seconds,
-            damage,
-        })
-    }
-}
-
-impl LogParts {
-    /// The launch with a number; the latest, because a resumed run may repeat the number of one that never ended.
-    fn launch(&mut self, number: u32) -> Option<&mut Launch> {
-        self.launches.iter_mut().rev().find(|launch| launch.number == number)
-    }
 }

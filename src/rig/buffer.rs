@@ -3,7 +3,7 @@
 use crate::results::quantity::Unit;
 use crate::results::wording::{percent, quantity};
 use crate::sys::chase::{Arena, Backing};
-use crate::sys::memory::Pages;
+use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
 use crate::sys::numa;
 
 /// Share of memory that was asked for on huge pages which must lie on them.
@@ -46,7 +46,11 @@ pub fn check(arena: &Arena, pages: Pages) -> Result<(), String> {
     let backing = arena
         .backing()
         .map_err(|error| format!("what is behind the memory cannot be looked up in /proc/self/smaps: {error}"))?;
-    accept(backing, arena.bytes() as u64, pages)
+    let accepted = accept(backing, arena.bytes() as u64, pages);
+    if pages == Pages::Huge && memory::huge_pages_are_off() {
+        return accepted.map_err(|why| format!("{why}: {HUGE_PAGES_OFF}"));
+    }
+    accepted
 }
 
 /// The rule behind [`check`].

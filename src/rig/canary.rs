@@ -3,18 +3,34 @@
 //! The multiply chain sees the core clock; chases through a second-level-cache-sized and a larger buffer see who shares a
 //! cache; loads of flushed lines see who shares the memory; the cheapest system call sees the kernel's paths. They are
 //! compared with themselves over the rounds of one run and are never published as figures.
+//!
+//! Then a thread reads the clock without pause on the measured CPU and on each that partners use, and notes for which share of
+//! the time it lost that CPU: to other tasks, to interrupts, to the hypervisor.
 
+use std::time::Duration;
+
+use crate::machine::placement::Place;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::sys::{arch, system_call};
+use crate::sys::clock::Source;
+use crate::sys::{affinity, arch, system_call};
 
-use super::Rig;
+use super::{Rig, noise};
 
 /// Names of the canaries, in logs.
 pub const NAMES: [&str; 5] = ["clock", "near_cache", "far_cache", "memory", "system_call"];
 
 /// Canaries that run at the clock of the core: they are compared in core cycles.
 pub const CLOCKED: [&str; 2] = ["near_cache", "system_call"];
+
+/// Name of the series of the share of the time that a CPU was lost to others, by how it stands to the measured one.
+pub const OTHERS: &str = "others";
+
+/// Placement of the measured CPU itself among them.
+pub const SAME_CPU: &str = "same_cpu";
+
+/// How long a thread computes on a CPU. A task of others that computes gets a turn within a few milliseconds.
+const COMPUTED: Duration = Duration::from_millis(20);
 
 /// Lines of the chase that a second-level cache holds: 256 KiB.
 const NEAR_LINES: usize = 4 << 10;
@@ -75,10 +91,32 @@ pub fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     for (name, value) in NAMES.into_iter().zip(values) {
         rig.record(name, Labels::none(), Unit::Ticks, vec![value])?;
     }
+    // After the others: a thread on the sibling of the measured CPU would be in their way.
+    let hertz = rig.order.clock.hertz;
+    let watch = |place: &Place| {
+        let cpu = place.cpu;
+        let look = move || affinity::restrict(&[cpu]).ok().map(|()| lost(source, hertz));
+        (place.placement.clone(), std::thread::spawn(look))
+    };
+    let elsewhere: Vec<_> = rig.places().iter().map(watch).collect();
+    let here = lost(source, hertz);
+    rig.record(OTHERS, Labels::of([("placement", SAME_CPU)]), Unit::One, vec![here])?;
+    for (placement, thread) in elsewhere {
+        // Where the CPU cannot be had, nothing is recorded: unknown.
+        if let Ok(Some(share)) = thread.join() {
+            rig.record(OTHERS, Labels::of([("placement", &placement)]), Unit::One, vec![share])?;
+        }
+    }
     Ok(())
 }
 
-fn lowest(source: crate::sys::clock::Source, steps: usize, mut work: impl FnMut()) -> f64 {
+/// Share of the time that a CPU was lost to others while a thread of this launch wanted nothing but to compute there: to tasks, to
+/// interrupts, to the hypervisor.
+fn lost(source: Source, hertz: f64) -> f64 {
+    noise::probe(source, hertz, COMPUTED).lost_share()
+}
+
+fn lowest(source: Source, steps: usize, mut work: impl FnMut()) -> f64 {
     (0..REPETITIONS)
         .map(|_| {
             let start = source.stamp();

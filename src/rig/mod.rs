@@ -209,6 +209,12 @@ impl<'a> Rig<'a> {
         self.excused += nanoseconds;
     }
 
+    /// Says that other tasks of this launch take turns with it on its CPU, or do the work while it sleeps: how long it waits for
+    /// the CPU is then no evidence of others.
+    pub fn has_partners(&mut self) {
+        self.span.partners = true;
+    }
+
     /// Takes interleaved, frequency-normalised batches of all workloads and records one series for each.
     pub fn sample(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Trouble> {
         self.span.partners |= workloads.iter().any(|workload| workload.witnesses.is_some());
@@ -255,7 +261,8 @@ impl<'a> Rig<'a> {
         evidence.run_delay = difference(counters::run_delay(), span.run_delay)
             .filter(|_| !span.partners)
             .map(|delay| (delay - self.excused).max(0.0));
-        evidence.steal = difference(counters::steal(self.order.cpu), span.steal);
+        // Some hypervisors take stolen time back, and a guest that was moved counts anew: then nothing is known.
+        evidence.steal = difference(counters::steal(self.order.cpu), span.steal).filter(|stolen| *stolen >= 0.0);
         let check = clock::deviation(&self.order.clock, &span.anchor, &clock::pair(self.order.source()?));
         evidence.clock_deviation_ppm = check.map(|(deviation, _)| deviation);
         evidence.clock_deviation_bound_ppm = check.map(|(_, bound)| bound);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::placement::Place;
-use crate::machine::{Cache, Storage};
+use crate::machine::{Cache, Machine, Storage};
 use crate::results::log::Clock;
 use crate::results::remote::Remote;
 use crate::results::trouble::Trouble;
@@ -62,14 +62,43 @@ pub struct Order {
     pub conductor: u32,
 }
 
+/// How the whole file cache of the machine is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FullCache {
+    /// What it is filled with.
+    pub with: FillWith,
+    /// Seconds that the launch may take for it, its other work included.
+    pub seconds: f64,
+}
+
 /// What the whole file cache of the machine is filled with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FullCache {
+pub enum FillWith {
     /// Holes of a sparse file: pages of zeros that no device is asked for.
     Holes,
     /// Files that are written first and take their room on the device.
     Files,
+}
+
+impl FillWith {
+    /// Seconds that filling takes at most where nothing is unusual, by the memory that file data can have, and those bytes.
+    /// None where the machine does not tell its memory.
+    pub fn needs(self, machine: &Machine) -> Option<(f64, u64)> {
+        /// Seconds for a gibibyte. A hypervisor may give memory only when it is touched.
+        const OWN_MEMORY: f64 = 1.0;
+        const LENT_MEMORY: f64 = 3.0;
+        /// Seconds for a gibibyte that is written and read back, at 200 MB/s.
+        const DEVICE: f64 = 10.7;
+        let room = machine.limits.memory_room_bytes.as_ref().map_or(u64::MAX, |room| room.value);
+        let bytes = machine.memory.available_bytes.as_ref()?.value.min(room);
+        let memory = if machine.is_guest() { LENT_MEMORY } else { OWN_MEMORY };
+        let pace = match self {
+            FillWith::Holes => memory,
+            FillWith::Files => memory + DEVICE,
+        };
+        Some((bytes as f64 / f64::from(1 << 30) * pace, bytes))
+    }
 }
 
 /// The run's own directory for files: made before the first launch, gone after the last, and the same for all of them, so

@@ -118,7 +118,7 @@ impl Drop for Untouched {
     }
 }
 
-/// Beginning of the names of files that have a name for a moment only; the number of their process follows.
+/// Beginning of the names of files that have a name for a moment only; a unique name follows.
 pub const MOMENTARY: &str = ".sysdyno-";
 
 /// A file without a name in a directory: it is gone when it is closed, however the process ends. Filled with `content` and
@@ -132,7 +132,7 @@ pub fn nameless_file(directory: &Path, content: &[u8]) -> std::io::Result<File> 
         file
     } else {
         // Not every file system can make files without a name; then the name lives for a moment.
-        let path = directory.join(format!("{MOMENTARY}{}", std::process::id()));
+        let path = directory.join(format!("{MOMENTARY}{}", super::naming::unique()));
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         std::fs::remove_file(&path)?;
         file

@@ -11,6 +11,9 @@ use nix::sys::stat::{fstat, major, minor};
 
 use super::memory::page_size;
 
+/// Flags with which a file of an expected name is opened: a symbolic link in its place is an error, and a FIFO does not block.
+pub const REGULAR_ONLY: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+
 /// What O_DIRECT asks of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {

@@ -70,6 +70,15 @@ impl Drop for Resident {
     }
 }
 
+/// Why there are no huge pages where [`huge_pages_are_off`].
+pub const HUGE_PAGES_OFF: &str = "transparent huge pages are switched off for this process (prctl PR_SET_THP_DISABLE)";
+
+/// True when the kernel says that this process may have no transparent huge pages, whatever it asks for.
+pub fn huge_pages_are_off() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().filter_map(|line| line.strip_prefix("THP_enabled:")).any(|value| value.trim() == "0")
+}
+
 /// Bytes of this process's anonymous memory that lie on huge pages (`/proc/self/smaps_rollup`), if the kernel says so.
 pub fn huge_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;

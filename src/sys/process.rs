@@ -18,10 +18,25 @@ pub fn kill_group(leader: u32) {
     let _ = killpg(Pid::from_raw(leader as i32), Signal::SIGKILL);
 }
 
+/// Whether this process ignores a signal, as one does that was started by nohup or in the background of a script.
+pub fn ignores(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: no new action is given, and the pointer is valid for the present one, which the kernel writes whole.
+    let answer = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: zeros are a valid value, and the kernel wrote another where it answered.
+    answer == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
 /// Whether there is a process of this number, of whomever.
 pub fn is_alive(number: u32) -> bool {
     let outcome = i32::try_from(number).map(|number| nix::sys::signal::kill(Pid::from_raw(number), None));
     matches!(outcome, Ok(Ok(()) | Err(nix::errno::Errno::EPERM)))
+}
+
+/// The namespace that process numbers of this process belong to; none where the kernel does not tell.
+pub fn number_namespace() -> Option<u64> {
+    let link = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// When a process began, in ticks since boot: with its number it tells a process from all others of this boot.

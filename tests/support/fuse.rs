@@ -29,8 +29,17 @@ pub struct Asked {
     pub file: u64,
     pub offset: u64,
     pub size: u32,
+    /// When a worker got it.
+    pub came: Instant,
     /// How long it took from its arrival at a worker to its answer.
     pub took: Duration,
+}
+
+impl Asked {
+    /// How long it took, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.took.as_secs_f64()
+    }
 }
 
 enum Node {
@@ -201,7 +210,8 @@ fn work(shared: &Shared, mut device: &File) {
             reply.extend_from_slice(&unique.to_le_bytes());
             reply.extend_from_slice(&bytes);
             if operation == 15 {
-                let asked = Asked { file: node, offset: body.u64(8), size: body.u32(16), took: began.elapsed() };
+                let asked =
+                    Asked { file: node, offset: body.u64(8), size: body.u32(16), came: began, took: began.elapsed() };
                 shared.log.lock().unwrap().push(asked);
             }
             let _ = device.write(&reply);

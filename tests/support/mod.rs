@@ -6,6 +6,7 @@ pub mod fuse;
 pub mod namespaces;
 pub mod places;
 pub mod runs;
+pub mod servers;
 pub mod sources;
 pub mod trees;
 pub mod truth;

@@ -1,22 +1,24 @@
 //! Networks that a test makes and removes: two network namespaces, joined by a virtual pair or by a relay that delays every
 //! packet.
 
-#![allow(unsafe_code, reason = "a tunnel device is opened")]
+#![allow(unsafe_code, reason = "a tunnel device is opened, and a thread gets real-time priority")]
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CloneFlags, setns};
 
-use super::runs::PROGRAM;
+use sysdyno::sys::affinity;
+
+use super::runs::{PROGRAM, in_the_foreground};
 
 /// Address of the side that measures.
 pub const NEAR: &str = "10.77.0.1";
@@ -84,6 +86,7 @@ impl Namespaces {
 
     /// A command inside a namespace, in a process group of its own.
     pub fn command(name: &str, program: &str, words: &[&str]) -> Command {
+        in_the_foreground();
         let mut command = Command::new("ip");
         command.args(["netns", "exec", name, program]).args(words);
         command.current_dir(env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null()).process_group(0);
@@ -99,6 +102,7 @@ impl Namespaces {
     pub fn peer_at(&self, address: &str, words: &[&str]) -> Serving {
         let listen = if address.contains(':') { format!("[{address}]:0") } else { format!("{address}:0") };
         let mut command = Namespaces::command(&self.far, PROGRAM, &[&["peer", "--listen", &listen], words].concat());
+        off_the_measured_cpu(&mut command);
         Serving::start(command.stdout(Stdio::piped()))
     }
 }
@@ -166,47 +170,130 @@ fn tunnel(namespace: &str) -> File {
     .unwrap()
 }
 
-/// Carries packets between two tunnels, each after the same delay. Cuts the way when told to; ends with this value.
+/// Carries packets between two tunnels, each after the same delay, and notes how long it really held each of them. Cuts the way
+/// when told to; ends with this value.
 pub struct Relay {
     ending: Arc<AtomicBool>,
     cut: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    notes: Arc<Mutex<Vec<Note>>>,
 }
 
-/// Packets on their way, with the time at which they are due.
-type Queue = std::collections::VecDeque<(Instant, Vec<u8>)>;
+/// One packet that the relay carried.
+#[derive(Debug, Clone, Copy)]
+pub struct Note {
+    /// From the near side to the far one.
+    pub outward: bool,
+    /// Of the IP header: 1 is ICMP, 6 TCP, 17 UDP.
+    pub protocol: u8,
+    /// Bytes behind the headers of IP and of the transport.
+    pub payload: usize,
+    /// A packet of TCP that begins a connection, there or back.
+    pub begins: bool,
+    /// It came when nothing else was on its way in its direction: no later part of a long message.
+    pub first: bool,
+    /// Milliseconds from reading it to writing it.
+    pub held: f64,
+}
+
+/// A packet on its way.
+struct Packet {
+    came: Instant,
+    due: Instant,
+    first: bool,
+    bytes: Vec<u8>,
+}
+
+/// Packets on their way, the first due first.
+type Queue = std::collections::VecDeque<Packet>;
 
 impl Relay {
     fn start(near: File, far: File, delay: Duration) -> Self {
         let (ending, cut) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (is_ending, is_cut) = (Arc::clone(&ending), Arc::clone(&cut));
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&notes);
         let thread = std::thread::spawn(move || {
             // A sleep ends when it is due, not when it suits the kernel.
             let _ = nix::sys::prctl::set_timerslack(1);
+            let _ = affinity::restrict(&beside_the_measured_cpu());
+            hurry();
             let mut ends = [(near, Queue::new()), (far, Queue::new())];
             while !is_ending.load(Ordering::Relaxed) {
-                carry(&mut ends, delay, is_cut.load(Ordering::Relaxed));
+                carry(&mut ends, delay, is_cut.load(Ordering::Relaxed), &noted);
             }
         });
-        Relay { ending, cut, thread: Some(thread) }
+        Relay { ending, cut, thread: Some(thread), notes }
     }
 
     /// From now on every packet is lost.
     pub fn cut(&self) {
         self.cut.store(true, Ordering::Relaxed);
     }
+
+    /// Milliseconds that the relay held packets of a kind there and back: the sum of the medians of both directions.
+    pub fn held(&self, kind: impl Fn(&Note) -> bool) -> f64 {
+        let notes = self.notes.lock().unwrap();
+        let median = |outward: bool| {
+            let held: Vec<f64> =
+                notes.iter().filter(|note| note.outward == outward && kind(note)).map(|note| note.held).collect();
+            sysdyno::statistics::summary::median(&held).unwrap_or_else(|| panic!("the relay carried no such packet"))
+        };
+        median(true) + median(false)
+    }
+}
+
+/// The CPUs that a run does not measure on by itself: all but the last, where there are several. What belongs to the rig stays
+/// there, so that it is no neighbour of what it is the truth for.
+fn beside_the_measured_cpu() -> Vec<u32> {
+    let allowed = affinity::allowed();
+    if allowed.len() > 1 { allowed[..allowed.len() - 1].to_vec() } else { allowed }
+}
+
+/// Keeps a process of the rig away from the CPU that is measured.
+pub fn off_the_measured_cpu(command: &mut Command) {
+    let cpus = beside_the_measured_cpu();
+    // SAFETY: only a system call is made between fork and exec.
+    unsafe { command.pre_exec(move || affinity::restrict(&cpus)) };
+}
+
+/// The relay must be awake when a packet comes or is due, whoever else computes on its CPU. Where real-time priority is
+/// refused, it is late more often, and notes that.
+fn hurry() {
+    let priority = libc::sched_param { sched_priority: 10 };
+    // SAFETY: changes the scheduling of the calling thread; the parameter outlives the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
+}
+
+/// What a packet is, by its headers; none of what is no IPv4.
+fn note_of(packet: &Packet, outward: bool, held: Duration) -> Option<Note> {
+    let bytes = &packet.bytes;
+    if bytes.first()? >> 4 != 4 {
+        return None;
+    }
+    let begin = usize::from(bytes[0] & 0xf) * 4;
+    let protocol = *bytes.get(9)?;
+    let (header, begins) = match protocol {
+        6 => (usize::from(bytes.get(begin + 12)? >> 4) * 4, bytes.get(begin + 13)? & 2 != 0),
+        _ => (8, false),
+    };
+    let payload = bytes.len().checked_sub(begin + header)?;
+    Some(Note { outward, protocol, payload, begins, first: packet.first, held: held.as_secs_f64() * 1e3 })
 }
 
 /// Takes what has come, gives what is due, sleeps until shortly before the next is.
-fn carry(ends: &mut [(File, Queue); 2], delay: Duration, cut: bool) {
+fn carry(ends: &mut [(File, Queue); 2], delay: Duration, cut: bool, notes: &Mutex<Vec<Note>>) {
     /// A wake-up is late by less than this, mostly; the rest is waited for by looking.
     const EARLY: Duration = Duration::from_micros(150);
     // The tunnels carry packets of an Ethernet.
-    let mut packet = [0_u8; 2048];
+    let mut bytes = [0_u8; 2048];
     for (tunnel, queue) in ends.iter_mut() {
         loop {
-            match tunnel.read(&mut packet) {
-                Ok(length) if !cut => queue.push_back((Instant::now() + delay, packet[..length].to_vec())),
+            match tunnel.read(&mut bytes) {
+                Ok(length) if !cut => {
+                    let (came, first) = (Instant::now(), queue.is_empty());
+                    queue.push_back(Packet { came, due: came + delay, first, bytes: bytes[..length].to_vec() });
+                }
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => return,
@@ -215,13 +302,15 @@ fn carry(ends: &mut [(File, Queue); 2], delay: Duration, cut: bool) {
     }
     let mut next: Option<Instant> = None;
     for side in 0..2 {
-        while ends[side].1.front().is_some_and(|(due, _)| *due <= Instant::now()) {
-            let (_, bytes) = ends[side].1.pop_front().unwrap();
+        while ends[side].1.front().is_some_and(|packet| packet.due <= Instant::now()) {
+            let packet = ends[side].1.pop_front().unwrap();
             // A full queue of the device loses packets, as a network does.
-            let _ = ends[1 - side].0.write(&bytes);
+            let _ = ends[1 - side].0.write(&packet.bytes);
+            let note = note_of(&packet, side == 0, packet.came.elapsed());
+            notes.lock().unwrap().extend(note);
         }
-        if let Some((due, _)) = ends[side].1.front() {
-            next = Some(next.map_or(*due, |next| next.min(*due)));
+        if let Some(packet) = ends[side].1.front() {
+            next = Some(next.map_or(packet.due, |next| next.min(packet.due)));
         }
     }
     let sleep = next.map_or(Duration::from_millis(20), |next| next.saturating_duration_since(Instant::now() + EARLY));
@@ -238,4 +327,55 @@ impl Drop for Relay {
             let _ = thread.join();
         }
     }
+}
+
+/// Watches what the token bucket of a namespace lets through, as the kernel counts it.
+pub struct Passed {
+    ending: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<(Instant, f64)>>>,
+}
+
+impl Passed {
+    /// Begins to watch the pair's end in a namespace.
+    pub fn watch(namespace: &str) -> Self {
+        const BETWEEN: Duration = Duration::from_millis(200);
+        let ending = Arc::new(AtomicBool::new(false));
+        let (is_ending, namespace) = (Arc::clone(&ending), namespace.to_owned());
+        let thread = std::thread::spawn(move || {
+            let _ = affinity::restrict(&beside_the_measured_cpu());
+            let mut readings: Vec<(Instant, f64)> = Vec::new();
+            while !is_ending.load(Ordering::Relaxed) {
+                readings.extend(bytes_sent(&namespace).map(|bytes| (Instant::now(), bytes)));
+                std::thread::sleep(BETWEEN);
+            }
+            readings
+        });
+        Passed { ending, thread: Some(thread) }
+    }
+
+    /// Bytes per second over the longest stretch in which more than half of the highest rate passed, without its first and last
+    /// readings.
+    pub fn rate(mut self) -> f64 {
+        self.ending.store(true, Ordering::Relaxed);
+        let readings = self.thread.take().unwrap().join().unwrap();
+        let rate = |from: &(Instant, f64), to: &(Instant, f64)| (to.1 - from.1) / (to.0 - from.0).as_secs_f64();
+        let most = readings.windows(2).map(|pair| rate(&pair[0], &pair[1])).fold(0.0, f64::max);
+        let stretches = readings.chunk_by(|from, to| rate(from, to) > most / 2.0);
+        let longest = stretches.max_by_key(|stretch| stretch.len()).expect("the shaper was watched");
+        let [_, from, .., to, _] = longest else { panic!("the shaper was busy for {} readings", longest.len()) };
+        rate(from, to)
+    }
+}
+
+impl Drop for Passed {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that the token bucket has let through, with the headers that it counts.
+fn bytes_sent(namespace: &str) -> Option<f64> {
+    let output = Command::new("tc").args(["-n", namespace, "-s", "-j", "qdisc", "show", "dev", "v0"]).output().ok()?;
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    found.as_array()?.iter().find(|queue| queue["kind"] == "tbf")?["bytes"].as_f64()
 }

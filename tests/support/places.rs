@@ -54,6 +54,14 @@ impl Group {
         ])
     }
 
+    /// 16 MiB of memory.
+    pub fn of_too_little_memory() -> Self {
+        Group::make(&[
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "16777216"),
+            ("/sys/fs/cgroup", "memory.max", "16777216"),
+        ])
+    }
+
     /// `(mount point, file of the limit, text of the limit)`; version 1 first, where both are mounted it has the controllers.
     fn make(places: &[(&str, &str, &str)]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);

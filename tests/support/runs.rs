@@ -3,16 +3,34 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT};
+use signal_hook::flag;
+
+#[allow(unused_imports, reason = "each test program uses its own part")]
+pub use super::truth::of_others;
 
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sysdyno");
 
+/// Programs that are started from now on get signals that ask to end, even where these tests were started in the background of a
+/// script, whose programs ignore them: a signal that is caught is not ignored by what is executed.
+pub fn in_the_foreground() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [SIGINT, SIGHUP] {
+            flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))).unwrap();
+        }
+    });
+}
+
 /// A command of the program, in a directory where nothing of value is.
 pub fn sysdyno(words: &[&str]) -> Command {
+    in_the_foreground();
     let mut command = Command::new(PROGRAM);
     command.args(words).current_dir(env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
     command
@@ -57,11 +75,6 @@ pub fn unspoilt(root: &Path, mut run: impl FnMut(&Path) -> Output) -> (Output, P
 pub fn ended(output: &Output) -> bool {
     let spoilt = output.status.code() == Some(1) && text(&output.stdout).contains("every figure failed a gate");
     output.status.success() || spoilt
-}
-
-/// Whether a figure is missing because others had the CPU while it was measured: that is no reason of the place.
-pub fn of_others(reason: &str) -> bool {
-    reason.starts_with("G16:") || reason.starts_with("G14:")
 }
 
 /// How many figures a result accounts for: those published and those refused by a gate.

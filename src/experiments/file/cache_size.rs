@@ -16,9 +16,13 @@
 //!   (median) to the most that was ever resident. A group of 64 MiB is made in every launch, groups of 256 and 128 MiB take
 //!   turns.
 //! - **full**, with `--full-cache` only, because it evicts what others have cached: new data is read in steps, one pass,
-//!   until what is resident no longer grows, or data of the first steps is evicted, or the machine swaps, or is short of
-//!   memory, or time or space are up. With *holes* of a sparse file the pages are zeros that no device is asked for: that
-//!   tells the capacity and nothing about time. With *files* they are bytes written for it.
+//!   until what is resident has not grown for a second and no memory is left unused (MemFree above the watermarks, the limits
+//!   of the control groups). Data that is taken back while memory is unused ends nothing: the kernel may be told to reclaim
+//!   early. The size is the most that was resident at once; its interval reaches from the least of the steps that stood still.
+//!   The figure is a lower bound, "at least", where the sweep ends otherwise: time or space are up, the machine swaps or is
+//!   short of memory before, or as much is taken back as is read although memory is unused. With *holes* of a sparse file the
+//!   pages are zeros that no device is asked for: that tells the capacity and nothing about time. With *files* they are bytes
+//!   written for it.
 //!
 //! Time confirms: after the pass random blocks of 4 KiB are read only if they are cached (preadv2(2) with RWF_NOWAIT), each
 //! between two clock reads; the share of those that are must be the share of resident pages. Then others that are not
@@ -41,6 +45,9 @@
 //!   logged.
 //! - Large folios are evicted whole: sizes are then coarser.
 //! - What a group may have is no promise that the machine has it.
+//! - Proactive reclaim (DAMON, memory.reclaim) takes back data that nothing reads again, also while memory is free. The first
+//!   eviction is then no sign of a full cache. What takes memory back early is named where the kernel shows it.
+//! - A hypervisor may give memory only when it is touched: filling then takes seconds for a gibibyte.
 //!
 //! # References
 //!
@@ -49,8 +56,12 @@
 
 mod expectation;
 mod filling;
+mod growth;
 mod judgement;
 mod passes;
+mod vitals;
+
+use std::time::Instant;
 
 use super::{DISK, PLACE};
 use crate::evaluate::findings::Findings;
@@ -60,7 +71,7 @@ use crate::results::document::{Axis, Curve};
 use crate::results::figure::{Place, Scale};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::wording::{factor, percent, quantity};
+use crate::results::wording::{duration, factor, percent, quantity};
 use crate::rig::Rig;
 use crate::statistics::summary::{median, quantile};
 
@@ -69,7 +80,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "file.cache_size",
     title: "Size of the file cache",
     measures: "how much file data stays in memory, in groups of known size or on the machine",
-    method_version: 1,
+    method_version: 2,
     source: include_str!("cache_size.rs"),
     needs: &[PLACE, DISK],
     uses: &[],
@@ -134,12 +145,10 @@ fn full() -> Labels {
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let began = Instant::now();
     passes::measure(rig)?;
-    match rig.full_cache() {
-        // Once: it takes the time it takes, and others pay for it.
-        Some(with) if rig.round() == 1 => filling::measure(rig, with),
-        _ => Ok(()),
-    }
+    // Ordered for one launch of a run only: it takes the time it takes, and others pay for it.
+    rig.full_cache().map_or(Ok(()), |how| filling::measure(rig, how, began))
 }
 
 /// Curves of one limit or of the machine over all launches: bytes read with bytes resident.
@@ -298,14 +307,33 @@ fn narrate(study: &Study<'_>, findings: &mut Findings) {
             size(prediction.high)
         )),
         (_, Some(metric)) => {
-            let with = study.remarks("full.with").first().copied().unwrap_or("new data").to_owned();
-            let ended = study.remarks("full.ended").first().copied().unwrap_or("it was full").to_owned();
-            let text = format!("Filled with {with}, the cache of this machine kept {}; it ended because {ended}.", metric.text());
+            let text = of_filling(study, &metric.text());
             findings.say(text);
         }
         _ => {}
     }
     findings.say_predictions();
+}
+
+/// How the whole cache was filled, and what was taken back early.
+fn of_filling(study: &Study<'_>, kept: &str) -> String {
+    let with = study.remarks("full.with").first().copied().unwrap_or("new data");
+    let ended = study.remarks("full.ended").first().copied().unwrap_or("it was full");
+    let mut text = format!("Filled with {with}, the cache of this machine kept {kept}. It ended because {ended}.");
+    let last = |name: &str| study.values(name, &full()).last().copied();
+    if let Some((nanoseconds, read)) = last("filling").zip(last("read")).filter(|(_, read)| *read > 0.0) {
+        let seconds = nanoseconds / 1e9;
+        let pace = duration(seconds / (read / f64::from(1 << 30)));
+        text += &format!(" It took {}, {pace} for a gibibyte.", duration(seconds));
+    }
+    if let Some(taken) = last("taken_early").filter(|taken| *taken > 0.0) {
+        let by: Vec<String> =
+            study.machine.memory.reclaimers.iter().map(|fact| format!("{} ({})", fact.value, fact.source)).collect();
+        let by = if by.is_empty() { "the kernel does not show by what".to_owned() } else { by.join(", ") };
+        text +=
+            &format!(" Meanwhile {} were taken back although memory was unused: {by}.", quantity(taken, Unit::Bytes));
+    }
+    text
 }
 
 #[cfg(test)]

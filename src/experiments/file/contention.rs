@@ -233,6 +233,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
             return Ok(());
         }
     };
+    rig.has_partners();
     let cpus = rig.allowed().to_vec();
     rig.record("cpus", Labels::none(), Unit::One, vec![cpus.len() as f64])?;
     let base = if rig.batches() < UNHURRIED { HURRIED_WINDOW } else { WINDOW };
@@ -374,7 +375,7 @@ fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, processes: 
     let shared = judgement::common_gates(study, order, processes);
     let of_time = judgement::of_time(study, order, processes, &time);
     findings.publish_by(study, TIME, own.clone(), &time, of_time);
-    let mut of_rate = gates::of_shots(study, &rate, Some(judgement::stolen(study)));
+    let mut of_rate = gates::of_shots(study, &rate, None);
     of_rate.extend(shared);
     of_rate.extend(judgement::growth(study, order, processes, rate.value));
     findings.publish_by(study, RATE, own.clone(), &rate, of_rate);

@@ -76,7 +76,7 @@ use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Timed, Workload};
 use crate::rig::team::{Pass, Team};
 use crate::statistics::summary::median;
-use crate::sys::memory::Pages;
+use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
 use crate::sys::stream::{Arena, Operation, Vectors, Walk};
 
 /// The row of the table.
@@ -244,7 +244,8 @@ fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
     measure_memory(rig, level, &chosen, &Operation::ALL, None, &mut arena_of_all)?;
     drop(arena_of_all);
     if !huge {
-        rig.remark("cannot.pages", &"there are no huge pages to compare with");
+        let off = memory::huge_pages_are_off().then_some(HUGE_PAGES_OFF);
+        rig.remark("cannot.pages", &off.unwrap_or("there are no huge pages to compare with"));
         return Ok(chosen);
     }
     if rig.batches() < ALL_PAGES {

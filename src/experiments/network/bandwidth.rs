@@ -49,6 +49,10 @@
 //! RFC 9293 (TCP), RFC 7323 (windows, time stamps), RFC 6349 (throughput testing); tcp(7), `struct tcp_info` in
 //! linux/tcp.h.
 
+mod outcomes;
+
+use std::time::Duration;
+
 use super::{
     LOOPBACK, OTHER_CPU, SAME_CPU, Terms, interface, other_cpu, partner_elsewhere, path_sentence, remark_placement,
     round_trip,
@@ -60,6 +64,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{APPEND, BUFFER, COPY_BYTE};
 use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
 use crate::peer::client::Partner;
+use crate::peer::plausible;
 use crate::peer::protocol::{Direction, FlowOrder, Flowed, Sender};
 use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
@@ -71,6 +76,7 @@ use crate::rig::Rig;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::summary::median;
 use crate::sys::tcp_counters::{congestion_control, largest_receive_buffer};
+use outcomes::{Outcome, keep, missing};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -269,35 +275,51 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     if let Some(name) = congestion_control() {
         rig.remark("congestion_control", &name);
     }
+    rig.has_partners();
     let all = rig.batches() >= ALL_CASES;
     let mut order = loopback_cases();
     order.retain(|&case| all || !can_wait(case));
     rig.random().shuffle(&mut order);
+    let mut outcomes = Vec::new();
     for placement in [SAME_CPU, OTHER_CPU] {
         let cpu = if placement == SAME_CPU { Some(rig.cpu()) } else { other };
         let Some(cpu) = cpu else { continue };
         let mut partner = Partner::on_loopback(Some(cpu), &[])?;
         for case in order.iter().filter(|case| case.placement == Some(placement)) {
-            match partner.flow(&case.order()) {
-                Ok((own, theirs)) => record(rig, *case, &own, &theirs)?,
-                Err(trouble) => rig.remark(&format!("cannot.ip{}", if case.ipv6 { 6 } else { 4 }), &trouble.what),
+            let flow = partner.flow(&case.order());
+            if flow.is_err() {
+                // A partner that was left in the middle of its work is of no more use.
+                partner = Partner::on_loopback(Some(cpu), &[])?;
             }
+            outcomes.push(flow.and_then(|seen| record(rig, *case, &seen)).map_err(|trouble| (*case, trouble)));
         }
     }
-    let Some(mut partner) = partner_elsewhere(access.as_ref())? else { return Ok(()) };
+    if let Some(partner) = partner_elsewhere(access.as_ref())? {
+        outcomes.extend(measure_remote(rig, partner, all)?);
+    }
+    keep(rig, outcomes)
+}
+
+/// The flows to a peer. One that cannot be judged is that case's affair, a peer that is lost is the launch's.
+fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, all: bool) -> Result<Vec<Outcome>, Trouble> {
     let mut order = remote_cases(partner.is_ipv6());
     order.retain(|&case| all || !can_wait(case));
     rig.random().shuffle(&mut order);
+    let mut outcomes = Vec::new();
     for case in order {
-        let (own, theirs) = partner.flow(&case.order())?;
-        record(rig, case, &own, &theirs)?;
+        let seen = partner.flow(&case.order())?;
+        outcomes.push(record(rig, case, &seen).map_err(|trouble| (case, trouble)));
     }
-    Ok(())
+    Ok(outcomes)
 }
 
-/// Writes down what both sides saw of a case.
-fn record(rig: &mut Rig<'_>, case: Case, own: &Flowed, theirs: &Flowed) -> Result<(), Trouble> {
+/// Writes down what both sides saw of a case, if what the other side says of it can be.
+fn record(rig: &mut Rig<'_>, case: Case, (own, theirs, lasted): &(Flowed, Flowed, Duration)) -> Result<(), Trouble> {
     let labels = case.labels();
+    // On the loopback both sides are one program with one clock.
+    if case.placement.is_none() {
+        plausible::flow(&case.order(), theirs, *lasted)?;
+    }
     let round_trip = own.senders.iter().chain(&theirs.senders).map(|sender| sender.round_trip).max().unwrap_or(0);
     let mut rate = 0.0;
     let mut windows: Vec<f64> = Vec::new();
@@ -393,14 +415,13 @@ fn analyze(study: &Study<'_>) -> Findings {
 
 fn why_missing(study: &Study<'_>, case: Case) -> Option<String> {
     let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    let found = match case.placement {
-        Some(OTHER_CPU) => {
-            said("cannot.other_cpu").or_else(|| said(if case.ipv6 { "cannot.ip6" } else { "cannot.ip4" }))
-        }
-        Some(_) => said("cannot.ip4"),
-        None => None,
-    };
-    found.or_else(|| can_wait(case).then(|| "a quick run has no time for it".to_owned()))
+    let placed = (case.placement == Some(OTHER_CPU)).then(|| said("cannot.other_cpu")).flatten();
+    // Logs of older versions name the family alone.
+    let family = || case.placement.and_then(|_| said(if case.ipv6 { "cannot.ip6" } else { "cannot.ip4" }));
+    placed
+        .or_else(|| said(&missing(case)))
+        .or_else(family)
+        .or_else(|| can_wait(case).then(|| "a quick run has no time for it".to_owned()))
 }
 
 /// The median over launches of one number of a series.

@@ -46,15 +46,15 @@
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::{SockAddr, Socket};
 
 use super::lines::{handshake_timed_out, to_connect};
 use super::{
-    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, counted, nobody_accepts, other_cpu, others, partner_elsewhere,
-    path_sentence, path_terms, quantile_of_shots, record_counters, remark_placement, round_trip, shortest_round_trip,
-    wakes,
+    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, counted, net_below_gross, nobody_accepts, other_cpu, others,
+    partner_elsewhere, path_sentence, path_terms, quantile_of_shots, record_counters, remark_placement, round_trip,
+    shortest_round_trip, wakes,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
@@ -381,8 +381,9 @@ fn one(
         times.add("setup", setup);
         times.add("first_byte", setup + answer);
     }
+    let closing = Instant::now();
     finish(rig, socket, end, times)?;
-    let (residence, _) = partner.closed()?;
+    let (residence, _) = partner.closed(closing)?;
     if end == End::Orderly {
         times.residences.push(residence as f64);
     }
@@ -536,6 +537,7 @@ fn publish_net(study: &Study<'_>, findings: &mut Findings, path: Path, gross: &E
         .clone_into(&mut net.estimator);
     let mut gates = gates::of_shots(study, &net, others(study));
     gates.push(gates::net_resolved(&net, gross.value));
+    gates.push(net_below_gross(&net, gross));
     findings.publish_by(study, "network.connection.net", path.labels("teardown"), &net, gates);
 }
 

@@ -25,6 +25,8 @@ use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::order::PeerAccess;
 use crate::statistics::location::launch_estimates;
@@ -115,6 +117,16 @@ fn others(study: &Study<'_>) -> Option<f64> {
     let stolen: f64 = study.evidence().filter_map(|found| found.steal).sum();
     let wall: f64 = study.evidence().map(|found| found.wall).sum::<f64>().max(1.0);
     summary::median(&study.values("others", &Labels::none())).map(|share| share + stolen / wall)
+}
+
+/// G5: what the other side kept is taken away, so a net figure above its gross one has a residence below zero.
+fn net_below_gross(net: &Estimate, gross: &Estimate) -> Gate {
+    Gate::of(
+        "G5",
+        Severity::Hard,
+        net.value <= gross.value,
+        format!("net {} of gross {} {}", number(net.value), number(gross.value), net.unit),
+    )
 }
 
 /// A quantile of single shots: found in each launch, the median over launches. None where a launch has too few shots to

@@ -58,8 +58,8 @@ use super::lines::{
     remote_kinds, with_every_datagram,
 };
 use super::{
-    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, other_cpu, others, partner_elsewhere, path_sentence, path_terms,
-    quantile_label, quantile_of_shots, remark_placement,
+    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, net_below_gross, other_cpu, others, partner_elsewhere, path_sentence,
+    path_terms, quantile_label, quantile_of_shots, remark_placement,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
@@ -409,6 +409,7 @@ fn publish_parts(study: &Study<'_>, findings: &mut Findings, kind: Kind) {
             .clone_into(&mut net.estimator);
         let mut gates = gates::of_shots(study, &net, others(study));
         gates.push(gates::net_resolved(&net, gross.value));
+        gates.push(net_below_gross(&net, &gross));
         findings.publish_by(study, "network.round_trip.net", labels.clone(), &net, gates);
     }
     let here = Kind { remote: false, ipv6: kind.ipv6 && kind.bytes == 1, placement: Some(OTHER_CPU), ..kind };

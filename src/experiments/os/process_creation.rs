@@ -71,7 +71,7 @@ use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::sys::affinity;
 use crate::sys::arch;
 use crate::sys::child::{self, Child, Image, Ledger, STATUS, Task};
-use crate::sys::memory::{self, Pages, Resident, SharedNumber};
+use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages, Resident, SharedNumber};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -300,7 +300,9 @@ fn measure_with_memory(rig: &mut Rig<'_>, kit: &Kit<'_>, setting: Setting, shots
     };
     let huge = memory::huge_bytes().unwrap_or(0).saturating_sub(before) as f64 / setting.resident as f64;
     if (pages == Pages::Huge && huge < 0.9) || (pages == Pages::Small && huge > 0.01) {
-        rig.remark(&what, &format!("{:.0} % of the memory lies on huge pages", huge * 100.0));
+        let off = (pages == Pages::Huge && memory::huge_pages_are_off()).then_some(HUGE_PAGES_OFF);
+        let off = off.map_or_else(String::new, |off| format!(": {off}"));
+        rig.remark(&what, &format!("{:.0} % of the memory lies on huge pages{off}", huge * 100.0));
         return Ok(());
     }
     let ways = ways_with_memory(setting.resident, setting.pages);

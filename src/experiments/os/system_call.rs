@@ -50,8 +50,10 @@
 //!
 //! syscalls(2), vdso(7), io_uring(7); Linux Documentation/admin-guide/hw-vuln; McVoy & Staelin, USENIX 1996 (lat_syscall).
 
+use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
@@ -67,10 +69,11 @@ use crate::results::trouble::Trouble;
 use crate::results::verdict::{Gate, Severity};
 use crate::results::wording::{number, percent};
 use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Workload};
+use crate::rig::sampler::{Sizing, Timed, Workload};
+use crate::sys::clock::Source;
 use crate::sys::process::{self, Trial};
 use crate::sys::ring::{self, Ring};
-use crate::sys::{clock, system_call};
+use crate::sys::{clock, counters, system_call};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -163,6 +166,14 @@ const FLOOR_SLACK: f64 = 0.03;
 const CONSISTENT: f64 = 0.1;
 /// Calls in a batch, of which the first hundreds may run on what the branch predictors remember of other calls.
 const CALLS_PER_BATCH: u64 = 2048;
+/// Yields before a batch of yields, untimed, that show whether there is anybody to yield to.
+const YIELDS_BEFORE: u32 = 4;
+/// Yields between looks at the clock: the looks are a few nanoseconds in a batch.
+const YIELDS_IN_A_ROW: u64 = 512;
+/// Nanoseconds of a batch of yields beyond which it handed the CPU over: 10 µs for each call, as no kernel takes for itself.
+const LONGEST_YIELDS: f64 = 20e6;
+/// Times in a row that the CPU was handed over until a launch makes no more batches of yields.
+const HANDED_OVER: u32 = 3;
 /// Longest path of a working directory (PATH_MAX).
 const LONGEST_PATH: usize = 4096;
 
@@ -296,7 +307,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
                 answers(call, length, move || system_call::current_directory(&mut path))
             }
             "clock_gettime" => answers(call, 0, system_call::monotonic_time),
-            "sched_yield" => answers(call, 0, system_call::yield_processor),
+            "sched_yield" => yields(call, rig.source()?, rig.ticks(LONGEST_YIELDS)),
             // A clock that steps back would add to the sum.
             VDSO => {
                 let mut last = clock::monotonic();
@@ -354,6 +365,47 @@ fn answers<'a>(call: &Call, right: i64, mut make: impl FnMut() -> i64 + 'a) -> W
         if sum == expected { Ok(()) } else { Err(format!("answers add up to {sum}, right ones to {expected}")) }
     })
     .sized(Sizing::Exactly(CALLS_PER_BATCH))
+}
+
+/// Yields, which hand the CPU to another task that wants it, for milliseconds each. Where there is one, a batch would take
+/// seconds and all calls of the launch with it: such batches end early and count as preempted.
+fn yields<'a>(call: &Call, source: Source, longest: f64) -> Workload<'a> {
+    let handed_over = Rc::new(Cell::new(0_u32));
+    let noticed = Rc::clone(&handed_over);
+    Workload::self_timed("call", labels(call.name), 1, move |calls| {
+        let began = source.stamp().ticks;
+        if handed_over.get() >= HANDED_OVER {
+            return Ok(Timed::Preempted(source.stamp().ticks - began));
+        }
+        let mut sum = 0_i64;
+        let mut left = calls;
+        while left > 0 {
+            let part = left.min(YIELDS_IN_A_ROW);
+            for _ in 0..part {
+                sum += system_call::yield_processor();
+            }
+            left -= part;
+            let span = source.stamp().ticks - began;
+            if span as f64 > longest {
+                handed_over.set(handed_over.get() + 1);
+                return Ok(Timed::Preempted(span));
+            }
+        }
+        if sum == 0 { Ok(Timed::Whole) } else { Err(format!("answers add up to {sum}, right ones to 0")) }
+    })
+    .sized(Sizing::Exactly(CALLS_PER_BATCH))
+    .prepared(move || {
+        if noticed.get() < HANDED_OVER {
+            // Each yield to another task is a switch that the kernel counts.
+            let before = counters::thread().involuntary_switches;
+            for _ in 0..YIELDS_BEFORE {
+                system_call::yield_processor();
+            }
+            let handed_over = counters::thread().involuntary_switches > before;
+            noticed.set(if handed_over { noticed.get() + 1 } else { 0 });
+        }
+        Ok(())
+    })
 }
 
 fn ring_workload<'a>(call: &Call, count: u32) -> Result<Workload<'a>, Trouble> {

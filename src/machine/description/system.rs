@@ -11,6 +11,9 @@ pub(super) fn memory(memory: &Memory) -> Vec<FactRow> {
         FactRow::of("available", memory.available_bytes.as_ref(), size),
         FactRow::claims("page", &memory.page_bytes, size),
         FactRow::plain("transparent huge pages", memory.transparent_huge_pages.as_ref()),
+        FactRow::of("allowed to this process", memory.transparent_allowed.as_ref(), |&allowed| {
+            if allowed { "yes" } else { "no: switched off for it by prctl" }.to_owned()
+        }),
         FactRow::plain("their defragmentation", memory.transparent_defrag.as_ref()),
     ];
     rows.extend(memory.huge_pages.iter().map(|pool| {
@@ -21,6 +24,7 @@ pub(super) fn memory(memory: &Memory) -> Vec<FactRow> {
         FactRow::of("swap", memory.swap_total_bytes.as_ref(), size),
         FactRow::of("swap in use", memory.swap_used_bytes.as_ref(), size),
     ]);
+    rows.extend(memory.reclaimers.iter().map(|found| FactRow::plain("taken back early by", Some(found))));
     rows.extend(memory.nodes.iter().map(|node| {
         let total = node.total_bytes.map(|total| format!(", {}", bytes(total))).unwrap_or_default();
         let distances: Vec<String> = node.distances.iter().map(ToString::to_string).collect();

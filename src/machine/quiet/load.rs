@@ -160,6 +160,29 @@ pub(super) fn swap(view: &View<'_>) -> Finding {
     }
 }
 
+/// What takes memory back although it is not short.
+pub(super) fn reclaim(view: &View<'_>) -> Finding {
+    let found = &view.machine.memory.reclaimers;
+    if found.is_empty() {
+        return if view.tree.exists("/sys/kernel/mm") {
+            Finding::Fine("nothing is seen that takes memory back before it is short".to_owned())
+        } else {
+            Finding::Unknown("/sys/kernel/mm cannot be read".to_owned())
+        };
+    }
+    let all: Vec<String> = found.iter().map(|fact| format!("{} ({})", fact.value, fact.source)).collect();
+    let effect = Effect::percent(
+        "the size of the whole file cache (--full-cache) and files that should be warm",
+        (0.0, 100.0),
+        "data that was cached and not read again for a while is gone, however much memory is free",
+    );
+    Finding::Trouble(
+        format!("memory is taken back before it is short: {}", all.join("; ")),
+        Some(effect),
+        Some("stop it while you measure: echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state".to_owned()),
+    )
+}
+
 /// The kernel unmaps pages to see who uses them.
 pub(super) fn numa_balancing(view: &View<'_>) -> Finding {
     const SWITCH: &str = "/proc/sys/kernel/numa_balancing";

@@ -3,6 +3,8 @@
 use crate::machine::Medium;
 use crate::machine::tree::Access;
 
+use crate::sys::memory::HUGE_PAGES_OFF;
+
 use super::{Effect, EffectUnit, Finding, View};
 
 /// Pages of another size than the experiment believes.
@@ -11,6 +13,11 @@ pub(super) fn huge_pages(view: &View<'_>) -> Finding {
     let Some(mode) = &view.machine.memory.transparent_huge_pages else {
         return Finding::Unknown(format!("{SWITCH} cannot be read"));
     };
+    if let Some(allowed) = view.machine.memory.transparent_allowed.as_ref().filter(|allowed| !allowed.value) {
+        let detail = format!("{HUGE_PAGES_OFF} ({}): figures for huge pages are skipped", allowed.source);
+        let remedy = "start it from a shell or service that does not set PR_SET_THP_DISABLE".to_owned();
+        return Finding::Trouble(detail, None, Some(remedy));
+    }
     let remedy = Some(format!("echo madvise | sudo tee {SWITCH}"));
     match mode.value.as_str() {
         "madvise" => Finding::Fine("transparent huge pages where a program asks for them".to_owned()),

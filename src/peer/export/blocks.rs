@@ -9,9 +9,9 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-use crate::sys::fault;
 use crate::sys::file::{self, Advice};
 use crate::sys::memory::page_size;
+use crate::sys::{fault, naming};
 
 /// Bytes of a stamped block.
 pub const BLOCK: usize = 4096;
@@ -121,7 +121,7 @@ fn nameless(directory: &Path) -> io::Result<File> {
     if let Ok(file) = options.clone().custom_flags(OFlag::O_TMPFILE.bits()).open(directory) {
         return Ok(file);
     }
-    let name = directory.join(format!(".sysdyno-{}-{:016x}", std::process::id(), fastrand::u64(..)));
+    let name = directory.join(format!("{}{}", fault::MOMENTARY, naming::unique()));
     let file = options.create_new(true).open(&name)?;
     std::fs::remove_file(&name)?;
     Ok(file)

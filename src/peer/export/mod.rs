@@ -39,7 +39,7 @@ use calls::LONGEST_CALL;
 /// Connections at once: a reader has two, and some open one for each of several reads in flight.
 const CONNECTIONS: usize = 8;
 /// Residences that are kept; more would only cost memory.
-const MOST_RESIDENCES: usize = 20_000;
+pub(super) const MOST_RESIDENCES: usize = 20_000;
 /// Longest report of the serving process in bytes.
 const LONGEST_REPORT: usize = 1024;
 /// Time to report in.

@@ -11,7 +11,9 @@ mod methodology;
 mod section;
 mod summary;
 
-use super::page::{Cell, Page, Part, Tone};
+use std::collections::BTreeSet;
+
+use super::page::{Cell, Page, Part, Piece, Tone};
 use crate::results::document::{Document, Metric, Section};
 use crate::results::published::Published;
 use crate::results::quantity::Unit;
@@ -36,11 +38,40 @@ pub fn page(document: &Document, published: &Published) -> Page {
     parts.push(beside::part(published, Some(document)));
     parts.push(closing::missing(document));
     parts.push(closing::reproduce(document));
+    name_drawings(&mut parts);
     Page {
         title: format!("What the primitives of {} cost", host(document)),
         subtitle: document.machine.summary_line(),
         parts,
     }
+}
+
+/// Gives every drawing a name that is one of a file as well: of letters that are chosen here, and of no other drawing. Labels
+/// of a log are part of it, and a log can come from anywhere.
+fn name_drawings(parts: &mut [Part]) {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for piece in parts.iter_mut().flat_map(|part| &mut part.pieces) {
+        if let Piece::Drawing(drawing) = piece {
+            let name = safe_name(&drawing.id);
+            let others = (2..).map(|number| format!("{name}-{number}"));
+            drawing.id = std::iter::once(name.clone())
+                .chain(others)
+                .find(|candidate| !taken.contains(candidate))
+                .unwrap_or_default();
+            taken.insert(drawing.id.clone());
+        }
+    }
+}
+
+/// Longest name of a drawing in letters.
+const LONGEST_NAME: usize = 120;
+
+/// Letters that mean nothing to a shell, a path, an address or a page. A name does not begin with a dot, which would hide its file,
+/// nor with a dash, which would be an option.
+fn safe_name(words: &str) -> String {
+    let safe = |letter: char| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' };
+    let name: String = words.chars().map(safe).take(LONGEST_NAME).collect();
+    if name.starts_with(|first: char| first.is_ascii_alphanumeric()) { name } else { format!("figure{name}") }
 }
 
 /// The host part of the run's name.
@@ -61,7 +92,8 @@ fn chapter_title(chapter: &str) -> String {
 
 /// Anchor of a section.
 fn anchor(id: &str) -> String {
-    id.replace('.', "-")
+    let safe = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
+    id.chars().map(safe).collect()
 }
 
 /// Name of a field of a record, as reports carry it beside numbers.

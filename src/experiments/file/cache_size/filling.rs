@@ -5,13 +5,15 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use super::full;
+use super::growth::{End, Growth};
+use super::vitals::Vitals;
 use crate::machine;
 use crate::results::quantity::Unit;
 use crate::results::trouble::Trouble;
-use crate::results::wording::quantity;
+use crate::results::wording::{duration, quantity};
 use crate::rig::Rig;
 use crate::rig::files::Stamped;
-use crate::rig::order::FullCache;
+use crate::rig::order::{FillWith, FullCache};
 use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
@@ -24,22 +26,16 @@ const REQUEST: u64 = 1 << 20;
 const STEPS: u64 = 128;
 const FEW_STEPS: u64 = 32;
 const STEP: u64 = 64 << 20;
-/// Data is read up to so many times of what the cache may have.
+/// Files that are written take so many times of what the cache may have. Holes take nothing: one file follows another.
 const TIMES: f64 = 1.5;
-/// Growth of what is resident, as a share of what was read, below which a step counts as none; and so many of them in a row.
-const GROWTH: f64 = 0.1;
-const STANDSTILL: u32 = 3;
-/// Steps that may be evicted.
-const EVICTED_STEPS: f64 = 2.0;
 /// Share of the time that somebody may wait for memory.
 const PRESSURE: f64 = 10.0;
 /// What must stay available: a share of the memory and a number of bytes.
 const AVAILABLE_SHARE: f64 = 0.05;
 const AVAILABLE: u64 = 256 << 20;
-/// Longest filling.
-const LONGEST: Duration = Duration::from_mins(10);
 
-pub(super) fn measure(rig: &mut Rig<'_>, with: FullCache) -> Result<(), Trouble> {
+/// Fills it; `began` is when this launch began to measure, from which its time counts.
+pub(super) fn measure(rig: &mut Rig<'_>, how: FullCache, began: Instant) -> Result<(), Trouble> {
     let memory = Vitals::read();
     let (Some(total), Some(available)) = (memory.total, memory.available) else {
         rig.remark("cannot.full", &"/proc/meminfo does not tell how much memory there is");
@@ -50,7 +46,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FullCache) -> Result<(), Trouble>
     let target = ((may_have as f64 * TIMES) as u64).next_multiple_of(step);
     let space = rig.space()?;
     let left = space.left_to(FILES);
-    if with == FullCache::Files && target > left {
+    if how.with == FillWith::Files && target > left {
         let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
         let reason = format!(
             "files of {} together would be needed, and {} are left of what is allowed (--scratch-limit BYTES, or --full-cache=holes)",
@@ -60,32 +56,25 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FullCache) -> Result<(), Trouble>
         rig.remark("cannot.full", &reason);
         return Ok(());
     }
-    let mut filling = Filling { sources: Vec::new(), read: 0, points: Vec::new(), still: 0 };
-    let outcome =
-        filling.fill(rig, with, step, target, &Limits { total, began: Instant::now(), swapped: memory.swapped });
+    let limits = Limits { total, began, seconds: how.seconds, swapped: memory.swapped };
+    let growth = Growth::new(step, may_have);
+    let mut filling =
+        Filling { with: how.with, step, target, sources: Vec::new(), at: 0, read: 0, points: Vec::new(), growth };
+    let filling_began = Instant::now();
+    let outcome = filling.fill(rig, &limits);
+    let seconds = filling_began.elapsed().as_secs_f64();
     for source in filling.sources.drain(..) {
         // The room is given back at once, on the device and in memory.
         let _ = fault::forget_cached(&source.file);
         let _ = std::fs::remove_file(&source.path);
     }
-    let (ended, cliff) = match outcome {
-        Ok(ended) => ended,
+    match outcome {
+        Ok(end) => filling.record(rig, &end, seconds),
         Err(reason) => {
             rig.remark("cannot.full", &reason);
-            return Ok(());
+            Ok(())
         }
-    };
-    let word = match with {
-        FullCache::Holes => "holes of a sparse file (zeros that no device was asked for: capacity only)",
-        FullCache::Files => "files written for it",
-    };
-    rig.remark("full.with", &word);
-    rig.remark("full.ended", &ended);
-    rig.remark("full.cliff", &if cliff { "yes" } else { "no" });
-    let (read, resident) = filling.points.into_iter().unzip();
-    rig.record("step", full(), Unit::Bytes, vec![step as f64])?;
-    rig.record("read", full(), Unit::Bytes, read)?;
-    rig.record("resident", full(), Unit::Bytes, resident)
+    }
 }
 
 /// A file that data is read from.
@@ -98,75 +87,85 @@ struct Source {
 /// What must hold while the cache is filled.
 struct Limits {
     total: u64,
+    /// When the launch began to measure, and for how many seconds from then on it may.
     began: Instant,
+    seconds: f64,
     swapped: Option<u64>,
 }
 
+impl Limits {
+    fn time_is_up(&self) -> bool {
+        self.began.elapsed().as_secs_f64() >= self.seconds
+    }
+}
+
 struct Filling {
+    with: FillWith,
+    step: u64,
+    /// Bytes of all files that are written, or of one file of holes.
+    target: u64,
     sources: Vec<Source>,
+    /// Where in the last of them the next step begins.
+    at: u64,
     read: u64,
     /// Bytes read and bytes resident.
     points: Vec<(f64, f64)>,
-    /// Steps in a row without growth.
-    still: u32,
+    growth: Growth,
 }
 
 impl Filling {
-    /// Reads step after step; says why it ended, and whether something of it was evicted.
-    fn fill(
-        &mut self,
-        rig: &mut Rig<'_>,
-        with: FullCache,
-        step: u64,
-        target: u64,
-        limits: &Limits,
-    ) -> Result<(String, bool), String> {
+    /// Reads step after step; says why it ended.
+    fn fill(&mut self, rig: &mut Rig<'_>, limits: &Limits) -> Result<End, String> {
         let mut buffer = Buffer::new(REQUEST as usize);
-        while self.read < target {
-            self.provide(rig, with, step, target)?;
-            let (source, before) = match with {
-                FullCache::Holes => (self.sources.first(), self.read),
-                FullCache::Files => (self.sources.last(), 0),
-            };
-            let source = source.ok_or("there is nothing to read")?;
-            for at in (before..before + step).step_by(REQUEST as usize) {
+        let began = Instant::now();
+        while self.with == FillWith::Holes || self.read < self.target {
+            let step_began = began.elapsed();
+            self.provide(rig)?;
+            let source = self.sources.last().ok_or("there is nothing to read")?;
+            let first = self.at;
+            for at in (first..first + self.step).step_by(REQUEST as usize) {
                 source.file.read_exact_at(buffer.get(), at).map_err(|error| error.to_string())?;
+                self.at = at + REQUEST;
+                if limits.time_is_up() {
+                    break;
+                }
             }
-            self.read += step;
-            let was = self.points.last().map_or(0.0, |point| point.1);
-            let resident = self.resident()?;
-            self.points.push((self.read as f64, resident));
-            self.still = if resident - was < GROWTH * step as f64 { self.still + 1 } else { 0 };
-            let evicted = self.read as f64 - resident;
-            if let Some(ended) = self.ended(evicted, step, limits) {
-                return Ok((ended, evicted > 0.0));
+            self.read += self.at - first;
+            let (read, resident) = (self.read as f64, self.resident()?);
+            self.points.push((read, resident));
+            let vitals = Vitals::read();
+            self.growth.advance(step_began, read, resident, vitals.unused.map(|bytes| bytes as f64));
+            if let Some(end) = self.ended(&vitals, began.elapsed(), limits) {
+                return Ok(end);
             }
         }
-        let evicted = self.read as f64 > self.points.last().map_or(0.0, |point| point.1);
-        Ok(("all the data that was planned had been read".to_owned(), evicted))
+        Ok(End { why: "all the data that was planned had been read".to_owned(), full: self.growth.is_used_up() })
     }
 
     /// Makes what the next step reads.
-    fn provide(&mut self, rig: &mut Rig<'_>, with: FullCache, step: u64, target: u64) -> Result<(), String> {
+    fn provide(&mut self, rig: &mut Rig<'_>) -> Result<(), String> {
+        if self.sources.last().is_some_and(|source| self.at + self.step <= source.bytes) {
+            return Ok(());
+        }
         let words = |error: std::io::Error| error.to_string();
         let space = rig.space().map_err(|trouble| trouble.what)?;
         let path = space.directory.join(format!("{FILES}{}", self.sources.len()));
-        let (file, bytes) = match with {
-            FullCache::Holes if !self.sources.is_empty() => return Ok(()),
-            FullCache::Holes => {
+        let (file, bytes) = match self.with {
+            FillWith::Holes => {
                 let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(words)?;
-                file.set_len(target).map_err(words)?;
-                (file, target)
+                file.set_len(self.target).map_err(words)?;
+                (file, self.target)
             }
-            FullCache::Files => {
-                let stamped = Stamped::write(&path, step, space.seed()).map_err(|trouble| trouble.what)?;
+            FillWith::Files => {
+                let stamped = Stamped::write(&path, self.step, space.seed()).map_err(|trouble| trouble.what)?;
                 stamped.sound()?;
                 stamped.evict()?;
-                (stamped.buffered()?, step)
+                (stamped.buffered()?, self.step)
             }
         };
         file::advise(&file, Advice::Random).map_err(words)?;
         self.sources.push(Source { file, path, bytes });
+        self.at = 0;
         Ok(())
     }
 
@@ -178,59 +177,45 @@ impl Filling {
         Ok((pages * page_size() as u64) as f64)
     }
 
-    /// Whether a rule says stop.
-    fn ended(&self, evicted: f64, step: u64, limits: &Limits) -> Option<String> {
-        let now = Vitals::read();
+    /// Whether a rule says stop: the cache is full, or going on would do harm, or may not be.
+    fn ended(&self, now: &Vitals, elapsed: Duration, limits: &Limits) -> Option<End> {
         let least = ((limits.total as f64 * AVAILABLE_SHARE) as u64).max(AVAILABLE);
-        if evicted > EVICTED_STEPS * step as f64 {
-            Some(format!("{} of it had been evicted", quantity(evicted, Unit::Bytes)))
-        } else if self.still >= STANDSTILL {
-            Some(format!("it did not grow in {STANDSTILL} steps"))
+        let stopped = |why: String| Some(End { why, full: self.growth.is_used_up() });
+        if let Some(end) = self.growth.ended(elapsed) {
+            Some(end)
         } else if now.swapped.zip(limits.swapped).is_some_and(|(now, before)| now > before) {
-            Some("the machine had begun to swap".to_owned())
+            stopped("the machine had begun to swap".to_owned())
         } else if now.pressure.is_some_and(|share| share > PRESSURE) {
-            Some(format!("somebody waited for memory more than {PRESSURE} % of the time"))
+            stopped(format!("somebody waited for memory more than {PRESSURE} % of the time"))
         } else if now.available.is_some_and(|available| available < least) {
-            Some(format!("less than {} were available", quantity(least as f64, Unit::Bytes)))
-        } else if limits.began.elapsed() > LONGEST {
-            Some("the time was up".to_owned())
+            stopped(format!("less than {} were available", quantity(least as f64, Unit::Bytes)))
+        } else if limits.time_is_up() {
+            // What is unused at that moment decides nothing: it may still have grown.
+            let why = format!("the {} that it might take were up (see --time)", duration(limits.seconds));
+            Some(End { why, full: false })
         } else {
             None
         }
     }
-}
 
-/// What the kernel says of the memory at a moment.
-struct Vitals {
-    total: Option<u64>,
-    available: Option<u64>,
-    /// Pages written to swap since boot.
-    swapped: Option<u64>,
-    /// Percent of the last ten seconds in which some task waited for memory.
-    pressure: Option<f64>,
-}
-
-impl Vitals {
-    fn read() -> Self {
-        let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let meminfo = text("/proc/meminfo");
-        let kibibytes = |key: &str| -> Option<u64> {
-            let rest = meminfo.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-            Some(rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    fn record(self, rig: &mut Rig<'_>, end: &End, seconds: f64) -> Result<(), Trouble> {
+        let word = match self.with {
+            FillWith::Holes => "holes of a sparse file (zeros that no device was asked for: capacity only)",
+            FillWith::Files => "files written for it",
         };
-        Vitals {
-            total: kibibytes("MemTotal"),
-            available: kibibytes("MemAvailable"),
-            swapped: text("/proc/vmstat").lines().find_map(|line| line.strip_prefix("pswpout ")?.parse().ok()),
-            pressure: average(&text("/proc/pressure/memory")),
-        }
+        rig.remark("full.with", &word);
+        rig.remark("full.ended", &end.why);
+        rig.remark("full.bound", &if end.full { "size" } else { "at least" });
+        let still = self.growth.still.max(1) as usize;
+        let plateau = self.points.iter().rev().take(still).map(|(_, resident)| *resident).fold(f64::INFINITY, f64::min);
+        let (read, resident) = self.points.into_iter().unzip();
+        rig.record("step", full(), Unit::Bytes, vec![self.step as f64])?;
+        rig.record("plateau", full(), Unit::Bytes, vec![plateau])?;
+        rig.record("taken_early", full(), Unit::Bytes, vec![self.growth.taken_early])?;
+        rig.record("filling", full(), Unit::Nanoseconds, vec![seconds * 1e9])?;
+        rig.record("read", full(), Unit::Bytes, read)?;
+        rig.record("resident", full(), Unit::Bytes, resident)
     }
-}
-
-/// The ten-second average of the line `some` of a pressure file, in percent.
-fn average(pressure: &str) -> Option<f64> {
-    let line = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
-    line.split_whitespace().find_map(|word| word.strip_prefix("avg10=")?.parse().ok())
 }
 
 #[cfg(test)]
@@ -238,27 +223,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pressure_is_read_from_the_line_of_some() {
-        let text = "some avg10=12.50 avg60=1.00 avg300=0.10 total=99\nfull avg10=3.00 avg60=0.00 avg300=0.00 total=1\n";
-        assert_eq!(average(text), Some(12.5));
-        assert_eq!(average("full avg10=3.00"), None);
-    }
-
-    #[test]
-    fn every_rule_stops_the_filling() {
+    fn every_rule_that_protects_the_machine_stops_the_filling() {
         let began = Instant::now();
-        let none = Vitals::read();
-        let calm = Limits { total: 0, began, swapped: none.swapped };
-        let mut filling = Filling { sources: Vec::new(), read: 0, points: Vec::new(), still: 0 };
-        assert!(filling.ended(201.0, 100, &calm).unwrap().contains("evicted"));
-        // A machine of which nothing could be available.
-        let starved = Limits { total: u64::MAX, began, swapped: none.swapped };
-        assert!(filling.ended(0.0, 100, &starved).unwrap().contains("were available"));
-        let swapping = Limits { total: 0, began, swapped: none.swapped.and_then(|pages| pages.checked_sub(1)) };
-        if swapping.swapped.is_some() {
-            assert!(filling.ended(0.0, 100, &swapping).unwrap().contains("swap"));
-        }
-        filling.still = STANDSTILL;
-        assert!(filling.ended(0.0, 100, &calm).unwrap().contains("did not grow"));
+        let limits = |total: u64, seconds: f64, swapped: Option<u64>| Limits { total, began, seconds, swapped };
+        let filling = Filling {
+            with: FillWith::Holes,
+            step: 100,
+            target: 1000,
+            sources: Vec::new(),
+            at: 0,
+            read: 0,
+            points: Vec::new(),
+            growth: Growth::new(100, 1000),
+        };
+        let end = |now: &Vitals, limits: &Limits| filling.ended(now, Duration::ZERO, limits);
+        let with = |available: u64, swapped: u64, pressure: f64| Vitals {
+            available: Some(available),
+            swapped: Some(swapped),
+            pressure: Some(pressure),
+            ..Vitals::read()
+        };
+        let calm = limits(1 << 30, 1e6, Some(7));
+        assert_eq!(end(&with(1 << 30, 7, 0.0), &calm), None);
+        assert!(end(&with(1 << 30, 8, 0.0), &calm).unwrap().why.contains("swap"));
+        assert!(end(&with(1 << 30, 7, 50.0), &calm).unwrap().why.contains("waited for memory"));
+        assert!(end(&with(AVAILABLE / 2, 7, 0.0), &calm).unwrap().why.contains("were available"));
+        let late = end(&with(1 << 30, 7, 0.0), &limits(1 << 30, 0.0, Some(7))).unwrap();
+        assert!(!late.full && late.why.contains("--time"), "{late:?}");
     }
 }

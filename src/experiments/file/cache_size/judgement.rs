@@ -37,7 +37,8 @@ pub(super) fn publish_bounded(study: &Study<'_>, findings: &mut Findings, limit:
         Gate::of(
             "G38",
             Severity::Hard,
-            high <= most && whole > 0.0,
+            // None was whole where something takes pages back early. That widens the interval, and the size still holds.
+            high <= most && high > 0.0,
             format!(
                 "between {}, by residency; the limit is {}",
                 interval(estimate.interval, Unit::Bytes),
@@ -132,17 +133,24 @@ fn of_time(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
 }
 
 pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &Swept) {
-    let with = study.remarks("full.with").first().copied().unwrap_or("new data");
-    let (whole, high) = swept.bounds();
-    let what = format!("most that was resident at once, one pass of {with}; bounds: largest whole size, most resident");
+    let remark = |what: &str| study.remarks(what).first().copied();
+    let (with, ended) = (remark("full.with").unwrap_or("new data"), remark("full.ended").unwrap_or("of nothing known"));
+    // The first method ended at the first eviction, which is not the capacity.
+    let is_size = remark("full.bound") == Some("size");
+    let (_, high) = swept.bounds();
+    let plateau = median(&study.values("plateau", &full())).filter(|_| is_size).unwrap_or(high).min(high);
+    let what = if is_size {
+        format!("most that was resident at once, one pass of {with}; bounds: least when it grew no more, most resident")
+    } else {
+        format!("at least: most that was resident at once, one pass of {with} that ended before the cache was full")
+    };
     let Some(mut estimate) = Estimate::over_launches(&[high], Unit::Bytes, &what) else { return };
-    estimate.interval = [whole.min(high), high];
+    estimate.interval = [plateau, high];
     let memory = &study.machine.memory;
     let total = memory.total_bytes.as_ref().map(|fact| fact.value as f64);
     let limit = study.machine.limits.memory_bytes.as_ref().map(|fact| fact.value as f64);
     let most = [total, limit].into_iter().flatten().fold(f64::INFINITY, f64::min);
     let step = median(&study.values("step", &full())).unwrap_or(0.0);
-    let evicted = study.remarks("full.cliff").first().copied() == Some("yes");
     let gates = vec![
         Gate::of(
             "G38",
@@ -157,23 +165,26 @@ pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &S
         Gate::of(
             "G38",
             Severity::Noisy,
-            evicted,
+            is_size,
             format!(
-                "it ended because {}; only where something was evicted is it the size and not a part of it",
-                study.remarks("full.ended").first().copied().unwrap_or("of nothing known")
+                "it ended because {ended}; the size, and not a lower bound, only where it grew no more and no memory was unused"
             ),
         ),
         Gate::of(
             "interval",
             Severity::Noisy,
-            high - whole <= 2.0 * step,
+            high - plateau <= 2.0 * step,
             format!(
                 "bounds {} apart; at most two steps of {}",
-                quantity(high - whole, Unit::Bytes),
+                quantity(high - plateau, Unit::Bytes),
                 quantity(step, Unit::Bytes)
             ),
         ),
     ];
-    findings.publish_by(study, BYTES, full(), &estimate, gates);
+    if is_size {
+        findings.publish_by(study, BYTES, full(), &estimate, gates);
+    } else {
+        findings.publish_at_least(study, BYTES, full(), &estimate, gates);
+    }
     draw(findings, swept, None);
 }

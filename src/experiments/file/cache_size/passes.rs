@@ -119,9 +119,13 @@ impl Pass {
             at += request;
             if at >= limit / 2 {
                 read.push(at as f64);
-                resident.push((stamped.cached_pages()? * page_size() as u64) as f64);
+                let bytes = |pages: u64| (pages * page_size() as u64) as f64;
+                // Both counts from one look: a page that is evicted between two would be in both.
                 if let Ok(found) = fault::residency(stamped.file(), 0, stamped.bytes()) {
-                    evicted.push((found.evicted * page_size() as u64) as f64);
+                    resident.push(bytes(found.cached));
+                    evicted.push(bytes(found.evicted));
+                } else {
+                    resident.push(bytes(stamped.cached_pages()?));
                 }
             }
         }

@@ -17,12 +17,6 @@ const FASTER: f64 = 0.9;
 /// What devices may have read beyond what was asked for: descriptions of where files lie.
 const BEYOND: f64 = 0.02;
 
-/// The share of the time that the hypervisor took: waiting for each other is part of what is measured.
-pub(super) fn stolen(study: &Study<'_>) -> f64 {
-    let wall: f64 = study.evidence().map(|found| found.wall).sum::<f64>().max(1.0);
-    study.evidence().filter_map(|found| found.steal).sum::<f64>() / wall
-}
-
 /// G15, G33, G34, G37.
 pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) -> Vec<Gate> {
     let own = labels(order, processes);
@@ -106,7 +100,7 @@ pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64
 
 /// The gates of a read's time.
 pub(super) fn of_time(study: &Study<'_>, order: Order, processes: usize, time: &Estimate) -> Vec<Gate> {
-    let mut of_time = gates::of_shots(study, time, Some(stolen(study)));
+    let mut of_time = gates::of_shots(study, time, None);
     of_time.extend(common_gates(study, order, processes));
     of_time.push(Gate::of(
         "G8",

@@ -428,7 +428,13 @@ pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[Target], resident: &[usize]
     let mut held = Vec::new();
     for &index in resident {
         let target = &targets[index];
-        let cached = target.stamped.cached_pages().map_err(wrong)?;
+        let mut cached = target.stamped.cached_pages().map_err(wrong)?;
+        // A kernel may take pages back early: they are read in again.
+        if cached < target.stamped.pages() {
+            // Whether it succeeded is counted next.
+            drop(target.stamped.warm());
+            cached = target.stamped.cached_pages().map_err(wrong)?;
+        }
         if cached < target.stamped.pages() {
             let why = format!("only {cached} of its {} pages stay in the page cache", target.stamped.pages());
             rig.remark(&format!("cannot.warm.{}", target.bytes()), &why);

@@ -134,7 +134,7 @@ pub(super) fn flow(rig: &mut Rig<'_>, via: &str, partner: &mut Partner) -> Resul
         milliseconds: STREAMING.as_millis() as u32,
         window: 20,
     };
-    let (own, _) = partner.flow(&order)?;
+    let (own, ..) = partner.flow(&order)?;
     let windows: Vec<(f64, f64)> = own.windows.iter().map(|&(bytes, at)| (at as f64 / 1e9, bytes as f64)).collect();
     record_rate(rig, via, &windows)
 }

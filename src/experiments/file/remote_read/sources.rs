@@ -11,7 +11,7 @@ use crate::peer::nfs::Reader;
 use crate::results::trouble::Trouble;
 use crate::rig::files::Stamped;
 use crate::sys::file::Buffer;
-use crate::sys::process;
+use crate::sys::naming::{self, Maker};
 
 /// Bytes of a slot: the longest read.
 pub(super) const SLOT: u64 = 1 << 20;
@@ -21,6 +21,9 @@ pub(super) const WARM_SLOTS: u64 = 4;
 pub(super) const GROUP: u64 = 3;
 /// Groups that the cold reads of a launch take.
 pub(super) const GROUPS: usize = 4;
+/// Most bytes of a file that are looked at: far more than the launches of a run read, and few enough for a list of their groups,
+/// whatever size a server states.
+const MOST_BYTES: u64 = 64 << 30;
 /// What names of files in a mounted directory begin with.
 const PREFIX: &str = ".sysdyno-";
 
@@ -92,7 +95,7 @@ impl Mounted {
     /// Writes the file through the mount, waits until it is stored, and opens it past the cache.
     pub fn make(directory: &Path) -> Result<Self, Trouble> {
         remove_left_over(directory);
-        let path = directory.join(format!("{PREFIX}{}-{}", process::host_name(), std::process::id()));
+        let path = directory.join(format!("{PREFIX}{}", naming::unique()));
         let stamped = Stamped::write(&path, WARM_SLOTS * SLOT, u64::from(std::process::id()));
         let opened = stamped.and_then(|stamped| {
             let direct = stamped.direct().map_err(|why| {
@@ -133,14 +136,13 @@ fn read_whole(file: &File, into: &mut [u8], offset: u64) -> Result<(), String> {
 
 /// Removes files of launches on this host that were killed before they could.
 fn remove_left_over(directory: &Path) {
-    let own = format!("{PREFIX}{}-", process::host_name());
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let left: Vec<PathBuf> = entries
         .flatten()
         .filter(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let number = name.strip_prefix(&own).map(|rest| rest.split('.').next().unwrap_or(rest).to_owned());
-            number.is_some_and(|number| number.parse::<u32>().is_ok() && !Path::new("/proc").join(&number).exists())
+            let name = entry.file_name();
+            let maker = name.to_str().and_then(|name| Maker::of(name.strip_prefix(PREFIX)?));
+            maker.is_some_and(|maker| maker.is_gone())
         })
         .map(|entry| entry.path())
         .collect();
@@ -185,7 +187,7 @@ impl Source for Local {
 /// The groups of slots behind the warm ones that a launch may read for the first time: `turn` counts the launches of a run before
 /// it, `run` tells runs apart. None when the file has no untouched groups left.
 pub(super) fn untouched(file_bytes: u64, run: u64, turn: usize) -> Option<Vec<u64>> {
-    let all = (file_bytes / SLOT).saturating_sub(WARM_SLOTS) / GROUP;
+    let all = (file_bytes.min(MOST_BYTES) / SLOT).saturating_sub(WARM_SLOTS) / GROUP;
     let mut groups: Vec<u64> = (0..all).map(|group| (WARM_SLOTS + group * GROUP) * SLOT).collect();
     fastrand::Rng::with_seed(run).shuffle(&mut groups);
     groups.chunks_exact(GROUPS).nth(turn).map(<[u64]>::to_vec)
@@ -206,6 +208,10 @@ mod tests {
         assert!(seen.iter().all(|&start| start >= WARM_SLOTS * SLOT && start + GROUP * SLOT <= bytes));
         assert_ne!(untouched(bytes, 7, 0), untouched(bytes, 8, 0), "another run begins elsewhere");
         assert_eq!(untouched(2 * SLOT, 7, 0), None);
+        // A list of the groups of such a file would fill any memory.
+        for bytes in [1 << 50, u64::MAX] {
+            assert!(untouched(bytes, 7, 0).unwrap().iter().all(|&start| start < MOST_BYTES));
+        }
     }
 
     #[test]
@@ -230,14 +236,11 @@ mod tests {
     #[test]
     fn files_of_dead_launches_are_removed_and_others_stay() {
         let directory = tempfile::tempdir().unwrap();
-        let own = format!("{PREFIX}{}-", process::host_name());
+        let here = Maker::here();
+        let named = |node: &str, number: u32| format!("{PREFIX}{node}-{}-{number}-0123abcd", here.namespace);
         // No process has the largest number.
-        let names = [
-            format!("{own}4194999"),
-            format!("{own}{}", std::process::id()),
-            format!("{PREFIX}other-1"),
-            "x".to_owned(),
-        ];
+        let names =
+            [named(&here.node, 4_194_999), named(&here.node, here.process), named("other", 4_194_999), "x".to_owned()];
         for name in &names {
             std::fs::write(directory.path().join(name), "").unwrap();
         }

@@ -1,0 +1,122 @@
+//! Where `--json` writes: looked at before anything is measured, written when there is a result.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use crate::results::trouble::Trouble;
+
+/// A place for the result as JSON.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// Standard output.
+    Stdout,
+    /// A file, which is made or overwritten.
+    File(PathBuf),
+    /// A pipe with a reader. It stays open: the reader would take its closing for the end.
+    Pipe(PathBuf, File),
+}
+
+impl Target {
+    /// The place of that name; `-` is standard output. Nothing is left there yet.
+    pub(super) fn of(name: &Path) -> Result<Self, Trouble> {
+        if name.as_os_str() == "-" {
+            return Ok(Target::Stdout);
+        }
+        let unwritable = |error: std::io::Error| refused(name, &error.to_string());
+        if let Err(error) = name.symlink_metadata() {
+            if error.kind() != ErrorKind::NotFound {
+                return Err(unwritable(error));
+            }
+            File::create_new(name).map_err(unwritable)?;
+            // Only a try: the result is written when there is one.
+            let _ = std::fs::remove_file(name);
+            return Ok(Target::File(name.to_path_buf()));
+        }
+        match name.metadata() {
+            Ok(found) if found.file_type().is_fifo() => Target::pipe(name),
+            Ok(_) => {
+                OpenOptions::new().append(true).open(name).map_err(unwritable)?;
+                Ok(Target::File(name.to_path_buf()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(refused(name, "it is a link to nothing")),
+            Err(error) => Err(unwritable(error)),
+        }
+    }
+
+    fn pipe(name: &Path) -> Result<Self, Trouble> {
+        // Opening must not wait for a reader.
+        let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(name);
+        match opened {
+            Ok(pipe) => {
+                // Writing may wait: a reader takes its time. Where the mode stays, a full pipe ends in an error message.
+                let _ = fcntl(&pipe, FcntlArg::F_SETFL(OFlag::empty()));
+                Ok(Target::Pipe(name.to_path_buf(), pipe))
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Err(refused(name, "nobody reads this pipe")),
+            Err(error) => Err(refused(name, &error.to_string())),
+        }
+    }
+
+    /// Writes the result.
+    pub(super) fn write(&mut self, text: &str) -> Result<(), Trouble> {
+        let (name, outcome) = match self {
+            Target::Stdout => return Ok(()),
+            Target::File(name) => (&*name, std::fs::write(&*name, text)),
+            Target::Pipe(name, pipe) => (&*name, pipe.write_all(text.as_bytes())),
+        };
+        outcome.map_err(|error| Trouble::new(format!("cannot write {}: {error}", name.display())))
+    }
+}
+
+fn refused(name: &Path, why: &str) -> Trouble {
+    Trouble::new(format!("cannot write {}: {why}", name.display()))
+        .hint("choose another file with --json FILE, or - for standard output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    #[test]
+    fn looking_leaves_no_file_and_takes_no_link_away() {
+        let keep = tempfile::tempdir().unwrap();
+        let (fresh, link) = (keep.path().join("fresh"), keep.path().join("link"));
+        Target::of(&fresh).unwrap();
+        assert!(!fresh.exists());
+        std::os::unix::fs::symlink(&fresh, &link).unwrap();
+        assert!(Target::of(&link).unwrap_err().what.contains("a link to nothing"));
+        assert!(link.is_symlink() && !fresh.exists());
+        std::fs::write(&fresh, "before").unwrap();
+        let mut target = Target::of(&link).unwrap();
+        assert_eq!(std::fs::read(&fresh).unwrap(), b"before", "looking changes nothing");
+        target.write("after").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&fresh).unwrap(), b"after");
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_is_refused_and_one_with_a_reader_gets_everything() {
+        let keep = tempfile::tempdir().unwrap();
+        let pipe = keep.path().join("pipe");
+        mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+        assert!(Target::of(&pipe).unwrap_err().what.contains("nobody reads"));
+        let mut reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&pipe).unwrap();
+        let mut target = Target::of(&pipe).unwrap();
+        fcntl(&reader, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+        // More than a pipe holds.
+        let text = "x".repeat(200_000);
+        let writer = std::thread::spawn(move || target.write(&text));
+        let mut read = String::new();
+        reader.read_to_string(&mut read).unwrap();
+        writer.join().unwrap().unwrap();
+        assert_eq!(read.len(), 200_000);
+    }
+}

@@ -1,0 +1,38 @@
+//! Figures as files beside a report. A directory that somebody else prepared may hold links under any of their names: none is
+//! followed, and nothing is written beyond the folder.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::whole;
+use crate::report::markdown;
+use crate::report::page::Page;
+use crate::results::trouble::Trouble;
+
+/// Folder of the figures, as reports link it.
+const FOLDER: &str = "figures";
+
+/// Writes every drawing of a report below a directory, each file whole or not at all.
+pub fn write(beside: &Path, page: &Page) -> Result<(), Trouble> {
+    let folder = beside.join(FOLDER);
+    let unwritable = |path: &Path, error: &io::Error| {
+        Trouble::new(format!("cannot write {}: {error}", path.display()))
+            .hint("the log is complete: `sysdyno report DIR -o FILE` writes the figures beside FILE")
+    };
+    prepare(&folder).map_err(|error| unwritable(&folder, &error))?;
+    for (name, svg) in markdown::drawings(page) {
+        let place = folder.join(&name);
+        whole::write(&place, &svg).map_err(|error| unwritable(&place, &error))?;
+    }
+    Ok(())
+}
+
+/// The folder, which has to be a directory itself and no link to one.
+fn prepare(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    if fs::symlink_metadata(folder)?.is_dir() {
+        return Ok(());
+    }
+    Err(io::Error::other("it is a link, and a report writes nothing beyond its own directory"))
+}

@@ -1,0 +1,138 @@
+//! G16 over whole launches: which share of the time others had the CPUs that a figure was measured on.
+//!
+//! A launch whose one thread computes says so itself: it was ready to run and waited. A launch that sleeps, or whose own tasks take
+//! turns on one CPU, waits for its own as well, and says nothing. Then the canaries of the same rounds speak: one thread that does
+//! nothing but compute, on the same CPU, and on the other CPUs that partners use. Time that interrupts take is no waiting of any
+//! task: the canaries alone see it. Unknown is never taken for nothing.
+
+use crate::results::evidence::Evidence;
+use crate::results::quantity::Labels;
+use crate::results::verdict::{Gate, Severity};
+use crate::results::wording::percent;
+use crate::rig::canary;
+use crate::statistics::summary::{mean, median};
+
+use super::study::Study;
+
+/// Share of the time that others may take before a figure is called contaminated.
+pub const TAKEN_SHARE: f64 = 0.05;
+
+/// Levels of the memory that several CPUs share.
+const SHARED_LEVELS: [&str; 2] = ["L3", "DRAM"];
+
+/// Share of its time that a launch must have wanted the CPU for its own waiting to tell how busy that CPU was.
+const WANTED_SHARE: f64 = 0.5;
+
+/// What is asked of every figure, whatever gates it has of its own.
+pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate]) -> Vec<Gate> {
+    let answered = there.iter().any(|gate| gate.id == "G16" && gate.severity == Severity::Contaminates);
+    // An answer of its own comes from launches that sleep most of the time: the canaries are asked as well.
+    let here = if answered { of_canaries(study) } else { Some(of_measured_cpu(study)) };
+    [here, of_lost_time(study), of_other_cpus(study, labels)].into_iter().flatten().collect()
+}
+
+/// Other tasks on the measured CPU in the canaries alone.
+fn of_canaries(study: &Study<'_>) -> Option<Gate> {
+    let canaries: Vec<&Evidence> = study.canaries.iter().filter_map(|canary| canary.evidence.as_ref()).collect();
+    let share = waited(&canaries)?;
+    Some(Gate::of(
+        "G16",
+        Severity::Contaminates,
+        share <= TAKEN_SHARE,
+        format!(
+            "other tasks had the CPU for {} of the time in the canaries of its rounds; at most {}",
+            percent(share),
+            percent(TAKEN_SHARE)
+        ),
+    ))
+}
+
+/// Time that the measured CPU lost to whatever there is, interrupts included: the median over the canaries, because a burst in
+/// one of them says nothing about the launches.
+fn of_lost_time(study: &Study<'_>) -> Option<Gate> {
+    let share = median(&lost(study, |placement| placement == canary::SAME_CPU))?;
+    Some(Gate::of(
+        "G16",
+        Severity::Contaminates,
+        share <= TAKEN_SHARE,
+        format!(
+            "the CPU lost {} of the time to tasks, interrupts and the hypervisor in the median canary of its rounds; at most {}",
+            percent(share),
+            percent(TAKEN_SHARE)
+        ),
+    ))
+}
+
+/// Shares of the time that CPUs lost in the canaries, of those placements that are wanted.
+fn lost(study: &Study<'_>, wanted: impl Fn(&str) -> bool) -> Vec<f64> {
+    let series = study.canaries.iter().flat_map(|launch| &launch.series);
+    let of_cpus = series.filter(|series| series.name == canary::OTHERS);
+    let found = of_cpus.filter(|series| series.labels.get("placement").is_some_and(&wanted));
+    found.flat_map(|series| series.values.iter().copied()).collect()
+}
+
+/// Others on the measured CPU.
+fn of_measured_cpu(study: &Study<'_>) -> Gate {
+    let launches: Vec<&Evidence> = study.evidence().collect();
+    let canaries: Vec<&Evidence> = study.canaries.iter().filter_map(|canary| canary.evidence.as_ref()).collect();
+    let wall: f64 = launches.iter().map(|found| found.wall).sum::<f64>().max(1.0);
+    let stolen = launches.iter().filter_map(|found| found.steal).sum::<f64>() / wall;
+    let wanted: f64 = launches.iter().map(|found| found.cpu_time + found.run_delay.unwrap_or(0.0)).sum();
+    let own = waited(&launches).map(|share| (share, "in its launches"));
+    let seen = waited(&canaries).map(|share| (share, "in the canaries of its rounds"));
+    let found = match own {
+        Some(_) if wanted >= WANTED_SHARE * wall => own,
+        // The worse of two witnesses: each sees only what meets it.
+        _ => own.into_iter().chain(seen).max_by(|one, other| one.0.total_cmp(&other.0)),
+    };
+    let Some((delayed, witness)) = found else {
+        let unknown = "nothing says for how long other tasks had the CPU";
+        return Gate::of("G16", Severity::Noisy, false, format!("{unknown}; the hypervisor {}", percent(stolen)));
+    };
+    Gate::of(
+        "G16",
+        Severity::Contaminates,
+        delayed + stolen <= TAKEN_SHARE,
+        format!(
+            "others had the CPU for {} of the time (other tasks {} {witness}, hypervisor {}); at most {}",
+            percent(delayed + stolen),
+            percent(delayed),
+            percent(stolen),
+            percent(TAKEN_SHARE)
+        ),
+    )
+}
+
+/// Share of their time for which launches waited for the CPU; none where the kernel says it of none of them.
+fn waited(evidence: &[&Evidence]) -> Option<f64> {
+    let known: Vec<(f64, f64)> = evidence.iter().filter_map(|found| Some((found.run_delay?, found.wall))).collect();
+    let wall: f64 = known.iter().map(|(_, wall)| wall).sum();
+    (!known.is_empty()).then(|| known.iter().map(|(delay, _)| delay).sum::<f64>() / wall.max(1.0))
+}
+
+/// Others on other CPUs that a figure is measured on, where its labels say that there are some: those of partners contaminate,
+/// those that only share caches and memory make it noisy.
+fn of_other_cpus(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
+    let placement = labels.get("placement").filter(|&placement| placement != canary::SAME_CPU);
+    let several = |key: &str| labels.get(key).is_some_and(|count| count != "1");
+    let partners =
+        placement.is_some() || several("processes") || several("threads") || labels.get("child") == Some("free");
+    let shares_memory = labels.get("level").is_some_and(|level| SHARED_LEVELS.contains(&level));
+    if !partners && !shares_memory {
+        return None;
+    }
+    let exact = placement.map(|placement| lost(study, |found| found == placement)).unwrap_or_default();
+    // A figure that names no way of standing to each other may have used any of them.
+    let found = if exact.is_empty() { lost(study, |found| found != canary::SAME_CPU) } else { exact };
+    let share = mean(&found)?;
+    Some(Gate::of(
+        "G16",
+        if partners { Severity::Contaminates } else { Severity::Noisy },
+        share <= TAKEN_SHARE,
+        format!(
+            "others had the other CPUs for {} of the time by the canaries of its rounds; at most {}",
+            percent(share),
+            percent(TAKEN_SHARE)
+        ),
+    ))
+}

@@ -1,0 +1,146 @@
+//! Which machine this is among others of its model, and since when it runs: what decides whether a run that was begun can go
+//! on here. The fingerprint says the model only.
+
+use std::path::Path;
+
+use hmac::{Hmac, KeyInit, Mac};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use super::tree::Tree;
+use crate::sys::process;
+
+/// Files with an identifier of the machine, the first that has one counts: the installed system's, then the firmware's.
+const IDENTIFIERS: [&str; 3] = ["/etc/machine-id", "/var/lib/dbus/machine-id", "/sys/class/dmi/id/product_uuid"];
+
+/// What is hashed with the identifier as the key. The identifier itself is confidential (machine-id(5)).
+const APPLICATION: &[u8] = b"sysdyno run identity 1";
+
+/// Who a machine is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Identity {
+    /// Name of the node.
+    pub node: String,
+    /// Keyed hash of the machine's identifier; absent where it has none that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// The kernel's identifier of this boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+}
+
+/// How the machine of a record stands to this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// The same, and it was not restarted in between.
+    Same,
+    /// The same as far as can be known, restarted in between.
+    Restarted,
+    /// Another one.
+    Other,
+}
+
+impl Identity {
+    /// The identity of the machine whose files lie under `root`.
+    pub fn read(root: &Path) -> Identity {
+        let tree = Tree::at(root);
+        Identity {
+            node: process::host_name(),
+            machine: IDENTIFIERS.iter().find_map(|path| hashed(&tree.trimmed(path)?)),
+            boot: tree.trimmed("/proc/sys/kernel/random/boot_id"),
+        }
+    }
+
+    /// How the machine of a record stands to this one.
+    ///
+    /// One boot has one kernel and so one machine, whatever a container is called. Machines that were installed from one image
+    /// can share an identifier, so that beyond one boot the name of the node must agree as well.
+    pub fn relation_to(&self, other: &Identity) -> Relation {
+        let known_to_differ = |one: &Option<String>, other: &Option<String>| {
+            one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
+        };
+        let same_boot = self.boot.is_some() && self.boot == other.boot;
+        if known_to_differ(&self.machine, &other.machine) || !same_boot && self.node != other.node {
+            Relation::Other
+        } else if known_to_differ(&self.boot, &other.boot) {
+            Relation::Restarted
+        } else {
+            Relation::Same
+        }
+    }
+}
+
+/// The keyed hash of an identifier, 32 hexadecimal digits; none of one that was never set.
+fn hashed(identifier: &str) -> Option<String> {
+    let digits: String = identifier.chars().filter(|&letter| letter != '-').collect::<String>().to_ascii_lowercase();
+    let set = digits.len() == 32
+        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        // Firmware without an identity of its own says nothing but zeros or ones.
+        && digits.bytes().any(|byte| byte != digits.as_bytes()[0]);
+    let mut mac = Hmac::<Sha256>::new_from_slice(digits.as_bytes()).ok().filter(|_| set)?;
+    mac.update(APPLICATION);
+    Some(mac.finalize().into_bytes().iter().take(16).fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(node: &str, machine: Option<&str>, boot: Option<&str>) -> Identity {
+        Identity { node: node.to_owned(), machine: machine.map(str::to_owned), boot: boot.map(str::to_owned) }
+    }
+
+    #[test]
+    fn machines_are_told_apart_and_restarts_are_seen() {
+        let begun = identity("n3", Some("a"), Some("1"));
+        for (here, relation) in [
+            (begun.clone(), Relation::Same),
+            (identity("n3", Some("a"), Some("2")), Relation::Restarted),
+            // Another identifier, whatever else agrees.
+            (identity("n3", Some("b"), Some("1")), Relation::Other),
+            (identity("n3", Some("b"), Some("2")), Relation::Other),
+            // Installed from one image.
+            (identity("n4", Some("a"), Some("2")), Relation::Other),
+            // Another container of one host.
+            (identity("n4", Some("a"), Some("1")), Relation::Same),
+            (identity("n4", None, Some("1")), Relation::Same),
+            // Nothing but the name is known.
+            (identity("n3", None, None), Relation::Same),
+            (identity("n3", None, Some("2")), Relation::Restarted),
+            (identity("n4", None, None), Relation::Other),
+        ] {
+            assert_eq!(begun.relation_to(&here), relation, "{here:?}");
+            assert_eq!(here.relation_to(&begun), relation, "{here:?}");
+        }
+    }
+
+    #[test]
+    fn an_identifier_is_hashed_and_one_that_was_never_set_is_none() {
+        let raw = "0123456789abcdef0123456789abcdef";
+        let hash = hashed(raw).unwrap();
+        assert_eq!(hash.len(), 32);
+        assert_ne!(hash, raw);
+        assert_eq!(hashed("01234567-89AB-CDEF-0123-456789ABCDEF"), Some(hash));
+        for unset in ["uninitialized", "", "00000000-0000-0000-0000-000000000000", &"f".repeat(32), &raw[1..]] {
+            assert_eq!(hashed(unset), None, "{unset}");
+        }
+    }
+
+    #[test]
+    fn the_first_identifier_that_is_set_counts() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(Identity::read(root.path()).machine, None);
+        for (path, text) in [
+            ("etc/machine-id", "uninitialized\n"),
+            ("sys/class/dmi/id/product_uuid", "0123456789abcdef0123456789abcdef\n"),
+        ] {
+            let place = root.path().join(path);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(place, text).unwrap();
+        }
+        let found = Identity::read(root.path());
+        assert_eq!(found.machine, hashed("0123456789abcdef0123456789abcdef"));
+        assert_eq!(found.boot, None);
+    }
+}

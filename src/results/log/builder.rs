@@ -1,0 +1,301 @@
+//! A log from its records, in their order. Records that no run writes one after the other are refused: figures with good
+//! verdicts would be made of a log that was put together, or changed.
+
+use std::collections::BTreeSet;
+
+use super::{Clock, Header, Launch, Log, Record, Step};
+use crate::machine::{Machine, quiet::Check};
+use crate::results::evidence::Evidence;
+use crate::results::peer::Peer;
+use crate::results::prediction::Prediction;
+use crate::results::quantity::Labels;
+use crate::results::remote::Remote;
+use crate::results::series::Series;
+use crate::results::trouble::Trouble;
+
+/// A clock may differ by this factor from what the machine says of its counter: a guest that was moved keeps the statements
+/// of the machine on which it was started.
+const CLOCK_DIFFERS: f64 = 2.0;
+
+pub(super) struct LogBuilder {
+    header: Header,
+    machine: Option<Machine>,
+    log: LogParts,
+    /// The launch that has begun and not ended.
+    open: Option<u32>,
+    /// Numbers of all launches.
+    numbers: BTreeSet<u32>,
+    /// Experiments that have samples.
+    sampled: BTreeSet<String>,
+    /// Figures that were predicted: experiment, metric and labels.
+    predicted: BTreeSet<(String, String, Labels)>,
+}
+
+#[derive(Default)]
+struct LogParts {
+    quiet: Vec<Check>,
+    peer: Option<Box<Peer>>,
+    remote: Option<Box<Remote>>,
+    clock: Option<Clock>,
+    steps: Option<Vec<Step>>,
+    rounds_planned: u32,
+    rounds: u32,
+    disturbed_rounds: Vec<u32>,
+    predictions: Vec<(String, Prediction)>,
+    launches: Vec<Launch>,
+    resumed: u32,
+    finish: Option<(String, bool, String)>,
+    finished_seconds: f64,
+    sitting_seconds: f64,
+}
+
+impl LogBuilder {
+    pub fn new(header: Header) -> Self {
+        LogBuilder {
+            header,
+            machine: None,
+            log: LogParts::default(),
+            open: None,
+            numbers: BTreeSet::new(),
+            sampled: BTreeSet::new(),
+            predicted: BTreeSet::new(),
+        }
+    }
+
+    /// Takes the next record. The error says what it contradicts.
+    pub fn take(&mut self, record: Record) -> Result<(), String> {
+        if self.log.finish.is_some() && !matches!(record, Record::Resumed { .. }) {
+            return Err("the run had ended, and it was not resumed".to_owned());
+        }
+        match record {
+            Record::Run(_) => Err("a second start of a run: a log holds one run".to_owned()),
+            Record::Machine { machine } => self.describe(*machine),
+            Record::Quiet { checks } => {
+                self.log.quiet = checks;
+                Ok(())
+            }
+            Record::Peer(peer) => once(&mut self.log.peer, peer, "description of the peer"),
+            Record::Remote(remote) => once(&mut self.log.remote, remote, "description of remote files"),
+            Record::Clock(clock) => self.calibrate(clock),
+            Record::Plan { steps, rounds, .. } => {
+                self.log.rounds_planned = rounds;
+                once(&mut self.log.steps, steps, "plan")
+            }
+            Record::Prediction { experiment, prediction } => self.predict(experiment, prediction),
+            Record::Launch { launch, round, experiment, at } => self.begin(launch, round, experiment, at),
+            Record::Series { launch, experiment, series } => self.sample(launch, experiment, series),
+            Record::Evidence { launch, experiment, evidence } => self.observe(launch, &experiment, evidence),
+            Record::LaunchEnd { launch, experiment, seconds, failed, interrupted } => {
+                let of = self.running(launch, &experiment)?;
+                (of.seconds, of.failed, of.interrupted) =
+                    (Some(not_negative("a duration", seconds)?), failed, interrupted);
+                self.log.sitting_seconds += seconds;
+                self.open = None;
+                Ok(())
+            }
+            Record::RoundEnd { round, disturbed } => {
+                self.log.rounds += 1;
+                if !disturbed.is_empty() {
+                    self.log.disturbed_rounds.push(round);
+                }
+                Ok(())
+            }
+            Record::Resumed { .. } => {
+                // A launch that was under way died with the run.
+                self.open = None;
+                self.log.resume();
+                Ok(())
+            }
+            Record::Finish { at, complete, reason, seconds } => {
+                // A log that could not be written for a while ends within a launch.
+                self.open = None;
+                self.log.sitting_seconds = not_negative("a duration", seconds)?;
+                self.log.finish = Some((at, complete, reason));
+                Ok(())
+            }
+        }
+    }
+
+    fn describe(&mut self, machine: Machine) -> Result<(), String> {
+        if let Some(clock) = &self.log.clock {
+            agrees(clock, &machine)?;
+        }
+        once(&mut self.machine, machine, "machine")
+    }
+
+    fn calibrate(&mut self, clock: Clock) -> Result<(), String> {
+        if clock.hertz <= 0.0 {
+            return Err(format!("a clock of {} Hz", clock.hertz));
+        }
+        if let Some(machine) = &self.machine {
+            agrees(&clock, machine)?;
+        }
+        once(&mut self.log.clock, clock, "clock")
+    }
+
+    fn predict(&mut self, experiment: String, prediction: Prediction) -> Result<(), String> {
+        if self.sampled.contains(&experiment) {
+            return Err(format!("a prediction of {experiment} after its first samples"));
+        }
+        let figure = (experiment.clone(), prediction.metric.clone(), prediction.labels.clone());
+        if !self.predicted.insert(figure) {
+            return Err(format!("a second prediction of {}{{{}}}", prediction.metric, prediction.labels));
+        }
+        self.log.predictions.push((experiment, prediction));
+        Ok(())
+    }
+
+    fn begin(&mut self, launch: u32, round: u32, experiment: String, at: f64) -> Result<(), String> {
+        if let Some(open) = self.open {
+            return Err(format!("launch {launch} begins, and launch {open} has not ended"));
+        }
+        if !self.numbers.insert(launch) {
+            return Err(format!("a second launch {launch}"));
+        }
+        self.open = Some(launch);
+        self.log.sitting_seconds = not_negative("a time since the start", at)?;
+        self.log.launches.push(Launch {
+            number: launch,
+            round,
+            experiment,
+            series: Vec::new(),
+            evidence: None,
+            seconds: None,
+            failed: None,
+            interrupted: false,
+        });
+        Ok(())
+    }
+
+    /// The launch that is open, which has to be this one.
+    fn running(&mut self, launch: u32, experiment: &str) -> Result<&mut Launch, String> {
+        if self.open != Some(launch) {
+            return Err(format!("a record of launch {launch}, which is not under way"));
+        }
+        match self.log.launches.last_mut() {
+            Some(of) if of.experiment == experiment => Ok(of),
+            _ => Err(format!("a record of {experiment} in launch {launch}, which is another experiment's")),
+        }
+    }
+
+    fn sample(&mut self, launch: u32, experiment: String, series: Series) -> Result<(), String> {
+        let of = self.running(launch, &experiment)?;
+        let values = series.values.len();
+        for (what, length) in [("classes", series.classes.0.len()), ("clock probes", series.clock.len())] {
+            if length != 0 && length != values {
+                return Err(format!("{length} {what} of {values} values in the series {}", series.name));
+            }
+        }
+        of.series.push(series);
+        self.sampled.insert(experiment);
+        Ok(())
+    }
+
+    fn observe(&mut self, launch: u32, experiment: &str, evidence: Evidence) -> Result<(), String> {
+        let of = self.running(launch, experiment)?;
+        if of.evidence.is_some() {
+            return Err(format!("a second evidence of launch {launch}"));
+        }
+        of.evidence = Some(sound(evidence)?);
+        Ok(())
+    }
+
+    /// The whole log; `damage` says what was wrong with the file.
+    pub fn finish(self, damage: Option<String>) -> Result<Log, Trouble> {
+        let machine = self.machine.ok_or_else(|| {
+            Trouble::new("the log ends before the machine is described: nothing was measured")
+                .hint("start the run again")
+        })?;
+        let log = self.log;
+        Ok(Log {
+            header: self.header,
+            machine,
+            quiet: log.quiet,
+            peer: log.peer,
+            remote: log.remote,
+            clock: log.clock,
+            steps: log.steps.unwrap_or_default(),
+            rounds_planned: log.rounds_planned,
+            rounds: log.rounds,
+            disturbed_rounds: log.disturbed_rounds,
+            predictions: log.predictions,
+            launches: log.launches,
+            resumed: log.resumed,
+            finish: log.finish,
+            seconds: log.finished_seconds + log.sitting_seconds,
+            damage,
+        })
+    }
+}
+
+impl LogParts {
+    fn resume(&mut self) {
+        self.resumed += 1;
+        self.finished_seconds += self.sitting_seconds;
+        self.sitting_seconds = 0.0;
+        self.finish = None;
+    }
+}
+
+/// Keeps what a log says once.
+fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
+    if place.is_some() {
+        return Err(format!("a second {what}: a log holds one run on one machine"));
+    }
+    *place = Some(value);
+    Ok(())
+}
+
+/// A clock runs at one of the rates that the machine states for its counter, or about; that of the kernel counts nanoseconds.
+fn agrees(clock: &Clock, machine: &Machine) -> Result<(), String> {
+    let near = |stated: f64| (1.0 / CLOCK_DIFFERS..=CLOCK_DIFFERS).contains(&(clock.hertz / stated));
+    // The delay loop of a kernel is no statement about a counter where somebody else than Linux says how long it is.
+    let is_loop = |source: &str| source.to_ascii_lowercase().contains("bogomips");
+    let stated =
+        machine.tsc_hertz_claims().all().iter().filter(|claim| !is_loop(&claim.source)).map(|claim| claim.value);
+    let stated: Vec<f64> = if clock.source == "monotonic_raw" { vec![1e9] } else { stated.collect() };
+    if stated.is_empty() || stated.iter().copied().any(near) {
+        return Ok(());
+    }
+    Err(format!("a clock of {} Hz, and the machine states {} Hz for its counter", clock.hertz, stated[0]))
+}
+
+fn not_negative(what: &str, value: f64) -> Result<f64, String> {
+    if value >= 0.0 && value.is_finite() { Ok(value) } else { Err(format!("{what} of {value}")) }
+}
+
+/// Evidence as a launch can have it. Some hypervisors take stolen time back, so that alone may fall by a little: it is none
+/// then.
+fn sound(mut evidence: Evidence) -> Result<Evidence, String> {
+    /// Nanoseconds.
+    const TAKEN_BACK: f64 = 1e9;
+    let counts = [
+        ("voluntary_switches", evidence.voluntary_switches),
+        ("involuntary_switches", evidence.involuntary_switches),
+        ("minor_faults", evidence.minor_faults),
+        ("major_faults", evidence.major_faults),
+    ];
+    if let Some((what, count)) = counts.into_iter().find(|(_, count)| *count < 0) {
+        return Err(format!("evidence {what} of {count}"));
+    }
+    if evidence.steal.is_some_and(|steal| (-TAKEN_BACK..0.0).contains(&steal)) {
+        evidence.steal = Some(0.0);
+    }
+    let times = [
+        ("wall", Some(evidence.wall)),
+        ("cpu_time", Some(evidence.cpu_time)),
+        ("run_delay", evidence.run_delay),
+        ("steal", evidence.steal),
+        ("ticks_per_cycle_before", evidence.ticks_per_cycle_before),
+        ("ticks_per_cycle_after", evidence.ticks_per_cycle_after),
+        ("chain_ratio", evidence.chain_ratio),
+        ("clock_deviation_bound_ppm", evidence.clock_deviation_bound_ppm),
+        ("timer_bias", Some(evidence.timer_bias)),
+        ("timer_resolution", Some(evidence.timer_resolution)),
+        ("own_share", Some(evidence.own_share)),
+    ];
+    for (what, value) in times {
+        not_negative(&format!("evidence {what}"), value.unwrap_or(0.0))?;
+    }
+    Ok(evidence)
+}

@@ -1,0 +1,78 @@
+//! Trust beside a task of others: whatever is measured on a CPU that somebody else uses half of the time is called contaminated.
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::runs::{Leashed, ended, measuring, metrics, output, result, told};
+use support::truth;
+use sysdyno::experiments;
+use sysdyno::sys::affinity;
+
+/// A quick run of everything that this machine allows, beside a task that computes on a CPU for all of it. A machine on which a
+/// launch does not end in its time beside that is too busy for this test: none.
+fn beside_a_spinner(cpu: u32, selection: &[&str], place: &Path) -> Option<Value> {
+    let mut spinner = Command::new("taskset");
+    spinner.args(["-c", &cpu.to_string(), "bash", "-c", "while :; do :; done"]);
+    let _spinner = Leashed(spinner.spawn().unwrap());
+    let words = ["run", "--quick", "--no-progress", "-o", place.to_str().unwrap()];
+    let output = output(&[&words[..], selection].concat());
+    if told(&output).contains("the launch did not end in its time") {
+        truth::not_judged("trust beside a spinner", "a launch did not end in its time");
+        return None;
+    }
+    assert!(ended(&output), "{}", told(&output));
+    Some(result(place))
+}
+
+/// Figures that a test must not find trusted, in words.
+fn trusted<'a>(found: impl Iterator<Item = &'a &'a Value>) -> Vec<String> {
+    found
+        .filter(|metric| metric["verdict"]["trust"] != "contaminated")
+        .map(|metric| format!("{} {} {}", metric["name"], metric["labels"], metric["verdict"]))
+        .collect()
+}
+
+#[test]
+fn no_experiment_trusts_what_it_measured_beside_a_spinner() {
+    let _alone = measuring();
+    let keep = tempfile::tempdir().unwrap();
+    let cpu = *affinity::allowed().last().unwrap();
+    let selection = ["--time", "25s", "--cpu", &cpu.to_string()];
+    let Some(found) = beside_a_spinner(cpu, &selection, &keep.path().join("run")) else { return };
+    let published = metrics(&found);
+    assert_eq!(trusted(published.iter()), Vec::<String>::new());
+    // Every experiment of the table has been judged: it has contaminated figures, or it says why it has none.
+    let judged: BTreeSet<&str> = published.iter().map(|metric| metric["name"].as_str().unwrap()).collect();
+    for experiment in experiments::TABLE {
+        let section = found["experiments"].as_array().unwrap().iter().find(|section| section["id"] == experiment.id);
+        let section = section.unwrap_or_else(|| panic!("{} is not in the result", experiment.id));
+        let has = judged.iter().any(|name| name.starts_with(&format!("{}.", experiment.id)));
+        assert!(
+            has || section["outcome"] == "skipped",
+            "{}: {} {}",
+            experiment.id,
+            section["outcome"],
+            section["reason"]
+        );
+    }
+}
+
+#[test]
+fn a_spinner_on_the_cpu_of_the_partners_is_seen_too() {
+    let _alone = measuring();
+    let allowed = affinity::allowed();
+    assert!(allowed.len() > 1, "this test needs two CPUs");
+    let (other, cpu) = (allowed[allowed.len() - 2], allowed[allowed.len() - 1].to_string());
+    let keep = tempfile::tempdir().unwrap();
+    let selection = ["os.context_switch", "network.round_trip", "network.bandwidth", "--cpu", &cpu, "--time", "12s"];
+    let Some(found) = beside_a_spinner(other, &selection, &keep.path().join("run")) else { return };
+    let published = metrics(&found);
+    let elsewhere = |metric: &&&Value| metric["labels"]["placement"].as_str().is_some_and(|found| found != "same_cpu");
+    assert!(published.iter().any(|metric| elsewhere(&metric)), "there are figures with partners on another CPU");
+    assert_eq!(trusted(published.iter().filter(elsewhere)), Vec::<String>::new());
+}
