@@ -8,5 +8,6 @@ pub mod places;
 pub mod runs;
 pub mod servers;
 pub mod sources;
+pub mod tap;
 pub mod trees;
 pub mod truth;

@@ -19,6 +19,7 @@ use nix::sched::{CloneFlags, setns};
 use sysdyno::sys::affinity;
 
 use super::runs::{PROGRAM, in_the_foreground};
+use super::tap::Headers;
 
 /// Address of the side that measures.
 pub const NEAR: &str = "10.77.0.1";
@@ -245,7 +246,7 @@ impl Relay {
 
 /// The CPUs that a run does not measure on by itself: all but the last, where there are several. What belongs to the rig stays
 /// there, so that it is no neighbour of what it is the truth for.
-fn beside_the_measured_cpu() -> Vec<u32> {
+pub fn beside_the_measured_cpu() -> Vec<u32> {
     let allowed = affinity::allowed();
     if allowed.len() > 1 { allowed[..allowed.len() - 1].to_vec() } else { allowed }
 }
@@ -265,19 +266,9 @@ fn hurry() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
 }
 
-/// What a packet is, by its headers; none of what is no IPv4.
+/// What the relay notes of a packet; nothing of what has no header of IPv4.
 fn note_of(packet: &Packet, outward: bool, held: Duration) -> Option<Note> {
-    let bytes = &packet.bytes;
-    if bytes.first()? >> 4 != 4 {
-        return None;
-    }
-    let begin = usize::from(bytes[0] & 0xf) * 4;
-    let protocol = *bytes.get(9)?;
-    let (header, begins) = match protocol {
-        6 => (usize::from(bytes.get(begin + 12)? >> 4) * 4, bytes.get(begin + 13)? & 2 != 0),
-        _ => (8, false),
-    };
-    let payload = bytes.len().checked_sub(begin + header)?;
+    let Headers { protocol, payload, begins, .. } = Headers::of(&packet.bytes)?;
     Some(Note { outward, protocol, payload, begins, first: packet.first, held: held.as_secs_f64() * 1e3 })
 }
 
