@@ -12,8 +12,8 @@ use super::namespaces::{FAR, Namespaces, off_the_measured_cpu};
 use super::runs::wait_until;
 
 /// Ports of the server of files.
-const NFS_PORT: &str = "20490";
-const MOUNT_PORT: &str = "20491";
+pub const NFS_PORT: u16 = 20490;
+const MOUNT_PORT: u16 = 20491;
 /// Bytes of the file that is read over NFS.
 const BYTES: usize = 24 << 20;
 
@@ -31,7 +31,7 @@ impl Drop for Daemon {
 }
 
 /// Waits until somebody listens at a port on the far side.
-pub fn listens(namespaces: &Namespaces, port: &str) {
+pub fn listens(namespaces: &Namespaces, port: u16) {
     wait_until(&format!("something listens at port {port}"), Duration::from_secs(30), || {
         let words = ["-H", "-t", "-l", "-n", "sport", "=", &format!(":{port}")].map(str::to_owned);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -77,6 +77,8 @@ struct Passage {
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
     pub protocol: u8,
+    /// Of the far end.
+    pub port: u16,
     /// The handshake of a connection.
     pub begins: bool,
     /// Bytes of payload of the question and of its answer.
@@ -98,9 +100,7 @@ impl Tap {
             let mut passages = Vec::new();
             while !is_ending.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(20));
-                while let Some(passed) = receive(&socket) {
-                    passages.extend(passed);
-                }
+                receive(&socket, &mut passages);
             }
             passages
         });
@@ -121,7 +121,7 @@ impl Tap {
             }
         }
         let mut exchanges = Vec::new();
-        for flow in flows.values() {
+        for ((protocol, [_, port]), flow) in &flows {
             let goes = |passage: &Passage| passage.headers.source == near.octets();
             let same =
                 |one: &Passage, other: &Passage| goes(one) == goes(other) && one.headers.begins == other.headers.begins;
@@ -131,7 +131,8 @@ impl Tap {
                 let bytes = |side: &[Passage]| side.iter().map(|passage| passage.headers.payload).sum();
                 let since = |passage: &Passage| (passage.at - question.last().unwrap().at) as f64 / 1e6;
                 exchanges.push(Exchange {
-                    protocol: question[0].headers.protocol,
+                    protocol: *protocol,
+                    port: *port,
                     begins: question[0].headers.begins,
                     asked: bytes(question),
                     answered: bytes(answer),
@@ -187,19 +188,24 @@ fn open(namespace: &str) -> OwnedFd {
     .unwrap()
 }
 
-/// The next packet, as far as it has headers that are known; none where none is waiting.
-fn receive(socket: &OwnedFd) -> Option<Option<Passage>> {
+/// Takes every packet that is waiting.
+fn receive(socket: &OwnedFd, passages: &mut Vec<Passage>) {
     let mut bytes = [0_u8; HEADERS];
     let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
-    let mut parts = [IoSliceMut::new(&mut bytes)];
-    let (length, at) = {
-        let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty()).ok()?;
-        let at = message.cmsgs().ok()?.find_map(|control| match control {
-            ControlMessageOwned::ScmTimestampns(at) => Some(at),
-            _ => None,
+    loop {
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let Ok(message) = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty()) else {
+            return;
+        };
+        let at = message.cmsgs().ok().and_then(|mut controls| {
+            controls.find_map(|control| match control {
+                ControlMessageOwned::ScmTimestampns(at) => {
+                    Some(at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64)
+                }
+                _ => None,
+            })
         });
-        (message.bytes, at)
-    };
-    let at = at.map(|at| at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64);
-    Some(at.zip(Headers::of(&bytes[..length])).map(|(at, headers)| Passage { at, headers }))
+        let length = message.bytes;
+        passages.extend(at.zip(Headers::of(&bytes[..length])).map(|(at, headers)| Passage { at, headers }));
+    }
 }
