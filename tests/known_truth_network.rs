@@ -16,7 +16,7 @@ use serde_json::Value;
 use support::namespaces::{FAR6, Namespaces, Passed, Serving, must};
 use support::runs::{PROGRAM, ended, measuring, result, text, told};
 use support::tap::{Tap, answered};
-use support::truth::{self, Judgement};
+use support::truth::{self, Found, Judgement};
 use sysdyno::statistics::summary::median;
 use tempfile::TempDir;
 
@@ -44,15 +44,16 @@ fn trusted(result: &Value, metric: &str, labels: &[(&str, &str)]) -> Result<f64,
 }
 
 /// Milliseconds of the median round trip of a byte.
-fn remote_time(result: &Value, protocol: &str) -> Result<f64, Judgement> {
+fn remote_time(result: &Value, protocol: &str) -> Result<Found, Judgement> {
     let labels =
         [("protocol", protocol), ("path", "remote"), ("bytes", "1"), ("pacing", "back_to_back"), ("quantile", "p50")];
-    trusted(result, "network.round_trip.time", &labels).map(|time| time / 1e6)
+    truth::trusted(result, "network.round_trip.time", &labels).map(|time| Found::of(time, 1e-6))
 }
 
 /// Milliseconds of a phase of a connection.
-fn remote_phase(result: &Value, phase: &str) -> Result<f64, Judgement> {
-    trusted(result, "network.connection.time", &[("phase", phase), ("path", "remote")]).map(|time| time / 1e6)
+fn remote_phase(result: &Value, phase: &str) -> Result<Found, Judgement> {
+    let labels = [("phase", phase), ("path", "remote")];
+    truth::trusted(result, "network.connection.time", &labels).map(|time| Found::of(time, 1e-6))
 }
 
 /// Compares, and takes what the tool does not trust for disturbed.
@@ -69,7 +70,7 @@ fn wrong(why: String) -> Judgement {
 struct Crossing {
     what: &'static str,
     /// The figure.
-    found: f64,
+    found: Found,
     /// From the device to the device: the way there and back, with all that the other end did.
     away: f64,
     /// What the relay alone held of it.
@@ -78,23 +79,26 @@ struct Crossing {
 
 impl Crossing {
     /// What the figure has above the time from device to device: the work of the tool's own side, and its wake-up.
-    fn rest(&self) -> f64 {
-        self.found - self.away
+    fn rest(&self) -> Found {
+        self.found.above(self.away)
     }
 
     fn text(&self) -> String {
         let Crossing { what, found, away, held } = self;
-        format!("{what} takes {found} ms, {away} ms of it beyond the device and {held} ms of it in the relay")
+        let Found { value, low, high } = found;
+        format!(
+            "{what} takes {value} ms ({low} to {high}), {away} ms of it beyond the device and {held} ms of it in the relay"
+        )
     }
 
     /// How exactly the figure must fit: 50 µs, or a hundredth of it.
     fn tolerance(&self) -> f64 {
-        (self.found * 0.01).max(0.05)
+        (self.found.value * 0.01).max(0.05)
     }
 }
 
 /// By TCP, UDP, ICMP, and of the handshake, over a relay; and the other phases of a connection.
-fn crossings(delay: Duration) -> Result<([Crossing; 4], [f64; 3]), Judgement> {
+fn crossings(delay: Duration) -> Result<([Crossing; 4], [Found; 3]), Judgement> {
     let namespaces = Namespaces::new();
     let relay = namespaces.relay(delay);
     let tap = Tap::watch(&namespaces.near);
@@ -138,17 +142,17 @@ fn a_delay_is_in_every_round_trip_and_in_the_handshake_once() {
             // The path takes what the relay held and no second delay. No figure is below it, and none has much above it.
             for crossing in [short, long] {
                 let possible = -crossing.tolerance()..crossing.held / 2.0;
-                if !possible.contains(&(crossing.away - crossing.held)) || !possible.contains(&crossing.rest()) {
+                if !possible.contains(&(crossing.away - crossing.held)) || !possible.contains(&crossing.rest().value) {
                     return Err(wrong(crossing.text()));
                 }
             }
             // The tool's own side takes the same whatever the relay does.
-            if (long.rest() - short.rest()).abs() > long.tolerance() {
+            if !long.rest().agrees(short.rest(), long.tolerance()) {
                 return Err(wrong(format!("unlike rests: {}; {}", long.text(), short.text())));
             }
         }
         // Closing waits for nobody, an orderly end waits for the other side, and so does the first byte after the handshake.
-        let [close, teardown, first_byte] = phases;
+        let [close, teardown, first_byte] = phases.map(|phase| phase.value);
         let held = short[3].held;
         if close > held / 2.0 || teardown < held * 0.95 || first_byte < 2.0 * held * 0.95 {
             return Err(wrong(format!(
@@ -171,7 +175,7 @@ fn residence(hold: &[&str]) -> Result<[f64; 4], Judgement> {
     }
     let place = directory.path().join("run");
     let result = result(&place);
-    let gross = remote_time(&result, "tcp")? * 1e3;
+    let gross = remote_time(&result, "tcp")?.value * 1e3;
     let net = trusted(&result, "network.round_trip.net", &[("protocol", "tcp"), ("bytes", "1")])? / 1e3;
     let log = support::runs::lines(&place);
     let at_peer: Vec<f64> = support::runs::records(&log, "series")

@@ -19,7 +19,7 @@ use support::namespaces::{FAR, Namespaces, Passed, Relay, Serving, must, off_the
 use support::runs::{PROGRAM, ended, measuring, of_others, output, result, text, told};
 use support::servers::{Daemon, NFS_PORT, ganesha, listens};
 use support::tap::{Exchange, Tap, answered};
-use support::truth::{self, Judgement};
+use support::truth::{self, Found, Judgement};
 
 /// Port of the server that sshfs reaches.
 const SSH_PORT: u16 = 2222;
@@ -39,19 +39,19 @@ fn with_peer(peer: &Serving) -> [&str; 4] {
 }
 
 /// Milliseconds of a figure that the tool trusts.
-fn milliseconds(result: &Value, metric: &str, wanted: &[(&str, &str)]) -> Result<f64, Judgement> {
-    truth::trusted(result, metric, wanted).map(|found| found["value"].as_f64().unwrap() / 1e6)
+fn milliseconds(result: &Value, metric: &str, wanted: &[(&str, &str)]) -> Result<Found, Judgement> {
+    truth::trusted(result, metric, wanted).map(|found| Found::of(found, 1e-6))
 }
 
 /// Milliseconds of a random read from memory.
-fn random_read(result: &Value, via: &str, bytes: u32) -> Result<f64, Judgement> {
+fn random_read(result: &Value, via: &str, bytes: u32) -> Result<Found, Judgement> {
     let bytes = bytes.to_string();
     let wanted = [("via", via), ("order", "random"), ("server", "warm"), ("bytes", &bytes)];
     milliseconds(result, "file.remote_read.block_time", &wanted)
 }
 
 /// What a random read of 4 KiB takes more than one of a local file, in milliseconds.
-fn penalty(result: &Value, via: &str) -> Result<f64, Judgement> {
+fn penalty(result: &Value, via: &str) -> Result<Found, Judgement> {
     let wanted = [("via", via), ("order", "random"), ("bytes", "4096")];
     milliseconds(result, "file.remote_read.network_penalty", &wanted)
 }
@@ -76,14 +76,14 @@ fn away(exchanges: &[Exchange], ports: impl Fn(u16) -> bool) -> f64 {
     answered(exchanges, |exchange| ports(exchange.port) && (4096..4096 + 512).contains(&exchange.answered))
 }
 
-/// Two figures over relays of two delays have the same rest above the time beyond the device, within 3 % of what those times
-/// are apart. The rest is the work of the tool's own side.
-fn apart(what: &str, [short, long]: [f64; 2], [away_short, away_long]: [f64; 2]) -> Result<(), Judgement> {
-    let (rest, other) = (short - away_short, long - away_long);
-    let said = format!("{what}: {short} ms of which {away_short} beyond the device, {long} of which {away_long}");
+/// Two figures over relays of two delays have the same rest above the time beyond the device, within their intervals and 3 % of
+/// what those times are apart. The rest is the work of the tool's own side.
+fn apart(what: &str, [short, long]: [Found; 2], [away_short, away_long]: [f64; 2]) -> Result<(), Judgement> {
+    let (rest, other) = (short.above(away_short), long.above(away_long));
+    let said = format!("{what}: {short:?} ms, {away_short} of it beyond the device; {long:?}, {away_long} of it");
     println!("{said}");
     // Reads whose server had to fetch the block are among those that the tap saw.
-    if (other - rest).abs() <= 0.03 * (away_long - away_short) && rest > -0.01 * away_short {
+    if other.agrees(rest, 0.03 * (away_long - away_short)) && rest.high > -0.01 * away_short {
         Ok(())
     } else {
         Err(wrong(said))
@@ -132,7 +132,7 @@ fn longer_at(bits_per_second: f64) -> f64 {
 /// Compares how much longer a long read takes with what the bucket keeps to and with what it counted, within a tolerance. It
 /// counts less where the path was idle now and then.
 fn takes_its_bytes(what: &str, result: &Value, via: &str, counted: f64, tolerance: f64) -> Result<(), Judgement> {
-    let found = random_read(result, via, 1 << 20)? - random_read(result, via, 256 << 10)?;
+    let found = random_read(result, via, 1 << 20)?.value - random_read(result, via, 256 << 10)?.value;
     let (least, most) = (longer_at(RATE), longer_at((counted * 8.0).min(RATE)));
     println!("{what}: {found} ms, the shaper {least} to {most}");
     truth::within(found, least * (1.0 - tolerance), most * (1.0 + tolerance)).map_err(|why| {

@@ -128,6 +128,34 @@ pub fn trusted<'a>(result: &'a Value, name: &str, labels: &[(&str, &str)]) -> Re
     }
 }
 
+/// A figure of the tool, with the interval that the tool gives for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Found {
+    /// Of a metric of a result, in its unit times `scale`.
+    pub fn of(metric: &Value, scale: f64) -> Self {
+        let number = |value: &Value| value.as_f64().unwrap() * scale;
+        let interval = &metric["interval95"];
+        Found { value: number(&metric["value"]), low: number(&interval[0]), high: number(&interval[1]) }
+    }
+
+    /// What it has above a time.
+    #[must_use]
+    pub fn above(self, time: f64) -> Self {
+        Found { value: self.value - time, low: self.low - time, high: self.high - time }
+    }
+
+    /// Whether it is the same as another within their intervals and a tolerance.
+    pub fn agrees(self, other: Self, tolerance: f64) -> bool {
+        self.low - other.high <= tolerance && other.low - self.high <= tolerance
+    }
+}
+
 /// Whether a figure is missing because others used the CPU while it was measured.
 pub fn of_others(reason: &str) -> bool {
     reason.starts_with("G16:") || reason.starts_with("G14:")
