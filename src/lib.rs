@@ -19,16 +19,19 @@
 //!   terminal · JSON ◀─ report ◀─ document ◀─ assemble: experiment.analyze(evidence) ◀───┘
 //! ```
 
-pub mod assemble;
-pub mod cli;
-pub mod conduct;
-pub mod evaluate;
-pub mod experiments;
-pub mod machine;
-pub mod peer;
-pub mod plan;
-pub mod report;
-pub mod results;
-pub mod rig;
-pub mod statistics;
-pub mod sys;
+mod assemble;
+mod cli;
+mod conduct;
+mod evaluate;
+mod experiments;
+mod machine;
+mod peer;
+mod plan;
+mod report;
+mod results;
+mod rig;
+mod statistics;
+mod sys;
+pub mod testing;
+
+pub use cli::main;

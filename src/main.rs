@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    sysdyno::cli::main(std::env::args_os())
+    sysdyno::main(std::env::args_os())
 }

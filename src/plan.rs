@@ -63,8 +63,6 @@ const NOMINAL_BATCHES: f64 = 30.0;
 pub struct Planned {
     /// The experiment.
     pub experiment: &'static Experiment,
-    /// Launches, when it runs.
-    pub launches: u32,
 }
 
 /// What will run and what will not.
@@ -225,7 +223,7 @@ pub fn plan(
                 skipped,
             })
             .collect(),
-        running: running.into_iter().map(|experiment| Planned { experiment, launches: launches(experiment) }).collect(),
+        running: running.into_iter().map(|experiment| Planned { experiment }).collect(),
         rounds,
         peak_bytes,
         most_rounds: rounds + (f64::from(rounds) * profile.more_rounds).ceil() as u32,

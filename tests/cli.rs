@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use support::runs::{self, finished_run, output, sysdyno, text, told};
 use support::trees::{MACHINES, tree};
-use sysdyno::experiments;
+use sysdyno::testing::experiments;
 
 const VERBS: [&str; 9] = ["run", "list", "explain", "machine", "doctor", "predict", "report", "completions", "man"];
 

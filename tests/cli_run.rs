@@ -13,7 +13,7 @@ use support::runs::{
     accounted, copy_of_finished_run, edit_log, finished_run, lines, measuring, metrics, output, records, result,
     sysdyno, text, told,
 };
-use sysdyno::report::terminal;
+use sysdyno::testing::report::terminal;
 use tempfile::TempDir;
 
 fn place() -> (TempDir, String) {

@@ -7,16 +7,16 @@ mod support;
 use std::path::Path;
 
 use support::trees::tree;
-use sysdyno::machine;
-use sysdyno::results::document::{Document, Metric, Outcome, Section};
-use sysdyno::results::evidence::{Evidence, Remark};
-use sysdyno::results::log::{Clock, FORMAT, Header, Launch, Log, Step};
-use sysdyno::results::prediction::{Basis, Prediction};
-use sysdyno::results::quantity::{Labels, Unit};
-use sysdyno::results::series::{Class, Classes, Series};
-use sysdyno::results::trouble::Trouble;
-use sysdyno::results::verdict::{AgainstPrediction, Trust};
-use sysdyno::{assemble, experiments};
+use sysdyno::testing::machine;
+use sysdyno::testing::results::document::{Document, Metric, Outcome, Section};
+use sysdyno::testing::results::evidence::{Evidence, Remark};
+use sysdyno::testing::results::log::{Clock, FORMAT, Header, Launch, Log, Step};
+use sysdyno::testing::results::prediction::{Basis, Prediction};
+use sysdyno::testing::results::quantity::{Labels, Unit};
+use sysdyno::testing::results::series::{Class, Classes, Series};
+use sysdyno::testing::results::trouble::Trouble;
+use sysdyno::testing::results::verdict::{AgainstPrediction, Trust};
+use sysdyno::testing::{assemble, experiments};
 
 /// Ticks of the clock in a second.
 const HERTZ: f64 = 2e9;
@@ -176,7 +176,7 @@ fn known_costs_go_in_and_come_out() {
         assert!((metric.value - cost / 2.5).abs() < 1e-9, "{name}: {} ns at 2.5 GHz", metric.value);
         assert!((metric.at_core_hz.unwrap() - 2.5e9).abs() < 1.0);
         assert_eq!(metric.verdict.trust, Trust::Clean, "{name}: {:?}", metric.verdict.failures());
-        assert_eq!(metric.verdict.failures(), Vec::<&sysdyno::results::verdict::Gate>::new(), "{name}");
+        assert_eq!(metric.verdict.failures(), Vec::<&sysdyno::testing::results::verdict::Gate>::new(), "{name}");
         assert_eq!((metric.launches, metric.samples), (LAUNCHES, 2 * u64::from(LAUNCHES) * BATCHES as u64));
         assert!(metric.headline);
     }

@@ -10,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use sysdyno::assemble;
-use sysdyno::report::page::{Page, Piece};
-use sysdyno::report::{content, csv, html, json, markdown, terminal, text};
-use sysdyno::results::document::{Document, Outcome};
-use sysdyno::results::log::{self, Log, LogWriter};
-use sysdyno::results::published::Published;
+use sysdyno::testing::assemble;
+use sysdyno::testing::report::page::{Page, Piece};
+use sysdyno::testing::report::{content, csv, html, json, markdown, terminal, text};
+use sysdyno::testing::results::document::{Document, Outcome};
+use sysdyno::testing::results::log::{self, Log, LogWriter};
+use sysdyno::testing::results::published::Published;
 
 /// Every stored log.
 const LOGS: [&str; 5] = ["complete", "died", "failed_launch", "skipped_step", "truncated"];

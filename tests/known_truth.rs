@@ -10,17 +10,17 @@ mod truth;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sysdyno::results::log::Clock;
-use sysdyno::results::quantity::Labels;
-use sysdyno::results::series::Class;
-use sysdyno::rig::clock::{calibrate, counter_usable};
-use sysdyno::rig::instruments::{Instruments, Live};
-use sysdyno::rig::order::Order;
-use sysdyno::rig::sampler::{Sampler, Settings, Sizing, Workload};
-use sysdyno::statistics::summary;
-use sysdyno::sys::affinity;
-use sysdyno::sys::arch::{self, CALLS_PER_ITERATION, COUNTER_READERS, CallKernel, ChainAt, Kernel};
-use sysdyno::sys::clock::Source;
+use sysdyno::testing::results::log::Clock;
+use sysdyno::testing::results::quantity::Labels;
+use sysdyno::testing::results::series::Class;
+use sysdyno::testing::rig::clock::{calibrate, counter_usable};
+use sysdyno::testing::rig::instruments::{Instruments, Live};
+use sysdyno::testing::rig::order::Order;
+use sysdyno::testing::rig::sampler::{Sampler, Settings, Sizing, Workload};
+use sysdyno::testing::statistics::summary;
+use sysdyno::testing::sys::affinity;
+use sysdyno::testing::sys::arch::{self, CALLS_PER_ITERATION, COUNTER_READERS, CallKernel, ChainAt, Kernel};
+use sysdyno::testing::sys::clock::Source;
 
 /// Turns that every piece of timed code takes; the best of them counts.
 const TURNS: usize = 300;

@@ -17,9 +17,9 @@ use serde_json::Value;
 use support::fuse::{Asked, Slow, own_mounts};
 use support::runs::{ended, measuring, metrics, sysdyno, told};
 use support::truth::{self, Judgement};
-use sysdyno::rig::files::{BLOCK, Stamped};
-use sysdyno::statistics::summary::{median, quantile};
-use sysdyno::sys::file::{self, Advice, Buffer};
+use sysdyno::testing::rig::files::{BLOCK, Stamped};
+use sysdyno::testing::statistics::summary::{median, quantile};
+use sysdyno::testing::sys::file::{self, Advice, Buffer};
 
 const MIB: u64 = 1 << 20;
 

@@ -9,12 +9,12 @@ mod truth;
 
 use std::sync::{Mutex, PoisonError};
 
-use sysdyno::rig::buffer;
-use sysdyno::statistics::knee::{Staircase, staircase};
-use sysdyno::sys::affinity;
-use sysdyno::sys::arch::{self, CHAIN_CYCLES};
-use sysdyno::sys::chase::{Arena, Chain, Fault, LOADS_PER_TURN};
-use sysdyno::sys::memory::Pages;
+use sysdyno::testing::rig::buffer;
+use sysdyno::testing::statistics::knee::{Staircase, staircase};
+use sysdyno::testing::sys::affinity;
+use sysdyno::testing::sys::arch::{self, CHAIN_CYCLES};
+use sysdyno::testing::sys::chase::{Arena, Chain, Fault, LOADS_PER_TURN};
+use sysdyno::testing::sys::memory::Pages;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;

@@ -12,14 +12,14 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sysdyno::experiments::arenas::refuse_unwritten;
-use sysdyno::experiments::touches::{Cold, count};
-use sysdyno::rig::team::{Pass, Team};
-use sysdyno::sys::affinity;
-use sysdyno::sys::clock::Source;
-use sysdyno::sys::fault::{self, Untouched};
-use sysdyno::sys::memory::{Pages, page_size};
-use sysdyno::sys::stream::{Arena, Cycle, Operation, Vectors, Walk};
+use sysdyno::testing::experiments::arenas::refuse_unwritten;
+use sysdyno::testing::experiments::touches::{Cold, count};
+use sysdyno::testing::rig::team::{Pass, Team};
+use sysdyno::testing::sys::affinity;
+use sysdyno::testing::sys::clock::Source;
+use sysdyno::testing::sys::fault::{self, Untouched};
+use sysdyno::testing::sys::memory::{Pages, page_size};
+use sysdyno::testing::sys::stream::{Arena, Cycle, Operation, Vectors, Walk};
 use truth::{Judgement, timed, within};
 
 /// Half of the smallest first cache that anybody has.

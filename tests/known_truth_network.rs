@@ -17,7 +17,7 @@ use support::namespaces::{FAR6, Namespaces, Passed, Serving, must};
 use support::runs::{PROGRAM, ended, measuring, result, text, told};
 use support::tap::{Tap, answered};
 use support::truth::{self, Found, Judgement};
-use sysdyno::statistics::summary::median;
+use sysdyno::testing::statistics::summary::median;
 use tempfile::TempDir;
 
 /// Runs the program in the near namespace against a peer.

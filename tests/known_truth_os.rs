@@ -11,12 +11,12 @@ mod truth;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sysdyno::sys::child::{self, Image, STATUS, Task};
-use sysdyno::sys::clock::Source;
-use sysdyno::sys::memory::{Pages, Resident};
-use sysdyno::sys::system_call;
-use sysdyno::sys::thread::{self, Attributes, Bare, Body, Call};
-use sysdyno::sys::{affinity, arch};
+use sysdyno::testing::sys::child::{self, Image, STATUS, Task};
+use sysdyno::testing::sys::clock::Source;
+use sysdyno::testing::sys::memory::{Pages, Resident};
+use sysdyno::testing::sys::system_call;
+use sysdyno::testing::sys::thread::{self, Attributes, Bare, Body, Call};
+use sysdyno::testing::sys::{affinity, arch};
 use truth::{timed, within};
 
 /// Measurements take turns: on few CPUs two at once would measure each other.

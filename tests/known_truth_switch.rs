@@ -10,19 +10,19 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sysdyno::results::quantity::Labels;
-use sysdyno::results::series::Class;
-use sysdyno::rig::Rig;
-use sysdyno::rig::clock::{calibrate, counter_usable};
-use sysdyno::rig::order::Order;
-use sysdyno::rig::sampler::{Expected, Sizing, Switches, Witness, Workload};
-use sysdyno::statistics::summary::quantile;
-use sysdyno::sys::affinity;
-use sysdyno::sys::arch::CHAIN_CYCLES;
-use sysdyno::sys::clock::{Source, monotonic_raw};
-use sysdyno::sys::relay::{Burden, Circle, Relay};
-use sysdyno::sys::spinner::{Duty, Spinner};
-use sysdyno::sys::token::{Event, Futex, Passage, Pipe};
+use sysdyno::testing::results::quantity::Labels;
+use sysdyno::testing::results::series::Class;
+use sysdyno::testing::rig::Rig;
+use sysdyno::testing::rig::clock::{calibrate, counter_usable};
+use sysdyno::testing::rig::order::Order;
+use sysdyno::testing::rig::sampler::{Expected, Sizing, Switches, Witness, Workload};
+use sysdyno::testing::statistics::summary::quantile;
+use sysdyno::testing::sys::affinity;
+use sysdyno::testing::sys::arch::CHAIN_CYCLES;
+use sysdyno::testing::sys::clock::{Source, monotonic_raw};
+use sysdyno::testing::sys::relay::{Burden, Circle, Relay};
+use sysdyno::testing::sys::spinner::{Duty, Spinner};
+use sysdyno::testing::sys::token::{Event, Futex, Passage, Pipe};
 use truth::timed;
 
 /// Measurements take turns: on few CPUs two at once would measure each other.
@@ -94,7 +94,7 @@ fn sampled(batches: u32, workloads: Vec<Workload<'_>>) -> (Vec<Logged>, Vec<Stri
     let mut remarks = Vec::new();
     for line in String::from_utf8(out).unwrap().lines() {
         match serde_json::from_str(line).unwrap() {
-            sysdyno::results::log::Record::Series { series, .. } if series.name == "hop" => {
+            sysdyno::testing::results::log::Record::Series { series, .. } if series.name == "hop" => {
                 let per_cycle = |index: usize| series.clock.get(index).copied().unwrap_or(1.0);
                 let costs = (0..series.values.len())
                     .filter(|&index| series.class(index) == Class::Clean)
@@ -102,7 +102,7 @@ fn sampled(batches: u32, workloads: Vec<Workload<'_>>) -> (Vec<Logged>, Vec<Stri
                     .collect();
                 logged.push(Logged { labels: series.labels.clone(), costs, classes: series.classes.0.clone() });
             }
-            sysdyno::results::log::Record::Evidence { evidence, .. } => {
+            sysdyno::testing::results::log::Record::Evidence { evidence, .. } => {
                 remarks.extend(evidence.remarks.into_iter().map(|remark| format!("{}: {}", remark.what, remark.value)));
             }
             _ => {}
@@ -242,7 +242,7 @@ fn a_competitor_preempts_a_loop() {
     let turns = Cell::new(0_u64);
     timed("a loop beside a competitor", || {
         let workload = Workload::of("hop", Labels::none(), 1, |count| {
-            sysdyno::sys::arch::multiply_chain(count);
+            sysdyno::testing::sys::arch::multiply_chain(count);
             turns.set(turns.get() + 1);
             Ok(())
         });

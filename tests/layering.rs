@@ -1,16 +1,16 @@
 //! The layers: reads the sources and holds them to the ranks that `src/lib.rs` documents.
 //!
-//! A module imports only modules of a lower rank; unsafe code and assembly stand in `sys` alone; no renderer knows an
-//! experiment; nobody but an experiment itself asks which experiment this is; files stay short and have names that say
-//! something.
+//! A module imports only modules of a lower rank. No files import each other in a circle. Unsafe code and assembly stand in
+//! `sys` alone. No renderer knows an experiment, and only an experiment itself asks which experiment this is. Files stay
+//! short and have names that say something.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use support::sources::{self, Source};
-use sysdyno::experiments;
+use sysdyno::testing::experiments;
 
 /// A file longer than this is two files.
 const MOST_LINES: usize = 600;
@@ -31,69 +31,67 @@ fn ranks(library: &str) -> BTreeMap<String, u32> {
     ranks
 }
 
-/// Modules of the crate that a file names, with lines: by `crate::…`, by `sysdyno::…` and by climbing with `super::…`.
-fn imports(source: &Source) -> Vec<(usize, String)> {
+/// Paths inside the crate that a file names, with lines: by `crate::…`, by `sysdyno::…`, by `self::…` and `super::…`.
+fn imports(source: &Source) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
-    for root in ["crate::", "sysdyno::"] {
+    for root in ["crate::", "sysdyno::", "self::", "super::"] {
         for (position, _) in source.code.match_indices(root) {
-            if !is_inside_a_word(&source.code, position) {
-                let line = line_of(&source.code, position);
-                found.extend(heads(&source.code[position + root.len()..]).into_iter().map(|head| (line, head)));
+            if is_inside_a_word(&source.code, position) || source.code[..position].ends_with("super::") {
+                continue;
             }
-        }
-    }
-    found.extend(climbs(source));
-    found
-}
-
-/// `super::` repeated often enough to reach the root of the crate.
-fn climbs(source: &Source) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    let depth = source.module_path().len();
-    let mut after = 0;
-    for (position, _) in source.code.match_indices("super::") {
-        if position < after || is_inside_a_word(&source.code, position) {
-            continue;
-        }
-        let mut rest = &source.code[position..];
-        let mut levels = 0;
-        while let Some(next) = rest.strip_prefix("super::") {
-            rest = next;
-            levels += 1;
-        }
-        after = source.code.len() - rest.len();
-        let line = line_of(&source.code, position);
-        // The tests of a file are a module below it.
-        let here = depth + usize::from(line >= source.tests_from);
-        if levels >= here {
-            found.extend(heads(rest).into_iter().map(|head| (line, head)));
+            let line = line_of(&source.code, position);
+            let mut base: Vec<String> = match root {
+                "crate::" | "sysdyno::" => Vec::new(),
+                _ => source.module_path().iter().map(ToString::to_string).collect(),
+            };
+            // The tests of a file are a module below it.
+            if !base.is_empty() && line >= source.tests_from {
+                base.push("tests".to_owned());
+            }
+            let mut rest = &source.code[position..];
+            while let Some(above) = rest.strip_prefix("super::") {
+                rest = above;
+                base.pop();
+            }
+            let rest = rest.strip_prefix(root).unwrap_or(rest);
+            found.extend(paths(rest).into_iter().map(|path| (line, [base.clone(), path].concat())));
         }
     }
     found
 }
 
-/// First names of a path: one, or one for each branch of a group.
-fn heads(path: &str) -> Vec<String> {
-    let name =
-        |text: &str| text.trim().chars().take_while(|&letter| letter.is_alphanumeric() || letter == '_').collect();
-    let Some(group) = path.strip_prefix('{') else { return vec![name(path)] };
-    let (mut level, mut names, mut start) = (0_i32, Vec::new(), 0);
+/// The paths at the beginning of a text: one, or one for each branch of a group.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    let text = text.trim_start();
+    if let Some(group) = text.strip_prefix('{') {
+        return branches(group).into_iter().flat_map(paths).collect();
+    }
+    let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(text.len());
+    let (name, rest) = (text[..end].to_owned(), text[end..].strip_prefix("::").map_or_else(Vec::new, paths));
+    match (name.is_empty(), rest.is_empty()) {
+        (true, _) => Vec::new(),
+        (false, true) => vec![vec![name]],
+        (false, false) => rest.into_iter().map(|path| [vec![name.clone()], path].concat()).collect(),
+    }
+}
+
+/// The branches of a group, up to its closing brace.
+fn branches(group: &str) -> Vec<&str> {
+    let (mut level, mut branches, mut start) = (0_i32, Vec::new(), 0);
     for (position, letter) in group.char_indices() {
+        let ends = level == 0 && (letter == ',' || letter == '}');
+        if ends {
+            branches.push(&group[start..position]);
+            start = position + 1;
+        }
         match letter {
             '{' => level += 1,
-            '}' if level == 0 => {
-                names.push(name(&group[start..position]));
-                break;
-            }
+            '}' if ends => break,
             '}' => level -= 1,
-            ',' if level == 0 => {
-                names.push(name(&group[start..position]));
-                start = position + 1;
-            }
             _ => {}
         }
     }
-    names.into_iter().filter(|name: &String| !name.is_empty()).collect()
+    branches
 }
 
 fn is_inside_a_word(code: &str, position: usize) -> bool {
@@ -117,11 +115,11 @@ fn every_module_of_the_crate_has_its_rank() {
     let sources = sources::all();
     let library = sources.iter().find(|source| source.path == "lib.rs").unwrap();
     let mut declared: Vec<&str> =
-        library.code.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
+        library.code.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')).collect();
     declared.sort_unstable();
     let ranks = ranks(&library.text);
     let ranked: Vec<&str> = ranks.keys().map(String::as_str).collect();
-    assert_eq!(declared, ranked, "the picture in src/lib.rs and its `pub mod` lines name the same modules");
+    assert_eq!(declared, ranked, "the picture in src/lib.rs and its `mod` lines name the same modules");
     assert!(ranks["sys"] == 0 && ranks["cli"] > ranks["experiments"], "{ranks:?}");
 }
 
@@ -131,9 +129,10 @@ fn modules_import_lower_ranks_only() {
     let ranks = ranks(&sources.iter().find(|source| source.path == "lib.rs").unwrap().text);
     let mut violations = Vec::new();
     let mut seen = 0;
-    for source in sources.iter().filter(|source| !["lib", "main"].contains(&source.module())) {
-        for (line, imported) in imports(source) {
-            let (own, other) = (ranks[source.module()], ranks.get(&imported));
+    for source in sources.iter().filter(|source| !["lib", "main", "testing"].contains(&source.module())) {
+        for (line, path) in imports(source) {
+            let imported = path[0].as_str();
+            let (own, other) = (ranks[source.module()], ranks.get(imported));
             seen += 1;
             if imported != source.module() && other.is_none_or(|&other| other >= own) {
                 violations.push(format!(
@@ -149,21 +148,91 @@ fn modules_import_lower_ranks_only() {
     complain(&violations);
 }
 
+/// A file imports the files of the modules that it declares and those that its paths lead to. An import of a file that it is
+/// below does not count: a part of a module may use what the module declares, as an inner scope may.
+#[test]
+fn files_do_not_import_each_other_in_circles() {
+    let sources = sources::all();
+    let inside = |source: &&Source| !["lib", "main", "testing"].contains(&source.module());
+    let files: BTreeSet<String> = sources.iter().filter(inside).map(|source| source.module_path().join("::")).collect();
+    let mut importers = BTreeMap::new();
+    for source in sources.iter().filter(inside) {
+        let own: Vec<String> = source.module_path().iter().map(ToString::to_string).collect();
+        let declared = source.working_lines().filter_map(|(_, line)| {
+            let name = line.rsplit_once("mod ")?.1.strip_suffix(';')?;
+            Some([own.clone(), vec![name.to_owned()]].concat())
+        });
+        let named = imports(source).into_iter().filter(|(line, _)| *line < source.tests_from).map(|(_, path)| path);
+        let imported: BTreeSet<String> = declared
+            .chain(named)
+            .filter_map(|path| {
+                (1..=path.len()).rev().map(|end| path[..end].join("::")).find(|name| files.contains(name))
+            })
+            .filter(|name| !format!("{}::", own.join("::")).starts_with(&format!("{name}::")))
+            .collect();
+        importers.insert(own.join("::"), imported);
+    }
+    let imports: usize = importers.values().map(BTreeSet::len).sum();
+    assert!(imports > 500, "only {imports} imports were found: the test does not see them any more");
+    let circles = in_circles(importers);
+    complain(&circles.iter().map(|(file, imported)| format!("{file} imports {imported:?}")).collect::<Vec<String>>());
+}
+
+/// What is left when files that import nothing, or that nothing imports, are taken away again and again.
+fn in_circles(mut importers: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
+    loop {
+        let before = importers.len();
+        let imported: BTreeSet<String> = importers.values().flatten().cloned().collect();
+        importers.retain(|file, imports| !imports.is_empty() && imported.contains(file));
+        let left: BTreeSet<String> = importers.keys().cloned().collect();
+        for imports in importers.values_mut() {
+            imports.retain(|file| left.contains(file));
+        }
+        if importers.len() == before {
+            return importers;
+        }
+    }
+}
+
+#[test]
+fn circles_are_found() {
+    let graph = |edges: &[(&str, &[&str])]| -> BTreeMap<String, BTreeSet<String>> {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        edges.iter().map(|(file, imports)| ((*file).to_owned(), names(imports))).collect()
+    };
+    assert!(in_circles(graph(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])])).is_empty());
+    let found = in_circles(graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b", "d"]), ("d", &[])]));
+    assert_eq!(found, graph(&[("b", &["c"]), ("c", &["b"])]));
+}
+
 #[test]
 fn the_binary_calls_the_command_line_and_nothing_else() {
     let sources = sources::all();
-    let main = sources.iter().find(|source| source.path == "main.rs").unwrap();
-    assert!(imports(main).iter().all(|(_, module)| module == "cli"), "{:?}", imports(main));
+    let named = |path: &str| imports(sources.iter().find(|source| source.path == path).unwrap());
+    assert!(named("main.rs").iter().all(|(_, path)| path == &["main"]), "{:?}", named("main.rs"));
+    assert!(sources.iter().any(|source| source.path == "lib.rs" && source.code.contains("pub use cli::main;")));
 }
 
 #[test]
 fn the_reading_of_imports_sees_every_form() {
     let text = "use crate::sys::{clock, arch};\nuse crate::{machine::Cpu, rig::{self, order}};\nfn f() { $crate::plan::x() }\n\
-                // use crate::cli;\nconst T: &str = \"crate::report\";\nuse super::statistics;\nuse super::super::conduct;\n\
-                #[cfg(test)]\nmod tests { use super::*; use super::super::assemble; }\n";
-    let source = sources::source("evaluate/mod.rs".to_owned(), text.to_owned());
-    let found: Vec<String> = imports(&source).into_iter().map(|(_, module)| module).collect();
-    assert_eq!(found, ["sys", "machine", "rig", "plan", "statistics", "conduct", "assemble"]);
+                // use crate::cli;\nconst T: &str = \"crate::report\";\nuse self::gates;\nuse super::statistics;\nuse super::super::conduct;\n\
+                #[cfg(test)]\nmod tests { use super::*; use super::super::super::assemble; }\n";
+    let source = sources::source("evaluate/study/mod.rs".to_owned(), text.to_owned());
+    let found: Vec<String> = imports(&source).into_iter().map(|(_, path)| path.join("::")).collect();
+    let expected = [
+        "sys::clock",
+        "sys::arch",
+        "machine::Cpu",
+        "rig::self",
+        "rig::order",
+        "plan::x",
+        "evaluate::study::gates",
+        "evaluate::statistics",
+        "conduct",
+        "assemble",
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

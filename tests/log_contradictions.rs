@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use sysdyno::results::log::{self, Log};
-use sysdyno::results::trouble::Trouble;
+use sysdyno::testing::results::log::{self, Log};
+use sysdyno::testing::results::trouble::Trouble;
 
 fn within(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)

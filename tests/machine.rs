@@ -8,8 +8,10 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use support::trees::{MACHINES, files, tree};
-use sysdyno::machine::quiet::{self, Check};
-use sysdyno::machine::{CacheKind, Claims, CoreClass, CoreType, CpuList, InterfaceKind, Machine, Medium, detect};
+use sysdyno::testing::machine::quiet::{self, Check};
+use sysdyno::testing::machine::{
+    CacheKind, Claims, CoreClass, CoreType, CpuList, InterfaceKind, Machine, Medium, detect,
+};
 
 fn machine(name: &str) -> Machine {
     detect(&tree(name), Path::new("/home/user/scratch"))

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use support::runs::{PROGRAM, measuring, output, result, text, told};
-use sysdyno::peer::nfs::{Place, Reader};
+use sysdyno::testing::peer::nfs::{Place, Reader};
 
 /// A length far beyond what the whole answer has.
 const BEYOND: u32 = 0x7fff_fff0;

@@ -16,7 +16,7 @@ use support::runs::{
     Leashed, copy_of_finished_run, edit_log, finished_run, lines, measuring, output, records, result, sysdyno, text,
     told, wait_until,
 };
-use sysdyno::sys::process;
+use sysdyno::testing::sys::process;
 use tempfile::TempDir;
 
 fn resume(place: &Path) -> Output {

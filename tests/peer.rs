@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use support::namespaces::Serving;
 use support::runs::{output, sysdyno, told, wait_until};
-use sysdyno::peer::authentication::Secret;
-use sysdyno::peer::channel::{Channel, Side};
-use sysdyno::peer::client::Partner;
-use sysdyno::peer::handshake::{self, Verdict};
-use sysdyno::peer::protocol::Request;
+use sysdyno::testing::peer::authentication::Secret;
+use sysdyno::testing::peer::channel::{Channel, Side};
+use sysdyno::testing::peer::client::Partner;
+use sysdyno::testing::peer::handshake::{self, Verdict};
+use sysdyno::testing::peer::protocol::Request;
 
 /// Most memory of its own of a peer that nobody asks anything, in KiB. Pages of the program's file come on top: up to 4 MiB
 /// of the release build, twice that of a build for tests.

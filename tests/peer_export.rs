@@ -13,10 +13,10 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 use support::namespaces::Serving;
 use support::runs::{sysdyno, told, wait_until};
-use sysdyno::peer::authentication::Secret;
-use sysdyno::peer::client::{Lent, Partner};
-use sysdyno::peer::export::blocks::{BLOCK, is_stamped};
-use sysdyno::peer::nfs::Reader;
+use sysdyno::testing::peer::authentication::Secret;
+use sysdyno::testing::peer::client::{Lent, Partner};
+use sysdyno::testing::peer::export::blocks::{BLOCK, is_stamped};
+use sysdyno::testing::peer::nfs::Reader;
 
 /// Bytes of the file that is exported.
 const BYTES: u64 = 2 << 20;

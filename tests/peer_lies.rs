@@ -14,12 +14,12 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use support::namespaces::{Namespaces, Serving};
 use support::runs::{PROGRAM, edit_log, measuring, output, result, sysdyno, told};
-use sysdyno::peer::authentication::Secret;
-use sysdyno::peer::client::Partner;
-use sysdyno::peer::nfs::Reader;
-use sysdyno::peer::plausible;
-use sysdyno::peer::protocol::{Direction, FlowOrder};
-use sysdyno::results::trouble::Trouble;
+use sysdyno::testing::peer::authentication::Secret;
+use sysdyno::testing::peer::client::Partner;
+use sysdyno::testing::peer::nfs::Reader;
+use sysdyno::testing::peer::plausible;
+use sysdyno::testing::peer::protocol::{Direction, FlowOrder};
+use sysdyno::testing::results::trouble::Trouble;
 
 /// A peer on the loopback that holds every echo, and whose clock shows so many percent of the time.
 fn peer(percent: &str) -> Serving {

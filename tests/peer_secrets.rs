@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use support::runs::{Leashed, output, sysdyno, told};
-use sysdyno::peer::authentication::Secret;
-use sysdyno::peer::client::Partner;
+use sysdyno::testing::peer::authentication::Secret;
+use sysdyno::testing::peer::client::Partner;
 
 const SECRET: &str = "a secret of some length";
 const VARIABLE: &str = "SYSDYNO_PEER_SECRET";

@@ -22,7 +22,7 @@ use support::runs::{
     text, told, unspoilt, wait_until,
 };
 use support::truth::{self, Judgement};
-use sysdyno::sys::affinity;
+use sysdyno::testing::sys::affinity;
 use tempfile::TempDir;
 
 /// A quick run that ends in a second or two where nothing is wrong.

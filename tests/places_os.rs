@@ -19,7 +19,7 @@ use nix::unistd::Uid;
 use serde_json::Value;
 use support::places::{for_anybody, nobody};
 use support::runs::{PROGRAM, ended, launches, measuring, metrics, of_others, result, told, wait_until};
-use sysdyno::sys::affinity;
+use sysdyno::testing::sys::affinity;
 use tempfile::TempDir;
 
 const CALLS: &str = "os.system_call";

@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 
 use html5gum::{Token, Tokenizer};
 use support::runs::{finished_run, output, told};
-use sysdyno::report::{content, csv, html, json, markdown, terminal, text};
-use sysdyno::results::document::{Block, CheckOutcome, Document, HighlightKind, Metric, Outcome};
-use sysdyno::results::log::{self, Log};
-use sysdyno::results::published::Published;
-use sysdyno::results::quantity::Unit;
-use sysdyno::results::verdict::{AgainstPrediction, Trust};
-use sysdyno::results::wording::{factor, measured, percent, quantity, rough};
-use sysdyno::{assemble, evaluate::composite};
+use sysdyno::testing::report::{content, csv, html, json, markdown, terminal, text};
+use sysdyno::testing::results::document::{Block, CheckOutcome, Document, HighlightKind, Metric, Outcome};
+use sysdyno::testing::results::log::{self, Log};
+use sysdyno::testing::results::published::Published;
+use sysdyno::testing::results::quantity::Unit;
+use sysdyno::testing::results::verdict::{AgainstPrediction, Trust};
+use sysdyno::testing::results::wording::{factor, measured, percent, quantity, rough};
+use sysdyno::testing::{assemble, evaluate::composite};
 
 /// A real run of every experiment that there was.
 fn record() -> &'static Log {
@@ -186,7 +186,7 @@ fn data(page: &str) -> Vec<(String, f64, String)> {
 /// What a field of a figure is, and how it is written.
 fn field(metric: &Metric, field: &str) -> (f64, String) {
     let prediction = metric.prediction.as_ref();
-    let part = |of: fn(&sysdyno::results::prediction::Prediction) -> f64| {
+    let part = |of: fn(&sysdyno::testing::results::prediction::Prediction) -> f64| {
         let value = of(prediction.unwrap());
         (value, quantity(value, metric.unit))
     };
@@ -434,7 +434,8 @@ fn nothing_but_skips_is_a_report_too() {
     log.launches.clear();
     log.predictions.clear();
     for step in &mut log.steps {
-        step.skipped = Some(sysdyno::results::trouble::Trouble::new("this machine lacks it").hint("buy another"));
+        step.skipped =
+            Some(sysdyno::testing::results::trouble::Trouble::new("this machine lacks it").hint("buy another"));
     }
     let document = assemble::document(&log);
     assert_true(&document, "everything was skipped");
@@ -534,7 +535,7 @@ fn rules_about_coming_experiments_become_active_with_their_figures() {
         let mut metric = made_up.clone();
         metric.name = name.to_owned();
         metric.labels =
-            labels.iter().fold(sysdyno::results::quantity::Labels::none(), |all, (key, of)| all.with(key, of));
+            labels.iter().fold(sysdyno::testing::results::quantity::Labels::none(), |all, (key, of)| all.with(key, of));
         (metric.unit, metric.value) = (unit, value);
         metric.interval95 = [value, value];
         metric

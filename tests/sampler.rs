@@ -4,12 +4,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use sysdyno::results::quantity::Labels;
-use sysdyno::results::series::Class;
-use sysdyno::rig::instruments::Instruments;
-use sysdyno::rig::sampler::{Expected, Sampled, Sampler, Settings, Sizing, Switches, Timed, Witness, Workload};
-use sysdyno::sys::arch::Stamp;
-use sysdyno::sys::counters::ThreadCounters;
+use sysdyno::testing::results::quantity::Labels;
+use sysdyno::testing::results::series::Class;
+use sysdyno::testing::rig::instruments::Instruments;
+use sysdyno::testing::rig::sampler::{
+    Expected, Sampled, Sampler, Settings, Sizing, Switches, Timed, Witness, Workload,
+};
+use sysdyno::testing::sys::arch::Stamp;
+use sysdyno::testing::sys::counters::ThreadCounters;
 
 /// The CPU of the script.
 const CPU: u32 = 3;
@@ -192,7 +194,7 @@ fn the_limits_of_a_batch_follow_bias_resolution_and_interrupts() {
             0
         }
     }
-    let order: sysdyno::rig::order::Order = serde_json::from_value(serde_json::json!({
+    let order: sysdyno::testing::rig::order::Order = serde_json::from_value(serde_json::json!({
         "experiment": "x", "launch": 1, "round": 1, "cpu": 0, "allowed": [0], "places": [], "caches": [], "scratch": null, "peer": null, "memory": 1, "seed": 1, "batches": 30, "conductor": 1,
         "clock": {"source": "tsc", "hertz": 1e9, "error_ppm": 0.0, "slew_ppm": 0.0}
     }))

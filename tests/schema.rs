@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use jsonschema::Validator;
 use serde_json::Value;
 use support::runs::{ended, finished_run, lines, measuring, metrics, output, result, told};
-use sysdyno::results::schema;
-use sysdyno::{assemble, results::log};
+use sysdyno::testing::results::schema;
+use sysdyno::testing::{assemble, results::log};
 
 /// Set to write the schemas instead of comparing them.
 const REGENERATE: &str = "SYSDYNO_WRITE_SCHEMAS";

@@ -21,7 +21,7 @@ use serde_json::Value;
 use support::fuse::{Slow, own_mounts};
 use support::places::{for_anybody, nobody};
 use support::runs::{PROGRAM, ended, in_the_foreground, lines, records, result, sysdyno, text, told, wait_until};
-use sysdyno::sys::naming::Maker;
+use sysdyno::testing::sys::naming::Maker;
 use tempfile::TempDir;
 
 /// Beginning of the names of directories for files.

@@ -10,11 +10,11 @@ use std::path::Path;
 
 use support::runs::{output, text, told};
 use support::trees::{MACHINES, files, tree};
-use sysdyno::experiments::{self, Experiment, Foreknowledge, TABLE, constants};
-use sysdyno::machine;
-use sysdyno::results::prediction::Prediction;
-use sysdyno::results::quantity::{Labels, Unit};
-use sysdyno::results::remote::{NfsFile, Remote, RemoteDirectory};
+use sysdyno::testing::experiments::{self, Experiment, Foreknowledge, TABLE, constants};
+use sysdyno::testing::machine;
+use sysdyno::testing::results::prediction::Prediction;
+use sysdyno::testing::results::quantity::{Labels, Unit};
+use sysdyno::testing::results::remote::{NfsFile, Remote, RemoteDirectory};
 
 /// Headings of a methodology, in their order.
 const HEADINGS: [&str; 5] = ["# Question", "# Method", "# Prediction", "# What could fool us", "# References"];

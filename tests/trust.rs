@@ -10,8 +10,8 @@ use std::process::Command;
 use serde_json::Value;
 use support::runs::{Leashed, ended, measuring, metrics, output, result, told};
 use support::truth;
-use sysdyno::experiments;
-use sysdyno::sys::affinity;
+use sysdyno::testing::experiments;
+use sysdyno::testing::sys::affinity;
 
 /// A quick run of everything that this machine allows, beside a task that computes on a CPU for all of it. A machine on which a
 /// launch does not end in its time beside that is too busy for this test: none.

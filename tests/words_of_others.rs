@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::runs::{edit_log, lines, output, text, told};
-use sysdyno::peer::authentication::Secret;
-use sysdyno::peer::channel::Channel;
-use sysdyno::peer::client::Partner;
-use sysdyno::peer::handshake::{self, Verdict};
-use sysdyno::peer::protocol::{Reply, Request};
+use sysdyno::testing::peer::authentication::Secret;
+use sysdyno::testing::peer::channel::Channel;
+use sysdyno::testing::peer::client::Partner;
+use sysdyno::testing::peer::handshake::{self, Verdict};
+use sysdyno::testing::peer::protocol::{Reply, Request};
 
 /// Sets a title, clears the screen by a one-letter introducer, turns the direction, hides.
 const ORDERS: &str = "\u{1b}]0;title\u{7}\u{9b}2J\u{202e}\u{200b}\u{7f}\r";

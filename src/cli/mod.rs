@@ -31,9 +31,8 @@ use crate::results::trouble::Trouble;
 use crate::sys::foreign;
 use crate::sys::{affinity, talk};
 
-use arguments::{Arguments, Verb};
-
-pub use arguments::command;
+use arguments::{Arguments, RunOptions, Verb};
+use json_target::Target;
 
 /// Everything went as asked; skips with a reason included.
 const DONE: u8 = 0;
@@ -80,7 +79,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let command: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let outcome = match arguments.verb {
-        Verb::Run(options) => run::run(&options, &command),
+        Verb::Run(options) => run(&options, &command),
         Verb::List(options) => list::list(&options),
         Verb::Explain(options) => explain::explain(&options),
         Verb::Machine(options) => machine::machine(&options),
@@ -97,6 +96,16 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         complain(&failure.trouble);
         failure.code
     }))
+}
+
+/// Begins a run, or goes on with one.
+fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
+    footing::has_proc()?;
+    let target = options.json.as_deref().map(Target::of).transpose()?;
+    match &options.resume {
+        Some(run) => resume::resume(options, run, command, target),
+        None => run::begin(options, command, target),
+    }
 }
 
 fn complain(trouble: &Trouble) {

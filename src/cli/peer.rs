@@ -1,8 +1,8 @@
 //! `sysdyno peer`: the other machine's side.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use signal_hook::flag;
 
 use super::arguments::PeerOptions;
-use super::peering::VARIABLE;
+use super::peering::{VARIABLE, read_secret};
 use super::{DONE, Failure, print};
 use crate::conduct::interrupt::signals_that_end;
-use crate::peer::authentication::{LONGEST_SECRET, Secret};
+use crate::peer::authentication::Secret;
 use crate::peer::limits::Limits;
 use crate::peer::server::Server;
 use crate::peer::ssh;
@@ -74,30 +74,4 @@ fn writable() -> PathBuf {
     let here = PathBuf::from(".");
     let allowed = nix::unistd::access(&here, nix::unistd::AccessFlags::W_OK).is_ok();
     if allowed { here } else { PathBuf::from("/var/tmp") }
-}
-
-/// A secret from a file, or the first line of standard input. Not a byte more is read: the rest of the input is the
-/// lifeline.
-pub(super) fn read_secret(file: &Path) -> Result<Secret, Trouble> {
-    let cannot = |error: std::io::Error| {
-        Trouble::new(format!("cannot read the secret from {}: {error}", file.display()))
-            .hint("give a file that holds the secret alone, or - for standard input")
-    };
-    if file.as_os_str() != "-" {
-        let mut text = String::new();
-        std::fs::File::open(file)
-            .and_then(|opened| opened.take(2 * LONGEST_SECRET as u64).read_to_string(&mut text))
-            .map_err(cannot)?;
-        return Secret::of(&text);
-    }
-    let mut line = Vec::new();
-    let mut byte = [0];
-    while line.len() <= LONGEST_SECRET {
-        let count = nix::unistd::read(std::io::stdin().as_fd(), &mut byte).map_err(|error| cannot(error.into()))?;
-        if count == 0 || byte[0] == b'\n' {
-            break;
-        }
-        line.push(byte[0]);
-    }
-    Secret::of(&String::from_utf8_lossy(&line))
 }

@@ -1,15 +1,17 @@
 //! How `run` finds its peer: names become addresses, a peer is brought along where that is asked for, and the one that
 //! answers says who it is before anything is planned.
 
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 
+use super::Failure;
 use super::arguments::PeerChoice;
-use super::{Failure, peer};
-use crate::peer::authentication::Secret;
+use crate::peer::authentication::{LONGEST_SECRET, Secret};
 use crate::peer::client::Partner;
 use crate::peer::resolve;
 use crate::peer::ssh::{self, Brought};
@@ -120,13 +122,39 @@ fn secret(choice: &PeerChoice) -> Result<Secret, Trouble> {
         return Secret::of(text);
     }
     if let Some(file) = &choice.peer_secret_file {
-        return peer::read_secret(Path::new(file));
+        return read_secret(Path::new(file));
     }
     match std::env::var(VARIABLE) {
         Ok(text) => Secret::of(&text),
         Err(_) => Err(Trouble::new("the peer asks for a secret")
             .hint(format!("give the one that it printed with --peer-secret, --peer-secret-file, or {VARIABLE}"))),
     }
+}
+
+/// A secret from a file, or the first line of standard input. Not a byte more is read: the rest of the input is the
+/// lifeline.
+pub(super) fn read_secret(file: &Path) -> Result<Secret, Trouble> {
+    let cannot = |error: std::io::Error| {
+        Trouble::new(format!("cannot read the secret from {}: {error}", file.display()))
+            .hint("give a file that holds the secret alone, or - for standard input")
+    };
+    if file.as_os_str() != "-" {
+        let mut text = String::new();
+        std::fs::File::open(file)
+            .and_then(|opened| opened.take(2 * LONGEST_SECRET as u64).read_to_string(&mut text))
+            .map_err(cannot)?;
+        return Secret::of(&text);
+    }
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() <= LONGEST_SECRET {
+        let count = nix::unistd::read(std::io::stdin().as_fd(), &mut byte).map_err(|error| cannot(error.into()))?;
+        if count == 0 || byte[0] == b'\n' {
+            break;
+        }
+        line.push(byte[0]);
+    }
+    Secret::of(&String::from_utf8_lossy(&line))
 }
 
 /// The first of the addresses at which a peer answers.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::arguments::RunOptions;
 use super::json_target::Target;
-use super::run::{NOISE_SPAN, conclude, counter_usable, look_at_machine, tell, warn, warn_of_full_cache};
+use super::run::{NOISE_SPAN, conclude, look_at_machine, tell, warn, warn_of_full_cache};
 use super::{DONE, Failure, doctor, elsewhere, peering};
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::interrupt::Interrupt;
@@ -48,7 +48,7 @@ pub(super) fn resume(
     let interrupt = Interrupt::watch()?;
     let source = log.clock.as_ref().and_then(|clock| Source::named(&clock.source)).unwrap_or(Source::Counter);
     if source == Source::Counter {
-        counter_usable(log.header.cpu)?;
+        doctor::counter_usable(log.header.cpu)?;
     }
     talk::line(format_args!(
         "resuming {}: {} and {} are there{}",

@@ -8,9 +8,7 @@ use nix::unistd::{AccessFlags, access};
 
 use super::arguments::RunOptions;
 use super::json_target::Target;
-use super::{
-    DONE, FAILED, Failure, INTERRUPTED, doctor, elsewhere, footing, peering, pinned, print, resume, terminal_width,
-};
+use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, elsewhere, footing, peering, print, terminal_width};
 use crate::conduct::directory::{self, RunDirectory};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::progress::Progress;
@@ -24,23 +22,14 @@ use crate::results::log::{FORMAT, Header, LogWriter};
 use crate::results::quantity::Unit;
 use crate::results::trouble::Trouble;
 use crate::results::wording::{count, duration, launches, quantity};
-use crate::rig::clock;
 use crate::sys::clock::Source;
 use crate::sys::{affinity, process, talk};
 
 /// Length of the noise probe that belongs to the record of a run.
 pub(super) const NOISE_SPAN: Duration = Duration::from_millis(50);
 
-pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
-    footing::has_proc()?;
-    let target = options.json.as_deref().map(Target::of).transpose()?;
-    match &options.resume {
-        Some(run) => resume::resume(options, run, command, target),
-        None => begin(options, command, target),
-    }
-}
-
-fn begin(options: &RunOptions, command: &[String], target: Option<Target>) -> Result<u8, Failure> {
+/// Begins a run and measures.
+pub(super) fn begin(options: &RunOptions, command: &[String], target: Option<Target>) -> Result<u8, Failure> {
     let selected = plan::select(&options.selection)?;
     let profile = options.profile();
     let machine = look_at_machine(options)?;
@@ -199,13 +188,13 @@ fn any_failed(document: &Document) -> bool {
 fn choose_source(options: &RunOptions, machine: &Machine, cpu: u32) -> Result<Source, Trouble> {
     match options.clock.source() {
         Some(Source::MonotonicRaw) => Ok(Source::MonotonicRaw),
-        Some(Source::Counter) => counter_usable(cpu).map(|()| Source::Counter),
+        Some(Source::Counter) => doctor::counter_usable(cpu).map(|()| Source::Counter),
         None => {
             if let Some(why) = machine.counter_doubt() {
                 talk::line(format_args!("warning: {why}; CLOCK_MONOTONIC_RAW is used instead"));
                 return Ok(Source::MonotonicRaw);
             }
-            Ok(match counter_usable(cpu) {
+            Ok(match doctor::counter_usable(cpu) {
                 Ok(()) => Source::Counter,
                 Err(trouble) => {
                     talk::line(format_args!("warning: {trouble}"));
@@ -214,11 +203,6 @@ fn choose_source(options: &RunOptions, machine: &Machine, cpu: u32) -> Result<So
             })
         }
     }
-}
-
-/// Whether the counter can be used on a CPU, tried there.
-pub(super) fn counter_usable(cpu: u32) -> Result<(), Trouble> {
-    pinned(|| clock::counter_usable(cpu))
 }
 
 /// Where files go. What was named is looked at before anything is measured; of the current directory, which nobody named, the

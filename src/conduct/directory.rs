@@ -112,7 +112,6 @@ impl RunDirectory {
         &self.path
     }
 
-    /// The log.
     pub fn log(&self) -> PathBuf {
         self.path.join("log.jsonl")
     }

@@ -50,7 +50,6 @@ enum Part {
     Rate(f64, Record),
     /// A factor times the period of a frequency.
     Period(f64, Record),
-    /// A number.
     Number(f64, Unit),
     /// A fact about the machine.
     Machine(&'static str, fn(&Machine) -> Option<f64>),

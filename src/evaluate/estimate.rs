@@ -132,6 +132,19 @@ impl Estimate {
         Some(estimate)
     }
 
+    /// This figure less a value that was measured on its own, with both ends of both intervals: wider than it would have to
+    /// be, never narrower.
+    #[must_use]
+    pub fn less(&self, value: f64, interval: [f64; 2], estimator: &str) -> Estimate {
+        Estimate {
+            value: self.value - value,
+            interval: [self.interval[0] - interval[1], self.interval[1] - interval[0]],
+            quantiles: None,
+            estimator: estimator.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// A figure with one value per launch: the median over launches.
     pub fn over_launches(values: &[f64], unit: Unit, estimator: &str) -> Option<Estimate> {
         let launches: Vec<Vec<f64>> = values.iter().map(|&value| vec![value]).collect();

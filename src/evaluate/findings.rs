@@ -22,7 +22,6 @@ pub struct Findings {
     pub metrics: Vec<Metric>,
     /// Figures that failed a hard gate.
     pub rejected: Vec<Rejected>,
-    /// Curves.
     pub curves: Vec<Curve>,
     /// What drawings of the curves should show beside their points.
     pub figures: Vec<FigureNote>,

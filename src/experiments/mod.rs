@@ -218,8 +218,3 @@ pub fn chapters() -> Vec<&'static str> {
 pub fn find(id: &str) -> Option<&'static Experiment> {
     TABLE.iter().copied().find(|experiment| experiment.id == id)
 }
-
-/// The position of an experiment in the table; unknown ones come last.
-pub fn position(id: &str) -> usize {
-    TABLE.iter().position(|experiment| experiment.id == id).unwrap_or(TABLE.len())
-}

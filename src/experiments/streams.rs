@@ -34,7 +34,6 @@ const HUGE: u64 = 2 << 20;
 pub struct Level {
     /// `L1`, `L2`, `L3`, `DRAM`, or a size.
     pub name: String,
-    /// Bytes.
     pub bytes: usize,
 }
 
@@ -156,7 +155,6 @@ pub fn labels(operation: Operation, level: &str, threads: usize) -> Labels {
 pub struct Expected {
     /// What it is made from.
     pub what: String,
-    /// The rate.
     pub rate: (f64, f64, f64),
     /// Where it is from.
     pub basis: Basis,

@@ -141,7 +141,7 @@ fn summary_size(tree: &Tree, cpu: &Cpu, caches: &[Cache]) -> Option<(u32, Fact<u
         "AuthenticAMD" | "HygonGenuine" => 2,
         _ => return None,
     };
-    let text = tree.text(super::cpu::CPUINFO)?;
+    let text = tree.text(super::cpuinfo::CPUINFO)?;
     let value = text.lines().find_map(|line| line.strip_prefix("cache size"))?.trim_start().strip_prefix(':')?;
     let size = parse_size(value.trim().strip_suffix("B")?.replace(' ', "").as_str())?;
     Some((level, Fact::new(size, "/proc/cpuinfo cache size")))

@@ -1,8 +1,8 @@
 //! Questions that the sources answer differently (gate G12).
 
-use super::description::{bytes, hertz};
 use super::fact::{Claims, Contradiction, Fact};
-use super::{Cache, CoreType, Machine};
+use super::wording::{bytes, hertz};
+use super::{Cache, Machine};
 
 /// Two statements of one frequency agree within rounding: brand strings have two decimals.
 const FREQUENCY_TOLERANCE: f64 = 0.02;
@@ -109,13 +109,4 @@ fn hidden_hypervisor(machine: &Machine) -> Option<Contradiction> {
     let named = machine.limits.hypervisor.best()?;
     let claims = vec![named.clone(), Fact::new("no".to_owned(), flag.source.clone())];
     Some(contradiction("whether a hypervisor is below", claims))
-}
-
-/// How many CPUs are of each core type, for the description.
-pub(super) fn core_types(machine: &Machine) -> Option<Fact<String>> {
-    let count = |core_type| machine.cpu.logical.iter().filter(|cpu| cpu.core_type.value == core_type).count();
-    let (large, small) = (count(CoreType::Performance), count(CoreType::Efficiency));
-    let source =
-        machine.cpu.logical.iter().find(|cpu| cpu.core_type.value == CoreType::Efficiency)?.core_type.source.clone();
-    Some(Fact::new(format!("{large} CPUs on performance cores, {small} on efficiency cores"), source))
 }

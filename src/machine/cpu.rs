@@ -1,19 +1,16 @@
 //! The processor: who made it, what it can do, and how fast its clocks are said to run.
 
-use procfs_core::{CpuInfo, FromRead};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cpu_list::CpuList;
 use super::cpuid::Cpuid;
+use super::cpuinfo::{Blocks, CPUINFO};
 use super::fact::{Claims, Fact};
 use super::frequency;
 use super::microarchitecture::{Identity, Microarchitecture};
 use super::topology::{self, LogicalCpu};
 use super::tree::Tree;
-
-/// Where most of what is known of a processor stands.
-pub(super) const CPUINFO: &str = "/proc/cpuinfo";
 
 /// Flags of `/proc/cpuinfo` that say what the time-stamp counter is good for.
 const COUNTER_FLAGS: &[&str] = &[
@@ -139,7 +136,11 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, guest: bool) -> Cpu {
         ..Cpu::default()
     };
     cpu.microarchitecture = classify(&cpu, &blocks, guest);
-    frequency::read(tree, cpuid, &blocks, &mut cpu);
+    let claimed = frequency::read(tree, cpuid, &blocks, cpu.model_name.best(), &cpu.logical);
+    cpu.nominal_hertz = claimed.nominal;
+    cpu.maximum_hertz = claimed.maximum;
+    cpu.momentary_hertz = claimed.momentary;
+    cpu.counter_hertz = claimed.counter;
     cpu
 }
 
@@ -190,46 +191,4 @@ fn hypervisor(blocks: &Blocks, features: &std::collections::BTreeSet<String>) ->
 fn features(blocks: &Blocks) -> std::collections::BTreeSet<String> {
     let listed = blocks.text("flags").or_else(|| blocks.text("Features"));
     listed.map(|fact| fact.value.split_whitespace().map(str::to_owned).collect()).unwrap_or_default()
-}
-
-/// `/proc/cpuinfo`, one block per CPU.
-pub(super) struct Blocks(Option<CpuInfo>);
-
-impl Blocks {
-    fn read(tree: &Tree) -> Blocks {
-        Blocks(tree.bytes(CPUINFO).and_then(|bytes| CpuInfo::from_read(bytes.as_slice()).ok()))
-    }
-
-    fn cpu_numbers(&self) -> Vec<u32> {
-        let Some(info) = &self.0 else { return Vec::new() };
-        // With one CPU every field is common to all, the number included.
-        (0..info.cpus.len())
-            .filter_map(|position| info.get_field(position, "processor")?.parse().ok())
-            .filter(|number| *number < 1 << 16)
-            .collect()
-    }
-
-    /// A field of the first CPU.
-    pub fn text(&self, field: &str) -> Option<Fact<String>> {
-        let value = self.0.as_ref()?.get_field(0, field)?;
-        (!value.is_empty()).then(|| Fact::new(value.to_owned(), format!("{CPUINFO} {field}")))
-    }
-
-    /// A number of the first CPU, decimal or with `0x`.
-    fn number(&self, field: &str) -> Option<Fact<u32>> {
-        self.text(field)?.filter_map(|text| parse_number(&text))
-    }
-
-    /// MIDR implementer and part number of the block at this position.
-    fn midr(&self, position: usize) -> Option<(u32, u32)> {
-        let field = |name: &str| self.0.as_ref()?.get_field(position, name).and_then(parse_number);
-        Some((field("CPU implementer")?, field("CPU part")?))
-    }
-}
-
-fn parse_number(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
 }

@@ -45,11 +45,6 @@ impl<T> Default for Claims<T> {
 }
 
 impl<T> Claims<T> {
-    /// No claim: nobody answers the question.
-    pub fn none() -> Claims<T> {
-        Claims::default()
-    }
-
     /// The claims that exist among these, most credible first.
     pub fn of(claims: impl IntoIterator<Item = Option<Fact<T>>>) -> Claims<T> {
         Claims(claims.into_iter().flatten().collect())

@@ -1,16 +1,35 @@
 //! What is claimed about the clocks: four different quantities, never merged.
 
-use super::cpu::{Blocks, CPUINFO, Cpu};
 use super::cpuid::Cpuid;
+use super::cpuinfo::{Blocks, CPUINFO};
 use super::fact::{Claims, Fact};
+use super::topology::LogicalCpu;
 use super::tree::Tree;
 
-/// Fills in the claims about nominal, maximum and momentary core frequency and about the counter's rate.
-pub(super) fn read(tree: &Tree, cpuid: &Cpuid, blocks: &Blocks, cpu: &mut Cpu) {
-    let brand = cpu.model_name.best().cloned().and_then(|fact| fact.filter_map(|name| brand_hertz(&name)));
+/// Claims about the clocks of a processor, in hertz.
+pub(super) struct Frequencies {
+    /// The core at its nominal frequency.
+    pub nominal: Claims<f64>,
+    /// The fastest core at its highest frequency.
+    pub maximum: Claims<f64>,
+    /// A core when this was read.
+    pub momentary: Claims<f64>,
+    /// The time-stamp counter.
+    pub counter: Claims<f64>,
+}
+
+/// Reads what is claimed about the clocks of a processor with this name and these CPUs.
+pub(super) fn read(
+    tree: &Tree,
+    cpuid: &Cpuid,
+    blocks: &Blocks,
+    name: Option<&Fact<String>>,
+    cpus: &[LogicalCpu],
+) -> Frequencies {
+    let brand = name.cloned().and_then(|fact| fact.filter_map(|name| brand_hertz(&name)));
     let momentary = megahertz(blocks, "cpu MHz", 1.0);
-    cpu.nominal_hertz = Claims::of([
-        cpu.logical.iter().find_map(|entry| entry.base_hertz.clone()),
+    let nominal = Claims::of([
+        cpus.iter().find_map(|entry| entry.base_hertz.clone()),
         cpuid.base_hertz.clone(),
         brand,
         // Without cpufreq the kernel prints the rate at which it calibrated the counter.
@@ -19,21 +38,24 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, blocks: &Blocks, cpu: &mut Cpu) {
             Fact::new(fact.value, source)
         }),
     ]);
-    cpu.maximum_hertz = Claims::of([fastest(tree, cpu), cpuid.maximum_hertz.clone()]);
-    cpu.momentary_hertz = Claims::of([momentary]);
-    cpu.counter_hertz = counter_claims(tree, cpuid, blocks);
+    Frequencies {
+        nominal,
+        maximum: Claims::of([fastest(tree, cpus), cpuid.maximum_hertz.clone()]),
+        momentary: Claims::of([momentary]),
+        counter: counter_claims(tree, cpuid, blocks),
+    }
 }
 
-fn fastest(tree: &Tree, cpu: &Cpu) -> Option<Fact<f64>> {
-    let fastest = cpu.logical.iter().filter(|entry| entry.maximum_hertz.is_some()).max_by(|left, right| {
-        let hertz = |entry: &super::topology::LogicalCpu| entry.maximum_hertz.unwrap_or(0.0);
+fn fastest(tree: &Tree, cpus: &[LogicalCpu]) -> Option<Fact<f64>> {
+    let fastest = cpus.iter().filter(|entry| entry.maximum_hertz.is_some()).max_by(|left, right| {
+        let hertz = |entry: &LogicalCpu| entry.maximum_hertz.unwrap_or(0.0);
         hertz(left).total_cmp(&hertz(right))
     })?;
     maximum_of(tree.trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver").as_deref(), fastest)
 }
 
 /// The maximum of one CPU as its frequency driver states it.
-pub(super) fn maximum_of(driver: Option<&str>, cpu: &super::topology::LogicalCpu) -> Option<Fact<f64>> {
+pub(super) fn maximum_of(driver: Option<&str>, cpu: &LogicalCpu) -> Option<Fact<f64>> {
     // acpi-cpufreq lists the states of the firmware's table, whose highest one is the base frequency.
     let caution = if driver == Some("acpi-cpufreq") { " (acpi-cpufreq: boost is not included)" } else { "" };
     let source = format!("/sys/devices/system/cpu/cpu{}/cpufreq/cpuinfo_max_freq{caution}", cpu.cpu);

@@ -64,11 +64,6 @@ pub struct ResourceLimit {
 }
 
 impl Limits {
-    /// A resource limit by its name, such as `locked memory`.
-    pub fn resource(&self, name: &str) -> Option<&ResourceLimit> {
-        self.resources.iter().find(|limit| limit.name == name)
-    }
-
     /// True when the process has this capability; false also when nobody tells.
     pub fn is_capable(&self, capability: &str) -> bool {
         self.capabilities.as_ref().is_some_and(|fact| fact.value.iter().any(|name| name == capability))

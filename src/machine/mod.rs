@@ -9,6 +9,7 @@ mod contradiction;
 mod cpu;
 mod cpu_list;
 mod cpuid;
+mod cpuinfo;
 mod description;
 mod fact;
 mod fingerprint;
@@ -29,6 +30,7 @@ mod storage;
 mod topology;
 mod tree;
 mod virtualisation;
+mod wording;
 
 use std::path::Path;
 
@@ -37,17 +39,16 @@ use serde::{Deserialize, Serialize};
 
 pub use cache::{Cache, CacheKind};
 pub use cgroup::MemoryGroups;
-pub use cpu::{Cpu, Topology};
+pub use cpu::Cpu;
 pub use cpu_list::CpuList;
-pub use description::{FactRow, FactSection};
+pub use description::FactRow;
 pub use fact::{Claims, Contradiction, Fact};
 pub use identity::{Identity, Relation};
-pub use kernel::{IdleState, Kernel, Mitigation};
-pub use limits::{Limits, ResourceLimit};
-pub use memory::{HugePages, Memory, Node};
-pub use microarchitecture::{CoreClass, Microarchitecture};
+pub use kernel::Kernel;
+pub use limits::Limits;
+pub use memory::Memory;
+pub use microarchitecture::CoreClass;
 pub use network::{Interface, InterfaceKind};
-pub use smbios::Module;
 pub use storage::{BlockDevice, Medium, Mounted, Storage};
 pub use topology::{CoreType, LogicalCpu};
 

@@ -3,7 +3,6 @@
 /// Reads of one mount since it was mounted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Calls.
     pub calls: u64,
     /// Bytes that the server sent in answers, heads included.
     pub bytes: u64,

@@ -11,7 +11,6 @@ pub struct Place {
     /// `same_socket` (one package, caches of their own), `other_socket`, or `other_cpu` where the kernel does not say;
     /// with `_other_type` behind it where its core is of another type.
     pub placement: String,
-    /// The CPU.
     pub cpu: u32,
 }
 

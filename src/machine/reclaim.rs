@@ -2,9 +2,9 @@
 //!
 //! Programs that write to `memory.reclaim` of a control group leave a count in `/proc/vmstat` and no name.
 
-use super::description::bytes;
 use super::fact::Fact;
 use super::tree::Tree;
+use super::wording::bytes;
 
 const DAMON: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 const MODULES: &str = "/sys/module";

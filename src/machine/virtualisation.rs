@@ -34,9 +34,9 @@ const CONTAINER_GROUPS: &[&str] = &["docker", "kubepods", "containerd", "libpod"
 /// Everything that speaks of a hypervisor, by its name where it is told.
 pub(super) fn hypervisors(tree: &Tree, cpuid: &Cpuid) -> Claims<String> {
     let flag = || {
-        let text = tree.text(super::cpu::CPUINFO)?;
+        let text = tree.text(super::cpuinfo::CPUINFO)?;
         let flags = text.lines().find(|line| line.starts_with("flags"))?;
-        let source = format!("{} flag hypervisor", super::cpu::CPUINFO);
+        let source = format!("{} flag hypervisor", super::cpuinfo::CPUINFO);
         flags.split_whitespace().any(|flag| flag == "hypervisor").then(|| Fact::new("unnamed".to_owned(), source))
     };
     Claims::of([

@@ -15,8 +15,8 @@ use crate::sys::tcp_counters::tcp_counters;
 
 use super::channel::{Channel, Silence};
 use super::data::{STALLED, canonical, comes};
+use super::limits::{Limits, Pretence};
 use super::protocol::Reply;
-use super::session::Setting;
 
 /// How often a listener that waits looks whether its client still is there.
 const LOOK: Duration = Duration::from_millis(50);
@@ -29,11 +29,12 @@ pub fn accept(
     listener: &Socket,
     client: IpAddr,
     connections: u32,
-    setting: &Setting,
+    limits: &Limits,
+    pretence: &Pretence,
 ) -> Result<(), Silence> {
     let before = tcp_counters();
     for _ in 0..connections {
-        let deadline = Instant::now() + setting.limits.idle;
+        let deadline = Instant::now() + limits.idle;
         let connection = loop {
             if comes(listener, LOOK) {
                 match listener.accept() {
@@ -50,7 +51,7 @@ pub fn accept(
             }
         };
         let (residence, reset) = serve_one(connection);
-        let residence = setting.pretence.shown(residence);
+        let residence = pretence.shown(residence);
         channel.send(&Reply::Closed { residence, reset }, STALLED)?;
     }
     let counters = match (before, tcp_counters()) {

@@ -16,7 +16,6 @@ pub const BYTES: usize = 32;
 /// Shortest secret: one that can be guessed offline from a proof protects nothing.
 pub const SHORTEST_SECRET: usize = 16;
 
-/// Longest secret.
 pub const LONGEST_SECRET: usize = 1024;
 
 /// A shared secret. It is never printed by accident.

@@ -16,13 +16,13 @@ use crate::sys::process::{self, Forked};
 use super::authentication::{Secret, random};
 use super::channel::{Channel, Side, Silence};
 use super::data::{self, STALLED};
-use super::export::{Exported, MOST_RESIDENCES};
+use super::export::MOST_RESIDENCES;
 use super::flow::{self, Bounds, Streams};
 use super::handshake;
 use super::limits::{Limits, PROVING, Pretence};
 use super::nfs::Place;
 use super::plausible;
-use super::protocol::{Direction, Echoed, FlowOrder, Flowed, Reply, Request};
+use super::protocol::{Direction, Echoed, Exported, FlowOrder, Flowed, Reply, Request};
 use super::session::{self, Setting};
 
 /// An answer that takes longer than this does not come any more.

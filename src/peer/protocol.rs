@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Storage};
 
-use super::export::Exported;
-
 /// Version of the protocol: sides of different versions refuse each other by name.
 pub const VERSION: u16 = 2;
 
@@ -195,6 +193,19 @@ pub struct Sender {
     pub receiver_limited: u64,
     /// Of these, with the send buffer full.
     pub buffer_limited: u64,
+}
+
+/// What became of an export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exported {
+    /// Reads answered.
+    pub reads: u64,
+    /// Bytes of the file in them.
+    pub bytes: u64,
+    /// Calls and connections refused.
+    pub refused: u64,
+    /// Median time from a read's call to its answer at the server, in nanoseconds.
+    pub residence: Option<u64>,
 }
 
 /// What a peer answers.

@@ -246,7 +246,7 @@ fn ended(lifeline: BorrowedFd<'_>) -> bool {
 fn reap(children: Vec<Served>) -> Vec<Served> {
     let mut left = Vec::with_capacity(children.len());
     for child in children {
-        if child.process.ended().is_some() {
+        if child.process.ended() {
             continue;
         }
         if !child.proven && child.since.elapsed() > PROVING + Duration::from_secs(1) {

@@ -181,7 +181,7 @@ impl Session {
         if pretence.never_accept {
             accepting::never(channel, &listener);
         } else {
-            accepting::accept(channel, &listener, client, connections, &self.setting)?;
+            accepting::accept(channel, &listener, client, connections, &self.setting.limits, &pretence)?;
         }
         Ok(Ok(None))
     }

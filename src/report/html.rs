@@ -96,7 +96,6 @@ fn text(spans: &[Span]) -> Markup {
             @match &span.style {
                 Style::Plain => (number(&span.text, span.datum.as_ref().map(|datum| (datum.record.as_str(), datum.value)))),
                 Style::Strong => strong { (span.text) },
-                Style::Code => code { (span.text) },
                 Style::Link(part) => a href=(format!("#{part}")) { (span.text) },
             }
         }

@@ -62,7 +62,6 @@ fn text(spans: &[Span]) -> String {
         .map(|span| match &span.style {
             Style::Plain => escaped(&span.text),
             Style::Strong => format!("**{}**", escaped(&span.text)),
-            Style::Code => format!("`{}`", span.text),
             Style::Link(part) => format!("[{}](#{part})", escaped(&span.text)),
         })
         .collect()

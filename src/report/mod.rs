@@ -16,5 +16,6 @@ pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod page;
+mod table;
 pub mod terminal;
 pub mod text;

@@ -35,9 +35,7 @@ pub struct Report {
     pub id: String,
     /// When it was written, as far as can be told.
     pub year: String,
-    /// Processor.
     pub processor: String,
-    /// Memory.
     pub memory: String,
     /// The disk that was read.
     pub storage: String,
@@ -67,9 +65,7 @@ pub struct Group {
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Group.
     pub group: String,
-    /// Report.
     pub report: String,
     /// Section or table of the report.
     pub section: String,

@@ -137,16 +137,6 @@ pub struct Nanoseconds(pub f64);
 #[serde(transparent)]
 pub struct CoreCycles(pub f64);
 
-/// Ticks of the run's clock. Signed: a difference that went backwards must stay visible as a negative number (G1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Ticks(pub i64);
-
-/// Clock ticks per core clock cycle, as the chain of known latency gives it; always positive.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct TicksPerCycle(pub f64);
-
 /// Frequency in hertz; always positive.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

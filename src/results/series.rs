@@ -67,11 +67,6 @@ impl Class {
         }
     }
 
-    /// Void batches have no value at all; disturbed ones have a value that belongs to something else.
-    pub fn is_void(self) -> bool {
-        matches!(self, Class::Backwards | Class::Unsteady | Class::Wrong)
-    }
-
     fn from_letter(letter: char) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.letter() == letter)
     }

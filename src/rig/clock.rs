@@ -22,7 +22,6 @@ const TRAPPED_TICKS: i64 = 500;
 pub struct Pair {
     /// Ticks in the middle of the bracket.
     pub ticks: f64,
-    /// Nanoseconds.
     pub nanoseconds: i64,
     /// Half the width of the bracket in ticks: the uncertainty of the pairing.
     pub uncertainty: f64,

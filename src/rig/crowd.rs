@@ -40,7 +40,6 @@ pub struct Reader<'a> {
     pub stamped: &'a Stamped,
     /// How it is read.
     pub from: &'a File,
-    /// CPU.
     pub cpu: u32,
     /// Offsets, of blocks.
     pub places: Vec<u64>,
@@ -128,7 +127,7 @@ fn conduct(
 ) -> Result<Crowd, Trouble> {
     let until = Instant::now() + PATIENCE;
     while words.at(READY).load(Ordering::Acquire) < readers.len() as i64 {
-        if Instant::now() > until || children.iter().any(|(child, _)| child.ended().is_some()) {
+        if Instant::now() > until || children.iter().any(|(child, _)| child.ended()) {
             return Err(Trouble::new("a reading process did not get ready"));
         }
         std::thread::sleep(Duration::from_micros(100));

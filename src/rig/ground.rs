@@ -63,7 +63,6 @@ const MAGICS: [(u64, &str, Kind); 31] = [
 /// What files lie on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ground {
-    /// Kind.
     pub kind: Kind,
     /// Type, as the mount table names it; by the magic number where there is no mount table.
     pub file_system: String,

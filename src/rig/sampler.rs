@@ -15,7 +15,7 @@ use crate::sys::counters::ThreadCounters;
 
 use super::instruments::Instruments;
 use super::order::Order;
-pub use super::workload::{Expected, Sizing, Switches, Timed, Untimed, Witness, Witnesses, Work, Workload};
+pub use super::workload::{Expected, Sizing, Switches, Timed, Untimed, Witness, Witnesses, Workload};
 
 /// Shortest batch: at HZ=250 a timer interrupt lands every 4 ms, so nearly all batches of this length see none.
 const SHORTEST_BATCH_NANOSECONDS: f64 = 20_000.0;

@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use super::fit::theil_sen;
 use super::segmentation::{noise_around_levels, penalty, segments};
 use super::summary::{median, usable};
 
@@ -19,12 +18,6 @@ const SAME_LEVEL: f64 = 0.01;
 
 /// Share of the series that the last level must hold to count as a steady state.
 const STEADY_SHARE: f64 = 1.0 / 3.0;
-
-/// Batches in a window of the warm-up rule.
-pub const WARM_UP_WINDOW: usize = 8;
-
-/// Confidence of the slope in the warm-up rule.
-const SLOPE_LEVEL: f64 = 0.95;
 
 /// How a series of costs (smaller is better) ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +43,6 @@ pub enum Steadiness {
 pub struct Level {
     /// Its places.
     pub range: Range<usize>,
-    /// Its median.
     pub median: f64,
 }
 
@@ -78,11 +70,6 @@ pub fn levels(series: &[f64]) -> Option<Vec<Level>> {
     Some(levels)
 }
 
-/// First places of all levels but the first; see [`levels`].
-pub fn change_points(series: &[f64]) -> Option<Vec<usize>> {
-    Some(levels(series)?.iter().skip(1).map(|level| level.range.start).collect())
-}
-
 /// Whether a series of costs settles, and how; see [`levels`] for what it wants.
 pub fn steady_state(series: &[f64]) -> Option<Steadiness> {
     let levels = levels(series)?;
@@ -96,25 +83,6 @@ pub fn steady_state(series: &[f64]) -> Option<Steadiness> {
     }
     let lowest = earlier.iter().all(|level| last.median < level.median || same_level(last.median, level.median));
     Some(if lowest { Steadiness::WarmUp { from } } else { Steadiness::SlowDown { from } })
-}
-
-/// True when the medians of the last two windows of `window` values differ by less than `tolerance`, relative to the later
-/// one. `None` when there are not two windows, or the later median is zero.
-pub fn windows_agree(series: &[f64], window: usize, tolerance: f64) -> Option<bool> {
-    let start = series.len().checked_sub(window.checked_mul(2)?)?;
-    let (earlier, later) = series[start..].split_at(window);
-    let (earlier, later) = (median(earlier)?, median(later)?);
-    let difference = ((later - earlier) / later).abs();
-    difference.is_finite().then_some(difference < tolerance)
-}
-
-/// The rule that ends a warm-up: the medians of the last two windows of [`WARM_UP_WINDOW`] batches differ by less than one
-/// percent, and the Theil–Sen slope over both cannot be told from zero. `None` while there are not two windows.
-pub fn warmed_up(series: &[f64]) -> Option<bool> {
-    let agree = windows_agree(series, WARM_UP_WINDOW, SAME_LEVEL)?;
-    let last = &series[series.len() - 2 * WARM_UP_WINDOW..];
-    let places: Vec<f64> = (0..last.len()).map(|place| place as f64).collect();
-    Some(agree && theil_sen(&places, last, SLOPE_LEVEL)?.slope_interval.contains(0.0))
 }
 
 /// True when two medians differ by less than [`SAME_LEVEL`], relative to the larger.
@@ -168,32 +136,15 @@ mod tests {
     fn a_change_below_one_percent_is_none() {
         let mut steps = vec![100.0; 20];
         steps.extend([100.5; 20]);
-        assert_eq!(change_points(&steps), Some(vec![]));
+        assert_eq!(levels(&steps).unwrap().len(), 1);
         steps.extend([103.0; 20]);
-        assert_eq!(change_points(&steps), Some(vec![40]));
-    }
-
-    #[test]
-    fn the_warm_up_rule() {
-        let mut random = fastrand::Rng::with_seed(28);
-        let settled = series(&mut random, &[(200.0, 10), (100.0, 16)]);
-        assert_eq!(warmed_up(&settled[..15]), None);
-        assert_eq!(warmed_up(&settled[..20]), Some(false));
-        assert_eq!(windows_agree(&settled, 8, 0.01), Some(true));
-        // A slow descent has neighbouring windows within one percent, and a slope.
-        let descent: Vec<f64> = (0..16).map(|place| 100.0 - 0.1 * f64::from(place)).collect();
-        assert_eq!(windows_agree(&descent, 8, 0.01), Some(true));
-        assert_eq!(warmed_up(&descent), Some(false));
-        assert_eq!(warmed_up(&[5.0; 16]), Some(true));
+        assert_eq!(levels(&steps).unwrap()[1].range, 40..60);
     }
 
     #[test]
     fn what_has_no_answer_is_none() {
         assert_eq!(steady_state(&[1.0; 9]), None);
         assert_eq!(steady_state(&[f64::NAN; 20]), None);
-        assert_eq!(windows_agree(&[0.0; 16], 8, 0.01), None);
-        assert_eq!(windows_agree(&[1.0; 16], 0, 0.01), None);
-        assert_eq!(windows_agree(&[1.0; 16], usize::MAX, 0.01), None);
     }
 
     proptest! {

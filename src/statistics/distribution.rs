@@ -15,14 +15,6 @@ pub fn normal_quantile(probability: f64) -> Option<f64> {
     finite(Normal::standard().inverse_cdf(probability))
 }
 
-/// Probability that a standard normal value is at most `value`.
-pub fn normal_below(value: f64) -> Option<f64> {
-    if value.is_nan() {
-        return None;
-    }
-    finite(Normal::standard().cdf(value))
-}
-
 /// Quantile of Student's t; `probability` lies in `(0, 1)`, `degrees` is positive and need not be whole.
 pub fn student_quantile(probability: f64, degrees: f64) -> Option<f64> {
     if !strictly_between(probability) || !degrees.is_finite() {
@@ -69,7 +61,6 @@ mod tests {
     fn printed_tables_are_reproduced() {
         // Abramowitz & Stegun, Handbook of Mathematical Functions, chapter 26.
         assert_close(normal_factor(0.95).unwrap(), 1.959_963_984_540_054, 1e-9);
-        assert_close(normal_below(1.0).unwrap(), 0.841_344_746_068_543, 1e-10);
         for (degrees, expected) in
             [(1.0, 12.706_204_74), (4.0, 2.776_445_105), (9.0, 2.262_157_163), (29.0, 2.045_229_642)]
         {

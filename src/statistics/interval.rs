@@ -1,10 +1,10 @@
-//! How far an estimate can be trusted: intervals by order statistics and by Student's t.
+//! How far an estimate can be trusted: intervals by order statistics.
 //!
-//! The values are taken as independent. Samples of one launch are not; launch estimates are, and they are what these
-//! functions are for. [`dependent_quantile_interval`] is the exception, for a series whose dependence is known.
+//! The values are taken as independent. Samples of one launch are not, launch estimates are. These functions are for launch
+//! estimates.
 
-use super::distribution::{binomial_at_most, normal_factor, strictly_between, student_factor};
-use super::summary::{finite, logarithms, mean, sorted, standard_deviation};
+use super::distribution::{binomial_at_most, normal_factor, strictly_between};
+use super::summary::{finite, sorted};
 
 /// Below this many values the ranks of an order-statistic interval are searched exactly; above, the normal
 /// approximation gives them within one rank, and the confidence reported is exact in both cases.
@@ -39,16 +39,6 @@ impl Interval {
         low < self.low && self.high < high
     }
 
-    /// Half of the width.
-    pub fn half_width(&self) -> f64 {
-        (self.high - self.low) / 2.0
-    }
-
-    /// Half of the width over the estimate: what the stopping rule looks at. `None` when the estimate is zero.
-    pub fn relative_half_width(&self, estimate: f64) -> Option<f64> {
-        finite(self.half_width() / estimate.abs())
-    }
-
     /// The interval of a monotone function of the estimate.
     pub fn map(&self, monotone: impl Fn(f64) -> f64) -> Option<Self> {
         Interval::new(monotone(self.low), monotone(self.high), self.level)
@@ -80,23 +70,6 @@ pub fn quantile_interval(values: &[f64], probability: f64, level: f64) -> Option
     let ordered = sorted(values)?;
     let ranks = ranks(ordered.len(), probability, level)?;
     Interval::new(ordered[ranks.lower - 1], ordered[ranks.upper - 1], ranks.level)
-}
-
-/// [`quantile_interval`] of a series that is worth only `effective` independent values (see the module `dependence`).
-///
-/// The ranks are those of a sample of `effective` values, stretched to the same places of the full order. Wants
-/// `2 <= effective`; more than there are values counts as all of them.
-pub fn dependent_quantile_interval(values: &[f64], probability: f64, effective: f64, level: f64) -> Option<Interval> {
-    let ordered = sorted(values)?;
-    if !(effective >= 2.0 && ordered.len() >= 2) {
-        return None;
-    }
-    let count = (effective.floor() as usize).min(ordered.len());
-    let ranks = ranks(count, probability, level)?;
-    let stretch = (ordered.len() - 1) as f64 / (count - 1) as f64;
-    let lower = ((ranks.lower - 1) as f64 * stretch).floor() as usize;
-    let upper = (((ranks.upper - 1) as f64 * stretch).ceil() as usize).min(ordered.len() - 1);
-    Interval::new(ordered[lower], ordered[upper], ranks.level)
 }
 
 /// Chooses the ranks: equal tails where both exist, and all of the error on one side where only one does.
@@ -154,26 +127,12 @@ fn tail_above(count: usize, probability: f64, rank: usize) -> Option<f64> {
     Some(1.0 - binomial_at_most(rank as u64 - 1, count as u64, probability)?)
 }
 
-/// Student's interval of the mean; wants two values. Assumes that means of so many values are near normal: launch
-/// estimates are, on the log scale; raw latencies are not.
-pub fn mean_interval(values: &[f64], level: f64) -> Option<Interval> {
-    let count = values.len() as f64;
-    let centre = mean(values)?;
-    let half = student_factor(level, count - 1.0)? * standard_deviation(values)? / count.sqrt();
-    Interval::new(centre - half, centre + half, level)
-}
-
-/// Student's interval on the logarithms, mapped back: an interval of the geometric mean. Wants two positive values.
-pub fn logarithmic_mean_interval(values: &[f64], level: f64) -> Option<Interval> {
-    mean_interval(&logarithms(values)?, level)?.map(f64::exp)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::summary::{geometric_mean, quantile};
-    use super::super::synthetic::{assert_close, autoregressive, normal};
+    use super::super::summary::quantile;
+    use super::super::synthetic::{assert_close, normal};
     use super::*;
 
     fn first_naturals(count: u32) -> Vec<f64> {
@@ -227,38 +186,17 @@ mod tests {
     fn intervals_cover_as_often_as_they_say() {
         let mut random = fastrand::Rng::with_seed(1);
         let rounds = 4000;
-        let (mut median_hits, mut quartile_hits, mut mean_hits, mut promised) = (0, 0, 0, 0.0);
+        let (mut median_hits, mut quartile_hits, mut promised) = (0, 0, 0.0);
         for _ in 0..rounds {
             let values = normal(&mut random, 30, 0.0, 1.0);
             let interval = quantile_interval(&values, 0.25, 0.95).unwrap();
             quartile_hits += u32::from(interval.contains(-0.674_489_75));
             promised = interval.level;
             median_hits += u32::from(median_interval(&values, 0.95).unwrap().contains(0.0));
-            mean_hits += u32::from(mean_interval(&values, 0.95).unwrap().contains(0.0));
         }
         let share = |hits| f64::from(hits) / f64::from(rounds);
         assert!((0.92..=0.98).contains(&share(median_hits)));
-        assert!((0.94..=0.96).contains(&share(mean_hits)));
         assert!((share(quartile_hits) - promised).abs() < 0.012);
-    }
-
-    #[test]
-    fn dependence_widens_the_interval() {
-        let series = autoregressive(&mut fastrand::Rng::with_seed(2), 1000, 0.9);
-        let naive = median_interval(&series, 0.95).unwrap();
-        let honest = dependent_quantile_interval(&series, 0.5, 53.0, 0.95).unwrap();
-        assert!(honest.half_width() > 2.5 * naive.half_width());
-        assert_eq!(dependent_quantile_interval(&series, 0.5, 1000.0, 0.95), Some(naive));
-        assert_eq!(dependent_quantile_interval(&series, 0.5, 1.0, 0.95), None);
-    }
-
-    #[test]
-    fn student_interval_of_the_textbook() {
-        // Student's sleep data (Biometrika 6, 1908), extra hours: mean 1.58, 95 % interval 0.70 to 2.46 (R: t.test).
-        let extra = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
-        let interval = mean_interval(&extra, 0.95).unwrap();
-        assert_close(interval.low, 0.700_114, 1e-5);
-        assert_close(interval.high, 2.459_886, 1e-5);
     }
 
     #[test]
@@ -267,8 +205,6 @@ mod tests {
         assert_eq!(median_interval(&[1.0, f64::NAN], 0.95), None);
         assert_eq!(quantile_interval(&[1.0, 2.0], 0.0, 0.95), None);
         assert_eq!(quantile_interval(&[1.0, 2.0], 0.5, 1.0), None);
-        assert_eq!(mean_interval(&[1.0], 0.95), None);
-        assert_eq!(logarithmic_mean_interval(&[1.0, -1.0], 0.95), None);
         assert_eq!(Interval::new(f64::NAN, 1.0, 0.95), None);
     }
 
@@ -280,9 +216,6 @@ mod tests {
             let interval = quantile_interval(&values, probability, level).unwrap();
             prop_assert!(interval.contains(quantile(&values, probability).unwrap()));
             prop_assert!((0.0..=1.0).contains(&interval.level));
-            let estimate = geometric_mean(&values).unwrap();
-            let interval = logarithmic_mean_interval(&values, level).unwrap();
-            prop_assert!(interval.low <= estimate * (1.0 + 1e-12) && estimate <= interval.high * (1.0 + 1e-12));
         }
     }
 }

@@ -14,7 +14,6 @@ const EXACT_SIGNS_UP_TO: usize = 60;
 /// An estimate and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shift {
-    /// The estimate.
     pub estimate: f64,
     /// Its interval, with the confidence it reaches: few values cannot give a high one, and then the interval spans all
     /// pairs.

@@ -132,7 +132,8 @@ mod tests {
         for _ in 0..rounds {
             let fit = fit_step_over_launches(&ARGUMENTS, &launches(&mut random, 15), 7.0, 0.95).unwrap();
             let (slope, step) = (fit.slope.interval.unwrap(), fit.step.unwrap().interval.unwrap());
-            assert!(slope.half_width() < fit.intercept.interval.unwrap().half_width() / 4.0);
+            let width = |interval: Interval| interval.high - interval.low;
+            assert!(width(slope) < width(fit.intercept.interval.unwrap()) / 4.0);
             slope_hits += u32::from(slope.contains(0.25));
             step_hits += u32::from(step.contains(1.5));
         }

@@ -62,11 +62,6 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The lower quartile: [`quantile`] at one quarter.
-pub fn lower_quartile(values: &[f64]) -> Option<f64> {
-    quantile(values, 0.25)
-}
-
 /// The quantiles that stand beside a headline.
 pub fn quantiles(values: &[f64]) -> Option<Quantiles> {
     let ordered = sorted(values)?;
@@ -108,11 +103,6 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     variance(values).map(f64::sqrt)
 }
 
-/// Standard deviation over mean; wants two values and a mean other than zero. The sign of the mean is dropped.
-pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
-    finite(standard_deviation(values)? / mean(values)?.abs())
-}
-
 /// Median of the absolute distances from the median, *not* scaled to the normal distribution: multiply by
 /// [`NORMAL_CONSISTENCY`] for that. Half of the values may be arbitrary before it breaks down.
 pub fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
@@ -126,21 +116,6 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     let ordered = sorted(values)?;
     let cut = (ordered.len() as f64 * TRIMMED_SHARE).floor() as usize;
     mean(&ordered[cut..ordered.len() - cut])
-}
-
-/// Geometric mean, for ratios across metrics; wants positive values.
-pub fn geometric_mean(values: &[f64]) -> Option<f64> {
-    let logarithms = logarithms(values)?;
-    finite(mean(&logarithms)?.exp())
-}
-
-/// Harmonic mean, for rates over equal amounts of work; wants positive values.
-pub fn harmonic_mean(values: &[f64]) -> Option<f64> {
-    if !usable(values) || values.iter().any(|value| *value <= 0.0) {
-        return None;
-    }
-    let inverses: Vec<f64> = values.iter().map(|value| value.recip()).collect();
-    finite(mean(&inverses)?.recip())
 }
 
 /// Natural logarithms; `None` when a value is not positive and finite, or there are none.
@@ -271,14 +246,6 @@ mod tests {
     }
 
     #[test]
-    fn means_of_rates_and_ratios() {
-        assert_close(harmonic_mean(&[40.0, 60.0]).unwrap(), 48.0, 1e-14);
-        assert_close(geometric_mean(&[1.0, 4.0, 16.0]).unwrap(), 4.0, 1e-14);
-        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
-        assert_eq!(harmonic_mean(&[1.0, -1.0]), None);
-    }
-
-    #[test]
     fn robust_measures_ignore_one_wild_value() {
         let values = [1.0, 1.0, 2.0, 2.0, 4.0, 6.0, 9.0];
         assert_close(median_absolute_deviation(&values).unwrap(), 1.0, 1e-15);
@@ -297,14 +264,13 @@ mod tests {
 
     #[test]
     fn what_has_no_answer_is_none() {
-        for function in [median, mean, trimmed_mean, geometric_mean, harmonic_mean, median_absolute_deviation] {
+        for function in [median, mean, trimmed_mean, median_absolute_deviation] {
             assert_eq!(function(&[]), None);
             assert_eq!(function(&[1.0, f64::NAN]), None);
             assert_eq!(function(&[1.0, f64::INFINITY]), None);
         }
         assert_eq!(variance(&[1.0]), None);
         assert_eq!(mean(&[f64::MAX, f64::MAX]), None);
-        assert_eq!(coefficient_of_variation(&[-1.0, 1.0]), None);
         assert_eq!(quantile(&[1.0], 1.1), None);
         assert_eq!(quantile(&[1.0], f64::NAN), None);
     }
@@ -319,14 +285,6 @@ mod tests {
             let (first, second) = (quantile(&values, low).unwrap(), quantile(&values, high).unwrap());
             prop_assert!(first <= second);
             prop_assert!(ordered[0] <= first && second <= ordered[ordered.len() - 1]);
-        }
-
-        #[test]
-        fn means_are_ordered(values in prop::collection::vec(1e-3..1e6, 1..40)) {
-            let (harmonic, geometric, arithmetic) =
-                (harmonic_mean(&values).unwrap(), geometric_mean(&values).unwrap(), mean(&values).unwrap());
-            prop_assert!(harmonic <= geometric * (1.0 + 1e-9));
-            prop_assert!(geometric <= arithmetic * (1.0 + 1e-9));
         }
     }
 

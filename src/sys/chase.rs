@@ -9,6 +9,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mlock, mmap_anony
 
 use super::arch;
 use super::memory::{Pages, page_size};
+use super::numa::Mapped;
 
 /// Loads in one turn of [`Chain::walk`].
 pub const LOADS_PER_TURN: u64 = 64;
@@ -110,6 +111,16 @@ impl Arena {
         assert!(offset.is_multiple_of(NODE) && offset + NODE <= self.bytes, "no node at {offset}");
         // SAFETY: the place lies inside the mapping; it is aligned for an address, since mappings begin at pages.
         unsafe { self.start.as_ptr().byte_add(offset) }.cast()
+    }
+}
+
+impl Mapped for Arena {
+    fn address(&self) -> usize {
+        self.address()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
     }
 }
 

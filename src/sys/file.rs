@@ -231,7 +231,6 @@ pub fn first_hole(file: &File) -> std::io::Result<u64> {
 pub struct DeviceCounters {
     /// Reads completed.
     pub reads: u64,
-    /// Bytes read.
     pub read_bytes: u64,
     /// Requests under way.
     pub in_flight: u64,

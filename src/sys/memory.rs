@@ -56,11 +56,6 @@ impl Resident {
             }
         }
     }
-
-    /// Bytes mapped.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
 }
 
 impl Drop for Resident {
@@ -119,7 +114,6 @@ impl SharedNumber {
         unsafe { self.place.as_ptr().read_volatile() }
     }
 
-    /// Sets it.
     pub fn set(&mut self, value: i64) {
         // SAFETY: as above.
         unsafe { self.place.as_ptr().write_volatile(value) };

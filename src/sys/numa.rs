@@ -1,7 +1,5 @@
 //! NUMA: on which node memory lies, and asking for one.
 
-use super::{chase, stream};
-
 /// `MPOL_BIND`: pages come from the given nodes or not at all (set_mempolicy(2)).
 const BIND: libc::c_int = 2;
 /// `MPOL_F_NODE | MPOL_F_ADDR`: get_mempolicy(2) answers with the node of an address.
@@ -16,26 +14,6 @@ pub trait Mapped {
     fn address(&self) -> usize;
     /// Its length.
     fn bytes(&self) -> usize;
-}
-
-impl Mapped for chase::Arena {
-    fn address(&self) -> usize {
-        self.address()
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes()
-    }
-}
-
-impl Mapped for stream::Arena {
-    fn address(&self) -> usize {
-        self.address()
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes()
-    }
 }
 
 /// Asks that an arena that is not yet written get its pages from a node (mbind(2)).
@@ -65,6 +43,7 @@ pub fn node_of(arena: &impl Mapped, offset: usize) -> std::io::Result<u32> {
 mod tests {
     use super::super::chase::Arena;
     use super::super::memory::Pages;
+    use super::super::stream;
     use super::*;
 
     #[test]

@@ -128,18 +128,9 @@ pub struct Forked {
 }
 
 impl Forked {
-    /// Its process number.
-    pub fn id(&self) -> u32 {
-        self.number.as_raw() as u32
-    }
-
-    /// Whether it has ended, with the status of a normal end; reaps it then.
-    pub fn ended(&self) -> Option<Option<i32>> {
-        match waitpid(self.number, Some(nix::sys::wait::WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => None,
-            Ok(WaitStatus::Exited(_, status)) => Some(Some(status)),
-            _ => Some(None),
-        }
+    /// Whether it has ended; reaps it then.
+    pub fn ended(&self) -> bool {
+        waitpid(self.number, Some(nix::sys::wait::WaitPidFlag::WNOHANG)) != Ok(WaitStatus::StillAlive)
     }
 
     /// Kills it and reaps it.

@@ -5,9 +5,10 @@ use std::ptr::NonNull;
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 
-use super::arch;
+pub use super::arch::Vectors;
+use super::arch::{self, StreamKernel};
 use super::memory::{Pages, page_size};
-use super::numa;
+use super::numa::{self, Mapped};
 
 /// Bytes that a turn of a kernel's loop handles: every stretch is a multiple of it.
 pub const BLOCK: usize = 512;
@@ -22,23 +23,6 @@ const SKEW: usize = 2048 + 64;
 /// Huge pages of 2 MiB begin at multiples of this.
 const HUGE: usize = 2 << 20;
 
-type Kernel = unsafe extern "C" fn(to: *mut u8, from: *const u8, bytes: usize, passes: u64);
-
-/// Kernels that move vectors of one width.
-#[derive(Debug, Clone, Copy)]
-pub struct Vectors {
-    /// Name of the instruction set in the record.
-    pub name: &'static str,
-    /// Bytes of a vector.
-    pub bytes: usize,
-    pub(crate) read: Kernel,
-    pub(crate) read_half: Kernel,
-    pub(crate) write: Kernel,
-    pub(crate) write_nt: Kernel,
-    pub(crate) copy: Kernel,
-    pub(crate) copy_nt: Kernel,
-}
-
 impl Vectors {
     /// Every set that this processor and its kernel have, narrowest first.
     pub fn available() -> Vec<Vectors> {
@@ -50,7 +34,7 @@ impl Vectors {
         Self::available().pop().unwrap_or(arch::VECTORS[0].0)
     }
 
-    fn kernel(&self, operation: Operation) -> Kernel {
+    fn kernel(&self, operation: Operation) -> StreamKernel {
         match operation {
             Operation::Read => self.read,
             Operation::ReadHalf => self.read_half,
@@ -191,11 +175,6 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Where it begins.
-    pub fn address(&self) -> usize {
-        self.start.as_ptr() as usize
-    }
-
     /// Bytes that can be used.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -255,6 +234,16 @@ impl Arena {
         }
         let share = |bytes: u64| bytes as f64 / self.bytes as f64;
         Some(Backing { own: share(own?), huge: share(huge.unwrap_or(0)), swapped })
+    }
+}
+
+impl Mapped for Arena {
+    fn address(&self) -> usize {
+        self.start.as_ptr() as usize
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-use sysdyno::peer::export::answers::{HANDLE, Heard, LONGEST_ANSWER, LONGEST_READ, Outcome, Shelf};
-use sysdyno::peer::export::blocks::Blocks;
-use sysdyno::peer::export::calls::LONGEST_CALL;
+use sysdyno::testing::peer::export::answers::{HANDLE, Heard, LONGEST_ANSWER, LONGEST_READ, Outcome, Shelf};
+use sysdyno::testing::peer::export::blocks::Blocks;
+use sysdyno::testing::peer::export::calls::LONGEST_CALL;
 
 use super::MOST_PLAYED;
 use super::allocation::bounded;

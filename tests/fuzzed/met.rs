@@ -5,9 +5,9 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use sysdyno::peer::authentication::Secret;
-use sysdyno::peer::handshake::{self, Verdict};
-use sysdyno::peer::protocol::{MAGIC, VERSION};
+use sysdyno::testing::peer::authentication::Secret;
+use sysdyno::testing::peer::handshake::{self, Verdict};
+use sysdyno::testing::peer::protocol::{MAGIC, VERSION};
 
 use super::MOST_PLAYED;
 use super::allocation::bounded;

@@ -9,10 +9,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use sysdyno::peer::channel::{Channel, LONGEST_REPLY, LONGEST_REQUEST, Side, Silence};
-use sysdyno::peer::limits::{Limits, Pretence};
-use sysdyno::peer::protocol::{self, Reply, Request};
-use sysdyno::peer::session::{self, Setting};
+use sysdyno::testing::peer::channel::{Channel, LONGEST_REPLY, LONGEST_REQUEST, Side, Silence};
+use sysdyno::testing::peer::limits::{Limits, Pretence};
+use sysdyno::testing::peer::protocol::{self, Reply, Request};
+use sysdyno::testing::peer::session::{self, Setting};
 
 use super::MOST_PLAYED;
 use super::allocation::bounded;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CloneFlags, setns};
 
-use sysdyno::sys::affinity;
+use sysdyno::testing::sys::affinity;
 
 use super::runs::{PROGRAM, in_the_foreground};
 use super::tap::Headers;
@@ -238,7 +238,8 @@ impl Relay {
         let median = |outward: bool| {
             let held: Vec<f64> =
                 notes.iter().filter(|note| note.outward == outward && kind(note)).map(|note| note.held).collect();
-            sysdyno::statistics::summary::median(&held).unwrap_or_else(|| panic!("the relay carried no such packet"))
+            sysdyno::testing::statistics::summary::median(&held)
+                .unwrap_or_else(|| panic!("the relay carried no such packet"))
         };
         median(true) + median(false)
     }

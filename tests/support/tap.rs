@@ -17,8 +17,8 @@ use std::time::Duration;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, sockopt};
 
-use sysdyno::statistics::summary::median;
-use sysdyno::sys::affinity;
+use sysdyno::testing::statistics::summary::median;
+use sysdyno::testing::sys::affinity;
 
 use super::namespaces::{NEAR, beside_the_measured_cpu};
 

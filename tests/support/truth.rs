@@ -16,7 +16,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sysdyno::sys::{arch, counters};
+use sysdyno::testing::sys::{arch, counters};
 
 /// Tries of a comparison until it is not judged, where `SYSDYNO_TEST_TRIES` names no other number.
 const TRIES: u32 = 4;

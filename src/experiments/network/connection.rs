@@ -529,12 +529,8 @@ fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) 
 /// Tear-down without the other side's residence.
 fn publish_net(study: &Study<'_>, findings: &mut Findings, path: Path, gross: &Estimate) {
     let Some(residence) = median(&study.values("residence", &path.labels("teardown"))) else { return };
-    let mut net = gross.clone();
-    net.value -= residence;
-    net.interval = net.interval.map(|end| end - residence);
-    net.quantiles = None;
-    "median over launches of the launch's p50, less the median residence at the other side"
-        .clone_into(&mut net.estimator);
+    let name = "median over launches of the launch's p50, less the median residence at the other side";
+    let net = gross.less(residence, [residence; 2], name);
     let mut gates = gates::of_shots(study, &net, others(study));
     gates.push(gates::net_resolved(&net, gross.value));
     gates.push(net_below_gross(&net, gross));

@@ -401,12 +401,8 @@ fn publish_parts(study: &Study<'_>, findings: &mut Findings, kind: Kind) {
     let residences: Vec<f64> =
         study.series("peer.residence", &at_peer).iter().filter_map(|series| series.values.first().copied()).collect();
     if let Some(residence) = crate::statistics::summary::median(&residences) {
-        let mut net = gross.clone();
-        net.value -= residence;
-        net.interval = net.interval.map(|end| end - residence);
-        net.quantiles = None;
-        "median over launches of the launch's p50, less the median residence at the peer"
-            .clone_into(&mut net.estimator);
+        let name = "median over launches of the launch's p50, less the median residence at the peer";
+        let net = gross.less(residence, [residence; 2], name);
         let mut gates = gates::of_shots(study, &net, others(study));
         gates.push(gates::net_resolved(&net, gross.value));
         gates.push(net_below_gross(&net, &gross));
@@ -414,12 +410,7 @@ fn publish_parts(study: &Study<'_>, findings: &mut Findings, kind: Kind) {
     }
     let here = Kind { remote: false, ipv6: kind.ipv6 && kind.bytes == 1, placement: Some(OTHER_CPU), ..kind };
     let Some(loopback) = quantile_of_shots(study, "exchange", &here.labels(), 0.5) else { return };
-    let mut share = gross.clone();
-    share.value -= loopback.value;
-    // Both ends of both intervals: wider than it would have to be, never narrower.
-    share.interval = [gross.interval[0] - loopback.interval[1], gross.interval[1] - loopback.interval[0]];
-    share.quantiles = None;
-    "remote p50 less loopback p50 on two CPUs".clone_into(&mut share.estimator);
+    let share = gross.less(loopback.value, loopback.interval, "remote p50 less loopback p50 on two CPUs");
     let mut gates = gates::of_shots(study, &share, others(study));
     gates.push(gates::resolved(&share));
     findings.publish_by(study, "network.round_trip.network_share", labels, &share, gates);

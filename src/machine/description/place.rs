@@ -1,6 +1,7 @@
 //! Rows about what is around the process: disks, interfaces, limits.
 
-use super::{FactRow, bytes};
+use super::FactRow;
+use crate::machine::wording::bytes;
 use crate::machine::{BlockDevice, Interface, Limits, Storage};
 
 /// The storage, the scratch directory's first.

@@ -1,8 +1,9 @@
 //! Rows about the processor and its caches.
 
-use super::{FactRow, bytes, hertz};
-use crate::machine::contradiction::core_types;
-use crate::machine::{Cache, Cpu, CpuList, Machine};
+use super::FactRow;
+use crate::machine::fact::Fact;
+use crate::machine::wording::{bytes, hertz};
+use crate::machine::{Cache, CoreType, Cpu, CpuList, Machine};
 
 /// The processor, row by row.
 pub(super) fn processor(machine: &Machine) -> Vec<FactRow> {
@@ -67,6 +68,15 @@ fn counter(cpu: &Cpu) -> Option<FactRow> {
     let known = !cpu.counter_flags.is_empty() || cpu.counter_is_invariant();
     let note = (!cpu.counter_flags.is_empty()).then(|| cpu.counter_flags.join(" "));
     known.then(|| FactRow::new("counter", value, "/proc/cpuinfo").with_note(note))
+}
+
+/// How many CPUs are of each core type, where there is more than one.
+fn core_types(machine: &Machine) -> Option<Fact<String>> {
+    let count = |core_type| machine.cpu.logical.iter().filter(|cpu| cpu.core_type.value == core_type).count();
+    let (large, small) = (count(CoreType::Performance), count(CoreType::Efficiency));
+    let source =
+        machine.cpu.logical.iter().find(|cpu| cpu.core_type.value == CoreType::Efficiency)?.core_type.source.clone();
+    Some(Fact::new(format!("{large} CPUs on performance cores, {small} on efficiency cores"), source))
 }
 
 /// The caches, one row for each shape.

@@ -1,6 +1,7 @@
 //! Rows about the memory and the kernel.
 
-use super::{FactRow, bytes};
+use super::FactRow;
+use crate::machine::wording::bytes;
 use crate::machine::{Kernel, Memory};
 
 /// The memory, row by row.

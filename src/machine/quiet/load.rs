@@ -153,7 +153,7 @@ pub(super) fn swap(view: &View<'_>) -> Finding {
                 EffectUnit::Microseconds,
                 "a read from the swap device: solid-state at best, a turning disk at worst",
             );
-            let detail = format!("{} of swap are in use", crate::machine::description::bytes(used.value));
+            let detail = format!("{} of swap are in use", crate::machine::wording::bytes(used.value));
             Finding::Trouble(detail, Some(effect), Some("sudo swapoff -a".to_owned()))
         }
         _ => Finding::Unknown("/proc/meminfo says nothing about swap".to_owned()),

@@ -40,11 +40,6 @@ pub struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// All time.
-    pub fn elapsed(self) -> i64 {
-        self.wanted() + self.idle
-    }
-
     /// The time in which there was work: done, or stolen.
     pub fn wanted(self) -> i64 {
         self.user + self.system + self.interrupts + self.steal
@@ -55,32 +50,6 @@ impl CpuTicks {
     pub fn stolen(self) -> Option<f64> {
         (self.wanted() > 0).then(|| self.steal.max(0) as f64 / self.wanted() as f64)
     }
-
-    /// Part of all time in which there was work, 0 to 1; `None` when no time went by.
-    pub fn busy(self) -> Option<f64> {
-        (self.elapsed() > 0).then(|| (self.wanted() as f64 / self.elapsed() as f64).clamp(0.0, 1.0))
-    }
-
-    fn minus(self, earlier: CpuTicks) -> CpuTicks {
-        CpuTicks {
-            user: self.user - earlier.user,
-            system: self.system - earlier.system,
-            idle: self.idle - earlier.idle,
-            interrupts: self.interrupts - earlier.interrupts,
-            steal: self.steal - earlier.steal,
-        }
-    }
-}
-
-/// Where the CPU time went between two readings. Below a second the grain of a tick (1 % of a second) decides the result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StatInterval {
-    /// All CPUs together.
-    pub total: CpuTicks,
-    /// Each CPU that is in both readings.
-    pub each: BTreeMap<u32, CpuTicks>,
-    /// Context switches.
-    pub context_switches: i64,
 }
 
 impl StatSample {
@@ -113,16 +82,6 @@ impl StatSample {
         }
         found.then_some(sample)
     }
-
-    /// What happened since an earlier reading.
-    pub fn since(&self, earlier: &StatSample) -> StatInterval {
-        let in_both = self.each.iter().filter_map(|(cpu, now)| Some((*cpu, now.minus(*earlier.each.get(cpu)?))));
-        StatInterval {
-            total: self.total.minus(earlier.total),
-            each: in_both.collect(),
-            context_switches: self.context_switches - earlier.context_switches,
-        }
-    }
 }
 
 /// `user nice system idle iowait irq softirq steal …`; guest times are part of user time. Kernels before 2.6.11 end earlier.
@@ -149,33 +108,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const EARLIER: &str =
-        "cpu  100 0 50 1000 10 5 5 20 0 0\ncpu0 100 0 50 1000 10 5 5 20 0 0\nctxt 500\nprocs_running 3\n";
-    const LATER: &str = "cpu  160 0 60 1090 5 5 5 50 0 0\ncpu0 160 0 60 1090 5 5 5 50 0 0\nctxt 900\nprocs_running 1\n";
-
     #[test]
     fn steal_is_a_part_of_the_time_in_which_there_was_work() {
-        let (earlier, later) = (StatSample::parse(EARLIER).unwrap(), StatSample::parse(LATER).unwrap());
-        let interval = later.since(&earlier);
-        assert_eq!(interval.total, CpuTicks { user: 60, system: 10, idle: 85, interrupts: 0, steal: 30 });
-        assert_eq!(interval.total.stolen(), Some(0.3));
-        assert_eq!(interval.each[&0], interval.total);
-        assert_eq!((interval.context_switches, earlier.running), (400, 3));
-    }
-
-    #[test]
-    fn no_time_has_no_shares() {
-        let sample = StatSample::parse(EARLIER).unwrap();
-        let nothing = sample.since(&sample).total;
-        assert_eq!((nothing.stolen(), nothing.busy()), (None, None));
+        let text = "cpu  60 0 10 85 0 0 0 30 0 0\ncpu0 60 0 10 85 0 0 0 30 0 0\nctxt 400\nprocs_running 3\n";
+        let sample = StatSample::parse(text).unwrap();
+        assert_eq!(sample.total, CpuTicks { user: 60, system: 10, idle: 85, interrupts: 0, steal: 30 });
+        assert_eq!(sample.total.stolen(), Some(0.3));
+        assert_eq!((sample.context_switches, sample.running), (400, 3));
+        assert_eq!(StatSample::parse("cpu 0 0 0 7").unwrap().total.stolen(), None);
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "(cpu[0-9]{0,2} [-0-9 ]{0,60}\n|.{0,30}\n){0,6}") {
             if let Some(sample) = StatSample::parse(&text) {
-                let interval = sample.since(&sample);
-                let _ = (interval.total.stolen(), sample.total.busy());
+                let _ = sample.total.stolen();
             }
         }
     }

@@ -70,18 +70,15 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A call.
 #[derive(Debug)]
 pub struct Call<'a> {
     /// Number that its answer carries.
     pub number: u32,
-    /// Program.
     pub program: u32,
     /// Version of the program.
     pub version: u32,
     /// Procedure of the program.
     pub procedure: u32,
-    /// Arguments.
     pub arguments: Words<'a>,
 }
 

@@ -20,7 +20,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use serde::{Deserialize, Serialize};
 use socket2::Socket;
 
 use crate::statistics::summary::median;
@@ -32,6 +31,7 @@ use super::authentication::{hexadecimal, random};
 use super::channel::fill;
 use super::data::{self, STALLED, canonical};
 use super::limits::Limits;
+use super::protocol::Exported;
 use answers::{HANDLE, Heard, LONGEST_ANSWER, Outcome, Shelf};
 use blocks::Blocks;
 use calls::LONGEST_CALL;
@@ -44,19 +44,6 @@ pub(super) const MOST_RESIDENCES: usize = 20_000;
 const LONGEST_REPORT: usize = 1024;
 /// Time to report in.
 const REPORTING: Duration = Duration::from_secs(5);
-
-/// What became of an export.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exported {
-    /// Reads answered.
-    pub reads: u64,
-    /// Bytes of the file in them.
-    pub bytes: u64,
-    /// Calls and connections refused.
-    pub refused: u64,
-    /// Median time from a read's call to its answer at the server, in nanoseconds.
-    pub residence: Option<u64>,
-}
 
 /// An export that is served.
 #[derive(Debug)]

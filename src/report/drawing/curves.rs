@@ -38,7 +38,6 @@ pub struct Point {
     pub x: f64,
     /// The figure.
     pub y: f64,
-    /// Its interval.
     pub interval: [f64; 2],
     /// The predicted range, where there is one.
     pub predicted: Option<[f64; 2]>,

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use plotters::prelude::{ChartBuilder, IntoDrawingArea};
 use plotters::style::{Color, IntoFont, TRANSPARENT, TextStyle};
 
-use super::page::Table;
+use super::table::Table;
 use axis::Axis;
 use canvas::{AXIS, Canvas, GRID, Ink, TEXT, escaped};
 
@@ -40,13 +40,11 @@ const LEGEND_LINE: u32 = 20;
 pub struct Drawing {
     /// Name of its file, without extension; unique in a report.
     pub id: String,
-    /// Caption.
     pub caption: String,
     /// What it shows, in a sentence.
     pub alt: String,
     /// The drawing itself.
     pub plot: Plot,
-    /// The values in it.
     pub values: Table,
 }
 

@@ -18,7 +18,6 @@ pub struct RowPlot {
     pub label: String,
     /// In which unit.
     pub unit: Unit,
-    /// Its scale.
     pub scale: Scale,
     /// Names of the series of marks, in the order of their numbers.
     pub series: Vec<String>,
@@ -35,13 +34,11 @@ pub struct RowPlot {
 /// One row.
 #[derive(Debug, Clone)]
 pub struct PlotRow {
-    /// Its name.
     pub name: String,
     /// True for a heading of the rows below it.
     pub head: bool,
     /// A range.
     pub bar: Option<[f64; 2]>,
-    /// Its marks.
     pub marks: Vec<PlotMark>,
 }
 
@@ -50,7 +47,6 @@ pub struct PlotRow {
 pub struct PlotMark {
     /// Where it stands.
     pub value: f64,
-    /// Its interval.
     pub interval: Option<[f64; 2]>,
     /// Number of its series.
     pub series: usize,

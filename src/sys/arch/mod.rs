@@ -25,6 +25,24 @@ compile_error!("sysdyno knows the timed code of x86_64 and aarch64 only");
 /// Timed code: runs its loop for a number of iterations.
 pub type Kernel = extern "C" fn(iterations: u64);
 
+/// Timed code: passes of a stream over a stretch of memory.
+pub type StreamKernel = unsafe extern "C" fn(to: *mut u8, from: *const u8, bytes: usize, passes: u64);
+
+/// Kernels that move vectors of one width.
+#[derive(Debug, Clone, Copy)]
+pub struct Vectors {
+    /// Name of the instruction set in the record.
+    pub name: &'static str,
+    /// Bytes of a vector.
+    pub bytes: usize,
+    pub(crate) read: StreamKernel,
+    pub(crate) read_half: StreamKernel,
+    pub(crate) write: StreamKernel,
+    pub(crate) write_nt: StreamKernel,
+    pub(crate) copy: StreamKernel,
+    pub(crate) copy_nt: StreamKernel,
+}
+
 /// Core cycles in one iteration of [`multiply_chain`], [`add_chain`] and [`mixed_chain`] where a multiply takes 3 cycles
 /// and an add 1: the same for all three, so that their times can be compared directly.
 pub const CHAIN_CYCLES: u64 = 60;

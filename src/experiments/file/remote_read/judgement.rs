@@ -10,6 +10,7 @@ use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::{Gate, Severity};
 use crate::results::wording::{factor, launches, number, percent, quantity};
+use crate::statistics::fit::relative_coefficients;
 use crate::statistics::summary::{mean, median};
 
 /// No read goes to another machine in less (nanoseconds).
@@ -178,23 +179,6 @@ fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str
     findings.publish_by(study, "file.remote_read.network_penalty", of, &estimate, all);
 }
 
-/// Intercept and slope of a line through times over sizes. Each point weighs by the inverse of its square, so that a hundredth of a
-/// short read counts as much as a hundredth of a long one.
-fn weighted_line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
-    let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y)| of(x, y) / (y * y)).sum::<f64>();
-    if points.len() < 3 || points.iter().any(|&(_, y)| y <= 0.0) {
-        return None;
-    }
-    let (w, x, y) = (sum(&|_, _| 1.0), sum(&|x, _| x), sum(&|_, y| y));
-    let (xx, xy) = (sum(&|x, _| x * x), sum(&|x, y| x * y));
-    let spread = w * xx - x * x;
-    if spread <= 0.0 {
-        return None;
-    }
-    let slope = (w * xy - x * y) / spread;
-    Some(((y - slope * x) / w, slope))
-}
-
 fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
     let via = way.via();
     let sizes: Vec<(f64, Vec<(u32, f64)>)> =
@@ -203,16 +187,16 @@ fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
     let lines: Vec<(f64, f64)> = launches
         .iter()
         .filter_map(|(launch, _)| {
-            let points: Vec<(f64, f64)> = sizes
+            let (bytes, times): (Vec<f64>, Vec<f64>) = sizes
                 .iter()
                 .filter_map(|(bytes, found)| Some((*bytes, found.iter().find(|(other, _)| other == launch)?.1)))
-                .collect();
-            weighted_line(&points)
+                .unzip();
+            relative_coefficients(&bytes, &times)
         })
         .collect();
     let of = Labels::of([("via", via), ("order", order)]);
     let name = "median over launches of a line through the medians, weighted by their inverse squares";
-    let intercepts: Vec<f64> = lines.iter().map(|line| line.0).collect();
+    let intercepts: Vec<f64> = lines.iter().map(|line| line.1).collect();
     if let Some(estimate) = Estimate::over_launches(&intercepts, Unit::Nanoseconds, name) {
         let mut all = gates::of_shots(study, &estimate, None);
         all.push(gates::floor(&estimate, FLOOR, "a call leaves this machine and its answer comes back"));
@@ -224,7 +208,7 @@ fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
         }
         findings.publish_by(study, "file.remote_read.intercept", of.clone(), &estimate, all);
     }
-    let slopes: Vec<f64> = lines.iter().map(|line| line.1).collect();
+    let slopes: Vec<f64> = lines.iter().map(|line| line.0).collect();
     if let Some(estimate) = Estimate::over_launches(&slopes, Unit::Nanoseconds, name) {
         let mut all = gates::of_interval(&estimate);
         if let Some(rate) = carried(study, via) {
@@ -436,21 +420,6 @@ fn explain_disk(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_has_its_intercept_whatever_the_long_reads_do() {
-        let truth = |x: f64| 50_000.0 + 8.0 * x;
-        let points: Vec<(f64, f64)> = SIZES.iter().map(|&x| (f64::from(x), truth(f64::from(x)))).collect();
-        let (intercept, slope) = weighted_line(&points).unwrap();
-        assert!((intercept - 50_000.0).abs() < 1e-3 && (slope - 8.0).abs() < 1e-9);
-        // The longest is off by a tenth: an unweighted line would miss the intercept by a multiple of itself.
-        let mut off = points.clone();
-        off[4].1 *= 1.1;
-        let (intercept, _) = weighted_line(&off).unwrap();
-        assert!((intercept / 50_000.0 - 1.0).abs() < 0.05, "{intercept}");
-        assert_eq!(weighted_line(&points[..2]), None);
-        assert_eq!(weighted_line(&[(1.0, 5.0); 4]), None);
-    }
 
     #[test]
     fn sentences_begin_with_a_capital() {

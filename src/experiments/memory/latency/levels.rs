@@ -31,7 +31,6 @@ pub(super) struct Point {
     pub(super) sample: Sample,
     /// Median over launches, in nanoseconds.
     pub(super) latency: f64,
-    /// Its interval.
     interval: [f64; 2],
     /// Lower quartile over launches of their medians, in nanoseconds: neighbours only add to it.
     undisturbed: f64,

@@ -5,7 +5,7 @@
 
 use std::arch::naked_asm;
 
-use crate::sys::stream::Vectors;
+use crate::sys::arch::Vectors;
 
 /// The sets of kernels: every aarch64 of Linux has Advanced SIMD.
 pub const VECTORS: [(Vectors, fn() -> bool); 1] =

@@ -6,7 +6,7 @@
 
 use std::arch::naked_asm;
 
-use crate::sys::stream::Vectors;
+use crate::sys::arch::Vectors;
 
 /// The sets of kernels, narrowest vectors first; each with a test of whether this processor (and kernel) has them.
 pub const VECTORS: [(Vectors, fn() -> bool); 3] = [

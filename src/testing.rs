@@ -1,0 +1,236 @@
+//! What integration tests and fuzz targets reach, under the paths that it has inside the crate.
+//!
+//! Everything else is private to the crate, so the compiler reports what has no caller. What stands here escapes that check: a
+//! name goes when the last test that uses it goes.
+#![allow(missing_docs, reason = "each item is documented where it is defined")]
+
+pub mod assemble {
+    pub use crate::assemble::document;
+}
+
+pub mod evaluate {
+    pub mod composite {
+        pub use crate::evaluate::composite::checks;
+    }
+}
+
+pub mod experiments {
+    pub use crate::experiments::{Experiment, Foreknowledge, TABLE, chapters, find};
+    pub mod arenas {
+        pub use crate::experiments::arenas::refuse_unwritten;
+    }
+    pub mod constants {
+        pub use crate::experiments::constants::{ALL, UNITS};
+    }
+    pub mod touches {
+        pub use crate::experiments::touches::{Cold, count};
+    }
+}
+
+pub mod machine {
+    pub use crate::machine::{CacheKind, Claims, CoreClass, CoreType, CpuList, InterfaceKind, Machine, Medium, detect};
+    pub mod quiet {
+        pub use crate::machine::quiet::{Check, checks};
+    }
+}
+
+pub mod peer {
+    pub mod authentication {
+        pub use crate::peer::authentication::Secret;
+    }
+    pub mod channel {
+        pub use crate::peer::channel::{Channel, LONGEST_REPLY, LONGEST_REQUEST, Side, Silence};
+    }
+    pub mod client {
+        pub use crate::peer::client::{Lent, Partner};
+    }
+    pub mod export {
+        pub mod answers {
+            pub use crate::peer::export::answers::{HANDLE, Heard, LONGEST_ANSWER, LONGEST_READ, Outcome, Shelf};
+        }
+        pub mod blocks {
+            pub use crate::peer::export::blocks::{BLOCK, Blocks, is_stamped};
+        }
+        pub mod calls {
+            pub use crate::peer::export::calls::LONGEST_CALL;
+        }
+    }
+    pub mod handshake {
+        pub use crate::peer::handshake::{Verdict, answer, ask};
+    }
+    pub mod limits {
+        pub use crate::peer::limits::{Limits, Pretence};
+    }
+    pub mod nfs {
+        pub use crate::peer::nfs::{Place, Reader};
+    }
+    pub mod plausible {
+        pub use crate::peer::plausible::flow;
+    }
+    pub mod protocol {
+        pub use crate::peer::protocol::{Direction, FlowOrder, MAGIC, MOST_SIZES, Reply, Request, VERSION};
+    }
+    pub mod session {
+        pub use crate::peer::session::{Setting, serve};
+    }
+}
+
+pub mod report {
+    pub mod content {
+        pub use crate::report::content::page;
+    }
+    pub mod csv {
+        pub use crate::report::csv::render;
+    }
+    pub mod html {
+        pub use crate::report::html::render;
+    }
+    pub mod json {
+        pub use crate::report::json::render;
+    }
+    pub mod markdown {
+        pub use crate::report::markdown::{drawings, render};
+    }
+    pub mod page {
+        pub use crate::report::page::{Page, Piece};
+    }
+    pub mod terminal {
+        pub use crate::report::terminal::{folded, summary};
+    }
+    pub mod text {
+        pub use crate::report::text::render;
+    }
+}
+
+pub mod results {
+    pub mod document {
+        pub use crate::results::document::{Block, CheckOutcome, Document, HighlightKind, Metric, Outcome, Section};
+    }
+    pub mod evidence {
+        pub use crate::results::evidence::{Evidence, Remark};
+    }
+    pub mod log {
+        pub use crate::results::log::{Clock, FORMAT, Header, Launch, Log, LogWriter, Record, Step, checksum, read};
+    }
+    pub mod prediction {
+        pub use crate::results::prediction::{Basis, Prediction};
+    }
+    pub mod published {
+        pub use crate::results::published::Published;
+    }
+    pub mod quantity {
+        pub use crate::results::quantity::{Labels, Unit};
+    }
+    pub mod remote {
+        pub use crate::results::remote::{NfsFile, Remote, RemoteDirectory};
+    }
+    pub mod schema {
+        pub use crate::results::schema::{of_log_line, of_result};
+    }
+    pub mod series {
+        pub use crate::results::series::{Class, Classes, Series};
+    }
+    pub mod trouble {
+        pub use crate::results::trouble::Trouble;
+    }
+    pub mod verdict {
+        pub use crate::results::verdict::{AgainstPrediction, Gate, Trust};
+    }
+    pub mod wording {
+        pub use crate::results::wording::{factor, measured, percent, quantity, rough};
+    }
+}
+
+pub mod rig {
+    pub use crate::rig::Rig;
+    pub mod buffer {
+        pub use crate::rig::buffer::{check, take};
+    }
+    pub mod clock {
+        pub use crate::rig::clock::{calibrate, counter_usable};
+    }
+    pub mod files {
+        pub use crate::rig::files::{BLOCK, Stamped};
+    }
+    pub mod instruments {
+        pub use crate::rig::instruments::{Instruments, Live};
+    }
+    pub mod order {
+        pub use crate::rig::order::Order;
+    }
+    pub mod sampler {
+        pub use crate::rig::sampler::{
+            Expected, Sampled, Sampler, Settings, Sizing, Switches, Timed, Witness, Workload,
+        };
+    }
+    pub mod team {
+        pub use crate::rig::team::{Pass, Team};
+    }
+}
+
+pub mod statistics {
+    pub mod knee {
+        pub use crate::statistics::knee::{Staircase, staircase};
+    }
+    pub mod summary {
+        pub use crate::statistics::summary::{median, quantile, trimmed_mean};
+    }
+}
+
+pub mod sys {
+    pub mod affinity {
+        pub use crate::sys::affinity::{allowed, restrict};
+    }
+    pub mod arch {
+        pub use crate::sys::arch::{
+            CALLS_IN_REGISTERS, CALLS_PER_ITERATION, CALLS_THROUGH_MEMORY, CALLS_WITH_NOPS, CHAIN_CYCLES,
+            CHAINED_CALLS_WITH_MULTIPLIES, COUNTER_READERS, CallKernel, ChainAt, Kernel, REGISTER_LOOPS,
+            REGISTER_LOOPS_WITH_ADDITIONS, SELF_TEST_CYCLES, Stamp, add_chain, mixed_chain, multiply_chain, stamp,
+        };
+    }
+    pub mod chase {
+        pub use crate::sys::chase::{Arena, Chain, Fault, LOADS_PER_TURN};
+    }
+    pub mod child {
+        pub use crate::sys::child::{Image, STATUS, Task, fork, spawn};
+    }
+    pub mod clock {
+        pub use crate::sys::clock::{Source, monotonic_raw};
+    }
+    pub mod counters {
+        pub use crate::sys::counters::{ThreadCounters, thread_run_delay};
+    }
+    pub mod fault {
+        pub use crate::sys::fault::{Untouched, nameless_file};
+    }
+    pub mod file {
+        pub use crate::sys::file::{Advice, Buffer, advise, device_number};
+    }
+    pub mod memory {
+        pub use crate::sys::memory::{Pages, Resident, page_size};
+    }
+    pub mod naming {
+        pub use crate::sys::naming::Maker;
+    }
+    pub mod process {
+        pub use crate::sys::process::host_name;
+    }
+    pub mod relay {
+        pub use crate::sys::relay::{Burden, Circle, Relay};
+    }
+    pub mod spinner {
+        pub use crate::sys::spinner::{Duty, Spinner};
+    }
+    pub mod stream {
+        pub use crate::sys::stream::{Arena, Cycle, Operation, Vectors, Walk};
+    }
+    pub mod system_call {
+        pub use crate::sys::system_call::parent_number;
+    }
+    pub mod thread {
+        pub use crate::sys::thread::{Attributes, Bare, Body, Call, create};
+    }
+    pub mod token {
+        pub use crate::sys::token::{Event, Futex, Passage, Pipe};
+    }
+}
