@@ -18,6 +18,9 @@
 //!                                                                                       │
 //!   terminal · JSON ◀─ report ◀─ document ◀─ assemble: experiment.analyze(evidence) ◀───┘
 //! ```
+//!
+//! Files do not import each other in circles, but a file may use what a file above it declares. Modules are private, so the
+//! compiler reports code without a caller. [`testing`] shows tests what they need.
 
 mod assemble;
 mod cli;

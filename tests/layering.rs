@@ -8,8 +8,11 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use support::sources::{self, Source};
+use support::trees;
 use sysdyno::testing::experiments;
 
 /// A file longer than this is two files.
@@ -203,6 +206,25 @@ fn circles_are_found() {
     assert!(in_circles(graph(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])])).is_empty());
     let found = in_circles(graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b", "d"]), ("d", &[])]));
     assert_eq!(found, graph(&[("b", &["c"]), ("c", &["b"])]));
+}
+
+/// What the façade shows is hidden from the compiler's search for dead code, so it shows no more than the tests use.
+#[test]
+fn the_facade_shows_what_tests_use_and_nothing_else() {
+    let sources = sources::all();
+    let facade = &sources.iter().find(|source| source.path == "testing.rs").unwrap().code;
+    let tests = trees::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"));
+    let texts: Vec<String> = tests
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let used: BTreeSet<&str> = texts.iter().flat_map(|text| words(text)).collect();
+    let shown = facade.match_indices("pub use ").flat_map(|(position, found)| paths(&facade[position + found.len()..]));
+    let shown: Vec<String> = shown.filter_map(|path| path.last().cloned()).collect();
+    assert!(shown.len() > 100, "only {} names were found: the test does not see them any more", shown.len());
+    let unused = shown.iter().filter(|name| !used.contains(name.as_str()));
+    complain(&unused.map(|name| format!("src/testing.rs: no test uses {name}")).collect::<Vec<String>>());
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) enum Verb {
     Run(RunOptions),
     /// Show every experiment: what it measures, what it needs, whether it can run here
     List(ListOptions),
-    /// Print how an experiment measures, predicts, and could be fooled
+    /// Print how an experiment measures, predicts, and could be fooled; or every gate, every constant
     Explain(ExplainOptions),
     /// Describe this machine, every fact with the file that states it
     Machine(MachineOptions),
@@ -255,8 +255,14 @@ pub(super) struct ListOptions {
 #[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
     /// Experiment, such as cpu.timer, or a whole chapter
-    #[arg(value_name = "EXPERIMENT|CHAPTER")]
-    pub experiment: String,
+    #[arg(value_name = "EXPERIMENT|CHAPTER", required_unless_present_any = ["gates", "constants"])]
+    pub experiment: Option<String>,
+    /// Print the rules that figures must pass, with their bounds
+    #[arg(long, conflicts_with = "experiment")]
+    pub gates: bool,
+    /// Print the numbers that predictions take from the literature, with their sources
+    #[arg(long, conflicts_with = "experiment")]
+    pub constants: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,12 +1,17 @@
-//! `sysdyno explain`: the methodology of an experiment, in the words of its source file.
+//! `sysdyno explain`: the methodology of an experiment, in the words of its source file, and the tables of gates and constants.
 
 use super::arguments::ExplainOptions;
 use super::{DONE, Failure, print};
-use crate::experiments::Experiment;
+use crate::experiments::{Experiment, catalogue};
 use crate::plan;
 
 pub(super) fn explain(options: &ExplainOptions) -> Result<u8, Failure> {
-    let pages: Vec<String> = plan::select(std::slice::from_ref(&options.experiment))?.into_iter().map(page).collect();
+    let mut pages: Vec<String> = Vec::new();
+    if let Some(experiment) = &options.experiment {
+        pages.extend(plan::select(std::slice::from_ref(experiment))?.into_iter().map(page));
+    }
+    pages.extend(options.gates.then(catalogue::gates));
+    pages.extend(options.constants.then(catalogue::constants));
     print(&pages.join("\n\n"))?;
     Ok(DONE)
 }

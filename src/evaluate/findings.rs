@@ -10,10 +10,15 @@ use crate::results::verdict::{AgainstPrediction, Gate, Severity, Trust, Verdict}
 use crate::results::wording;
 
 use super::estimate::Estimate;
+use super::gate::{Number, rules};
 use super::gates;
 use super::others;
 use super::sample::Sample;
 use super::study::Study;
+
+rules! {
+    POSITIVE: "G8" Hard "all", "finite and above zero";
+}
 
 /// Figures, curves and text of one experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -157,8 +162,9 @@ impl Findings {
     ) {
         let (shown, core) = in_time(study, estimate);
         let prediction = study.prediction(name, &labels).cloned();
-        let positive = shown.value.is_finite() && shown.value > 0.0;
-        gates.push(positive_gate(&shown, positive));
+        // An infinite value is above zero as well.
+        let value = if shown.value.is_finite() { shown.value } else { f64::NAN };
+        gates.push(Gate::more_than(&POSITIVE, Number::of(value, shown.unit).named("{}"), 0.0));
         gates.extend(others::gates(study, &labels, &gates));
         let verdict = Verdict::from_gates(gates, against(&shown, better, prediction.as_ref()));
         if verdict.trust == Trust::Impossible {
@@ -300,11 +306,6 @@ fn in_time(study: &Study<'_>, estimate: &Estimate) -> (Estimate, Option<f64>) {
         (Unit::Cycles, Some(core)) => (estimate.scaled(CoreCycles(1.0).at(core).0, Unit::Nanoseconds), Some(core.0)),
         _ => (estimate.clone(), None),
     }
-}
-
-fn positive_gate(shown: &Estimate, positive: bool) -> Gate {
-    let severity = crate::results::verdict::Severity::Hard;
-    Gate::of("G8", severity, positive, format!("{}; must be above zero", wording::quantity(shown.value, shown.unit)))
 }
 
 /// The verdict on a prediction: inside its range, or on which side.

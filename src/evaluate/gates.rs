@@ -1,15 +1,16 @@
 //! The gates that every figure made of batches passes, whatever the experiment; an experiment adds those of its operation.
 //!
-//! The catalogue with all identifiers is in METHODOLOGY.md.
+//! METHODOLOGY.md lists the rules of all experiments.
 
 use crate::results::evidence::Evidence;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{launches as counted, number, percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::{launches as counted, number};
 use crate::rig::sampler::{BIASES_PER_BATCH, RESOLUTIONS_PER_BATCH};
 use crate::statistics::location::FEWEST_LAUNCHES;
 
 use super::estimate::Estimate;
+use super::gate::{Number, Rule, rules};
 use super::others::TAKEN_SHARE;
 use super::sample::Account;
 use super::study::Study;
@@ -35,6 +36,39 @@ const FREQUENCY_CHANGE: f64 = 0.02;
 /// Deviation of a launch's clock from the run's, in parts per million: more means a live migration or a changed rate.
 const CLOCK_DEVIATION_PPM: f64 = 50.0;
 
+/// Share of the launches that may be unsteady or unsettled.
+const UNSTEADY_LAUNCHES: f64 = 0.2;
+/// 90th percentile over median of batches: beyond this their mean says little (G10).
+const SKEW: f64 = 1.5;
+/// Standard errors that a difference must have (G5).
+const ERRORS: f64 = 3.0;
+/// Least share that a net cost must have in the gross one (G5).
+const NET_SHARE: f64 = 0.25;
+
+rules! {
+    BACKWARDS: "G1" Hard "batches, single shots", "the clock went backwards in at most {} of them", share(BACKWARDS_SHARE);
+    BRIEF: "G4" Hard "batches", "all clean batches but one in twenty last at least {} times the timer bias and {} times the resolution (the highest of any launch)", plain(BIASES_PER_BATCH), plain(RESOLUTIONS_PER_BATCH);
+    BRIEF_SHOT: "G4" Hard "single shots", "the bias of the timing pair is removed; a shot lasts at least {} times the clock's resolution", plain(SHOT_RESOLUTIONS);
+    WRONG: "G6" Hard "batches", "no batch gave a wrong result";
+    UNSTEADY: "G14" Contaminates "batches", "the core clock changed within at most {} of the batches", share(UNSTEADY_SHARE);
+    HARDLY_STEADY: "G14" Hard "batches", "the core clock changed within at most {} of the batches", share(UNSTEADY_AT_MOST);
+    CHAIN: "G14" Hard "batches, derived figures; in cycles", "multiply over addition is a whole number within {} in every launch", share(CHAIN_TOLERANCE);
+    FREQUENCY: "G14" Remark "batches, derived figures; in cycles", "the core frequency changed by at most {} from the beginning to the end of every launch", share(FREQUENCY_CHANGE);
+    MIGRATED: "G15" Contaminates "batches, single shots", "none changed the CPU";
+    DISTURBED: "G16" Hard "batches", "at most {} of the batches were disturbed (preempted, migrated, faulted, did not happen)", share(DISTURBED_SHARE);
+    OTHERS_BESIDE_SHOTS: "G16" Contaminates "single shots of `network.round_trip`, `network.connection`, `file.read`", "others had the CPU for at most {} of the time in which nothing of the tool could have had it", share(TAKEN_SHARE);
+    CLOCK: "clock" Contaminates "batches, single shots, derived figures", "no launch's own calibration deviates from the run's by more than {} ppm beyond its error bound", plain(CLOCK_DEVIATION_PPM);
+    LAUNCHES: "G11" Noisy "all", "there are at least {} launches", plain(FEWEST_LAUNCHES as f64);
+    INTERVAL: "interval" Noisy "all but pairs of bounds", "with enough launches: half of the interval is at most {} of the value", share(WIDE);
+    TYPICAL: "typical" Noisy "batches", "typical is at most {} times the figure", plain(TYPICAL_OVER_UNDISTURBED);
+    SKEWED: "G10" Remark "batches", "the 90th percentile of the batches is at most {} times their median", plain(SKEW);
+    RESTLESS: "steady" Remark "batches", "at most {} of the launches never came to rest on one level: by change points, their last level is shorter than a third of the series", share(UNSTEADY_LAUNCHES);
+    UNSETTLED: "steady" Remark "batches, derived figures", "at most {} of the launches had not settled when sampling began", share(UNSTEADY_LAUNCHES);
+    CHILDREN_REAPED: "G26" Hard "`os.process_creation.time`", "as many children as were made were reaped and left as expected, and no launch had others left";
+    RESOLVED: "G5" Hard "differences, slopes", "more than {} times its standard error", plain(ERRORS);
+    NET_RESOLVED: "G5" Hard "what is net of an overhead", "more than {} times its standard error, and at least {} of the gross figure", plain(ERRORS), share(NET_SHARE);
+}
+
 /// The common gates of a figure of batches.
 pub fn of_batches(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
     let evidence: Vec<&Evidence> = study.evidence().collect();
@@ -57,91 +91,47 @@ pub fn of_derived(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
 pub fn of_shots(study: &Study<'_>, estimate: &Estimate, others: Option<f64>) -> Vec<Gate> {
     let evidence: Vec<&Evidence> = study.evidence().collect();
     let account = &estimate.account;
-    let taken = account.taken.max(1) as f64;
     let resolution = study.nanoseconds(highest(&evidence, |found| found.timer_resolution));
     let mut gates = of_interval(estimate);
-    gates.push(Gate::of(
-        "G1",
-        Severity::Hard,
-        account.backwards as f64 / taken <= BACKWARDS_SHARE,
-        format!("the clock went backwards in {} of {} shots", account.backwards, account.taken),
-    ));
-    gates.push(Gate::of(
-        "G4",
-        Severity::Hard,
-        estimate.unit != Unit::Nanoseconds || estimate.value >= SHOT_RESOLUTIONS * resolution,
-        format!(
-            "single shots, the bias of the timing pair removed; the clock's resolution is {} ns, the shot at least {SHOT_RESOLUTIONS} times that",
-            number(resolution)
-        ),
-    ));
-    gates.push(Gate::of(
-        "G15",
-        Severity::Contaminates,
-        account.migrated == 0,
-        format!("{} shots changed the CPU", account.migrated),
-    ));
+    gates.push(backwards(account, "shots"));
+    gates.push(if estimate.unit == Unit::Nanoseconds {
+        Gate::at_least(&BRIEF_SHOT, estimate.named("single shots of {}"), SHOT_RESOLUTIONS * resolution)
+            .because(format!("{SHOT_RESOLUTIONS} times the clock's resolution, the bias of the timing pair removed"))
+    } else {
+        Gate::holds(&BRIEF_SHOT, true, "the figure is no time of a single shot")
+    });
+    gates.push(Gate::at_most(&MIGRATED, Number::plain(account.migrated as f64).named("{} shots changed the CPU"), 0.0));
     if let Some(others) = others {
-        gates.push(Gate::of(
-            "G16",
-            Severity::Contaminates,
-            others <= TAKEN_SHARE,
-            format!("others had the CPU for {} of the time; at most {}", percent(others), percent(TAKEN_SHARE)),
-        ));
+        let share = Number::share(others).named("others had the CPU for {} of the time");
+        gates.push(Gate::at_most(&OTHERS_BESIDE_SHOTS, share, TAKEN_SHARE));
     }
     gates.push(of_clock(&evidence));
     gates
 }
 
+fn backwards(account: &Account, of: &str) -> Gate {
+    let what = format!("the clock went backwards in {{}} of the {of}");
+    Gate::few(&BACKWARDS, &what, account.backwards as f64, account.taken as f64, BACKWARDS_SHARE)
+}
+
 /// G1, G4, G6, G15 and the part of G16 that batches show.
 fn of_account(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
     let account = &estimate.account;
-    let taken = account.taken.max(1) as f64;
+    let taken = account.taken as f64;
     let bias = highest(evidence, |found| found.timer_bias);
     let resolution = highest(evidence, |found| found.timer_resolution);
     let needed = (BIASES_PER_BATCH * bias).max(RESOLUTIONS_PER_BATCH * resolution);
+    let brief = Number::of(account.brief, Unit::Ticks).named("all batches but one in twenty last {} or more");
     vec![
-        Gate::of(
-            "G1",
-            Severity::Hard,
-            account.backwards as f64 / taken <= BACKWARDS_SHARE,
-            format!("the clock went backwards in {} of {} batches", account.backwards, account.taken),
-        ),
-        Gate::of(
-            "G4",
-            Severity::Hard,
-            account.brief >= needed,
-            format!(
-                "all batches but one in twenty last {} ticks or more; must be at least {} ({BIASES_PER_BATCH} × timer bias {}, {RESOLUTIONS_PER_BATCH} × resolution {})",
-                number(account.brief),
-                number(needed),
-                number(bias),
-                number(resolution)
-            ),
-        ),
-        Gate::of(
-            "G6",
-            Severity::Hard,
-            account.wrong == 0,
-            format!("{} of {} batches gave a wrong result", account.wrong, account.taken),
-        ),
-        Gate::of(
-            "G15",
-            Severity::Contaminates,
-            account.migrated == 0,
-            format!("{} batches changed the CPU", account.migrated),
-        ),
-        Gate::of(
-            "G16",
-            Severity::Hard,
-            account.disturbed as f64 / taken <= DISTURBED_SHARE,
-            format!(
-                "{} of {} batches were disturbed; at most {}",
-                account.disturbed,
-                account.taken,
-                percent(DISTURBED_SHARE)
-            ),
-        ),
+        backwards(account, "batches"),
+        Gate::at_least(&BRIEF, brief, needed).because(format!(
+            "{BIASES_PER_BATCH} × timer bias {}, {RESOLUTIONS_PER_BATCH} × resolution {}",
+            number(bias),
+            number(resolution)
+        )),
+        Gate::few(&WRONG, "{} of the batches gave a wrong result", account.wrong as f64, taken, 0.0),
+        Gate::at_most(&MIGRATED, Number::plain(account.migrated as f64).named("{} batches changed the CPU"), 0.0),
+        Gate::few(&DISTURBED, "{} of the batches were disturbed", account.disturbed as f64, taken, DISTURBED_SHARE),
         steady_clock(account),
     ]
 }
@@ -149,69 +139,45 @@ fn of_account(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
 /// G14 over batches: those between probes that disagree are void. Where that is most of them, the rest was picked from a core
 /// that others use; where it is nearly all, the rest is chance.
 fn steady_clock(account: &Account) -> Gate {
-    let share = account.unsteady as f64 / account.taken.max(1) as f64;
-    Gate::of(
-        "G14",
-        if share > UNSTEADY_AT_MOST { Severity::Hard } else { Severity::Contaminates },
-        share <= UNSTEADY_SHARE,
-        format!("core clock changed within {} of {} batches", account.unsteady, account.taken),
-    )
+    let (unsteady, taken) = (account.unsteady as f64, account.taken as f64);
+    let hardly = unsteady / taken.max(1.0) > UNSTEADY_AT_MOST;
+    let (rule, most) = if hardly { (&HARDLY_STEADY, UNSTEADY_AT_MOST) } else { (&UNSTEADY, UNSTEADY_SHARE) };
+    Gate::few(rule, "the core clock changed within {} of the batches", unsteady, taken, most)
 }
 
 /// G11: an interval over launches needs launches.
 pub fn enough_launches(estimate: &Estimate) -> Gate {
-    let launches = estimate.launches as usize;
-    Gate::of(
-        "G11",
-        Severity::Noisy,
-        launches >= FEWEST_LAUNCHES,
-        format!("{}; an interval over launches needs {FEWEST_LAUNCHES}", counted(launches)),
-    )
+    let launches = Number::plain(f64::from(estimate.launches)).named("number of launches {}");
+    Gate::at_least(&LAUNCHES, launches, FEWEST_LAUNCHES as f64).because("an interval over launches needs them")
 }
 
 /// G11 and the width of the interval: what every figure passes, also one that is not made of batches.
 pub fn of_interval(estimate: &Estimate) -> Vec<Gate> {
-    let launches = estimate.launches as usize;
     let mut gates = vec![enough_launches(estimate)];
-    if launches >= FEWEST_LAUNCHES && estimate.value != 0.0 {
+    if estimate.launches as usize >= FEWEST_LAUNCHES && estimate.value != 0.0 {
         let width = (estimate.interval[1] - estimate.interval[0]) / 2.0 / estimate.value.abs();
-        gates.push(Gate::of(
-            "interval",
-            Severity::Noisy,
-            width <= WIDE,
-            format!("half-width {} of the value; at most {}", percent(width), percent(WIDE)),
-        ));
+        gates.push(Gate::at_most(&INTERVAL, Number::share(width).named("half-width {} of the value"), WIDE));
     }
     gates
 }
 
+/// At most one launch in five never came to rest on a level.
+pub fn steady(estimate: &Estimate) -> Gate {
+    let (restless, launches) = (f64::from(estimate.restless), f64::from(estimate.launches));
+    Gate::few(&RESTLESS, "{} of the launches never came to rest on one level", restless, launches, UNSTEADY_LAUNCHES)
+}
+
 /// The spread within and over launches.
 fn of_launches(estimate: &Estimate) -> Vec<Gate> {
-    let launches = estimate.launches;
     let mut gates = of_interval(estimate);
     if let Some(typical) = estimate.typical {
-        let ratio = typical / estimate.value;
-        gates.push(Gate::of(
-            "typical",
-            Severity::Noisy,
-            ratio <= TYPICAL_OVER_UNDISTURBED,
-            format!("typical / undisturbed = {ratio:.3}; at most {TYPICAL_OVER_UNDISTURBED}"),
-        ));
+        let ratio = Number::plain(typical / estimate.value).named("typical over undisturbed {}");
+        gates.push(Gate::at_most(&TYPICAL, ratio, TYPICAL_OVER_UNDISTURBED));
     }
-    gates.push(Gate::of(
-        "steady",
-        Severity::Remark,
-        estimate.restless * 5 <= estimate.launches,
-        format!("{} of {} never came to rest on one level", estimate.restless, counted(launches as usize)),
-    ));
+    gates.push(steady(estimate));
     if let (Some(quantiles), true) = (estimate.quantiles, estimate.value != 0.0) {
-        let skew = quantiles.p90 / quantiles.p50;
-        gates.push(Gate::of(
-            "G10",
-            Severity::Remark,
-            skew <= 1.5,
-            format!("90th percentile / median of batches = {skew:.3}; the mean is never the headline"),
-        ));
+        let skew = Number::plain(quantiles.p90 / quantiles.p50).named("90th percentile over median of batches {}");
+        gates.push(Gate::at_most(&SKEWED, skew, SKEW).because("the mean is never the headline"));
     }
     gates
 }
@@ -219,57 +185,35 @@ fn of_launches(estimate: &Estimate) -> Vec<Gate> {
 /// G14 and the clock.
 fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
     let mut gates = Vec::new();
+    let launches = evidence.len() as f64;
     if estimate.unit == Unit::Cycles {
         // Launches without a valid chain have no probes, and no part in figures in cycles.
         let valid: Vec<&Evidence> =
             evidence.iter().copied().filter(|found| found.ticks_per_cycle_before.is_some()).collect();
         let furthest =
             highest(&valid, |found| found.chain_ratio.map_or(1.0, |ratio| (ratio / ratio.round() - 1.0).abs()));
-        gates.push(Gate::of(
-            "G14",
-            Severity::Hard,
-            furthest <= CHAIN_TOLERANCE,
-            format!(
-                "multiply / add latency is an integer within {}; at most {}",
-                percent(furthest),
-                percent(CHAIN_TOLERANCE)
-            ),
-        ));
+        let distance = Number::share(furthest).named("multiply over addition is {} from a whole number");
+        gates.push(Gate::at_most(&CHAIN, distance, CHAIN_TOLERANCE));
         let changed = evidence.iter().filter(|found| frequency_change(found) > FREQUENCY_CHANGE).count();
-        gates.push(Gate::of(
-            "G14",
-            Severity::Remark,
-            changed == 0,
-            format!(
-                "core frequency changed by more than {} within {changed} of {}",
-                percent(FREQUENCY_CHANGE),
-                counted(evidence.len())
-            ),
-        ));
+        let what = format!(
+            "core frequency changed by more than {} within {{}} of the launches",
+            Number::share(FREQUENCY_CHANGE).text()
+        );
+        gates.push(Gate::few(&FREQUENCY, &what, changed as f64, launches, 0.0));
     }
     gates.push(of_clock(evidence));
-    let unsettled = evidence.iter().filter(|found| !found.settled).count();
-    gates.push(Gate::of(
-        "steady",
-        Severity::Remark,
-        unsettled * 5 <= evidence.len(),
-        format!("{unsettled} of {} had not settled when sampling began", counted(evidence.len())),
-    ));
+    let unsettled = evidence.iter().filter(|found| !found.settled).count() as f64;
+    let what = "{} of the launches had not settled when sampling began";
+    gates.push(Gate::few(&UNSETTLED, what, unsettled, launches, UNSTEADY_LAUNCHES));
     gates
 }
 
 /// The clock of the launches against the run's.
 fn of_clock(evidence: &[&Evidence]) -> Gate {
     let off = evidence.iter().filter(|found| clock_deviates(found)).count();
-    Gate::of(
-        "clock",
-        Severity::Contaminates,
-        off == 0,
-        format!(
-            "the clock of {off} of {} deviates by more than {CLOCK_DEVIATION_PPM} ppm from the run's",
-            counted(evidence.len())
-        ),
-    )
+    let what =
+        format!("the clock of {{}} of the launches deviates by more than {CLOCK_DEVIATION_PPM} ppm from the run's");
+    Gate::few(&CLOCK, &what, off as f64, evidence.len() as f64, 0.0)
 }
 
 fn highest(evidence: &[&Evidence], of: impl Fn(&Evidence) -> f64) -> f64 {
@@ -292,66 +236,38 @@ fn clock_deviates(evidence: &Evidence) -> bool {
 }
 
 /// G8: a figure below what the hardware can do is an error of the instrument.
-pub fn floor(estimate: &Estimate, least: f64, why: &str) -> Gate {
-    let unit = estimate.unit;
-    Gate::of(
-        "G8",
-        Severity::Hard,
-        estimate.value >= least,
-        format!("{} {unit}; physical floor {} {unit} ({why})", number(estimate.value), number(least)),
-    )
-}
-
-/// G5: a difference is published only where it stands out of its own error.
-pub fn resolved(estimate: &Estimate) -> Gate {
-    let error = estimate.standard_error();
-    Gate::of(
-        "G5",
-        Severity::Hard,
-        estimate.value > 3.0 * error,
-        format!("difference {} {}; its standard error {}", number(estimate.value), estimate.unit, number(error)),
-    )
-}
-
-/// Least share that a net cost must have in the gross one (G5).
-const NET_SHARE: f64 = 0.25;
-
-/// G5 for a net cost: it stands out of its error and is no small rest of a large difference.
-pub fn net_resolved(net: &Estimate, gross: f64) -> Gate {
-    let error = net.standard_error();
-    let share = if gross > 0.0 { net.value / gross } else { 0.0 };
-    Gate::of(
-        "G5",
-        Severity::Hard,
-        net.value > 3.0 * error && share >= NET_SHARE,
-        format!(
-            "net {} {} with a standard error of {}, {} of gross {}; at least {}",
-            number(net.value),
-            net.unit,
-            number(error),
-            percent(share),
-            number(gross),
-            percent(NET_SHARE)
-        ),
-    )
+pub fn floor(rule: &Rule, estimate: &Estimate, least: f64) -> Gate {
+    Gate::at_least(rule, estimate.named("{}"), least)
 }
 
 /// G8 with the floor given as a time, whatever the unit of the figure.
-pub fn floor_in_time(study: &Study<'_>, estimate: &Estimate, least: f64, why: &str) -> Gate {
+pub fn floor_in_time(rule: &Rule, study: &Study<'_>, estimate: &Estimate, least: f64) -> Gate {
     let nanoseconds = match (estimate.unit, study.core) {
         (Unit::Cycles, Some(core)) => estimate.value * core.period().0,
         _ => estimate.value,
     };
-    Gate::of(
-        "G8",
-        Severity::Hard,
-        nanoseconds >= least,
-        format!(
-            "{}; physical floor {} ({why})",
-            quantity(nanoseconds, Unit::Nanoseconds),
-            quantity(least, Unit::Nanoseconds)
-        ),
-    )
+    Gate::at_least(rule, Number::time(nanoseconds).named("{}"), least)
+}
+
+/// G5: a difference is published only where it stands out of its own error.
+pub fn resolved(estimate: &Estimate) -> Gate {
+    beyond_error(&RESOLVED, estimate, "difference {}")
+}
+
+/// G5 for a net cost: it stands out of its error and is no small rest of a large difference.
+pub fn net_resolved(net: &Estimate, gross: f64) -> Gate {
+    let share = if gross > 0.0 { net.value / gross } else { 0.0 };
+    let of_gross = format!("{{}} of gross {}", Number::of(gross, net.unit).text());
+    beyond_error(&NET_RESOLVED, net, "net {}").and(Gate::at_least(
+        &NET_RESOLVED,
+        Number::share(share).named(of_gross),
+        NET_SHARE,
+    ))
+}
+
+fn beyond_error(rule: &Rule, estimate: &Estimate, what: &str) -> Gate {
+    let bound = ERRORS * estimate.standard_error();
+    Gate::more_than(rule, estimate.named(what), bound).because(format!("{ERRORS} times its standard error"))
 }
 
 /// Name of the series of the children of a figure: made, reaped, left as expected.
@@ -368,9 +284,8 @@ pub fn of_children(study: &Study<'_>, labels: &Labels) -> Gate {
     }
     let [made, reaped, expected] = sums;
     let left = study.remarks(CHILDREN_LEFT).len();
-    Gate::of(
-        "G26",
-        Severity::Hard,
+    Gate::holds(
+        &CHILDREN_REAPED,
         made > 0.0 && (made - reaped).abs() < 0.5 && (made - expected).abs() < 0.5 && left == 0,
         format!(
             "{made} children made, {reaped} reaped, {expected} left as expected; {} had others left",

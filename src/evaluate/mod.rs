@@ -7,6 +7,7 @@
 pub mod composite;
 pub mod estimate;
 pub mod findings;
+pub mod gate;
 pub mod gates;
 pub mod highlights;
 pub mod others;

@@ -8,10 +8,10 @@
 use crate::results::evidence::Evidence;
 use crate::results::quantity::Labels;
 use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::percent;
 use crate::rig::canary;
 use crate::statistics::summary::{mean, median};
 
+use super::gate::{Number, rules};
 use super::study::Study;
 
 /// Share of the time that others may take before a figure is called contaminated.
@@ -22,6 +22,14 @@ const SHARED_LEVELS: [&str; 2] = ["L3", "DRAM"];
 
 /// Share of its time that a launch must have wanted the CPU for its own waiting to tell how busy that CPU was.
 const WANTED_SHARE: f64 = 0.5;
+
+rules! {
+    MEASURED_CPU: "G16" Contaminates "all", "others had the CPU for at most {} of the launches' time: run-queue delay (`/proc/self/schedstat`) and steal (`/proc/stat`). Launches that sleep for half of their time, or whose own tasks take turns, are judged by the canaries of their rounds as well", share(TAKEN_SHARE);
+    UNKNOWN: "G16" Noisy "all", "something says for how long others had the CPU";
+    LOST_TIME: "G16" Contaminates "all", "the CPU lost at most {} of the time in the median canary of the rounds, to tasks, interrupts and the hypervisor", share(TAKEN_SHARE);
+    PARTNERS: "G16" Contaminates "with a placement other than `same_cpu`, with several processes or threads, with a child that may run anywhere", "others had the CPUs of partners for at most {} of the time, by the canaries of the rounds", share(TAKEN_SHARE);
+    SHARED_LEVEL: "G16" Noisy "of levels that several CPUs share (L3, DRAM)", "others had the other CPUs for at most {} of the time, by the canaries of the rounds", share(TAKEN_SHARE);
+}
 
 /// What is asked of every figure, whatever gates it has of its own.
 pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate]) -> Vec<Gate> {
@@ -35,32 +43,16 @@ pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate]) -> Vec<Gate> {
 fn of_canaries(study: &Study<'_>) -> Option<Gate> {
     let canaries: Vec<&Evidence> = study.canaries.iter().filter_map(|canary| canary.evidence.as_ref()).collect();
     let share = waited(&canaries)?;
-    Some(Gate::of(
-        "G16",
-        Severity::Contaminates,
-        share <= TAKEN_SHARE,
-        format!(
-            "other tasks had the CPU for {} of the time in the canaries of its rounds; at most {}",
-            percent(share),
-            percent(TAKEN_SHARE)
-        ),
-    ))
+    let share = Number::share(share).named("other tasks had the CPU for {} of the time in the canaries of its rounds");
+    Some(Gate::at_most(&MEASURED_CPU, share, TAKEN_SHARE))
 }
 
 /// Time that the measured CPU lost to whatever there is, interrupts included: the median over the canaries, because a burst in
 /// one of them says nothing about the launches.
 fn of_lost_time(study: &Study<'_>) -> Option<Gate> {
     let share = median(&lost(study, |placement| placement == canary::SAME_CPU))?;
-    Some(Gate::of(
-        "G16",
-        Severity::Contaminates,
-        share <= TAKEN_SHARE,
-        format!(
-            "the CPU lost {} of the time to tasks, interrupts and the hypervisor in the median canary of its rounds; at most {}",
-            percent(share),
-            percent(TAKEN_SHARE)
-        ),
-    ))
+    let what = "the CPU lost {} of the time to tasks, interrupts and the hypervisor in the median canary of its rounds";
+    Some(Gate::at_most(&LOST_TIME, Number::share(share).named(what), TAKEN_SHARE))
 }
 
 /// Shares of the time that CPUs lost in the canaries, of those placements that are wanted.
@@ -87,20 +79,13 @@ fn of_measured_cpu(study: &Study<'_>) -> Gate {
     };
     let Some((delayed, witness)) = found else {
         let unknown = "nothing says for how long other tasks had the CPU";
-        return Gate::of("G16", Severity::Noisy, false, format!("{unknown}; the hypervisor {}", percent(stolen)));
+        let stolen = Number::share(stolen).text();
+        return Gate::holds(&UNKNOWN, false, format!("{unknown}; the hypervisor {stolen}"));
     };
-    Gate::of(
-        "G16",
-        Severity::Contaminates,
-        delayed + stolen <= TAKEN_SHARE,
-        format!(
-            "others had the CPU for {} of the time (other tasks {} {witness}, hypervisor {}); at most {}",
-            percent(delayed + stolen),
-            percent(delayed),
-            percent(stolen),
-            percent(TAKEN_SHARE)
-        ),
-    )
+    let [tasks, hypervisor] = [delayed, stolen].map(|share| Number::share(share).text());
+    let share = Number::share(delayed + stolen).named("others had the CPU for {} of the time");
+    Gate::at_most(&MEASURED_CPU, share, TAKEN_SHARE)
+        .because(format!("other tasks {tasks} {witness}, hypervisor {hypervisor}"))
 }
 
 /// Share of their time for which launches waited for the CPU; none where the kernel says it of none of them.
@@ -125,14 +110,7 @@ fn of_other_cpus(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     // A figure that names no way of standing to each other may have used any of them.
     let found = if exact.is_empty() { lost(study, |found| found != canary::SAME_CPU) } else { exact };
     let share = mean(&found)?;
-    Some(Gate::of(
-        "G16",
-        if partners { Severity::Contaminates } else { Severity::Noisy },
-        share <= TAKEN_SHARE,
-        format!(
-            "others had the other CPUs for {} of the time by the canaries of its rounds; at most {}",
-            percent(share),
-            percent(TAKEN_SHARE)
-        ),
-    ))
+    let rule = if partners { &PARTNERS } else { &SHARED_LEVEL };
+    let what = "others had the other CPUs for {} of the time by the canaries of its rounds";
+    Some(Gate::at_most(rule, Number::share(share).named(what), TAKEN_SHARE))
 }

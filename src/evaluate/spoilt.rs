@@ -5,11 +5,17 @@ use std::collections::BTreeMap;
 
 use crate::results::document::Rejected;
 use crate::results::quantity::Labels;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 
 use super::findings::Findings;
+use super::gate::rules;
 use super::sample::Account;
 use super::study::Study;
+
+rules! {
+    NONE_STEADY: "G14" Hard "all", "of the series that a figure needs, each has a batch in which the core clock did not change";
+    NONE_UNDISTURBED: "G16" Hard "all", "of the series that a figure needs, each has a clean batch";
+}
 
 /// Names every predicted figure that is neither published nor refused yet, where there are series without a clean batch.
 pub fn name_spoilt(study: &Study<'_>, findings: &mut Findings) {
@@ -42,10 +48,9 @@ fn nothing_clean(study: &Study<'_>) -> Option<Gate> {
         .filter(|account| account.taken > 0 && account.clean == 0 && account.wrong == 0)
         .collect();
     let all = spoilt.iter().copied().reduce(|one, other| one.and(&other))?;
-    let id = if all.unsteady > all.disturbed { "G14" } else { "G16" };
-    Some(Gate::of(
-        id,
-        Severity::Hard,
+    let rule = if all.unsteady > all.disturbed { &NONE_STEADY } else { &NONE_UNDISTURBED };
+    Some(Gate::holds(
+        rule,
         false,
         format!(
             "no clean batch is left of {} series it may need: of {} batches {} were disturbed, the core clock changed within {}, time went backwards in {}",

@@ -1,16 +1,21 @@
 //! One cost over a quantity that was varied: a line through it in every launch, and the curve.
 
 use crate::results::quantity::{CoreCycles, Labels, Unit};
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::statistics::fit::{Line, least_squares};
 use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::median;
 
 use super::estimate::Estimate;
+use super::gate::{Number, rules};
 use super::study::Study;
 
 /// Least share of the variance that a line must explain before its slope is a cost.
 const LINEAR: f64 = 0.97;
+
+rules! {
+    STRAIGHT: "linear" Hard "`os.process_creation.per_page`", "a line explains at least {} of the variance over resident sizes", plain(LINEAR);
+}
 
 /// Lower quartiles of launches over the quantity, from the launches that have all of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,13 +63,8 @@ impl Sweep {
         let estimator = format!("median over launches of the slope over {over}");
         let estimate = Estimate::over_launches(&slopes, self.unit, &estimator)?;
         let explained = median(&lines.iter().filter_map(|line| line.explained).collect::<Vec<f64>>()).unwrap_or(0.0);
-        let gate = Gate::of(
-            "linear",
-            Severity::Hard,
-            explained >= LINEAR,
-            format!("a line explains {explained:.4} of the variance over {over}; at least {LINEAR}"),
-        );
-        Some((estimate, gate))
+        let explained = Number::plain(explained).named(format!("a line explains {{}} of the variance over {over}"));
+        Some((estimate, Gate::at_least(&STRAIGHT, explained, LINEAR)))
     }
 
     /// Points of a curve in time, the quantity multiplied: `[x, median, lowest, highest]` over launches.

@@ -1,10 +1,11 @@
 //! The memory that streams and chases go through: had, accounted for in the record, and judged by that account.
 
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::percent;
 use crate::rig::Rig;
 use crate::sys::memory::{HUGE_PAGES_OFF, Pages};
 use crate::sys::stream::Arena;
@@ -15,6 +16,14 @@ use super::streams::{self, OVER_LAST_CACHE};
 const OWN_PAGES: f64 = 0.99;
 /// Share of an arena on huge pages from which it is said to lie on them.
 const HUGE_PAGES: f64 = 0.95;
+
+rules! {
+    OWN: "zero page" Hard "`memory.bandwidth`, `memory.loaded_latency`", "at least {} of the pages of a footprint are its own", share(OWN_PAGES);
+    ON_SMALL: "pages" Hard "`memory.bandwidth`", "figures on 4 KiB pages lie on them: at most {} on huge pages", share(1.0 - HUGE_PAGES);
+    ON_HUGE: "pages" Remark "`memory.bandwidth`, `memory.loaded_latency`", "others lie on huge pages: at least {}", share(HUGE_PAGES);
+    SWAPPED: "swap" Hard "`memory.bandwidth`, `memory.loaded_latency`", "nothing was swapped out";
+    BEYOND_CACHES: "G18" Hard "`memory.bandwidth`, `memory.loaded_latency`", "a footprint called DRAM is at least {} times the last caches of the CPUs that use it", plain(OVER_LAST_CACHE as f64);
+}
 
 /// Written memory with its account in the record, under labels that include the kind of pages asked for; the inner error is
 /// why it cannot be had or is not what it should be.
@@ -60,23 +69,21 @@ pub fn account_gates(study: &Study<'_>, about: &Labels) -> Vec<Gate> {
     };
     let mut gates = Vec::new();
     if let Some(own) = worst("own_pages", 1.0, f64::min) {
-        let evidence = format!("{} of the memory has pages of its own", percent(own));
-        gates.push(Gate::of("zero page", Severity::Hard, own >= OWN_PAGES, evidence));
+        let own = Number::share(own).named("{} of the memory has pages of its own");
+        gates.push(Gate::at_least(&OWN, own, OWN_PAGES));
     }
     let small = about.get("pages") == Some("4k");
     let shared = if small { worst("huge_pages", 0.0, f64::max) } else { worst("huge_pages", 1.0, f64::min) };
     if let Some(huge) = shared {
-        let (severity, right) =
-            if small { (Severity::Hard, huge <= 1.0 - HUGE_PAGES) } else { (Severity::Remark, huge >= HUGE_PAGES) };
-        let mut evidence = format!("{} of the memory lies on huge pages", percent(huge));
-        if !small && study.machine.memory.refused_huge_pages() {
-            evidence += &format!(": {HUGE_PAGES_OFF}");
-        }
-        gates.push(Gate::of("pages", severity, right, evidence));
+        let share = Number::share(huge).named("{} of the memory lies on huge pages");
+        gates.push(match (small, study.machine.memory.refused_huge_pages()) {
+            (true, _) => Gate::at_most(&ON_SMALL, share, 1.0 - HUGE_PAGES),
+            (false, false) => Gate::at_least(&ON_HUGE, share, HUGE_PAGES),
+            (false, true) => Gate::at_least(&ON_HUGE, share, HUGE_PAGES).because(HUGE_PAGES_OFF),
+        });
     }
     if let Some(swapped) = worst("swapped", 0.0, f64::max) {
-        let evidence = format!("{} were swapped out", quantity(swapped, Unit::Bytes));
-        gates.push(Gate::of("swap", Severity::Hard, swapped == 0.0, evidence));
+        gates.push(Gate::at_most(&SWAPPED, Number::bytes(swapped).named("{} were swapped out"), 0.0));
     }
     gates
 }
@@ -88,17 +95,14 @@ pub fn footprint_gate(study: &Study<'_>, about: &Labels, threads: usize) -> Gate
     let cpus = streams::order_of_cpus(&study.machine.caches, study.cpu, &allowed);
     let caches = streams::last_caches(&study.machine.caches, &cpus[..threads.min(cpus.len())]);
     let needed = caches.map(|bytes| (OVER_LAST_CACHE * bytes) as f64);
-    let evidence = match footprint.zip(needed) {
-        Some((footprint, needed)) => format!(
-            "footprint {}; {OVER_LAST_CACHE} × the last caches are {}",
-            quantity(footprint, Unit::Bytes),
-            quantity(needed, Unit::Bytes)
-        ),
-        None if needed.is_none() => "the size of the last cache is not known".to_owned(),
-        None => "no launch recorded the footprint".to_owned(),
-    };
-    let enough = footprint.zip(needed).is_some_and(|(footprint, needed)| footprint >= needed);
-    Gate::of("G18", Severity::Hard, enough, evidence)
+    match (footprint, needed) {
+        (Some(footprint), Some(needed)) => {
+            let reason = format!("{OVER_LAST_CACHE} times the last caches");
+            Gate::at_least(&BEYOND_CACHES, Number::bytes(footprint).named("footprint"), needed).because(reason)
+        }
+        (_, None) => Gate::holds(&BEYOND_CACHES, false, "the size of the last cache is not known"),
+        (None, _) => Gate::holds(&BEYOND_CACHES, false, "no launch recorded the footprint"),
+    }
 }
 
 #[cfg(test)]

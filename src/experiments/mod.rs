@@ -6,6 +6,7 @@
 //! `measure` gets a rig but no prediction, so it cannot lean towards one; `analyze` is a pure function of what was logged.
 
 pub mod arenas;
+pub mod catalogue;
 pub mod constants;
 pub mod cpu;
 pub mod file;
@@ -16,6 +17,7 @@ pub mod streams;
 pub mod touches;
 
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::Rule;
 use crate::evaluate::study::Study;
 use crate::machine::Machine;
 use crate::results::document::Metric;
@@ -66,6 +68,8 @@ pub struct Experiment {
     pub needs: &'static [Need],
     /// Metrics of earlier experiments that its prediction uses when they are there.
     pub uses: &'static [&'static str],
+    /// Rules that its figures must pass, beside those of every experiment.
+    pub rules: &'static [Rule],
     /// Metrics that it publishes.
     pub publishes: &'static [Publication],
     /// How often it is launched.

@@ -6,6 +6,7 @@
 pub mod document;
 pub mod evidence;
 pub mod figure;
+pub mod gate_numbers;
 pub mod log;
 pub mod peer;
 pub mod prediction;

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::gate_numbers::GateNumbers;
+
 /// How far a figure can be trusted, from evidence taken during that figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -73,7 +75,7 @@ pub enum Severity {
 }
 
 /// One rule that a figure had to pass, with the numbers that decided.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
     /// Identifier in the gate catalogue of METHODOLOGY.md, such as `G8`.
     pub id: String,
@@ -83,17 +85,13 @@ pub struct Gate {
     pub severity: Severity,
     /// The rule and the numbers on both of its sides.
     pub evidence: String,
-}
-
-impl Gate {
-    /// A gate with its outcome.
-    pub fn of(id: &str, severity: Severity, pass: bool, evidence: impl Into<String>) -> Self {
-        Gate { id: id.to_owned(), pass, severity, evidence: evidence.into() }
-    }
+    /// The numbers of the evidence, where the rule compares one number with a bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<GateNumbers>,
 }
 
 /// The verdict on one figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// How far it can be trusted.
     pub trust: Trust,
@@ -138,7 +136,7 @@ mod tests {
     use super::*;
 
     fn gate(severity: Severity, pass: bool) -> Gate {
-        Gate::of("G0", severity, pass, "for the test")
+        Gate { id: "G0".to_owned(), pass, severity, evidence: "for the test".to_owned(), numbers: None }
     }
 
     #[test]

@@ -10,60 +10,45 @@ use crate::machine::{self, Medium, Storage};
 use crate::results::trouble::Trouble;
 use crate::sys::file;
 
-/// What kind of file system it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// On a block device of this machine.
-    Disk,
-    /// In memory: files never leave it.
-    Memory,
-    /// Layers of others.
-    Overlay,
-    /// On another machine, or the host of this guest.
-    Remote,
-    /// Provided by a program, which may have it from anywhere.
-    UserSpace,
-}
-
 /// Magic numbers of statfs(2), with the type as the mount table names it.
-const MAGICS: [(u64, &str, Kind); 31] = [
-    (0xEF53, "ext4", Kind::Disk),
-    (0x5846_5342, "xfs", Kind::Disk),
-    (0x9123_683E, "btrfs", Kind::Disk),
-    (0x2FC1_2FC1, "zfs", Kind::Disk),
-    (0xCA45_1A4E, "bcachefs", Kind::Disk),
-    (0xF2F5_2010, "f2fs", Kind::Disk),
-    (0x5265_4973, "reiserfs", Kind::Disk),
-    (0x3153_464A, "jfs", Kind::Disk),
-    (0x4D44, "vfat", Kind::Disk),
-    (0x2011_BAB0, "exfat", Kind::Disk),
-    (0x7366_746E, "ntfs3", Kind::Disk),
-    (0x7371_7368, "squashfs", Kind::Disk),
-    (0xE0F5_E1E2, "erofs", Kind::Disk),
-    (0x3434, "nilfs2", Kind::Disk),
-    (0x0102_1994, "tmpfs", Kind::Memory),
-    (0x8584_58F6, "ramfs", Kind::Memory),
-    (0x9584_58F6, "hugetlbfs", Kind::Memory),
-    (0x794C_7630, "overlay", Kind::Overlay),
-    (0x6969, "nfs", Kind::Remote),
-    (0xFE53_4D42, "smb3", Kind::Remote),
-    (0xFF53_4D42, "cifs", Kind::Remote),
-    (0x517B, "smbfs", Kind::Remote),
-    (0x0102_1997, "9p", Kind::Remote),
-    (0x00C3_6400, "ceph", Kind::Remote),
-    (0x0BD0_0BD0, "lustre", Kind::Remote),
-    (0x4750_4653, "gpfs", Kind::Remote),
-    (0x5346_414F, "afs", Kind::Remote),
-    (0x6B41_4653, "afs", Kind::Remote),
-    (0x1983_0326, "beegfs", Kind::Remote),
-    (0xAAD7_AAEA, "panfs", Kind::Remote),
-    (0x6573_5546, "fuse", Kind::UserSpace),
+const MAGICS: [(u64, &str, Medium); 31] = [
+    (0xEF53, "ext4", Medium::Disk),
+    (0x5846_5342, "xfs", Medium::Disk),
+    (0x9123_683E, "btrfs", Medium::Disk),
+    (0x2FC1_2FC1, "zfs", Medium::Disk),
+    (0xCA45_1A4E, "bcachefs", Medium::Disk),
+    (0xF2F5_2010, "f2fs", Medium::Disk),
+    (0x5265_4973, "reiserfs", Medium::Disk),
+    (0x3153_464A, "jfs", Medium::Disk),
+    (0x4D44, "vfat", Medium::Disk),
+    (0x2011_BAB0, "exfat", Medium::Disk),
+    (0x7366_746E, "ntfs3", Medium::Disk),
+    (0x7371_7368, "squashfs", Medium::Disk),
+    (0xE0F5_E1E2, "erofs", Medium::Disk),
+    (0x3434, "nilfs2", Medium::Disk),
+    (0x0102_1994, "tmpfs", Medium::Memory),
+    (0x8584_58F6, "ramfs", Medium::Memory),
+    (0x9584_58F6, "hugetlbfs", Medium::Memory),
+    (0x794C_7630, "overlay", Medium::Overlay),
+    (0x6969, "nfs", Medium::Network),
+    (0xFE53_4D42, "smb3", Medium::Network),
+    (0xFF53_4D42, "cifs", Medium::Network),
+    (0x517B, "smbfs", Medium::Network),
+    (0x0102_1997, "9p", Medium::Network),
+    (0x00C3_6400, "ceph", Medium::Network),
+    (0x0BD0_0BD0, "lustre", Medium::Network),
+    (0x4750_4653, "gpfs", Medium::Network),
+    (0x5346_414F, "afs", Medium::Network),
+    (0x6B41_4653, "afs", Medium::Network),
+    (0x1983_0326, "beegfs", Medium::Network),
+    (0xAAD7_AAEA, "panfs", Medium::Network),
+    (0x6573_5546, "fuse", Medium::UserSpace),
 ];
 
 /// What files lie on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ground {
-    pub kind: Kind,
+    pub kind: Medium,
     /// Type, as the mount table names it; by the magic number where there is no mount table.
     pub file_system: String,
     /// Options of the mount.
@@ -127,20 +112,14 @@ impl Ground {
             .or_else(|| row.map(|(_, name, _)| (*name).to_owned()))
             .unwrap_or_else(|| "unknown".to_owned());
         let options = mount.map(|mount| mount.options.clone()).unwrap_or_default();
-        let by_mount = mount.map(|mount| match mount.medium {
-            Medium::Disk => Kind::Disk,
-            Medium::Memory => Kind::Memory,
-            Medium::Overlay => Kind::Overlay,
-            Medium::Network => Kind::Remote,
-            Medium::UserSpace => Kind::UserSpace,
-        });
+        let by_mount = mount.map(|mount| mount.medium);
         let by_magic = row.map(|(_, _, kind)| *kind);
         // The mount table knows what a program stands for (fuse.sshfs); the magic number knows types that the table of
         // media does not.
         let kind = match (by_mount, by_magic) {
-            (Some(Kind::Disk) | None, Some(magic)) => magic,
+            (Some(Medium::Disk) | None, Some(magic)) => magic,
             (Some(mount), _) => mount,
-            (None, None) => Kind::Disk,
+            (None, None) => Medium::Disk,
         };
         let option = |wanted: &str| options.split(',').any(|option| option == wanted);
         let begins = |wanted: &str| options.split(',').any(|option| option.starts_with(wanted));
@@ -156,8 +135,8 @@ impl Ground {
         let asked = option("compress") || compressing.iter().any(|name| begins(name));
         add(packed || asked && !option("compress=no") && !option("compression=none"), Caveat::Compressed);
         add(dax || option("dax") || option("dax=always"), Caveat::MemoryMapped);
-        add(kind == Kind::Overlay, Caveat::Layered);
-        add(kind == Kind::UserSpace, Caveat::Program);
+        add(kind == Medium::Overlay, Caveat::Layered);
+        add(kind == Medium::UserSpace, Caveat::Program);
         let what = mount.map(|mount| mount.what.clone()).unwrap_or_default();
         Ground { kind, file_system, options, what, caveats }
     }
@@ -170,11 +149,11 @@ impl Ground {
             _ if option_read_only(&self.options) => {
                 Err(Trouble::new(format!("the {name} file system is mounted read-only")).hint(elsewhere))
             }
-            Kind::Memory => {
+            Medium::Memory => {
                 Err(Trouble::new(format!("the files are in memory ({name}): there is no device to wait for"))
                     .hint(elsewhere))
             }
-            Kind::Remote => {
+            Medium::Network => {
                 Err(Trouble::new(format!("the files are on another machine ({name}): this reads local ones"))
                     .hint(format!("{elsewhere}, or read it as remote with --remote-dir DIR")))
             }
@@ -189,7 +168,7 @@ impl Ground {
     /// Whether files here are read from another machine, or by a program that may ask one; if not, why.
     pub fn is_remote(&self) -> Result<(), Trouble> {
         match self.kind {
-            Kind::Remote | Kind::UserSpace => Ok(()),
+            Medium::Network | Medium::UserSpace => Ok(()),
             _ => Err(Trouble::new(format!("{} is a file system of this machine, not a remote one", self.file_system))
                 .hint("name a directory on NFS, SMB, sshfs, 9p or the like")),
         }
@@ -224,11 +203,11 @@ mod tests {
         for (magic, name) in [(0x6969, "nfs4"), (0xFE53_4D42, "cifs"), (0x0102_1997, "9p"), (0x6573_5546, "fuse.sshfs")]
         {
             let found = ground(magic, name, "rw");
-            assert_eq!(found.kind, Kind::Remote, "{name}");
+            assert_eq!(found.kind, Medium::Network, "{name}");
             assert!(found.is_local().is_err() && found.is_remote().is_ok());
         }
         // A type that only its magic number gives away.
-        assert_eq!(ground(0x0BD0_0BD0, "somefs", "rw").kind, Kind::Remote);
+        assert_eq!(ground(0x0BD0_0BD0, "somefs", "rw").kind, Medium::Network);
         // A program may stand for either.
         let found = ground(0x6573_5546, "fuse.mergerfs", "rw");
         assert!(found.is_local().is_ok() && found.is_remote().is_ok() && found.caveats == [Caveat::Program]);
@@ -252,10 +231,10 @@ mod tests {
 
     #[test]
     fn the_ground_of_this_machine_is_looked_up() {
-        assert_eq!(Ground::of(Path::new("/proc")).unwrap().kind, Kind::Disk, "unknown types are left to the proofs");
+        assert_eq!(Ground::of(Path::new("/proc")).unwrap().kind, Medium::Disk, "unknown types are left to the proofs");
         assert!(Ground::of(Path::new("/nonexistent")).is_err());
         if let Ok(shared) = Ground::of(Path::new("/dev/shm")).map(|found| (found.kind, found.file_system)) {
-            assert_eq!(shared, (Kind::Memory, "tmpfs".to_owned()));
+            assert_eq!(shared, (Medium::Memory, "tmpfs".to_owned()));
         }
     }
 }

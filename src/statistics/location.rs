@@ -1,14 +1,12 @@
-//! The two published locations of a figure, both of normalised samples over launches.
+//! One estimate for each launch: a quantile of its samples.
 //!
-//! *Undisturbed* is the lower quartile over launches of each launch's lower quartile: what the operation costs when
-//! nothing else runs. *Typical* is the median of medians: what it cost on the whole. Noise on a shared machine is
-//! one-sided (it adds time), so the undisturbed figure characterises the machine and the typical one also its neighbours;
-//! a wide gap between the two is a warning in itself.
+//! Two figures are made of such estimates. *Undisturbed* is the lower quartile over launches of each launch's lower quartile:
+//! what the operation costs when nothing else runs. *Typical* is the median of medians: what it cost on the whole. Noise on a
+//! shared machine only adds time, so a wide gap between the two is a warning in itself.
 //!
 //! Why a quartile and never the minimum: samples are normalised by a clock probe beside them, and the minimum of such a
 //! series is the batch whose *probe* was hit by an interrupt, not the batch that ran undisturbed. Measured over 170 s of
-//! batches, the minimum wanders by 40 % from run to run where the quartile of quartiles wanders by 0.05 to 1.2 %. A
-//! quartile cannot be won by one lucky batch, and as an order statistic it has an interval without any assumption on shape.
+//! batches, the minimum wanders by 40 % from run to run where the quartile of quartiles wanders by 0.05 to 1.2 %.
 
 use super::summary::quantile;
 

@@ -48,13 +48,14 @@
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::experiments::constants::CycleTime;
 use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication, always, never};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{factor, number, percent, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
@@ -69,6 +70,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("frequency.rs"),
     needs: &[],
     uses: &[],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: "cpu.frequency.tsc",
@@ -119,6 +121,17 @@ const COUNTER_REPEATS_PPM: f64 = 5.0;
 
 /// Distance of the counter's rate from a claim, in parts per million, beyond which the claim is called contradicted.
 const CLAIM_PPM: f64 = 200.0;
+/// How far the core clock may be above its claimed maximum.
+const ABOVE_MAXIMUM: f64 = 1.02;
+
+rules! {
+    PROPORTIONAL: "G7" Hard "`cpu.frequency.core`, `cpu.cycle_time`", "T(2N) is 2 T(N) within {}", share(LINEAR);
+    PLAUSIBLE_CLOCK: "G8" Hard "`cpu.frequency.core`, `cpu.cycle_time`", "the core clock lies between {} and {}", hertz(PLAUSIBLE.0), hertz(PLAUSIBLE.1);
+    CLAIMED_COUNTER: "G12" Remark "`cpu.frequency.tsc`", "the counter's rate is within {} ppm of each claim", plain(CLAIM_PPM);
+    CLAIMED_CORE: "G12" Remark "`cpu.frequency.core`, `cpu.cycle_time`", "the core clock is at most {} times the claimed maximum", plain(ABOVE_MAXIMUM);
+    COUNTER_REPEATS: "G14" Noisy "`cpu.frequency.tsc`", "launches repeat the counter's rate within {} ppm, or the error bound of a launch if that is larger", plain(COUNTER_REPEATS_PPM);
+    SAME_FREQUENCY: "G14" Hard "`cpu.frequency.core_by_chain`", "each chain gives the frequency of the multiply chain within {}", share(CHAINS_AGREE);
+}
 
 const CHAINS: [(&str, arch::Kernel, u64); 3] =
     [("multiply", arch::multiply_chain, 20), ("add", arch::add_chain, 60), ("mixed", arch::mixed_chain, 40)];
@@ -219,25 +232,13 @@ fn publish_counter(study: &Study<'_>, findings: &mut Findings) {
     let Some(estimate) = Estimate::over_launches(&rates, Unit::Hertz, estimator) else { return };
     let spread = estimate.stddev / estimate.value * 1e6;
     let bound = study.evidence().filter_map(|found| found.clock_deviation_bound_ppm).fold(0.0, f64::max);
-    let mut gates = vec![Gate::of(
-        "G14",
-        Severity::Noisy,
-        spread <= COUNTER_REPEATS_PPM.max(bound),
-        format!(
-            "launches repeat the rate within {} ppm (standard deviation); at most {}, or the error bound of a launch, {} ppm",
-            number(spread),
-            number(COUNTER_REPEATS_PPM),
-            number(bound)
-        ),
-    )];
+    let deviation = Number::plain(spread).named("launches repeat the rate within {} ppm (standard deviation)");
+    let reason = format!("{COUNTER_REPEATS_PPM} or the error bound of a launch, {} ppm", number(bound));
+    let mut gates = vec![Gate::at_most(&COUNTER_REPEATS, deviation, COUNTER_REPEATS_PPM.max(bound)).because(reason)];
     gates.extend(study.machine.tsc_hertz_claims().all().iter().map(|claim| {
         let apart = (estimate.value / claim.value - 1.0).abs() * 1e6;
-        Gate::of(
-            "G12",
-            Severity::Remark,
-            apart <= CLAIM_PPM,
-            format!("{} ppm from what {} claims; at most {CLAIM_PPM}", number(apart), claim.source),
-        )
+        let what = format!("{{}} ppm from what {} claims", claim.source);
+        Gate::at_most(&CLAIMED_COUNTER, Number::plain(apart).named(what), CLAIM_PPM)
     }));
     findings.publish_fact(study, "cpu.frequency.tsc", Labels::none(), &estimate, gates);
 }
@@ -253,12 +254,8 @@ fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
     for (chain, ..) in CHAINS {
         let Some(estimate) = hertz(chain) else { continue };
         let apart = (estimate.value / reference.value - 1.0).abs();
-        let own = vec![Gate::of(
-            "G14",
-            Severity::Hard,
-            apart <= CHAINS_AGREE,
-            format!("{} apart from the multiply chain; at most {}", percent(apart), percent(CHAINS_AGREE)),
-        )];
+        let apart = Number::share(apart).named("{} apart from the multiply chain");
+        let own = vec![Gate::at_most(&SAME_FREQUENCY, apart, CHAINS_AGREE)];
         findings.publish(study, "cpu.frequency.core_by_chain", Labels::of([("chain", chain)]), &estimate, own);
     }
     findings.publish(study, "cpu.frequency.core", Labels::none(), &reference, core_gates(study, &reference));
@@ -271,41 +268,18 @@ fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
 }
 
 fn core_gates(study: &Study<'_>, core: &Estimate) -> Vec<Gate> {
-    let mut gates = vec![Gate::of(
-        "G8",
-        Severity::Hard,
-        (PLAUSIBLE.0..=PLAUSIBLE.1).contains(&core.value),
-        format!(
-            "{} lies between {} and {}",
-            quantity(core.value, Unit::Hertz),
-            quantity(PLAUSIBLE.0, Unit::Hertz),
-            quantity(PLAUSIBLE.1, Unit::Hertz)
-        ),
-    )];
+    let mut gates = vec![Gate::between(&PLAUSIBLE_CLOCK, core.named("core clock"), PLAUSIBLE.0, PLAUSIBLE.1)];
     if let Some(maximum) = study.machine.maximum_core_hertz(study.cpu) {
-        gates.push(Gate::of(
-            "G12",
-            Severity::Remark,
-            core.value <= maximum.value * 1.02,
-            format!(
-                "measured {} against a claimed maximum of {} ({})",
-                quantity(core.value, Unit::Hertz),
-                quantity(maximum.value, Unit::Hertz),
-                maximum.source
-            ),
-        ));
+        let (most, claimed) = (maximum.value * ABOVE_MAXIMUM, quantity(maximum.value, Unit::Hertz));
+        let reason = format!("{ABOVE_MAXIMUM} times the claimed maximum of {claimed} ({})", maximum.source);
+        gates.push(Gate::at_most(&CLAIMED_CORE, core.named("measured"), most).because(reason));
     }
     let once =
         study.sample("chain", &Labels::of([("chain", "multiply")])).and_then(|sample| Estimate::undisturbed(&sample));
     let twice = study.sample("double", &Labels::none()).and_then(|sample| Estimate::undisturbed(&sample));
     if let (Some(once), Some(twice)) = (once, twice) {
-        let ratio = twice.value / once.value;
-        gates.push(Gate::of(
-            "G7",
-            Severity::Hard,
-            (ratio - 1.0).abs() <= LINEAR,
-            format!("T(2N) / 2 T(N) = {ratio:.5}; within {}", percent(LINEAR)),
-        ));
+        let apart = Number::share((twice.value / once.value - 1.0).abs()).named("T(2N) is {} from 2 T(N)");
+        gates.push(Gate::at_most(&PROPORTIONAL, apart, LINEAR));
     }
     gates
 }

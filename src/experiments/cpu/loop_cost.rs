@@ -42,6 +42,7 @@ use std::hint::black_box;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, TAKEN_BRANCH, store_forwarding};
@@ -50,7 +51,7 @@ use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
@@ -65,6 +66,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("loop_cost.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
+    rules: RULES,
     publishes: &[Publication {
         metric: "cpu.loop.overhead",
         unit: Unit::Nanoseconds,
@@ -87,6 +89,17 @@ const FLOOR_CYCLES: f64 = 0.5;
 const CEILING_CYCLES: f64 = 2.1;
 /// Alignments agree within this.
 const ALIGNMENTS_AGREE: f64 = 0.05;
+/// So many alignments must agree.
+const LEAST_AGREEING: f64 = 3.0;
+/// The loop in memory may be faster than the one in registers by this factor before one of them is doubted.
+const MEMORY_SLACK: f64 = 0.95;
+
+rules! {
+    FLOOR: "G8" Hard "`cpu.loop.overhead`", "at least {} per turn", cycles(FLOOR_CYCLES);
+    CEILING: "G8" Remark "`cpu.loop.overhead`", "a register loop takes at most {} a turn", cycles(CEILING_CYCLES);
+    MEMORY_SLOWER: "G20" Hard "`cpu.loop.overhead`", "the loop in memory takes at least {} times the loop in registers", plain(MEMORY_SLACK);
+    ALIGNMENT: "alignment" Remark "`cpu.loop.overhead`", "at least {} of 4 alignments of the loop agree within {}", plain(LEAST_AGREEING), share(ALIGNMENTS_AGREE);
+}
 /// The long batch has this many times the turns of the short one.
 const TIMES: u64 = 2;
 
@@ -157,21 +170,15 @@ fn analyze(study: &Study<'_>) -> Findings {
     let registers = turn(study, "registers").map(|estimate| estimate.value);
     for code in CODES {
         let Some(estimate) = turn(study, code) else { continue };
-        let mut own =
-            vec![gates::floor(&estimate, FLOOR_CYCLES, "two taken branches per cycle"), gates::resolved(&estimate)];
+        let mut own = vec![
+            gates::floor(&FLOOR, &estimate, FLOOR_CYCLES).because("two taken branches per cycle"),
+            gates::resolved(&estimate),
+        ];
         match code {
             "registers" => own.extend(register_gates(&estimate, &alignments)),
             "memory" => own.extend(registers.map(|registers| {
-                Gate::of(
-                    "G20",
-                    Severity::Hard,
-                    estimate.value >= registers * 0.95,
-                    format!(
-                        "{} cycles against {} in registers: memory cannot be faster",
-                        number(estimate.value),
-                        number(registers)
-                    ),
-                )
+                Gate::at_least(&MEMORY_SLOWER, estimate.named("in memory {}"), registers * MEMORY_SLACK)
+                    .because(format!("{MEMORY_SLACK} times the loop in registers"))
             })),
             _ => {}
         }
@@ -189,23 +196,15 @@ fn turn(study: &Study<'_>, code: &str) -> Option<Estimate> {
 }
 
 fn register_gates(estimate: &Estimate, alignments: &[f64]) -> Vec<Gate> {
-    let agreeing = most_agreeing(alignments);
+    let agreeing = Number::plain(most_agreeing(alignments) as f64).named("{} alignments agree");
     vec![
-        Gate::of(
-            "G8",
-            Severity::Remark,
-            estimate.value <= CEILING_CYCLES,
-            format!(
-                "{} cycles; more than {CEILING_CYCLES} means that the loop waits for something else",
-                number(estimate.value)
-            ),
-        ),
-        Gate::of(
-            "alignment",
-            Severity::Remark,
-            agreeing >= 3,
-            format!("{agreeing} of {} alignments agree within 5 %; at least 3", alignments.len()),
-        ),
+        Gate::at_most(&CEILING, estimate.named("{}"), CEILING_CYCLES)
+            .because("a loop that takes more waits for something else"),
+        Gate::at_least(&ALIGNMENT, agreeing, LEAST_AGREEING).because(format!(
+            "within {} of {}",
+            Number::share(ALIGNMENTS_AGREE).text(),
+            alignments.len()
+        )),
     ]
 }
 

@@ -54,6 +54,7 @@ use std::hint::black_box;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
@@ -64,8 +65,8 @@ use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{number, percent};
+use crate::results::verdict::Gate;
+use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::statistics::fit::least_squares;
@@ -83,6 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("procedure_call.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: "cpu.procedure_call.time",
@@ -130,6 +132,14 @@ const RISING: f64 = 0.05;
 
 /// Least cost of an argument in cycles that means anything: half a percent of a call.
 const LEAST_ARGUMENT: f64 = 0.02;
+
+rules! {
+    FLOOR: "G8" Hard "`cpu.procedure_call.time`", "at least {} per call", cycles(FLOOR_CYCLES);
+    LEAST: "G5" Hard "`per_argument`, `seventh_argument`", "a cost per argument is at least {}", cycles(LEAST_ARGUMENT);
+    ORDER: "G20" Remark "`cpu.procedure_call.time`", "chained calls are not faster than independent ones, nor spilled arguments than register ones (slack: {} and three standard errors of both)", cycles(SLACK_CYCLES);
+    RISES: "G20" Hard "`per_argument`, `seventh_argument`", "the costs lie within {} of a curve that never falls with the number of arguments", share(RISING);
+    SCATTER: "scatter" Noisy "`per_argument`, `seventh_argument`", "a slope or step is at least twice the error that the scatter of the points around a line gives it";
+}
 
 const CODES: [&str; 3] = ["registers", "memory", "compiled"];
 const CHAINS: [&str; 2] = ["throughput", "latency"];
@@ -352,7 +362,7 @@ fn analyze(study: &Study<'_>) -> Findings {
         for (arguments, estimate) in estimates.iter().enumerate() {
             let Some(estimate) = estimate else { continue };
             let mut own = vec![
-                gates::floor(estimate, FLOOR_CYCLES, "a call and a return are two taken branches"),
+                gates::floor(&FLOOR, estimate, FLOOR_CYCLES).because("a call and a return are two taken branches"),
                 gates::resolved(estimate),
             ];
             own.extend(order_gates(study, arguments, code, chain, estimate));
@@ -378,12 +388,8 @@ fn order_gates(study: &Study<'_>, arguments: usize, code: &str, chain: &str, est
     let mut not_below = |code: &str, chain: &str, why: &str| {
         if let Some(other) = call(study, &labels_with(arguments, code, chain)) {
             let slack = SLACK_CYCLES + 3.0 * (estimate.standard_error() + other.standard_error());
-            gates.push(Gate::of(
-                "G20",
-                Severity::Remark,
-                estimate.value >= other.value - slack,
-                format!("{} {} against {}: {why}", number(estimate.value), estimate.unit, number(other.value)),
-            ));
+            let reason = format!("{} less {} of slack: {why}", number(other.value), number(slack));
+            gates.push(Gate::at_least(&ORDER, estimate.named("{}"), other.value - slack).because(reason));
         }
     };
     if chain == "latency" {
@@ -407,16 +413,8 @@ fn publish_regression(
     let rising = rising_gate(estimates);
     let mut publish = |name: &str, coefficient: Coefficient| {
         let Some(estimate) = coefficient_estimate(study, coefficient, &fit) else { return };
-        let least = Gate::of(
-            "G5",
-            Severity::Hard,
-            estimate.value >= LEAST_ARGUMENT,
-            format!(
-                "{} {}; less than {LEAST_ARGUMENT} is no cost that stands out of the layout of the code",
-                number(estimate.value),
-                estimate.unit
-            ),
-        );
+        let least = Gate::at_least(&LEAST, estimate.named("{}"), LEAST_ARGUMENT)
+            .because("less is no cost that stands out of the layout of the code");
         let scattered = scatter_gate(&estimate, estimates);
         let gates = vec![rising.clone(), least, scattered, gates::resolved(&estimate)];
         findings.publish_derived(study, name, labels(code, chain), &estimate, gates);
@@ -472,20 +470,12 @@ fn coefficient_estimate(study: &Study<'_>, coefficient: Coefficient, fit: &StepF
 fn rising_gate(estimates: &[Option<Estimate>]) -> Gate {
     let costs: Vec<f64> = estimates.iter().flatten().map(|estimate| estimate.value).collect();
     let residual = if costs.len() == estimates.len() { isotonic_residual(&costs) } else { None };
-    Gate::of(
-        "G20",
-        Severity::Hard,
-        residual.is_some_and(|residual| residual < RISING),
-        residual.map_or_else(
-            || "not every number of arguments was measured".to_owned(),
-            |residual| {
-                format!(
-                    "the costs are within {} of a curve that never falls with more arguments; at most {}",
-                    percent(residual),
-                    percent(RISING)
-                )
-            },
-        ),
+    residual.map_or_else(
+        || Gate::holds(&RISES, false, "not every number of arguments was measured"),
+        |residual| {
+            let what = "the costs are within {} of a curve that never falls with more arguments";
+            Gate::less_than(&RISES, Number::share(residual).named(what), RISING)
+        },
     )
 }
 
@@ -498,17 +488,9 @@ fn scatter_gate(estimate: &Estimate, estimates: &[Option<Estimate>]) -> Gate {
         .filter_map(|(arguments, estimate)| Some((arguments as f64, estimate.as_ref()?.value)))
         .unzip();
     let error = least_squares(&x, &y).map_or(f64::INFINITY, |line| line.slope_error);
-    Gate::of(
-        "scatter",
-        Severity::Noisy,
-        estimate.value.abs() >= 2.0 * error,
-        format!(
-            "{} {}; the scatter of the points around a line gives it an error of {}",
-            number(estimate.value),
-            estimate.unit,
-            number(error)
-        ),
-    )
+    let reason = format!("twice the error {} that the scatter of the points around a line gives it", number(error));
+    let size = Number::of(estimate.value.abs(), estimate.unit).named("{}");
+    Gate::at_least(&SCATTER, size, 2.0 * error).because(reason)
 }
 
 fn curve(study: &Study<'_>, code: &str, chain: &str, estimates: &[Option<Estimate>]) -> Option<Curve> {

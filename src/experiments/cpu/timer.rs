@@ -57,6 +57,7 @@
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
@@ -67,7 +68,7 @@ use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication}
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::Workload;
@@ -84,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("timer.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: "cpu.timer.overhead",
@@ -130,6 +132,16 @@ const BIAS_FLOOR_CYCLES: f64 = 8.0;
 const ORDER_TOLERANCE_CYCLES: f64 = 6.0;
 /// CPUID slower than this many cycles exits to a hypervisor.
 const CPUID_EXIT_CYCLES: f64 = 500.0;
+/// No clock is read in less.
+const READING_FLOOR: f64 = 1.0;
+
+rules! {
+    READING: "G8" Hard "`cpu.timer.overhead`", "at least {} per reading", cycles(READING_FLOOR);
+    BIAS: "G8" Hard "`cpu.timer.bias`", "at least {} between two readings of a counter", cycles(BIAS_FLOOR_CYCLES);
+    EXITS: "G12" Remark "`cpu.timer.overhead`", "CPUID takes more than {} if and only if the machine claims to be virtual", cycles(CPUID_EXIT_CYCLES);
+    ORDERED: "G20" Hard "`cpu.timer.bias`", "an ordered pair is not shorter than plain readings less one step of the counter";
+    CALL_SLOWER: "G40" Remark "`cpu.timer.overhead`", "a real system call is slower than the vDSO";
+}
 
 /// Readings bunch at the phases of the counter's step by at least this much when they are computed from it.
 const ON_COUNTER_STEP: f64 = 0.8;
@@ -349,13 +361,12 @@ fn analyze(study: &Study<'_>) -> Findings {
 
 fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
     let Some(estimate) = overhead(study, reader.name) else { return };
-    let mut own = vec![gates::floor(&estimate, 1.0, "a reading is several instructions")];
+    let mut own = vec![gates::floor(&READING, &estimate, READING_FLOOR).because("a reading is several instructions")];
     match reader.name {
         "cpuid_rdtsc" => {
             let exits = estimate.value > CPUID_EXIT_CYCLES;
-            own.push(Gate::of(
-                "G12",
-                Severity::Remark,
+            own.push(Gate::holds(
+                &EXITS,
                 exits == study.machine.is_guest(),
                 format!(
                     "CPUID takes {} {}: {} a hypervisor; the machine {} to be virtual",
@@ -368,17 +379,9 @@ fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &Reader)
         }
         "clock_gettime_syscall" => {
             if let Some(vdso) = overhead(study, "clock_gettime") {
-                own.push(Gate::of(
-                    "G40",
-                    Severity::Remark,
-                    estimate.value > vdso.value,
-                    format!(
-                        "real system call {} against vDSO {} {}",
-                        number(estimate.value),
-                        number(vdso.value),
-                        estimate.unit
-                    ),
-                ));
+                own.push(
+                    Gate::more_than(&CALL_SLOWER, estimate.named("real system call {}"), vdso.value).because("vDSO"),
+                );
             }
         }
         _ => {}
@@ -414,7 +417,7 @@ fn publish_bias(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
     }
     let mut own = Vec::new();
     if unit == Unit::Cycles {
-        own.push(gates::floor(&estimate, BIAS_FLOOR_CYCLES, "two readings of a counter"));
+        own.push(gates::floor(&BIAS, &estimate, BIAS_FLOOR_CYCLES).because("two readings of a counter"));
     }
     if reader.claims_order && reader.ticks {
         own.extend(not_below_unordered(study, &estimate));
@@ -429,17 +432,8 @@ fn not_below_unordered(study: &Study<'_>, estimate: &Estimate) -> Option<Gate> {
     let unordered = median(&values).filter(|_| unit == estimate.unit)?;
     let step = study.values("step", &labels(plain)).into_iter().reduce(f64::min)?;
     let clock = median(&study.values("pair_clock", &labels(plain))).unwrap_or(1.0);
-    Some(Gate::of(
-        "G20",
-        Severity::Hard,
-        estimate.value >= unordered - step / clock,
-        format!(
-            "{} {unit} against {} of {}, which does not wait",
-            number(estimate.value),
-            number(unordered),
-            plain.name
-        ),
-    ))
+    let reason = format!("{} of {}, which does not wait, less a step of the counter", number(unordered), plain.name);
+    Some(Gate::at_least(&ORDERED, estimate.named("an ordered pair takes {}"), unordered - step / clock).because(reason))
 }
 
 fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {

@@ -84,6 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("cache_size.rs"),
     needs: &[PLACE, DISK],
     uses: &[],
+    rules: judgement::RULES,
     publishes: &[Publication {
         metric: BYTES,
         unit: Unit::Bytes,

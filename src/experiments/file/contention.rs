@@ -47,6 +47,7 @@ use std::time::Duration;
 use super::{BLOCK, DISK, Order, PLACE, predict_direct};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::Number;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::BLOCK_LAYER;
@@ -55,7 +56,7 @@ use crate::results::document::{Axis, Curve};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{factor, number, quantity};
 use crate::rig::Rig;
 use crate::rig::crowd::{self, Crowd, Reader};
@@ -77,6 +78,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         "file.read.block_time",
         "file.read.depth_rate",
     ],
+    rules: judgement::RULES,
     publishes: &[
         Publication {
             metric: TIME,
@@ -382,12 +384,9 @@ fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, processes: 
     let reads = study.series("reads", &own);
     let even: Vec<f64> = reads.iter().filter_map(|series| crowd::fairness(&series.values)).collect();
     if let Some(found) = Estimate::over_launches(&even, Unit::One, "median over launches of Jain's index") {
-        let bounds = Gate::of(
-            "G8",
-            Severity::Hard,
-            found.value <= 1.0 + 1e-9 && found.value * processes as f64 >= 1.0 - 1e-9,
-            format!("{} lies between 1/{processes} and 1", number(found.value)),
-        );
+        let least = 1.0 / processes as f64;
+        let index = Number::plain(found.value).named("Jain's index {}");
+        let bounds = Gate::between(&judgement::INDEX, index, least * (1.0 - 1e-9), 1.0 + 1e-9);
         findings.publish_merit(study, FAIRNESS, own.clone(), &found, vec![bounds]);
     }
     let name = "median over launches of CPU time over window and CPUs";

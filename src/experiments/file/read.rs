@@ -75,6 +75,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("read.rs"),
     needs: &[PLACE, DISK],
     uses: &["cpu.cycle_time", "os.system_call.time", "memory.page_fault.time"],
+    rules: judgement::RULES,
     publishes: &[
         Publication {
             metric: TIME,

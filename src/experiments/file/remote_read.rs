@@ -83,6 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("remote_read.rs"),
     needs: &[],
     uses: &["network.round_trip.time", "network.bandwidth.rate"],
+    rules: judgement::RULES,
     publishes: &[
         Publication {
             metric: "file.remote_read.block_time",

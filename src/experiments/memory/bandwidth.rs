@@ -62,6 +62,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::arenas;
@@ -70,7 +71,7 @@ use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication}
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Timed, Workload};
@@ -88,6 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("bandwidth.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: RATE,
@@ -471,60 +473,69 @@ fn rate_of(study: &Study<'_>, labels: &Labels) -> Option<f64> {
     Some(1e9 / nanoseconds_per_byte(study, &study.sample("stream", labels)?)?)
 }
 
+/// How far a rate may be below another that it should reach, and above what carries it at most.
+const LESS: f64 = 0.95;
+const SLACK: f64 = 1.02;
+const COPY_SLACK: f64 = 1.05;
+const THREADS_SLACK: f64 = 1.1;
+
+rules! {
+    VECTORS: "G8" Hard "`memory.bandwidth` of the first cache", "at most {} times {} vectors per cycle", plain(SLACK), plain(MOST_VECTORS);
+    FIRST_CACHE: "G21" Hard "`memory.bandwidth`", "the first cache carries at least {} times what the second does", plain(LESS);
+    OTHER_CACHES: "G21" Noisy "`memory.bandwidth`", "L2 carries at least {} times what L3 does, L3 what DRAM does", plain(LESS);
+    PAST_CACHES: "G21" Remark "`memory.bandwidth`", "stores past the caches carry at least {} times what plain ones do", plain(LESS);
+    COPYING: "G21" Noisy "`memory.bandwidth`", "a copy is at most {} times as fast as a read", plain(COPY_SLACK);
+    THREADS: "G21" Noisy "`memory.bandwidth`", "N threads carry between {} times what one carries and {} N times that", plain(LESS), plain(THREADS_SLACK);
+    PEAK: "G21" Hard "`memory.bandwidth` of DRAM, of each node", "at most {} times the peak of the channels, where that is known", plain(SLACK);
+}
+
 fn stream_gates(study: &Study<'_>, operation: Operation, level: &str, labels: &Labels, sample: &Sample) -> Vec<Gate> {
     let Some(rate) = nanoseconds_per_byte(study, sample).map(|cost| 1e9 / cost) else { return Vec::new() };
     let threads: usize = labels.get("threads").and_then(|threads| threads.parse().ok()).unwrap_or(1);
-    let shown = |value: f64| quantity(value, Unit::BytesPerSecond);
+    let own = Number::rate(rate);
     let mut gates = Vec::new();
-    let mut least = |id: &str, severity: Severity, floor: Option<f64>, slack: f64, what: &str| {
-        if let Some(floor) = floor {
-            let evidence = format!("{} against {}: {what}", shown(rate), shown(floor));
-            gates.push(Gate::of(id, severity, rate >= floor * slack, evidence));
-        }
+    let mut least = |rule: &Rule, floor: Option<f64>, what: &str| {
+        let gate =
+            |least: f64| Gate::at_least(rule, own.named("{}"), least * LESS).because(format!("{LESS} times {what}"));
+        gates.extend(floor.map(gate));
     };
-    let at =
-        |operation: Operation, level: &str, threads: usize| rate_of(study, &streams::labels(operation, level, threads));
+    let at = |operation: Operation, level: &str, threads| rate_of(study, &streams::labels(operation, level, threads));
     let plain = labels.get("pages").is_none();
     let next = match level {
-        "L1" => Some(("L2", Severity::Hard)),
-        "L2" => Some(("L3", Severity::Noisy)),
-        "L3" => Some((MEMORY, Severity::Noisy)),
+        "L1" => Some(("L2", &FIRST_CACHE)),
+        "L2" => Some(("L3", &OTHER_CACHES)),
+        "L3" => Some((MEMORY, &OTHER_CACHES)),
         _ => None,
     };
-    if let Some((next, severity)) = next {
-        least("G21", severity, at(operation, next, 1), 0.95, &format!("{level} is not slower than {next}"));
+    if let Some((next, rule)) = next {
+        least(rule, at(operation, next, 1), next);
     }
     if plain && operation == Operation::WriteNt {
-        let written = at(Operation::Write, level, threads);
-        least("G21", Severity::Remark, written, 0.95, "stores past the caches are not slower than plain ones");
+        least(&PAST_CACHES, at(Operation::Write, level, threads), "plain stores");
     }
     if plain && threads > 1 {
-        let what = "several threads move at least what one does";
-        least("G21", Severity::Noisy, at(operation, level, 1), 0.95, what);
+        least(&THREADS, at(operation, level, 1), "one thread");
     }
-    let mut most = |id: &str, severity: Severity, ceiling: Option<f64>, slack: f64, what: &str| {
-        if let Some(ceiling) = ceiling {
-            let evidence = format!("{} against {}: {what}", shown(rate), shown(ceiling));
-            gates.push(Gate::of(id, severity, rate <= ceiling * slack, evidence));
-        }
+    let mut most = |rule: &Rule, ceiling: Option<f64>, slack: f64, what: &str| {
+        let gate =
+            |most: f64| Gate::at_most(rule, own.named("{}"), most * slack).because(format!("{slack} times {what}"));
+        gates.extend(ceiling.map(gate));
     };
     if level == "L1" {
         let widest = study.remarks("vectors.cache").first().and_then(|name| vector_bytes(name));
         let ceiling = widest.zip(study.core).map(|(bytes, core)| MOST_VECTORS * bytes * core.0);
-        most("G8", Severity::Hard, ceiling, 1.02, "no core moves more than four vectors in a cycle");
+        most(&VECTORS, ceiling, SLACK, "four vectors in a cycle, which no core exceeds");
     }
     if operation.copies() && plain {
-        most("G21", Severity::Noisy, at(Operation::Read, level, threads), 1.05, "copying is not faster than reading");
+        most(&COPYING, at(Operation::Read, level, threads), COPY_SLACK, "reading");
     }
     if threads > 1 {
-        let alone = at(operation, level, 1).map(|rate| rate * threads as f64);
-        most("G21", Severity::Noisy, alone, 1.1, "threads together move at most what each would alone");
+        most(&THREADS, at(operation, level, 1).map(|one| one * threads as f64), THREADS_SLACK, "what each moves alone");
     }
     if level == MEMORY
         && let Some(peak) = &study.machine.memory.peak_bytes_per_second
     {
-        let what = format!("the peak of all channels ({})", peak.source);
-        most("G21", Severity::Hard, Some(peak.value as f64), 1.02, &what);
+        most(&PEAK, Some(peak.value as f64), SLACK, &format!("the peak of all channels ({})", peak.source));
     }
     let about =
         Labels::of([("level", level), ("pages", labels.get("pages").unwrap_or("huge"))]).with("threads", threads);

@@ -85,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("latency.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
+    rules: judgement::RULES,
     publishes: &[
         Publication {
             metric: "memory.latency.level",

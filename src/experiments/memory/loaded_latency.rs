@@ -34,6 +34,7 @@
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::arenas;
@@ -44,8 +45,8 @@ use crate::machine::Machine;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{number, percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::rig::team::{Pass, Team, Together};
@@ -63,6 +64,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("loaded_latency.rs"),
     needs: &[Need { what: "two CPUs and memory for footprints beyond the last cache", check: two_cpus }],
     uses: &[],
+    rules: RULES,
     publishes: &[Publication {
         metric: LOADED,
         unit: Unit::Nanoseconds,
@@ -95,6 +97,12 @@ const LATENCY_FLOOR: f64 = 35.0;
 const SLACK: f64 = 0.05;
 /// Largest difference from what the experiment on latency finds for the same load.
 const AGREEMENT: f64 = 0.1;
+
+rules! {
+    FLOOR: "G8" Hard "`memory.loaded_latency`", "a load from DRAM takes at least {}", time(LATENCY_FLOOR);
+    NOT_FASTER: "G20" Noisy "`memory.loaded_latency`", "loads do not get faster with load ({})", share(SLACK);
+    AGREES: "G40" Noisy "`memory.loaded_latency` load=idle", "an idle load takes what the experiment on latency finds for one on huge pages, within {}", share(AGREEMENT);
+}
 
 fn two_cpus(machine: &Machine) -> Result<(), Trouble> {
     let cpus: Vec<u32> = machine.usable_cpus().iter().collect();
@@ -211,12 +219,13 @@ fn analyze(study: &Study<'_>) -> Findings {
         let Some(estimate) = study.sample("chase", &labels(load)).as_ref().and_then(Estimate::median) else { continue };
         let mut own = vec![
             arenas::footprint_gate(study, &about(), 1),
-            gates::floor(&estimate, LATENCY_FLOOR, "no load reaches DRAM and returns in less"),
+            gates::floor(&FLOOR, &estimate, LATENCY_FLOOR).because("no load reaches DRAM and returns in less"),
         ];
         own.extend(arenas::account_gates(study, &about()));
         if let Some(before) = before {
-            let evidence = format!("{} ns, {} ns with less load", number(estimate.value), number(before));
-            own.push(Gate::of("G20", Severity::Noisy, estimate.value >= (1.0 - SLACK) * before, evidence));
+            let reason =
+                format!("{} with less load, less {}", quantity(before, estimate.unit), Number::share(SLACK).text());
+            own.push(Gate::at_least(&NOT_FASTER, estimate.named("{}"), (1.0 - SLACK) * before).because(reason));
         }
         if load == "idle" {
             own.extend(unloaded(study).map(|elsewhere| agreement(estimate.value, elsewhere)));
@@ -241,10 +250,7 @@ fn agree(idle: f64, elsewhere: f64) -> bool {
 }
 
 fn agreement(idle: f64, elsewhere: f64) -> Gate {
-    let [idle_text, elsewhere_text] = [idle, elsewhere].map(|time| quantity(time, Unit::Nanoseconds));
-    let evidence =
-        format!("{idle_text} here, {elsewhere_text} in memory.latency; at most {} apart", percent(AGREEMENT));
-    Gate::of("G40", Severity::Noisy, agree(idle, elsewhere), evidence)
+    Gate::near(&AGREES, Number::time(idle).named("{} here"), elsewhere, AGREEMENT).because("as in memory.latency")
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {

@@ -52,6 +52,7 @@ use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
@@ -67,7 +68,7 @@ use crate::machine::Medium;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Workload};
@@ -87,6 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("page_fault.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: TIME,
@@ -146,6 +148,20 @@ const MINOR_FLOOR: f64 = 250.0;
 const MAJOR_FLOOR: f64 = 5_000.0;
 /// How far a major fault may be from the sum of its parts.
 const PARTS: f64 = 0.25;
+/// Clearing a page may cost so many times what copying one does.
+const CLEAR_SLACK: f64 = 1.05;
+/// A fault maps a page at least; a count may be off by a tenth.
+const LEAST_PAGES: f64 = 0.9;
+
+rules! {
+    MINOR: "G8" Hard "`memory.page_fault`", "a minor fault takes at least {}", cycles(MINOR_FLOOR);
+    MAJOR: "G8" Hard "`memory.page_fault` kind=file_cold", "a major fault takes at least {}", time(MAJOR_FLOOR);
+    ORDER: "G20" Noisy "`memory.page_fault`", "mapping the page of zeros is less than providing one, clearing a page at most {} times copying one, a huge page less than its small ones", plain(CLEAR_SLACK);
+    COUNTED: "G22" Hard "`memory.page_fault`", "the kernel counted as many faults as are claimed, or a 64th more (1 to 8)";
+    PROVEN: "G23" Hard "`memory.page_fault` kind=file_cold", "no page of the file was cached before; after it, major faults and bytes from the device are exact, and no more pages are cached than were touched";
+    PER_FAULT: "G24" Hard "`memory.page_fault`", "a cost is per fault; the pages that a fault maps stand beside it";
+    SUM: "G40" Noisy "`memory.page_fault` kind=file_cold", "a cold fault costs a direct read and a minor fault, within {}", share(PARTS);
+}
 
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let cycle = CycleTime::known(by);
@@ -431,9 +447,8 @@ fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> 
         faults.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &found| (least.min(found), most.max(found)));
     let pages = pages_per_fault(study, kind).map(|found| found.value);
     let mut gates = vec![
-        Gate::of(
-            "G22",
-            Severity::Hard,
+        Gate::holds(
+            &COUNTED,
             !faults.is_empty()
                 && counted(least as i64, claimed as i64).is_ok()
                 && counted(most as i64, claimed as i64).is_ok(),
@@ -443,35 +458,29 @@ fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> 
                 format!("{} to {} faults counted in batches of {}", number(least), number(most), number(claimed))
             },
         ),
-        Gate::of(
-            "G24",
-            Severity::Hard,
-            pages.is_some_and(|pages| pages > 0.9),
-            pages.map_or_else(
-                || "how many pages a fault maps is not known".to_owned(),
-                |pages| format!("the cost is that of a fault, and a fault maps {} small pages", number(pages)),
-            ),
+        pages.map_or_else(
+            || Gate::holds(&PER_FAULT, false, "how many pages a fault maps is not known"),
+            |pages| {
+                let what = "the cost is that of a fault, and a fault maps {} small pages";
+                Gate::more_than(&PER_FAULT, Number::plain(pages).named(what), LEAST_PAGES)
+            },
         ),
     ];
     if kind == COLD {
-        gates.push(gates::floor(estimate, MAJOR_FLOOR, "no device answers faster through the kernel"));
+        gates.push(gates::floor(&MAJOR, estimate, MAJOR_FLOOR).because("no device answers faster through the kernel"));
         gates.extend(cold_gates(study, own, time(SINGLE)));
     } else if estimate.unit == Unit::Cycles {
-        gates.push(gates::floor(estimate, MINOR_FLOOR, "an exception and a page-table entry take more"));
+        gates
+            .push(gates::floor(&MINOR, estimate, MINOR_FLOOR).because("an exception and a page-table entry take more"));
     }
     let mut below = |other: &str, factor: f64, what: &str| {
         if let Some(other) = time(other) {
-            let evidence = format!(
-                "{} against {}: {what}",
-                quantity(own, Unit::Nanoseconds),
-                quantity(other * factor, Unit::Nanoseconds)
-            );
-            gates.push(Gate::of("G20", Severity::Noisy, own <= other * factor, evidence));
+            gates.push(Gate::at_most(&ORDER, Number::time(own).named("{}"), other * factor).because(what));
         }
     };
     match kind {
         READ => below(WRITE, 1.0, "mapping the page of zeros is less than providing one"),
-        WRITE => below(COPY, 1.05, "clearing a page is not more than copying one"),
+        WRITE => below(COPY, CLEAR_SLACK, "clearing a page is not more than copying one"),
         HUGE => below(WRITE, HUGE_PAGE as f64 / page_size() as f64, "a huge page is less than its small ones"),
         _ => {}
     }
@@ -487,9 +496,8 @@ fn cold_gates(study: &Study<'_>, own: f64, minor: Option<f64>) -> Vec<Gate> {
         && major.iter().all(|&count| (count - pages).abs() < 0.5)
         && cached.iter().all(|&count| count <= pages)
         && read.iter().all(|&bytes| bytes >= pages * page_size() as f64);
-    let mut gates = vec![Gate::of(
-        "G23",
-        Severity::Hard,
+    let mut gates = vec![Gate::holds(
+        &PROVEN,
         proven,
         format!(
             "{} batches: none of the file cached before, {COLD_PAGES} major faults, at least {} read by devices, at most {COLD_PAGES} pages cached after",
@@ -499,19 +507,9 @@ fn cold_gates(study: &Study<'_>, own: f64, minor: Option<f64>) -> Vec<Gate> {
     )];
     let direct = study.sample(DIRECT, &Labels::none()).as_ref().and_then(Estimate::median).map(|found| found.value);
     if let (Some(direct), Some(minor)) = (direct, minor) {
-        let sum = direct + minor;
-        let shown = |value| quantity(value, Unit::Nanoseconds);
-        gates.push(Gate::of(
-            "G40",
-            Severity::Noisy,
-            (own / sum - 1.0).abs() <= PARTS,
-            format!(
-                "{} against {} for a direct read and {} for a minor fault",
-                shown(own),
-                shown(direct),
-                shown(minor)
-            ),
-        ));
+        let [read, fault] = [direct, minor].map(|value| quantity(value, Unit::Nanoseconds));
+        let reason = format!("a direct read takes {read} and a minor fault {fault}");
+        gates.push(Gate::near(&SUM, Number::time(own).named("{}"), direct + minor, PARTS).because(reason));
     }
     gates
 }

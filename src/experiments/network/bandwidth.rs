@@ -59,6 +59,7 @@ use super::{
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{APPEND, BUFFER, COPY_BYTE};
@@ -70,8 +71,8 @@ use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{launches, percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::{percent, quantity};
 use crate::rig::Rig;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::summary::median;
@@ -87,6 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("bandwidth.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],
+    rules: RULES,
     publishes: &[Publication {
         metric: "network.bandwidth.rate",
         unit: Unit::BytesPerSecond,
@@ -131,6 +133,16 @@ const BUFFERS: f64 = 64.0 * 1024.0 * 1024.0;
 /// Bytes of a full frame beside its payload: IP, TCP with time stamps, within the MTU; and around it on an Ethernet.
 const WITHIN: f64 = 52.0;
 const AROUND: f64 = 38.0;
+/// How far payload may be above what the link carries: the grain of clocks.
+const ABOVE_LINK: f64 = 1.01;
+/// Eight streams carry so many times what one carries, at least.
+const EIGHT_OVER_ONE: f64 = 0.9;
+
+rules! {
+    ARRIVED: "G29" Hard "`network.bandwidth.rate`", "what was sent and did not arrive fits into the buffers, {} a stream", bytes(BUFFERS);
+    LINK: "G29" Hard "`network.bandwidth.rate`", "the payload is at most {} times what the link carries", plain(ABOVE_LINK);
+    STREAMS: "G40" Remark "`network.bandwidth.rate`", "eight streams carry at least {} times what one carries", plain(EIGHT_OVER_ONE);
+}
 
 /// One flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -441,50 +453,26 @@ fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> Vec<Gate> {
             received > sent || sent - received > BUFFERS * f64::from(case.streams)
         })
     };
-    gates.push(Gate::of(
-        "G29",
-        Severity::Hard,
-        !short(0, 3) && !short(2, 1),
-        "counted at the receiver; what was sent and did not arrive fits into the buffers".to_owned(),
-    ));
-    gates.push(Gate::of(
-        "steady",
-        Severity::Remark,
-        estimate.restless * 5 <= estimate.launches,
-        format!("{} of {} never came to rest on one rate", estimate.restless, launches(estimate.launches as usize)),
-    ));
+    let sentence = "counted at the receiver; what was sent and did not arrive fits into the buffers";
+    gates.push(Gate::holds(&ARRIVED, !short(0, 3) && !short(2, 1), sentence));
+    gates.push(gates::steady(estimate));
     if case.placement.is_none()
         && let Some(peer) = study.peer
         && let Some(facts) = interface(study.machine, peer)
         && let Some(rate) = facts.bits_per_second
     {
         let both = if case.direction == Direction::Both { 2.0 } else { 1.0 };
-        let most = framed(rate as f64 / 8.0, facts.mtu_bytes) * both * 1.01;
-        gates.push(Gate::of(
-            "G29",
-            Severity::Hard,
-            estimate.value <= most,
-            format!(
-                "{} against {} that the link {} carries as payload",
-                quantity(estimate.value, Unit::BytesPerSecond),
-                quantity(most, Unit::BytesPerSecond),
-                facts.name
-            ),
-        ));
+        let most = framed(rate as f64 / 8.0, facts.mtu_bytes) * both * ABOVE_LINK;
+        let reason = format!("{ABOVE_LINK} times what the link {} carries as payload", facts.name);
+        gates.push(Gate::at_most(&LINK, estimate.named("{}"), most).because(reason));
     }
     if case.streams == 8
         && let Some(one) = median(&study.values("rate", &Case { streams: 1, ..case }.labels()))
     {
-        gates.push(Gate::of(
-            "G40",
-            Severity::Remark,
-            estimate.value >= 0.9 * one,
-            format!(
-                "eight streams carry {}, one carries {}",
-                quantity(estimate.value, Unit::BytesPerSecond),
-                quantity(one, Unit::BytesPerSecond)
-            ),
-        ));
+        let reason = format!("{EIGHT_OVER_ONE} times what one carries");
+        gates.push(
+            Gate::at_least(&STREAMS, estimate.named("eight streams carry {}"), EIGHT_OVER_ONE * one).because(reason),
+        );
     }
     gates
 }

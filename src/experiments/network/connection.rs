@@ -58,6 +58,7 @@ use super::{
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CLOSE_CALL, CONNECTION_STATE, STACK_TCP};
@@ -67,8 +68,8 @@ use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{factor, percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::{factor, quantity};
 use crate::rig::Rig;
 use crate::statistics::summary::median;
 use crate::sys::socket;
@@ -83,6 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("connection.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: "network.connection.time",
@@ -120,6 +122,18 @@ const REMOTE_NANOSECONDS: f64 = 2.0e9;
 const PILOT: u32 = 2;
 /// No call that enters the kernel and sends a packet is shorter (nanoseconds).
 const FLOOR: f64 = 200.0;
+/// Share of handshakes that may have sent a SYN again.
+const REPEATED_SHARE: f64 = 0.01;
+/// A phase that waits for the other side takes so many of the shortest round trips, at least.
+const TRIPS: f64 = 0.9;
+
+rules! {
+    PHASE_FLOOR: "G8" Hard "`network.connection.time`", "a phase of a connection takes at least {}", time(FLOOR);
+    CALLS: "G20" Hard "`network.connection.time`", "setup takes at least two refused system calls, every other phase one";
+    TRIP: "G27" Hard "`network.connection.time`", "remote setup, first byte and tear-down take at least {} times the fastest tenth of remote round trips", plain(TRIPS);
+    REPEATED: "G28" Noisy "`network.connection.time`", "at most {} of the handshakes sent a SYN again, and no counter of lost or refused segments moved; such handshakes are a class of their own", share(REPEATED_SHARE);
+    PORTS: "G30" Hard "`network.connection.time`", "connections in TIME_WAIT are at most {} of the range of ports", share(PORT_SHARE);
+}
 
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -455,7 +469,7 @@ fn why_missing(study: &Study<'_>, path: Path, phase: &str) -> Option<String> {
 
 fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) -> Vec<Gate> {
     let mut gates = gates::of_shots(study, estimate, others(study));
-    gates.push(gates::floor(estimate, FLOOR, "a call that sends a packet"));
+    gates.push(gates::floor(&PHASE_FLOOR, estimate, FLOOR).because("a call that sends a packet"));
     let repeated = study.values("repeated", &path.labels("setup")).len() as f64;
     let whole = repeated + estimate.account.clean as f64;
     let names = ["ListenOverflows", "ListenDrops", "TCPSynRetrans", "TCPTimeouts", "RetransSegs"];
@@ -465,15 +479,12 @@ fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) 
         .filter(|(_, value)| *value > 0.0)
         .map(|(name, value)| format!("{name} +{value}"))
         .collect();
-    gates.push(Gate::of(
-        "G28",
-        Severity::Noisy,
-        repeated <= 0.01 * whole && counters.is_empty(),
-        format!(
-            "a SYN was sent again for {repeated} of {whole} connections, which are a class of their own; counters: {}",
-            if counters.is_empty() { "none moved".to_owned() } else { counters.join(", ") }
-        ),
-    ));
+    let moved = if counters.is_empty() { "none moved".to_owned() } else { counters.join(", ") };
+    gates.push(
+        Gate::few(&REPEATED, "a SYN was sent again for {} of the connections", repeated, whole, REPEATED_SHARE)
+            .because("a class of their own")
+            .and(Gate::holds(&REPEATED, counters.is_empty(), format!("counters: {moved}"))),
+    );
     let held = |position: usize| {
         study
             .series("ports", &Labels::none())
@@ -481,47 +492,23 @@ fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) 
             .filter_map(|series| series.values.get(position).copied())
             .fold(0.0, f64::max)
     };
-    let (after, range) = (held(1), held(2));
-    gates.push(Gate::of(
-        "G30",
-        Severity::Hard,
-        range <= 0.0 || after <= PORT_SHARE * range,
-        format!(
-            "at most {after} connections in TIME_WAIT, {} of the range of {range} ports",
-            percent(after / range.max(1.0))
-        ),
-    ));
+    let range = held(2);
+    let after = if range > 0.0 { held(1) } else { 0.0 };
+    gates.push(Gate::few(&PORTS, "connections in TIME_WAIT hold {} of the range of ports", after, range, PORT_SHARE));
     let enosys = study
         .known
         .iter()
         .find(|metric| metric.name == "os.system_call.time" && metric.labels.get("call") == Some("enosys"));
     if let Some(enosys) = enosys {
         let least = enosys.value * if phase == "setup" { 2.0 } else { 1.0 };
-        gates.push(Gate::of(
-            "G20",
-            Severity::Hard,
-            estimate.value >= least,
-            format!(
-                "{} against {} for entering the kernel",
-                quantity(estimate.value, Unit::Nanoseconds),
-                quantity(least, Unit::Nanoseconds)
-            ),
-        ));
+        gates.push(Gate::at_least(&CALLS, estimate.named("{}"), least).because("entering the kernel"));
     }
     if let (Some(peer), None) = (study.peer, path.placement)
         && ["setup", "teardown", "first_byte"].contains(&phase)
         && let Some(shortest) = shortest_round_trip(study.known, peer)
     {
-        gates.push(Gate::of(
-            "G27",
-            Severity::Hard,
-            estimate.value >= 0.9 * shortest,
-            format!(
-                "{} against 0.9 times the round trip of {} that the fastest tenth takes",
-                quantity(estimate.value, Unit::Nanoseconds),
-                quantity(shortest, Unit::Nanoseconds)
-            ),
-        ));
+        let reason = format!("{TRIPS} times the round trip that the fastest tenth takes");
+        gates.push(Gate::at_least(&TRIP, estimate.named("{}"), TRIPS * shortest).because(reason));
     }
     gates
 }

@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::gate::rules;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CONTEXT_SWITCH, CycleTime, FOREIGN_WAKE_UP, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING,
@@ -25,8 +26,7 @@ use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::number;
+use crate::results::verdict::Gate;
 use crate::rig::Rig;
 use crate::rig::order::PeerAccess;
 use crate::statistics::location::launch_estimates;
@@ -119,14 +119,14 @@ fn others(study: &Study<'_>) -> Option<f64> {
     summary::median(&study.values("others", &Labels::none())).map(|share| share + stolen / wall)
 }
 
+rules! {
+    NET_BELOW_GROSS: "G5" Hard "`network.round_trip.net`, `network.connection.net`", "net of the other side's residence: no more than the gross figure";
+}
+
 /// G5: what the other side kept is taken away, so a net figure above its gross one has a residence below zero.
 fn net_below_gross(net: &Estimate, gross: &Estimate) -> Gate {
-    Gate::of(
-        "G5",
-        Severity::Hard,
-        net.value <= gross.value,
-        format!("net {} of gross {} {}", number(net.value), number(gross.value), net.unit),
-    )
+    let reason = "gross: what the other side kept is not below zero";
+    Gate::at_most(&NET_BELOW_GROSS, net.named("net {}"), gross.value).because(reason)
 }
 
 /// A quantile of single shots: found in each launch, the median over launches. None where a launch has too few shots to

@@ -63,6 +63,7 @@ use super::{
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{COPY_BYTE, Constant, PAUSE, STACK_ICMP, STACK_TCP, STACK_UDP, STACK_UNIX};
@@ -73,7 +74,7 @@ use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{factor, percent, quantity};
 use crate::rig::Rig;
 use crate::rig::shots::{Shot, Volley};
@@ -87,6 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("round_trip.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time"],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: "network.round_trip.time",
@@ -136,6 +138,15 @@ const REMOTE_TIME: Duration = Duration::from_millis(2500);
 const FLOOR: f64 = 400.0;
 /// Slack of comparisons between kinds.
 const SLACK: f64 = 1.05;
+/// Share of the exchanges that may stay without an answer.
+const LOST: f64 = 0.01;
+
+rules! {
+    ANSWER: "G8" Hard "`network.round_trip.time`", "an answer takes at least {}", time(FLOOR);
+    BELOW_TCP: "G20" Remark "`network.round_trip.time`", "a Unix socket takes at most {} times TCP's time, ICMP at most {} times TCP's on two CPUs", plain(SLACK), plain(SLACK);
+    OUT_OF_MACHINE: "G27" Hard "`network.round_trip.time`", "a remote round trip is no shorter than one within a CPU (factor {})", plain(SLACK);
+    LOSS: "loss" Noisy "`network.round_trip.time`", "at most {} of the exchanges were not answered", share(LOST);
+}
 /// ICMP and TCP of one path may differ by this share before it is said (G40).
 const ALIKE: f64 = 0.2;
 
@@ -346,42 +357,36 @@ fn losses(study: &Study<'_>, kind: Kind) -> (f64, f64) {
 
 fn exchange_gates(study: &Study<'_>, kind: Kind, probability: f64, estimate: &Estimate) -> Vec<Gate> {
     let mut gates = gates::of_shots(study, estimate, others(study));
-    gates.push(gates::floor(estimate, FLOOR, "an answer crosses the kernel twice"));
+    gates.push(gates::floor(&ANSWER, estimate, FLOOR).because("an answer crosses the kernel twice"));
     let (lost, fired) = losses(study, kind);
-    gates.push(Gate::of(
-        "loss",
-        Severity::Noisy,
-        lost <= 0.01 * fired,
-        format!("{lost} of {fired} exchanges were not answered in {} s; they have no time", PATIENCE.as_secs()),
-    ));
-    let mut compare = |other: Kind, id: &str, severity: Severity, below: bool, why: &str| {
+    gates.push(
+        Gate::few(&LOSS, "{} of the exchanges were not answered", lost, fired, LOST)
+            .because(format!("in {} s; they have no time", PATIENCE.as_secs())),
+    );
+    let mut compare = |other: Kind, rule: &Rule, why: &str| {
         if let Some(other) = quantile_of_shots(study, "exchange", &other.labels(), probability) {
-            gates.push(Gate::of(
-                id,
-                severity,
-                if below { estimate.value <= other.value * SLACK } else { estimate.value * SLACK >= other.value },
-                format!(
-                    "{} against {}: {why}",
-                    quantity(estimate.value, Unit::Nanoseconds),
-                    quantity(other.value, Unit::Nanoseconds)
-                ),
-            ));
+            let (measured, other) = (estimate.named("{}"), other.value);
+            gates.push(if kind.remote {
+                Gate::at_least(rule, measured, other / SLACK).because(why)
+            } else {
+                Gate::at_most(rule, measured, other * SLACK).because(why)
+            });
         }
     };
     if probability < 0.6 && !kind.idle {
         match (kind.protocol, kind.remote) {
             ("unix", false) => {
                 let tcp = Kind { protocol: "tcp", ..kind };
-                compare(tcp, "G20", Severity::Remark, true, "a Unix socket has no protocol beneath it");
+                compare(tcp, &BELOW_TCP, "TCP; a Unix socket has no protocol beneath it");
             }
             ("icmp", false) if !kind.ipv6 => {
                 let tcp = Kind { protocol: "tcp", placement: Some(OTHER_CPU), ..kind };
-                compare(tcp, "G20", Severity::Remark, true, "no process is woken for an ICMP echo");
+                compare(tcp, &BELOW_TCP, "TCP on two CPUs; no process is woken for an ICMP echo");
             }
             // On one CPU there is no wake-up: the way out of a machine is longer than that in any case.
             ("tcp" | "udp", true) => {
                 let within = Kind { remote: false, placement: Some(SAME_CPU), ..kind };
-                compare(within, "G27", Severity::Hard, false, "the way out of a machine is no shorter than within it");
+                compare(within, &OUT_OF_MACHINE, "the way out of a machine is no shorter than within it");
             }
             _ => {}
         }

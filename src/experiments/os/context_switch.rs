@@ -65,13 +65,13 @@ use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::{Effort, Experiment, Nature, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{number, percent};
+use crate::results::verdict::Gate;
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Switches, Witness, Workload};
 use crate::sys::relay::{Burden, Circle, Load, Relay};
@@ -90,6 +90,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("context_switch.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead", "os.system_call.time"],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: "os.context_switch.time",
@@ -460,7 +461,7 @@ fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {
     }) {
         let mut own = vec![proof(study, &labels, &gross), gates::net_resolved(&net, gross.value)];
         if net.unit == Unit::Cycles {
-            own.push(gates::floor(&net, LEAST_NET, "no kernel switches tasks in less"));
+            own.push(gates::floor(&NET_FLOOR, &net, LEAST_NET).because("no kernel switches tasks in less"));
         }
         findings.publish(study, "os.context_switch.net", labels, &net, own);
     }
@@ -471,14 +472,22 @@ const LEAST_NET: f64 = 300.0;
 /// How far the two halves of a round trip may differ.
 const ASYMMETRY: f64 = 0.2;
 
+rules! {
+    TWO_CALLS: "G8" Hard "`os.context_switch.time` on one CPU", "a hop takes at least two system calls";
+    NET_FLOOR: "G8" Hard "`os.context_switch.net`", "a net switch takes at least {}", cycles(LEAST_NET);
+    LINE_FLOOR: "G8" Hard "`os.cache_line_transfer.time`", "at least {}", time(LEAST_LINE);
+    LINE_FASTER: "G20" Hard "`os.cache_line_transfer.time`", "a cache line moves faster than a task on that CPU is woken";
+    SWITCHES: "G25" Hard "`os.context_switch`", "the kernel counts one switch, voluntary or forced, for every hop within 1 %, no page fault, and everybody on the CPU of the label";
+    SYMMETRY: "halves" Noisy "`os.context_switch.time` on one CPU", "the token takes as long there as back, within {}", share(ASYMMETRY);
+}
+
 /// G25: every hop is a switch that the kernel counted, everybody on the CPU of the label.
 fn proof(study: &Study<'_>, labels: &Labels, gross: &Estimate) -> Gate {
     let wrong = gross.account.wrong;
     let why =
         study.remarks(&format!("wrong.hop {labels}")).first().map_or_else(String::new, |reason| format!(": {reason}"));
-    Gate::of(
-        "G25",
-        Severity::Hard,
+    Gate::holds(
+        &SWITCHES,
         wrong == 0,
         if wrong == 0 {
             "the kernel counted one switch for every hop, on the CPUs of the label".to_owned()
@@ -495,7 +504,8 @@ fn two_calls(study: &Study<'_>, gross: &Estimate, pairing: &Pairing) -> Option<G
         .iter()
         .find(|metric| metric.name == "os.system_call.time" && metric.labels == Labels::of([("call", "getppid")]))?;
     let cycles = floor.cycles.filter(|_| gross.unit == Unit::Cycles);
-    (pairing.placement == SAME).then(|| gates::floor(gross, 2.0 * cycles.unwrap_or(floor.value), "two system calls"))
+    (pairing.placement == SAME)
+        .then(|| gates::floor(&TWO_CALLS, gross, 2.0 * cycles.unwrap_or(floor.value)).because("two system calls"))
 }
 
 /// The token takes as long there as back: otherwise something else is in one half.
@@ -506,12 +516,7 @@ fn symmetry(study: &Study<'_>, pairing: &Pairing) -> Option<Gate> {
     };
     let (there, back) = (half("there")?, half("back")?);
     let difference = (there - back).abs() / f64::midpoint(there, back);
-    Some(Gate::of(
-        "halves",
-        Severity::Noisy,
-        difference <= ASYMMETRY,
-        format!("there and back differ by {}; at most {}", percent(difference), percent(ASYMMETRY)),
-    ))
+    Some(Gate::at_most(&SYMMETRY, Number::share(difference).named("there and back differ by {}"), ASYMMETRY))
 }
 
 fn publish_line(study: &Study<'_>, findings: &mut Findings, placement: &str) {
@@ -524,14 +529,12 @@ fn publish_line(study: &Study<'_>, findings: &mut Findings, placement: &str) {
     };
     let wake_up =
         Pairing { between: "threads", through: "futex", placement: placement.to_owned(), target: Some("idle") };
-    let mut own = vec![gates::floor_in_time(study, &estimate, LEAST_LINE, "two cores cannot exchange a line in less")];
+    let mut own = vec![
+        gates::floor_in_time(&LINE_FLOOR, study, &estimate, LEAST_LINE)
+            .because("two cores cannot exchange a line in less"),
+    ];
     if let Some(wake_up) = study.sample("hop", &wake_up.labels()).as_ref().and_then(Estimate::undisturbed) {
-        own.push(Gate::of(
-            "G20",
-            Severity::Hard,
-            estimate.value <= wake_up.value,
-            format!("{} against {} for a wake-up there", number(estimate.value), number(wake_up.value)),
-        ));
+        own.push(Gate::at_most(&LINE_FASTER, estimate.named("{}"), wake_up.value).because("a wake-up there"));
     }
     findings.publish(study, "os.cache_line_transfer.time", labels, &estimate, own);
 }

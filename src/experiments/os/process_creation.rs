@@ -53,6 +53,7 @@ use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::evaluate::sweep::Sweep;
@@ -64,7 +65,7 @@ use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
@@ -82,6 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("process_creation.rs"),
     needs: &[],
     uses: &[],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: "os.process_creation.time",
@@ -134,6 +136,13 @@ const DYNAMIC: [&str; 2] = ["/bin/true", "/usr/bin/true"];
 const FORK_FLOOR: f64 = 5_000.0;
 const WAIT_FLOOR: f64 = 10_000.0;
 const EXEC_FLOOR: f64 = 50_000.0;
+/// Slack of comparisons.
+const SLACK: f64 = 1.05;
+
+rules! {
+    FLOOR: "G8" Hard "`os.process_creation.time`", "a child takes at least {}, until it is reaped {}, with another image {}", time(FORK_FLOOR), time(WAIT_FLOOR), time(EXEC_FLOOR);
+    ORDER: "G20" Noisy "`os.process_creation.time`", "fork takes at most {} times as long until it returns as until its child is reaped, and borrowed memory as copied memory", plain(SLACK);
+}
 
 /// A way of making a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -455,22 +464,18 @@ fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimat
         _ => EXEC_FLOOR,
     };
     let mut gates = vec![
-        gates::floor_in_time(study, estimate, floor, "a task cannot be made in less"),
+        gates::floor_in_time(&FLOOR, study, estimate, floor).because("a task cannot be made in less"),
         gates::of_children(study, &labels(way, setting)),
     ];
-    let mut not_above = |other: Way, slack: f64, why: &str| {
+    let mut not_above = |other: Way, why: &str| {
         if let Some(other) = study.sample("child", &labels(other, setting)).as_ref().and_then(Estimate::undisturbed) {
-            gates.push(Gate::of(
-                "G20",
-                Severity::Noisy,
-                estimate.value <= other.value * slack,
-                format!("{} against {} {}: {why}", number(estimate.value), number(other.value), estimate.unit),
-            ));
+            let reason = format!("{SLACK} times {}: {why}", number(other.value));
+            gates.push(Gate::at_most(&ORDER, estimate.named("{}"), other.value * SLACK).because(reason));
         }
     };
     match way.how {
-        "fork" => not_above(WAYS[2], 1.05, "fork returns before its child is reaped"),
-        "vfork_wait" if setting.resident >= COMPARED => not_above(WAYS[2], 1.05, "borrowed memory is not copied"),
+        "fork" => not_above(WAYS[2], "fork returns before its child is reaped"),
+        "vfork_wait" if setting.resident >= COMPARED => not_above(WAYS[2], "borrowed memory is not copied"),
         _ => {}
     }
     gates

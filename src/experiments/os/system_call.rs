@@ -57,6 +57,7 @@ use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
@@ -66,8 +67,8 @@ use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication}
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{number, percent};
+use crate::results::verdict::Gate;
+use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Timed, Workload};
 use crate::sys::clock::Source;
@@ -84,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("system_call.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],
+    rules: RULES,
     publishes: &[
         Publication {
             metric: "os.system_call.time",
@@ -164,6 +166,13 @@ const FLOOR_NANOSECONDS: f64 = 15.0;
 const FLOOR_SLACK: f64 = 0.03;
 /// What a call costs above the floor agrees with the difference of the figures within this share of the call.
 const CONSISTENT: f64 = 0.1;
+
+rules! {
+    CONSISTENCE: "G5" Hard "`os.system_call.service`", "what a call costs above the floor within launches is what the two figures differ by, within {} of the call", share(CONSISTENT);
+    ENTRY_FLOOR: "G8" Hard "`os.system_call.time` of the refused call", "entering the kernel takes at least {}", cycles(FLOOR_CYCLES);
+    NOT_BELOW_REFUSED: "G20" Hard "`os.system_call.time`", "no system call is more than {} cheaper than the refused one, unless a system-call filter is installed", share(FLOOR_SLACK);
+    BATCHED: "G20" Hard "`os.system_call.time`", "32 no-operations in a batch are not dearer each than one";
+}
 /// Calls in a batch, of which the first hundreds may run on what the branch predictors remember of other calls.
 const CALLS_PER_BATCH: u64 = 2048;
 /// Yields before a batch of yields, untimed, that show whether there is anybody to yield to.
@@ -452,17 +461,11 @@ fn analyze(study: &Study<'_>) -> Findings {
 /// launches meet one or the other, it is not.
 fn consistent(net: &Estimate, gross: &Estimate, floor: Option<&Estimate>) -> Gate {
     let difference = floor.map_or(f64::NAN, |floor| gross.value - floor.value);
-    Gate::of(
-        "G5",
-        Severity::Hard,
-        (net.value - difference).abs() <= CONSISTENT * gross.value,
-        format!(
-            "{} above the floor within launches, {} between the figures; at most {} of the call apart",
-            number(net.value),
-            number(difference),
-            percent(CONSISTENT)
-        ),
-    )
+    let share = (net.value - difference).abs() / gross.value;
+    let reason =
+        format!("{} above the floor within launches, {} between the figures", number(net.value), number(difference));
+    let apart = Number::share(share).named("the two differences are {} of the call apart");
+    Gate::at_most(&CONSISTENCE, apart, CONSISTENT).because(reason)
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.
@@ -481,25 +484,20 @@ fn call_gates(study: &Study<'_>, call: &Call, estimate: &Estimate, floor: Option
     let cycles = estimate.unit == Unit::Cycles;
     if call.name == FLOOR {
         let least = if cycles { FLOOR_CYCLES } else { FLOOR_NANOSECONDS };
-        own.push(gates::floor(estimate, least, "no processor enters and leaves its kernel faster"));
+        own.push(
+            gates::floor(&ENTRY_FLOOR, estimate, least).because("no processor enters and leaves its kernel faster"),
+        );
     }
     if let Some(floor) = floor.filter(|_| enters_alone(call) && !is_filtered(study)) {
-        own.push(Gate::of(
-            "G20",
-            Severity::Hard,
-            estimate.value >= floor.value * (1.0 - FLOOR_SLACK),
-            format!("{} against the floor of {} {}", number(estimate.value), number(floor.value), floor.unit),
-        ));
+        let reason = format!("the floor of {} less {}", number(floor.value), Number::share(FLOOR_SLACK).text());
+        own.push(
+            Gate::at_least(&NOT_BELOW_REFUSED, estimate.named("{}"), floor.value * (1.0 - FLOOR_SLACK)).because(reason),
+        );
     }
     if call.name == RING_BATCHED
         && let Some(single) = study.sample("call", &labels(RING)).and_then(|sample| Estimate::undisturbed(&sample))
     {
-        own.push(Gate::of(
-            "G20",
-            Severity::Hard,
-            estimate.value <= single.value,
-            format!("{} in a batch against {} alone", number(estimate.value), number(single.value)),
-        ));
+        own.push(Gate::at_most(&BATCHED, estimate.named("{} in a batch"), single.value).because("one alone"));
     }
     own
 }

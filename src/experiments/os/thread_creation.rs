@@ -46,6 +46,7 @@ use std::cell::RefCell;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
@@ -56,7 +57,7 @@ use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication}
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{number, percent, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
@@ -75,6 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: include_str!("thread_creation.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],
+    rules: RULES,
     publishes: &[Publication {
         metric: TIME,
         unit: Unit::Nanoseconds,
@@ -103,6 +105,12 @@ const WHOLE_FLOOR: f64 = 2_000.0;
 const PART_FLOOR: f64 = 1_000.0;
 /// A figure may be this many times one that it must not exceed.
 const SLACK: f64 = 1.05;
+
+rules! {
+    FLOOR: "G8" Hard "`os.thread_creation.time`", "a thread takes at least {} until its creation returns or it runs, {} until it is joined", time(PART_FLOOR), time(WHOLE_FLOOR);
+    ORDER: "G20" Noisy "`os.thread_creation.time` on one CPU", "at most {} times: creation and first instruction the join, the kernel alone the library, a stack in store a fresh one", plain(SLACK);
+    CHEAPER_THAN_PROCESS: "G40" Remark "`os.thread_creation.time`", "a thread that is created and joined costs less than a process by fork_wait";
+}
 /// The spans.
 const HOWS: [&str; 3] = ["create", "create_run", "create_join"];
 /// Who makes threads.
@@ -450,15 +458,11 @@ fn why_missing(study: &Study<'_>, by: &str, child: &str, labels: &Labels) -> Opt
 
 fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estimate) -> Vec<Gate> {
     let least = if how == "create_join" { WHOLE_FLOOR } else { PART_FLOOR };
-    let mut gates = vec![gates::floor_in_time(study, found, least, "a task cannot be made in less")];
+    let mut gates = vec![gates::floor_in_time(&FLOOR, study, found, least).because("a task cannot be made in less")];
     let mut not_above = |other: Option<Estimate>, why: &str| {
         if let Some(other) = other.filter(|other| other.unit == found.unit) {
-            gates.push(Gate::of(
-                "G20",
-                Severity::Noisy,
-                found.value <= other.value * SLACK,
-                format!("{} against {} {}: {why}", number(found.value), number(other.value), found.unit),
-            ));
+            let reason = format!("{SLACK} times {}: {why}", number(other.value));
+            gates.push(Gate::at_most(&ORDER, found.named("{}"), other.value * SLACK).because(reason));
         }
     };
     if child == SAME && how != "create_join" {
@@ -473,16 +477,8 @@ fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estima
     if let Some(process) = process(study, "fork_wait").filter(|_| how == "create_join" && child == SAME) {
         let thread =
             study.core.filter(|_| found.unit == Unit::Cycles).map_or(found.value, |core| found.value * core.period().0);
-        gates.push(Gate::of(
-            "G40",
-            Severity::Remark,
-            thread < process,
-            format!(
-                "{} against {} for a process by fork_wait",
-                quantity(thread, Unit::Nanoseconds),
-                quantity(process, Unit::Nanoseconds)
-            ),
-        ));
+        let thread = Number::time(thread).named("{}");
+        gates.push(Gate::less_than(&CHEAPER_THAN_PROCESS, thread, process).because("a process by fork_wait"));
     }
     gates
 }

@@ -2,7 +2,8 @@
 
 use crate::report::page::{Cell, Part, Piece, Span, Table, Tone};
 use crate::results::document::{Metric, Section, record};
-use crate::results::verdict::Severity;
+use crate::results::gate_numbers::GateNumbers;
+use crate::results::verdict::{Gate, Severity};
 use crate::results::wording::count;
 
 /// What was not published, which launches failed, and every gate with its evidence.
@@ -68,105 +69,33 @@ fn failed(section: &Section) -> Table {
     table
 }
 
-/// Gates that passed: evidence that differs in its numbers alone shares a row, with the least and the greatest of each. What
-/// each figure had is in the result file.
+/// Gates that passed: those that compare the same share a row, with the least and the greatest of each number. What each figure
+/// had is in the result file.
 fn passed(section: &Section) -> Table {
-    let mut found: Vec<(&str, Vec<Piecewise<'_>>)> = Vec::new();
-    for metric in &section.metrics {
-        for gate in metric.verdict.gates.iter().filter(|gate| gate.pass) {
-            let evidence = Piecewise::of(&gate.evidence);
-            let same = |entry: &&mut (&str, Vec<Piecewise<'_>>)| entry.0 == gate.id && entry.1[0].says_like(&evidence);
-            match found.iter_mut().find(same) {
-                Some(entry) => entry.1.push(evidence),
-                None => found.push((&gate.id, vec![evidence])),
-            }
+    let mut found: Vec<(&str, Vec<&Gate>)> = Vec::new();
+    for gate in section.metrics.iter().flat_map(|metric| &metric.verdict.gates).filter(|gate| gate.pass) {
+        match found.iter_mut().find(|entry| entry.0 == gate.id && is_alike(entry.1[0], gate)) {
+            Some(entry) => entry.1.push(gate),
+            None => found.push((&gate.id, vec![gate])),
         }
     }
     found.sort_by(|one, other| other.1.len().cmp(&one.1.len()).then(one.0.cmp(other.0)));
     let mut table = Table::new("", &["gate", "figures", "evidence, from the least to the greatest"]);
     for (id, all) in found {
-        let shown = Piecewise::joined(&all);
+        let numbers: Vec<&GateNumbers> = all.iter().filter_map(|gate| gate.numbers.as_ref()).collect();
+        let shown = if numbers.len() > 1 { GateNumbers::sentence(&numbers) } else { all[0].evidence.clone() };
         table.row(vec![Cell::of(id), Cell::of(figures(all.len(), section)), Cell::of(shown)]);
     }
     table
 }
 
+fn is_alike(one: &Gate, other: &Gate) -> bool {
+    match (&one.numbers, &other.numbers) {
+        (Some(one), Some(other)) => one.is_like(other),
+        _ => one.evidence == other.evidence,
+    }
+}
+
 fn figures(number: usize, section: &Section) -> String {
     if number == section.metrics.len() { "all figures".to_owned() } else { count(number as u64, "figure", "figures") }
-}
-
-/// A text taken apart into what is said and the numbers in it, in turns, beginning with words.
-struct Piecewise<'a> {
-    words: Vec<&'a str>,
-    numbers: Vec<&'a str>,
-}
-
-impl<'a> Piecewise<'a> {
-    fn of(text: &'a str) -> Self {
-        let bytes = text.as_bytes();
-        let (mut words, mut numbers) = (Vec::new(), Vec::new());
-        let (mut said, mut at) = (0, 0);
-        while at < bytes.len() {
-            // Digits in names (p25, G14, L2) are no numbers.
-            let in_name = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
-            if !bytes[at].is_ascii_digit() || in_name {
-                at += 1;
-                continue;
-            }
-            let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let mut end = at + digits(at);
-            if bytes.get(end) == Some(&b'.') && digits(end + 1) > 0 {
-                end += 1 + digits(end + 1);
-            }
-            words.push(&text[said..at]);
-            numbers.push(&text[at..end]);
-            (said, at) = (end, end);
-        }
-        words.push(&text[said..]);
-        Piecewise { words, numbers }
-    }
-
-    fn says_like(&self, other: &Piecewise<'_>) -> bool {
-        self.words == other.words
-    }
-
-    /// One text for all, which say alike: each number, or the least and the greatest of them.
-    fn joined(all: &[Piecewise<'_>]) -> String {
-        let mut text = String::new();
-        for (place, words) in all[0].words.iter().enumerate() {
-            text.push_str(words);
-            let mut numbers: Vec<&str> = all.iter().filter_map(|one| one.numbers.get(place).copied()).collect();
-            let value = |number: &&str| number.parse().unwrap_or(0.0_f64);
-            numbers.sort_by(|one, other| value(one).total_cmp(&value(other)));
-            if let (Some(least), Some(most)) = (numbers.first(), numbers.last()) {
-                text.push_str(least);
-                if value(least) < value(most) {
-                    text.push('–');
-                    text.push_str(most);
-                }
-            }
-        }
-        text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_told_from_names() {
-        let text = Piecewise::of("p25 of L2 in 3 of 12.50 runs.");
-        assert_eq!(text.numbers, ["3", "12.50"]);
-        assert_eq!(text.words, ["p25 of L2 in ", " of ", " runs."]);
-        assert_eq!(Piecewise::of("").words, [""]);
-    }
-
-    #[test]
-    fn what_says_alike_is_told_once_with_the_least_and_the_greatest() {
-        let all = ["ratio 1.10; at most 2", "ratio 1.9; at most 2", "ratio 1.025; at most 2"].map(Piecewise::of);
-        assert!(all[0].says_like(&all[1]));
-        assert!(!all[0].says_like(&Piecewise::of("ratio 1.10; at least 2")));
-        assert_eq!(Piecewise::joined(&all), "ratio 1.025–1.9; at most 2");
-    }
 }

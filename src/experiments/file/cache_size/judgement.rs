@@ -3,10 +3,11 @@
 use super::{BYTES, SLOWER, Swept, draw, full};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{interval, percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::{interval, percent};
 use crate::statistics::summary::median;
 
 /// What was read beyond so many limits must have evicted something.
@@ -20,6 +21,20 @@ const ERRORS: f64 = 4.0;
 const PROBED: f64 = 0.02;
 /// Share of the pages that were read which the kernel may have forgotten.
 const FORGOTTEN: f64 = 0.05;
+/// Widest interval on the whole machine, in steps of the pass.
+const STEPS: f64 = 2.0;
+
+rules! {
+    WITHIN_LIMIT: "G38" Hard "`file.cache_size.bytes`", "the size is an interval (0 where none was whole), from the largest that was still whole (median over launches; on the whole machine the least once it grew no more) to the most that was ever resident, and no more than the limit or the memory";
+    PAGES_READ: "G38" Hard "`file.cache_size.bytes` mode=bounded", "resident and evicted pages are no more than were read";
+    HALF: "G38" Noisy "`file.cache_size.bytes` mode=bounded", "at least {} of the limit", share(LEAST_SHARE);
+    PROBES: "G38" Noisy "`file.cache_size.bytes` mode=bounded", "the share of random blocks that the cache answers is that of resident pages ({} standard errors and {})", plain(ERRORS), share(PROBED);
+    GREW_NO_MORE: "G38" Noisy "`file.cache_size.bytes` mode=full", "it grew no more and no memory was unused, else the figure is \"at least\"";
+    REMEMBERED: "G38" Remark "`file.cache_size.bytes` mode=bounded", "the kernel remembers at least {} of the pages that were read, as resident or evicted", share(1.0 - FORGOTTEN);
+    NARROW: "interval" Noisy "`file.cache_size.bytes` mode=bounded", "bounds at most {} of the limit apart", share(WIDEST);
+    STEPS_APART: "interval" Noisy "`file.cache_size.bytes` mode=full", "bounds at most {} steps apart", plain(STEPS);
+    SLOWER_MISS: "time" Remark "`file.cache_size.bytes` mode=bounded", "a block that is not cached takes more than {} times as long", plain(SLOWER);
+}
 
 pub(super) fn publish_bounded(study: &Study<'_>, findings: &mut Findings, limit: u64, swept: &Swept) {
     let most = limit as f64;
@@ -34,29 +49,10 @@ pub(super) fn publish_bounded(study: &Study<'_>, findings: &mut Findings, limit:
     estimate.interval = [whole.min(estimate.value), high.max(estimate.value)];
     let width = (estimate.interval[1] - estimate.interval[0]) / most;
     let mut gates = vec![
-        Gate::of(
-            "G38",
-            Severity::Hard,
-            // None was whole where something takes pages back early. That widens the interval, and the size still holds.
-            high <= most && high > 0.0,
-            format!(
-                "between {}, by residency; the limit is {}",
-                interval(estimate.interval, Unit::Bytes),
-                quantity(most, Unit::Bytes)
-            ),
-        ),
-        Gate::of(
-            "G38",
-            Severity::Noisy,
-            estimate.value >= LEAST_SHARE * most,
-            format!("{} of the limit; at least {}", percent(estimate.value / most), percent(LEAST_SHARE)),
-        ),
-        Gate::of(
-            "interval",
-            Severity::Noisy,
-            width <= WIDEST,
-            format!("bounds {} of the limit apart; at most {}", percent(width), percent(WIDEST)),
-        ),
+        // None was whole where something takes pages back early. That widens the interval, and the size still holds.
+        within_limit(high, most, format!("between {}, by residency", interval(estimate.interval, Unit::Bytes))),
+        Gate::at_least(&HALF, Number::share(estimate.value / most).named("{} of the limit"), LEAST_SHARE),
+        Gate::at_most(&NARROW, Number::share(width).named("bounds {} of the limit apart"), WIDEST),
     ];
     gates.extend(of_pages(study, &swept.labels));
     gates.extend(of_probes(study, &swept.labels));
@@ -79,11 +75,11 @@ fn of_pages(study: &Study<'_>, labels: &Labels) -> Vec<Gate> {
     let Some(share) = median(&sums.iter().map(|(read, sum)| sum / read).collect::<Vec<f64>>()) else {
         return Vec::new();
     };
-    let text = format!("resident and evicted pages are {} of those that were read", percent(share));
+    let what = "resident and evicted pages are {} of those that were read";
     vec![
-        Gate::of("G38", Severity::Hard, sums.iter().all(|(read, sum)| sum <= read), text.clone()),
+        Gate::holds(&PAGES_READ, sums.iter().all(|(read, sum)| sum <= read), what.replace("{}", &percent(share))),
         // The kernel prunes its memory of evicted pages where they are many.
-        Gate::of("G38", Severity::Remark, share >= 1.0 - FORGOTTEN, text),
+        Gate::at_least(&REMEMBERED, Number::share(share).named(what), 1.0 - FORGOTTEN),
     ]
 }
 
@@ -105,31 +101,26 @@ fn of_probes(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
         return None;
     }
     let error = (expected * (1.0 - expected) / probes).max(0.0).sqrt();
-    Some(Gate::of(
-        "G38",
-        Severity::Noisy,
-        (hits / probes - expected).abs() <= ERRORS * error + PROBED,
-        format!(
-            "{hits} of {probes} random blocks were answered by the cache, {}; {} of the pages are resident",
-            percent(hits / probes),
-            percent(expected)
-        ),
-    ))
+    let apart = Number::share((hits / probes - expected).abs());
+    let [answered, resident] = [hits / probes, expected].map(percent);
+    let reason = format!("{hits} of {probes} were answered, {answered}, and {resident} of the pages are resident");
+    let what = "random blocks answered by the cache and resident pages are {} of all apart";
+    Some(Gate::at_most(&PROBES, apart.named(what), ERRORS * error + PROBED).because(reason))
+}
+
+/// The size is no more than it can be, and there was one.
+fn within_limit(high: f64, most: f64, bounds: String) -> Gate {
+    Gate::at_most(&WITHIN_LIMIT, Number::bytes(high).named("most resident {}"), most)
+        .because(bounds)
+        .and(Gate::more_than(&WITHIN_LIMIT, Number::bytes(high).named("it is {}"), 0.0))
 }
 
 /// A block that is not cached takes longer.
 fn of_time(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     let (hit, miss) = (median(&study.values("hit", labels))?, median(&study.values("miss", labels))?);
-    Some(Gate::of(
-        "time",
-        Severity::Remark,
-        miss > SLOWER * hit,
-        format!(
-            "a cached block took {}, another {}; at least {SLOWER} times as long",
-            quantity(study.nanoseconds(hit), Unit::Nanoseconds),
-            quantity(study.nanoseconds(miss), Unit::Nanoseconds)
-        ),
-    ))
+    let [hit, miss] = [hit, miss].map(|ticks| study.nanoseconds(ticks));
+    let reason = format!("{SLOWER} times a cached one");
+    Some(Gate::more_than(&SLOWER_MISS, Number::time(miss).named("a block took {}"), SLOWER * hit).because(reason))
 }
 
 pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &Swept) {
@@ -152,34 +143,16 @@ pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &S
     let most = [total, limit].into_iter().flatten().fold(f64::INFINITY, f64::min);
     let step = median(&study.values("step", &full())).unwrap_or(0.0);
     let gates = vec![
-        Gate::of(
-            "G38",
-            Severity::Hard,
-            high <= most && high > 0.0,
-            format!(
-                "{} by residency; memory and limits allow {}",
-                quantity(high, Unit::Bytes),
-                quantity(most, Unit::Bytes)
-            ),
-        ),
-        Gate::of(
-            "G38",
-            Severity::Noisy,
+        within_limit(high, most, "by residency, and what memory and limits allow".to_owned()),
+        Gate::holds(
+            &GREW_NO_MORE,
             is_size,
             format!(
                 "it ended because {ended}; the size, and not a lower bound, only where it grew no more and no memory was unused"
             ),
         ),
-        Gate::of(
-            "interval",
-            Severity::Noisy,
-            high - plateau <= 2.0 * step,
-            format!(
-                "bounds {} apart; at most two steps of {}",
-                quantity(high - plateau, Unit::Bytes),
-                quantity(step, Unit::Bytes)
-            ),
-        ),
+        Gate::at_most(&STEPS_APART, Number::bytes(high - plateau).named("bounds {} apart"), STEPS * step)
+            .because(format!("{STEPS} steps")),
     ];
     if is_size {
         findings.publish_by(study, BYTES, full(), &estimate, gates);

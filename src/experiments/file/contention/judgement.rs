@@ -1,13 +1,14 @@
 //! What must be true of readers that share a device.
 
-use super::{CPU_BOUND, PROCESSES, cpu_shares, labels, rate, shown};
+use super::{CPU_BOUND, PROCESSES, cpu_shares, labels, rate};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::file::{Class, NO_DEVICE, Order};
 use crate::results::quantity::Unit;
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::{count, quantity};
 use crate::rig::ground::{Caveat, Ground};
 use crate::statistics::summary::median;
 
@@ -16,28 +17,32 @@ const SLACK: f64 = 0.05;
 const FASTER: f64 = 0.9;
 /// What devices may have read beyond what was asked for: descriptions of where files lie.
 const BEYOND: f64 = 0.02;
+const DESCRIPTIONS: f64 = 1_048_576.0;
+
+rules! {
+    DEVICE: "G8" Hard "`file.contention.block_time`", "a read takes at least {}: below that no device was asked", time(NO_DEVICE);
+    INDEX: "G8" Hard "`file.contention.fairness`", "Jain's index lies between one over the processes and 1";
+    STRAYS: "G15" Hard "`file.contention`", "no read ended on another CPU than its process's own";
+    ALONE: "G20" Noisy "`file.contention.block_time`", "a read among others takes at least {} times one alone", plain(FASTER);
+    MORE_READERS: "G20" Noisy "`file.contention.rate`", "more readers read no less together ({})", share(SLACK);
+    MORE_READERS_TURNING: "G20" Remark "`file.contention.rate` of disks that turn", "more readers read no less together ({})", share(SLACK);
+    READ_ASKED: "G33" Hard "`file.contention`", "devices read for the processes what they asked for, at most {} and {} more", share(BEYOND), bytes(DESCRIPTIONS);
+    READ_BY_PROGRAM: "G33" Remark "`file.contention`", "the kernel accounts what devices read: no program provides the files";
+    DEEPEST: "G34" Remark "`file.contention.rate`", "all processes together read at most {} times what one with 32 reads under way does", plain(1.0 + SLACK);
+    CPU: "G37" Remark "`file.contention`", "the processes use less than {} of their CPUs; else the figure is called CPU-bound", share(CPU_BOUND);
+}
 
 /// G15, G33, G34, G37.
 pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) -> Vec<Gate> {
     let own = labels(order, processes);
     let strays: f64 = study.values("strays", &own).iter().sum();
-    let mut gates = vec![Gate::of(
-        "G15",
-        Severity::Hard,
-        strays <= 0.0,
-        format!("{strays} reads ended on another CPU than their process's own"),
-    )];
-    let share = median(&cpu_shares(study, order, processes)).unwrap_or(0.0);
-    gates.push(Gate::of(
-        "G37",
-        Severity::Remark,
-        share < CPU_BOUND,
-        format!(
-            "the processes used {} of their CPUs; from {} on the CPUs set the pace",
-            percent(share),
-            percent(CPU_BOUND)
-        ),
-    ));
+    let strays = Number::plain(strays).named("{} reads ended on another CPU than their process's own");
+    let share = Number::share(median(&cpu_shares(study, order, processes)).unwrap_or(0.0));
+    let used = share.named("the processes used {} of their CPUs");
+    let mut gates = vec![
+        Gate::at_most(&STRAYS, strays, 0.0),
+        Gate::less_than(&CPU, used, CPU_BOUND).because("with more the CPUs set the pace"),
+    ];
     let (mut asked, mut read) = (0.0, 0.0);
     for series in study.series("proof", &own) {
         if let [wanted, found] = series.values[..] {
@@ -47,53 +52,34 @@ pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) ->
     let program = study.machine.scratch().map(Ground::of_storage);
     if program.is_some_and(|ground| ground.caveats.contains(&Caveat::Program)) {
         let why = "a program provides the files: the kernel asks no device, and only the stamps prove what was read";
-        gates.push(Gate::of("G33", Severity::Remark, false, why));
+        gates.push(Gate::holds(&READ_BY_PROGRAM, false, why));
     } else if asked > 0.0 {
-        gates.push(Gate::of(
-            "G33",
-            Severity::Hard,
-            read >= asked && read <= asked * (1.0 + BEYOND) + 1_048_576.0,
-            format!(
-                "{} asked for by all processes, {} read by devices for them",
-                quantity(asked, Unit::Bytes),
-                quantity(read, Unit::Bytes)
-            ),
-        ));
+        let most = asked * (1.0 + BEYOND) + DESCRIPTIONS;
+        let read = Number::bytes(read).named("{} read by devices for all processes");
+        gates.push(Gate::between(&READ_ASKED, read, asked, most).because("from what they asked for"));
     }
     gates
 }
 
 /// What all read does not fall, and is not more than the device does.
 pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64) -> Vec<Gate> {
-    let text = |value: f64| quantity(value, Unit::BytesPerSecond);
+    let rate_of_all =
+        || Number::rate(own).named(format!("{{}} by {}", count(processes as u64, "process", "processes")));
     let mut gates = Vec::new();
     let fewer = PROCESSES.into_iter().rev().find(|&fewer| fewer < processes);
     if let Some((fewer, before)) = fewer.and_then(|fewer| Some((fewer, rate(study, order, fewer)?.value))) {
         // A head that moves between files reads less of all of them.
-        let severity = if Class::of(study.machine) == Class::Turning { Severity::Remark } else { Severity::Noisy };
-        gates.push(Gate::of(
-            "G20",
-            severity,
-            own >= before * (1.0 - SLACK),
-            format!(
-                "{} by {processes} processes, {} by {fewer}: more readers do not read less",
-                text(own),
-                text(before)
-            ),
-        ));
+        let turning = Class::of(study.machine) == Class::Turning;
+        let rule = if turning { &MORE_READERS_TURNING } else { &MORE_READERS };
+        let reason =
+            format!("{} by {fewer}, less {}", quantity(before, Unit::BytesPerSecond), Number::share(SLACK).text());
+        gates.push(Gate::at_least(rule, rate_of_all(), before * (1.0 - SLACK)).because(reason));
     }
     let deepest = study.known.iter().filter(|metric| metric.name == "file.read.depth_rate").map(|metric| metric.value);
     if let Some(most) = deepest.reduce(f64::max) {
-        gates.push(Gate::of(
-            "G34",
-            Severity::Remark,
-            own <= most * (1.0 + SLACK),
-            format!(
-                "{} together; {} with one process and many reads under way, which may be that process's own limit",
-                text(own),
-                text(most)
-            ),
-        ));
+        let most = most * (1.0 + SLACK);
+        let reason = "one process with many reads under way and 5 % more, which may be that process's own limit";
+        gates.push(Gate::at_most(&DEEPEST, rate_of_all(), most).because(reason));
     }
     gates
 }
@@ -102,19 +88,10 @@ pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64
 pub(super) fn of_time(study: &Study<'_>, order: Order, processes: usize, time: &Estimate) -> Vec<Gate> {
     let mut of_time = gates::of_shots(study, time, None);
     of_time.extend(common_gates(study, order, processes));
-    of_time.push(Gate::of(
-        "G8",
-        Severity::Hard,
-        time.value >= NO_DEVICE,
-        format!("{}; below {} no device was asked", shown(time.value), shown(NO_DEVICE)),
-    ));
+    of_time.push(Gate::at_least(&DEVICE, time.named("{}"), NO_DEVICE).because("below it no device was asked"));
     if let Some(alone) = super::time(study, order, 1).filter(|_| processes > 1) {
-        of_time.push(Gate::of(
-            "G20",
-            Severity::Noisy,
-            time.value >= alone.value * FASTER,
-            format!("{} against {} alone: others do not make a read faster", shown(time.value), shown(alone.value)),
-        ));
+        let reason = format!("{FASTER} times one alone: others do not make a read faster");
+        of_time.push(Gate::at_least(&ALONE, time.named("{}"), alone.value * FASTER).because(reason));
     }
     of_time
 }

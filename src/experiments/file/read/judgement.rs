@@ -2,12 +2,13 @@
 
 use super::{COLD, DIRECT, Order, SIZES, TOUCH_RATIO, WARM, labels, nanoseconds, proof_labels};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::file::{BLOCK, Class, NO_DEVICE, taken};
 use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{factor, launches, percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::{launches, quantity};
 use crate::rig::ground::{Caveat, Ground};
 use crate::statistics::summary::median;
 use crate::sys::memory::page_size;
@@ -27,6 +28,26 @@ const DESCRIPTIONS: f64 = 1_048_576.0;
 /// How far a rate may be above what its interface carries: the grain of clocks.
 const INTERFACE_SLACK: f64 = 1.02;
 
+rules! {
+    DEVICE: "G8" Hard "`file.read`", "a direct read, and a random cold one, takes at least {}: below that no device was asked", time(NO_DEVICE);
+    WARM_FLOOR: "G8" Hard "`file.read` cache=warm", "at least a refused system call and {}", time(COPY_FLOOR);
+    WARM_MOST: "G8" Noisy "`file.read` cache=warm", "a read out of the cache takes at most {}", time(WARM_CEILING);
+    COLD_SLOWER: "G20" Hard "`file.read.block_time`", "a random cold read takes at least {} times a direct one", plain(COLD_SLACK);
+    ANY_SIZE: "G20" Remark "`file.read.block_time`", "direct random reads of files from 16 MiB are within {} of the largest file's", share(BY_SIZE);
+    COLD_COUNT: "G23" Hard "`file.read`", "no page was cached before; after it there are pages in the cache, at most as many as cold reads were made ({})", share(READ_AHEAD);
+    STILL_CACHED: "G23" Noisy "`file.read`", "all pages of cold reads are still in the cache after them";
+    WARM_BEFORE: "G23" Hard "`file.read` cache=warm", "warm files are wholly cached before the reads";
+    WARM_AFTER: "G23" Contaminates "`file.read` cache=warm", "warm files are wholly cached after the reads as well, and no device reads meanwhile";
+    READ_ASKED: "G33" Hard "`file.read`", "devices read for the process what it asked for, at most {} and {} more (no upper limit for reads in order)", share(READ_AHEAD), bytes(DESCRIPTIONS);
+    ACCOUNTED: "G33" Noisy "`file.read`", "the kernel accounts what devices read";
+    READ_BY_PROGRAM: "G33" Remark "`file.read`", "no program provides the files";
+    INTERFACE: "G34" Hard "`file.read.rate`", "a rate is at most {} times what the interface carries, where that is known", plain(INTERFACE_SLACK);
+    ORDER: "G34" Noisy "`file.read.block_time`", "a random read takes at least 1/{} of the next in order", plain(RANDOM_SLACK);
+    CLASS: "G34" Remark "`file.read.block_time`", "a direct random read takes what the fastest device of the kind needs (1 ms turning, 40 µs SATA or virtual, 20 µs NVMe); below it is called served by a cache";
+    TOUCHES: "G35" Remark "`file.read.block_time`", "the second read of the same places is at most {} times as fast as the first", plain(TOUCH_RATIO);
+    FAULTS: "G40" Noisy "`file.read.block_time` cache=direct", "major faults of a page each are at most what devices read";
+}
+
 /// The gates of single shots and passes.
 pub(super) fn common(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
     gates::of_shots(study, estimate, Some(taken(study)))
@@ -38,12 +59,7 @@ pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, 
     if cache == WARM {
         let mut gates = resident(study, bytes);
         gates.push(warm_floor(study, own));
-        gates.push(Gate::of(
-            "G8",
-            Severity::Noisy,
-            own <= WARM_CEILING,
-            format!("{} out of the cache; at most {}", time(own), time(WARM_CEILING)),
-        ));
+        gates.push(Gate::at_most(&WARM_MOST, Number::time(own).named("{} out of the cache"), WARM_CEILING));
         return gates;
     }
     let mut gates = common(study, estimate);
@@ -53,32 +69,23 @@ pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, 
         gates.extend(by_size(study, bytes, own));
     }
     if cache == DIRECT || order == Order::Random {
-        gates.push(Gate::of(
-            "G8",
-            Severity::Hard,
-            own >= NO_DEVICE,
-            format!("{}; below {} no device was asked", time(own), time(NO_DEVICE)),
-        ));
+        gates.push(
+            Gate::at_least(&DEVICE, Number::time(own).named("{}"), NO_DEVICE).because("below it no device was asked"),
+        );
     }
     if let Some(direct) = nanoseconds(study, order, DIRECT, bytes)
         && (order, cache) == (Order::Random, COLD)
     {
-        gates.push(Gate::of(
-            "G20",
-            Severity::Hard,
-            own >= direct * COLD_SLACK,
-            format!("cold {} against direct {}: the same device and more work", time(own), time(direct)),
-        ));
+        let reason = format!("{COLD_SLACK} times a direct one: the same device and more work");
+        gates.push(
+            Gate::at_least(&COLD_SLOWER, Number::time(own).named("cold {}"), direct * COLD_SLACK).because(reason),
+        );
     }
     if let Some(next) = nanoseconds(study, Order::Sequential, cache, bytes)
         && order == Order::Random
     {
-        gates.push(Gate::of(
-            "G34",
-            Severity::Noisy,
-            own * RANDOM_SLACK >= next,
-            format!("random {} against the next in order {}: order never hurts", time(own), time(next)),
-        ));
+        let reason = format!("the next in order over {RANDOM_SLACK}: order never hurts");
+        gates.push(Gate::at_least(&ORDER, Number::time(own).named("random {}"), next / RANDOM_SLACK).because(reason));
     }
     gates
 }
@@ -106,16 +113,9 @@ pub(super) fn of_rate(study: &Study<'_>, order: Order, cache: &str, bytes: u64) 
     };
     if let (Some(ceiling), Some(found)) = (ceiling, found) {
         let rate = request as f64 * 1e9 / found;
-        gates.push(Gate::of(
-            "G34",
-            Severity::Hard,
-            rate <= ceiling * INTERFACE_SLACK,
-            format!(
-                "{} through an interface of {}",
-                quantity(rate, Unit::BytesPerSecond),
-                quantity(ceiling, Unit::BytesPerSecond)
-            ),
-        ));
+        let reason = format!("{INTERFACE_SLACK} times what the interface carries");
+        gates
+            .push(Gate::at_most(&INTERFACE, Number::rate(rate).named("{}"), ceiling * INTERFACE_SLACK).because(reason));
     }
     gates
 }
@@ -154,20 +154,15 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
     }
     let counted = |value: f64| quantity(value, Unit::Bytes);
     if no_device_counts(study) {
-        gates.push(Gate::of(
-            "G33",
-            Severity::Remark,
-            false,
-            "a program provides the files: the kernel asks no device, and only the stamps prove what was read",
-        ));
+        let why = "a program provides the files: the kernel asks no device, and only the stamps prove what was read";
+        gates.push(Gate::holds(&READ_BY_PROGRAM, false, why));
     } else if counted_in == 0 {
-        gates.push(Gate::of("G33", Severity::Noisy, false, "the kernel does not account what devices read"));
+        gates.push(Gate::holds(&ACCOUNTED, false, "the kernel does not account what devices read"));
     } else {
         // Read-ahead in the order of the file may go on beyond the end of a pass.
         let upper = order == Order::Sequential || most <= 1.0 + READ_AHEAD;
-        gates.push(Gate::of(
-            "G33",
-            Severity::Hard,
+        gates.push(Gate::holds(
+            &READ_ASKED,
             least >= 1.0 && upper,
             format!(
                 "{} asked for in {}, {} read by devices for this process",
@@ -190,20 +185,17 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
         let evidence = format!("no page cached before; {} cold reads left {} pages in the cache", sums.0, sums.1);
         // More pages than reads: something was read ahead. None at all: the reads went past the cache.
         let alone = |&(wanted, found): &(f64, f64)| found > 0.0 && found <= wanted * (1.0 + READ_AHEAD);
-        gates.push(Gate::of("G23", Severity::Hard, !counts.is_empty() && counts.iter().all(alone), evidence));
+        gates.push(Gate::holds(&COLD_COUNT, !counts.is_empty() && counts.iter().all(alone), evidence));
         // A kernel that takes pages back early changes no cold read, but fewer pages prove it.
-        let taken_back = (sums.0 - sums.1).max(0.0);
-        let reason = format!("{taken_back} of {} pages were taken back before they were counted", sums.0);
-        gates.push(Gate::of("G23", Severity::Noisy, taken_back <= 0.0, reason));
+        let taken_back =
+            Number::plain((sums.0 - sums.1).max(0.0)).named("{} pages were taken back before they were counted");
+        gates.push(Gate::at_most(&STILL_CACHED, taken_back, 0.0).because(format!("of {}", sums.0)));
     }
     if cache == DIRECT {
         let faults: f64 = study.evidence().map(|found| found.major_faults as f64).sum();
-        gates.push(Gate::of(
-            "G40",
-            Severity::Noisy,
-            faults * page_size() as f64 <= read.max(DESCRIPTIONS),
-            format!("{faults} major faults of a page each, {} read by devices", counted(read)),
-        ));
+        let paged = Number::bytes(faults * page_size() as f64).named("{} by major faults of a page each");
+        let reason = format!("{faults} faults, {} read by devices", counted(read));
+        gates.push(Gate::at_most(&FAULTS, paged, read.max(DESCRIPTIONS)).because(reason));
     }
     gates
 }
@@ -213,17 +205,8 @@ fn warm_floor(study: &Study<'_>, own: f64) -> Gate {
     let refused = Labels::of([("call", "enosys")]);
     let entry = study.known.iter().find(|metric| metric.name == "os.system_call.time" && metric.labels == refused);
     let entry = entry.map_or(0.0, |found| found.value);
-    Gate::of(
-        "G8",
-        Severity::Hard,
-        own >= entry + COPY_FLOOR,
-        format!(
-            "{}; a refused system call takes {} and a copy of a block {} at least",
-            time(own),
-            time(entry),
-            time(COPY_FLOOR)
-        ),
-    )
+    let reason = format!("a refused system call takes {} and a copy of a block {COPY_FLOOR} ns", time(entry));
+    Gate::at_least(&WARM_FLOOR, Number::time(own).named("{}"), entry + COPY_FLOOR).because(reason)
 }
 
 /// The file was in the cache before the reads. Where the kernel took pages of it back meanwhile, some reads were not warm.
@@ -237,13 +220,9 @@ fn resident(study: &Study<'_>, bytes: u64) -> Vec<Gate> {
     let lost = sum(|values| (values[0] - values[2]).max(0.0));
     let read = sum(|values| values[3]);
     vec![
-        Gate::of("G23", Severity::Hard, held, format!("all pages cached before in {}", launches(found.len()))),
-        Gate::of(
-            "G23",
-            Severity::Contaminates,
-            lost <= 0.0 && read <= 0.0,
-            format!("{lost} pages missing after the reads, {} read by devices meanwhile", quantity(read, Unit::Bytes)),
-        ),
+        Gate::holds(&WARM_BEFORE, held, format!("all pages cached before in {}", launches(found.len()))),
+        Gate::at_most(&WARM_AFTER, Number::plain(lost).named("{} pages missing after the reads"), 0.0)
+            .and(Gate::at_most(&WARM_AFTER, Number::bytes(read).named("{} read by devices meanwhile"), 0.0)),
     ]
 }
 
@@ -251,25 +230,13 @@ fn resident(study: &Study<'_>, bytes: u64) -> Vec<Gate> {
 fn of_device(study: &Study<'_>, own: f64) -> Vec<Gate> {
     let mut gates = Vec::new();
     if let Some((floor, why)) = Class::of(study.machine).floor() {
-        let shown = if floor.is_finite() { time(floor) } else { "no hardware".to_owned() };
-        gates.push(Gate::of(
-            "G34",
-            Severity::Remark,
-            own >= floor,
-            format!("{} against {shown}; below that served by a cache below the kernel: {why}", time(own)),
-        ));
+        let shown = if floor.is_finite() { "" } else { "no hardware, " };
+        let reason = format!("{shown}less is served by a cache below the kernel: {why}");
+        gates.push(Gate::at_least(&CLASS, Number::time(own).named("{}"), floor).because(reason));
     }
     if let Some(ratio) = touch_ratio(study) {
-        gates.push(Gate::of(
-            "G35",
-            Severity::Remark,
-            ratio <= TOUCH_RATIO,
-            format!(
-                "first touch over second {}; more than {} is a cache below the kernel",
-                factor(ratio),
-                factor(TOUCH_RATIO)
-            ),
-        ));
+        let ratio = Number::plain(ratio).named("first touch over second {}");
+        gates.push(Gate::at_most(&TOUCHES, ratio, TOUCH_RATIO).because("more is a cache below the kernel"));
     }
     gates
 }
@@ -286,12 +253,7 @@ pub(super) fn touch_ratio(study: &Study<'_>) -> Option<f64> {
 /// The time does not depend on the size of the file beyond hidden caches.
 fn by_size(study: &Study<'_>, bytes: u64, own: f64) -> Option<Gate> {
     let largest = SIZES.into_iter().rev().find_map(|bytes| nanoseconds(study, Order::Random, DIRECT, bytes))?;
-    (bytes >= 16 << 20).then(|| {
-        Gate::of(
-            "G20",
-            Severity::Remark,
-            (own / largest - 1.0).abs() <= BY_SIZE,
-            format!("{} here, {} in the largest file: within {}", time(own), time(largest), percent(BY_SIZE)),
-        )
-    })
+    let gate =
+        || Gate::near(&ANY_SIZE, Number::time(own).named("{} here"), largest, BY_SIZE).because("the largest file");
+    (bytes >= 16 << 20).then(gate)
 }

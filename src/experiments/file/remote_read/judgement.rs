@@ -3,12 +3,13 @@
 use super::{COLD_SIZES, ORDERS, RANDOM, SEQUENTIAL, SIZES, Way, labels, ways};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::network::{quantile_of_shots, remote_rate, round_trip};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{factor, launches, number, percent, quantity};
 use crate::statistics::fit::relative_coefficients;
 use crate::statistics::summary::{mean, median};
@@ -25,6 +26,18 @@ const SLOPE: f64 = 0.3;
 const SLACK: f64 = 1.05;
 /// A cold read that takes so many times a warm one met something slower than memory.
 const COLDER: f64 = 1.3;
+
+rules! {
+    FLOOR_OF_READ: "G8" Hard "`file.remote_read.block_time`, `.intercept`", "a read from another machine takes at least {}", time(FLOOR);
+    NOT_BELOW_LOCAL: "G20" Hard "`file.remote_read.block_time` server=warm", "a read from another machine takes no less than one from this machine's page cache";
+    FIRST_TOUCH: "G20" Remark "`file.remote_read.block_time` server=cold", "a first touch is no faster than a second (factor {})", plain(SLACK);
+    WAITS: "G27" Hard "`file.remote_read.block_time`, `.network_penalty`", "a read, and the penalty, take at least {} times the fastest tenth of empty exchanges with the server", plain(TRIPS);
+    ONE_OF_SEVERAL: "G29" Remark "`file.remote_read.block_time` server=warm", "one read at a time carries at most {} times what several carry", plain(SLACK);
+    COLD: "G35" Remark "`file.remote_read.block_time` server=cold", "a random first touch takes at least {} times a second one", plain(COLDER);
+    ALIKE: "G36" Hard "`file.remote_read.network_penalty`", "the penalty compares the same size, order and moment, both sides from memory, in every launch";
+    IN_TRIPS: "G36" Remark "`file.remote_read.intercept`", "the intercept is {} to {} round trips", plain(INTERCEPT[0]), plain(INTERCEPT[1]);
+    OF_PATH: "G36" Remark "`file.remote_read.per_byte`", "the slope is within {} of the inverse of the rate of the path", share(SLOPE);
+}
 
 /// Median of the empty exchanges of a way, and the fastest tenth of them.
 fn exchanges(study: &Study<'_>, via: &str) -> Option<(f64, f64)> {
@@ -77,31 +90,31 @@ fn warm(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, b
         return;
     };
     let mut all = gates::of_shots(study, &estimate, None);
-    all.push(gates::floor(&estimate, FLOOR, "a call leaves this machine and its answer comes back"));
+    all.push(floor(&estimate));
     if let Some((_, shortest)) = exchanges(study, via) {
         all.push(waits(estimate.value, shortest));
     }
     if let Some(here) = quantile_of_shots(study, "read", &labels(via, order, bytes, "here"), 0.5) {
-        let (there, here) = (estimate.value, here.value);
-        let evidence = format!("{} against {} from this machine's cache", time(there), time(here));
-        all.push(Gate::of("G20", Severity::Hard, there >= here, evidence));
+        let gate = Gate::at_least(&NOT_BELOW_LOCAL, estimate.named("{}"), here.value);
+        all.push(gate.because("from this machine's cache"));
     }
     if let Some(rate) = carried(study, via) {
         let own = f64::from(bytes) / estimate.value * 1e9;
-        let evidence = format!(
-            "one read at a time carries {}, several carry {}",
-            quantity(own, Unit::BytesPerSecond),
-            quantity(rate, Unit::BytesPerSecond)
-        );
-        all.push(Gate::of("G29", Severity::Remark, own <= SLACK * rate, evidence));
+        let own = Number::rate(own).named("one read at a time carries {}");
+        let reason = format!("{SLACK} times what several carry");
+        all.push(Gate::at_most(&ONE_OF_SEVERAL, own, SLACK * rate).because(reason));
     }
     findings.publish_by(study, "file.remote_read.block_time", of, &estimate, all);
 }
 
+fn floor(estimate: &Estimate) -> Gate {
+    gates::floor(&FLOOR_OF_READ, estimate, FLOOR).because("a call leaves this machine and its answer comes back")
+}
+
 /// G27: a read waits for its round trip.
 fn waits(value: f64, shortest: f64) -> Gate {
-    let evidence = format!("{}; the fastest tenth of empty exchanges took {}", time(value), time(shortest));
-    Gate::of("G27", Severity::Hard, value >= TRIPS * shortest, evidence)
+    let reason = format!("{TRIPS} times what the fastest tenth of empty exchanges took");
+    Gate::at_least(&WAITS, Number::time(value).named("{}"), TRIPS * shortest).because(reason)
 }
 
 fn time(nanoseconds: f64) -> String {
@@ -130,13 +143,14 @@ fn cold(study: &Study<'_>, findings: &mut Findings, via: &str, order: &str, byte
         return;
     };
     let mut all = gates::of_shots(study, &estimate, None);
-    all.push(gates::floor(&estimate, FLOOR, "a call leaves this machine and its answer comes back"));
+    all.push(floor(&estimate));
     if let Some(warm) = quantile_of_shots(study, "read", &labels(via, order, bytes, "warm"), 0.5) {
-        let evidence = format!("{} at the first touch, {} afterwards", time(estimate.value), time(warm.value));
-        all.push(Gate::of("G20", Severity::Remark, SLACK * estimate.value >= warm.value, evidence.clone()));
+        let first = || estimate.named("{} at the first touch");
+        let reason = format!("a second one over {SLACK}");
+        all.push(Gate::at_least(&FIRST_TOUCH, first(), warm.value / SLACK).because(reason));
         if order == RANDOM {
-            let evidence = format!("{evidence}: it may have been in the server's memory");
-            all.push(Gate::of("G35", Severity::Remark, estimate.value >= COLDER * warm.value, evidence));
+            let reason = format!("{COLDER} times a second one; less may have been in the server's memory");
+            all.push(Gate::at_least(&COLD, first(), COLDER * warm.value).because(reason));
         }
     }
     findings.publish_by(study, "file.remote_read.block_time", of, &estimate, all);
@@ -172,7 +186,7 @@ fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str
         differences.len(),
         launches(there.len())
     );
-    all.push(Gate::of("G36", Severity::Hard, differences.len() == there.len(), alike));
+    all.push(Gate::holds(&ALIKE, differences.len() == there.len(), alike));
     if let Some((_, shortest)) = exchanges(study, via) {
         all.push(waits(estimate.value, shortest));
     }
@@ -199,12 +213,11 @@ fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
     let intercepts: Vec<f64> = lines.iter().map(|line| line.1).collect();
     if let Some(estimate) = Estimate::over_launches(&intercepts, Unit::Nanoseconds, name) {
         let mut all = gates::of_shots(study, &estimate, None);
-        all.push(gates::floor(&estimate, FLOOR, "a call leaves this machine and its answer comes back"));
+        all.push(floor(&estimate));
         if let Some((trip, what)) = trip(study, way) {
-            let trips = estimate.value / trip;
-            let evidence = format!("{} are {} of {what} of {}", time(estimate.value), factor(trips), time(trip));
-            let within = (INTERCEPT[0]..=INTERCEPT[1]).contains(&trips);
-            all.push(Gate::of("G36", Severity::Remark, within, evidence));
+            let trips = Number::plain(estimate.value / trip).named(format!("{{}} times {what}"));
+            let reason = format!("{} of {}", time(estimate.value), time(trip));
+            all.push(Gate::between(&IN_TRIPS, trips, INTERCEPT[0], INTERCEPT[1]).because(reason));
         }
         findings.publish_by(study, "file.remote_read.intercept", of.clone(), &estimate, all);
     }
@@ -212,14 +225,8 @@ fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
     if let Some(estimate) = Estimate::over_launches(&slopes, Unit::Nanoseconds, name) {
         let mut all = gates::of_interval(&estimate);
         if let Some(rate) = carried(study, via) {
-            let (own, path) = (estimate.value, 1e9 / rate);
-            let evidence = format!(
-                "{} ns for each byte; {} with several reads under way are {} ns",
-                number(own),
-                quantity(rate, Unit::BytesPerSecond),
-                number(path)
-            );
-            all.push(Gate::of("G36", Severity::Remark, (own / path - 1.0).abs() <= SLOPE, evidence));
+            let reason = format!("with several reads under way {}", quantity(rate, Unit::BytesPerSecond));
+            all.push(Gate::near(&OF_PATH, estimate.named("{} for each byte"), 1e9 / rate, SLOPE).because(reason));
         }
         findings.publish_by(study, "file.remote_read.per_byte", of, &estimate, all);
     }

@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use super::step;
+use super::{PEAK, SLACK, step};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::Number;
 use crate::evaluate::study::Study;
 use crate::experiments::DEAR_EVERY;
 use crate::experiments::streams::Level;
 use crate::machine;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::Gate;
 use crate::results::wording::{factor, quantity};
 use crate::rig::Rig;
 use crate::rig::workload::{Expected, Workload};
@@ -72,13 +73,8 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
     for (labels, sample) in &samples {
         let Some(cost) = Estimate::median(sample).map(|estimate| estimate.value) else { continue };
         let gates = peak.map(|peak| {
-            let evidence = format!(
-                "{} against {}: the peak of all channels ({})",
-                quantity(rate(cost), Unit::BytesPerSecond),
-                quantity(peak.value as f64, Unit::BytesPerSecond),
-                peak.source
-            );
-            Gate::of("G21", Severity::Hard, rate(cost) <= peak.value as f64 * 1.02, evidence)
+            let reason = format!("{SLACK} times the peak of all channels ({})", peak.source);
+            Gate::at_most(&PEAK, Number::rate(rate(cost)).named("{}"), peak.value as f64 * SLACK).because(reason)
         });
         findings.publish_rate(study, NODE, (*labels).clone(), sample, 1.0, gates.into_iter().collect());
     }

@@ -2,16 +2,17 @@
 
 use super::levels::{Curves, Found, MEMORY_OVER_CACHE, Named, Point};
 use super::node_labels;
-use super::walk::{CACHES_TO_MEMORY, Pattern, RULES, Rule, Scope, pages_label};
+use super::walk::{self, CACHES_TO_MEMORY, Pattern, Scope, pages_label};
 use crate::evaluate::estimate::{Estimate, LEVEL};
 use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::sample::{Account, Sample};
 use crate::evaluate::study::Study;
 use crate::experiments::streams::MEMORY;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::{Gate, Severity};
-use crate::results::wording::{factor, interval, number, percent, quantity};
+use crate::results::verdict::Gate;
+use crate::results::wording::{interval, quantity};
 use crate::statistics::monotone::isotonic_residual;
 use crate::sys::memory::Pages;
 
@@ -33,6 +34,22 @@ const HUGE_OVER_SMALL: f64 = 1.02;
 const WIDEST_SIZE: f64 = 4.0;
 /// A capacity that is found is the one that is claimed within these ratios.
 const CONFIRMED: (f64, f64) = (0.7, 1.15);
+
+rules! {
+    WIDEST: "G5" Hard "`memory.latency.level_size`", "the bounds of a size are at most {} times apart", plain(WIDEST_SIZE);
+    SECOND_LEVEL: "G8" Hard "`memory.latency.level` L2", "between {} and {}", cycles(SECOND_LEVEL_CYCLES.0), cycles(SECOND_LEVEL_CYCLES.1);
+    THIRD_LEVEL: "G8" Noisy "`memory.latency.level` L3", "between {} and {}", cycles(THIRD_LEVEL_CYCLES.0), cycles(THIRD_LEVEL_CYCLES.1);
+    MEMORY_LEVEL: "G8" Hard "`memory.latency.level` DRAM, `memory.latency.node`", "at least {}", time(MEMORY_FLOOR);
+    BEYOND_CACHES: "G18" Hard "`memory.latency.level`", "memory is what lies beyond {} times the larger of the claimed and the found last cache", plain(CACHES_TO_MEMORY as f64);
+    CLOSED: "G19" Hard "`memory.latency`", "a chain that is walked closes after exactly its number of links";
+    FIRST_LEVEL: "G20" Hard "`memory.latency.level` L1", "a whole number of cycles from {} to {}, within {}", plain(FIRST_LEVEL_CYCLES.0), plain(FIRST_LEVEL_CYCLES.1), share(WHOLE_TOLERANCE);
+    HUGE_NOT_DEARER: "G20" Noisy "`memory.latency.level`", "a load on huge pages takes at most {} times one on small pages", plain(HUGE_OVER_SMALL);
+    CACHE_FASTER: "G20" Hard "`memory.latency.level`", "memory takes at least {} times as long as a load that a cache serves: a plateau as slow as memory is none of a cache", plain(MEMORY_OVER_CACHE);
+    LEVELS_RISE: "G20" Hard "`memory.latency.level`", "a level takes no less than the one before it";
+    PRIVATE_RISES: "G20" Hard "`memory.latency.level` L1, L2", "the curve falls by at most {} within the level", share(RESIDUAL);
+    CURVE_RISES: "G20" Noisy "`memory.latency.level` L3, DRAM, `memory.latency.level_size`", "the curve falls by at most {}", share(RESIDUAL);
+    CLAIM: "claim" Remark "`memory.latency.level_size`", "the bounds allow what the kernel claims: the claim lies between them, or both lie between {} and {} times the claim", plain(CONFIRMED.0), plain(CONFIRMED.1);
+}
 
 /// The pages whose page-blocked curve decides where levels are: huge ones where there are any.
 pub(super) fn deciding_pages(curves: &Curves) -> Option<Pages> {
@@ -96,12 +113,9 @@ pub(super) fn publish_levels(
             if pages == Pages::Huge
                 && let Some(small) = findings.metric("memory.latency.level", &level_labels(&level.name, Pages::Small))
             {
-                own.push(Gate::of(
-                    "G20",
-                    Severity::Noisy,
-                    time <= small.value * HUGE_OVER_SMALL,
-                    format!("{} on huge pages, {} on small ones", nanoseconds(time), nanoseconds(small.value)),
-                ));
+                let reason = format!("{HUGE_OVER_SMALL} times a load on small pages");
+                let on_huge = Number::time(time).named("{} on huge pages");
+                own.push(Gate::at_most(&HUGE_NOT_DEARER, on_huge, small.value * HUGE_OVER_SMALL).because(reason));
             }
             findings.publish(study, "memory.latency.level", labels.clone(), &estimate, own);
             before = findings.metric("memory.latency.level", &labels).map(|_| time).or(before);
@@ -144,16 +158,14 @@ fn memory_time(study: &Study<'_>, curves: &Curves, found: &Found, pages: Pages) 
 
 /// A plateau as slow as memory is memory, whatever cache the kernel claims there: neighbours leave nothing of it.
 fn gate_of_cache(time: f64, memory: f64) -> Gate {
-    Gate::of(
-        "G20",
-        Severity::Hard,
-        memory >= MEMORY_OVER_CACHE * time,
-        format!(
-            "{} against {} of memory, which takes at least {MEMORY_OVER_CACHE} times as long",
-            nanoseconds(time),
-            nanoseconds(memory)
-        ),
-    )
+    let reason = format!("{MEMORY_OVER_CACHE} times this level");
+    Gate::at_least(&CACHE_FASTER, Number::time(memory).named("memory takes {}"), MEMORY_OVER_CACHE * time)
+        .because(reason)
+}
+
+fn memory_floor(study: &Study<'_>, estimate: &Estimate) -> Gate {
+    gates::floor_in_time(&MEMORY_LEVEL, study, estimate, MEMORY_FLOOR)
+        .because("no DRAM opens a row and answers in less")
 }
 
 fn why_no_pages(study: &Study<'_>, pages: Pages) -> String {
@@ -168,15 +180,11 @@ pub(super) fn in_time(study: &Study<'_>, estimate: &Estimate) -> f64 {
     }
 }
 
-fn nanoseconds(value: f64) -> String {
-    quantity(value, Unit::Nanoseconds)
-}
-
 /// G19: what every launch proved of its chains before it timed them.
 fn gate_of_proof(study: &Study<'_>) -> Option<Gate> {
     let nodes: u64 = study.remarks("proven").iter().filter_map(|text| text.parse::<u64>().ok()).sum();
     let evidence = format!("chains of {nodes} nodes in all were walked once and closed after exactly as many steps");
-    (nodes > 0).then(|| Gate::of("G19", Severity::Hard, true, evidence))
+    (nodes > 0).then(|| Gate::holds(&CLOSED, true, evidence))
 }
 
 fn level_gates(
@@ -190,67 +198,46 @@ fn level_gates(
     let time = in_time(study, estimate);
     let cycles = study.core.map(|core| time / core.period().0);
     let mut own = Vec::new();
-    let mut within = |severity: Severity, (least, most): (f64, f64)| {
-        if let Some(cycles) = cycles {
-            let evidence = format!("{} cycles; {least} to {most} are possible", number(cycles));
-            own.push(Gate::of("G8", severity, (least..=most).contains(&cycles), evidence));
-        }
+    let mut within = |rule: &Rule, (least, most): (f64, f64)| {
+        own.extend(cycles.map(|cycles| Gate::between(rule, Number::cycles(cycles).named("{}"), least, most)));
     };
     match level.name.as_str() {
         "L1" => {
             if let Some(cycles) = cycles {
                 let whole = cycles.round();
                 let (least, most) = FIRST_LEVEL_CYCLES;
-                own.push(Gate::of(
-                    "G20",
-                    Severity::Hard,
+                let tolerance = Number::share(WHOLE_TOLERANCE).text();
+                own.push(Gate::holds(
+                    &FIRST_LEVEL,
                     (least..=most).contains(&whole) && (cycles / whole - 1.0).abs() <= WHOLE_TOLERANCE,
-                    format!(
-                        "{cycles:.3} cycles; a whole number from {least} to {most} within {}",
-                        percent(WHOLE_TOLERANCE)
-                    ),
+                    format!("{cycles:.3} cycles, a whole number from {least} to {most} within {tolerance}"),
                 ));
             }
         }
-        "L2" => within(Severity::Hard, SECOND_LEVEL_CYCLES),
-        "L3" => within(Severity::Noisy, THIRD_LEVEL_CYCLES),
+        "L2" => within(&SECOND_LEVEL, SECOND_LEVEL_CYCLES),
+        "L3" => within(&THIRD_LEVEL, THIRD_LEVEL_CYCLES),
         MEMORY => {
-            own.push(gates::floor_in_time(study, estimate, MEMORY_FLOOR, "no DRAM opens a row and answers in less"));
+            own.push(memory_floor(study, estimate));
             let footprint = points.first().map_or(0.0, |point| point.bytes as f64);
-            own.push(Gate::of(
-                "G18",
-                Severity::Hard,
-                footprint >= found.memory_from,
-                format!(
-                    "footprint {}; at least {}, {CACHES_TO_MEMORY} × the last cache",
-                    quantity(footprint, Unit::Bytes),
-                    quantity(found.memory_from, Unit::Bytes)
-                ),
-            ));
+            let footprint = Number::bytes(footprint).named("footprint");
+            let reason = format!("{CACHES_TO_MEMORY} times the last cache");
+            own.push(Gate::at_least(&BEYOND_CACHES, footprint, found.memory_from).because(reason));
         }
         _ => {}
     }
     if let Some(before) = before {
         let least = if level.name == MEMORY { MEMORY_OVER_CACHE } else { 1.0 };
-        own.push(Gate::of(
-            "G20",
-            Severity::Hard,
-            time >= least * before,
-            format!(
-                "{} against {} of the level before; at least {least} times",
-                nanoseconds(time),
-                nanoseconds(before)
-            ),
-        ));
+        let reason = format!("{least} times the level before");
+        own.push(Gate::at_least(&LEVELS_RISE, Number::time(time).named("{}"), least * before).because(reason));
     }
     let latencies: Vec<f64> = points.iter().map(|point| point.latency).collect();
     if let Some(residual) = isotonic_residual(&latencies).filter(|_| latencies.len() > 1) {
         let private = ["L1", "L2"].contains(&level.name.as_str());
-        own.push(Gate::of(
-            "G20",
-            if private { Severity::Hard } else { Severity::Noisy },
-            residual <= RESIDUAL,
-            format!("the curve falls by {} within the level; at most {}", percent(residual), percent(RESIDUAL)),
+        let rule = if private { &PRIVATE_RISES } else { &CURVE_RISES };
+        own.push(Gate::at_most(
+            rule,
+            Number::share(residual).named("the curve falls by {} within the level"),
+            RESIDUAL,
         ));
     }
     own
@@ -260,16 +247,11 @@ fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &Found, level
     let Some([low, high]) = level.ends else { return };
     let labels = Labels::of([("level", level.name.as_str())]);
     let estimate = bounds(study, low, high, "plateaus of the page-blocked curve, bounds over resampled launches");
-    let mut own = vec![Gate::of(
-        "G20",
-        Severity::Noisy,
-        found.residual <= RESIDUAL,
-        format!("the curve is {} from a non-decreasing one; at most {}", percent(found.residual), percent(RESIDUAL)),
-    )];
+    let residual = Number::share(found.residual).named("the curve is {} from a non-decreasing one");
+    let mut own = vec![Gate::at_most(&CURVE_RISES, residual, RESIDUAL)];
     if let Some(claimed) = level.claimed {
-        own.push(Gate::of(
-            "claim",
-            Severity::Remark,
+        own.push(Gate::holds(
+            &CLAIM,
             agreement([low, high], claimed) != Agreement::NotConfirmed,
             format!(
                 "found {}, the kernel claims {}",
@@ -278,12 +260,7 @@ fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &Found, level
             ),
         ));
     }
-    own.push(Gate::of(
-        "G5",
-        Severity::Hard,
-        high <= low * WIDEST_SIZE,
-        format!("bounds {} apart; at most {WIDEST_SIZE} times", factor(high / low)),
-    ));
+    own.push(Gate::at_most(&WIDEST, Number::plain(high / low).named("the bounds are {} times apart"), WIDEST_SIZE));
     findings.publish_bounds(study, "memory.latency.level_size", labels, &estimate, own);
 }
 
@@ -334,17 +311,17 @@ pub(super) fn bounds(study: &Study<'_>, low: f64, high: f64, estimator: &str) ->
 }
 
 /// Labels of a figure by another tool's rule.
-pub(super) fn rule_labels(rule: &Rule, bytes: u64) -> Labels {
-    super::walk::curve(rule.pattern, rule.pages).with("bytes", bytes)
+pub(super) fn rule_labels(rule: &walk::Rule, bytes: u64) -> Labels {
+    walk::curve(rule.pattern, rule.pages).with("bytes", bytes)
 }
 
 /// The largest footprint at which a rule was followed.
-pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &Rule) -> Option<&'a Point> {
+pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &walk::Rule) -> Option<&'a Point> {
     curves.points(rule.pattern, rule.pages).last()
 }
 
 pub(super) fn publish_rules(study: &Study<'_>, findings: &mut Findings, curves: &Curves) {
-    for rule in &RULES {
+    for rule in &walk::RULES {
         let Some(point) = point_of_rule(curves, rule) else { continue };
         let Some(estimate) = Estimate::median(&point.sample) else { continue };
         findings.publish(study, "memory.latency.by_rule", rule_labels(rule, point.bytes), &estimate, Vec::new());
@@ -354,7 +331,7 @@ pub(super) fn publish_rules(study: &Study<'_>, findings: &mut Findings, curves: 
 pub(super) fn publish_nodes(study: &Study<'_>, findings: &mut Findings) {
     for (labels, sample) in study.samples("node", |_| false) {
         let Some(estimate) = Estimate::median(&sample) else { continue };
-        let own = vec![gates::floor_in_time(study, &estimate, MEMORY_FLOOR, "no DRAM opens a row and answers in less")];
+        let own = vec![memory_floor(study, &estimate)];
         findings.publish(study, "memory.latency.node", labels.clone(), &estimate, own);
     }
     for node in &study.machine.memory.nodes {
