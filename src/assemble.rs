@@ -14,6 +14,7 @@ use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, 
 use crate::results::log::{self, Launch, Log, Step};
 use crate::results::quantity::Labels;
 use crate::results::trouble::Trouble;
+use crate::setup::Setup;
 
 /// The document of a log file, with the checksum of the file.
 pub fn document_of(path: &Path) -> Result<Document, Trouble> {
@@ -42,11 +43,12 @@ pub fn document(log: &Log) -> Document {
 }
 
 fn sections(log: &Log) -> Vec<Section> {
+    let setup = Setup::logged(log);
     let mut known: Vec<Metric> = Vec::new();
     log.steps
         .iter()
         .map(|step| {
-            let section = section(log, step, &known);
+            let section = section(&setup, log, step, &known);
             known.extend(section.metrics.iter().cloned());
             section
         })
@@ -85,7 +87,7 @@ fn run(log: &Log) -> Run {
     }
 }
 
-fn section(log: &Log, step: &Step, known: &[Metric]) -> Section {
+fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
     let launches: Vec<&Launch> = log.launches.iter().filter(|launch| launch.experiment == step.experiment).collect();
     let experiment = experiments::find(&step.experiment);
     let mut section = Section {
@@ -115,7 +117,7 @@ fn section(log: &Log, step: &Step, known: &[Metric]) -> Section {
         section.hint.clone_from(&trouble.hint);
         return section;
     }
-    let study = Study::of(log, &step.experiment, known).filter(|study| !study.launches.is_empty());
+    let study = Study::of(setup, log, &step.experiment, known).filter(|study| !study.launches.is_empty());
     match (experiment, study) {
         (Some(experiment), Some(study)) => {
             let mut findings = (experiment.analyze)(&study);

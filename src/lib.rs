@@ -7,12 +7,13 @@
 //! rank 0  sys                    clocks, processes, assembly: the only unsafe code, no policy
 //! rank 1  machine  statistics    facts about the machine · pure functions on numbers
 //! rank 2  results                what is written down: series, evidence, verdicts, the log, the document
-//! rank 3  rig  report  peer      how a sample is taken · document → bytes · the other machine's side
-//! rank 4  evaluate               series → figures with gates and verdicts
-//! rank 5  experiments            one file per experiment; one ordered table
-//! rank 6  plan  assemble         what will run · log → document
-//! rank 7  conduct                rounds of launches, each a child process
-//! rank 8  cli                    one file per verb
+//! rank 3  setup                  the description of a run, as far as it is known before anything is timed
+//! rank 4  rig  report  peer      how a sample is taken · document → bytes · the other machine's side
+//! rank 5  evaluate               series → figures with gates and verdicts
+//! rank 6  experiments            one file per experiment; one ordered table
+//! rank 7  plan  assemble         what will run · log → document
+//! rank 8  conduct                discovery, and rounds of launches, each a child process
+//! rank 9  cli                    one file per verb
 //!
 //!   typed words ─ cli ─▶ plan ─▶ conduct ─▶ launch (child): experiment.measure(rig) ─▶ log.jsonl
 //!                                                                                       │
@@ -33,6 +34,7 @@ mod plan;
 mod report;
 mod results;
 mod rig;
+mod setup;
 mod statistics;
 mod sys;
 pub mod testing;

@@ -1,37 +1,11 @@
 //! What will run: selection and machine become steps, each with its launches or the reason why it is skipped.
 
-use crate::experiments::{self, DEAR_EVERY, EXPENSIVE_EVERY, Effort, Experiment};
+use crate::experiments::{self, Experiment};
 use crate::machine::Machine;
 use crate::results::log::Step;
 use crate::results::trouble::Trouble;
 use crate::results::wording::duration;
-
-/// How thorough a run is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Profile {
-    /// Name, as in the flags.
-    pub name: &'static str,
-    /// Rounds of short launches.
-    pub rounds: u32,
-    /// More rounds than planned, at most, as a share of them: for wide intervals and disturbed rounds.
-    pub more_rounds: f64,
-    /// Batches of each workload in a launch.
-    pub batches: u32,
-    /// Most seconds a run of everything may take.
-    pub limit_seconds: f64,
-}
-
-/// `--quick`: a first look.
-pub const QUICK: Profile = Profile { name: "quick", rounds: 6, more_rounds: 0.0, batches: 16, limit_seconds: 30.0 };
-/// Without a flag: reports.
-pub const DEFAULT: Profile =
-    Profile { name: "default", rounds: 30, more_rounds: 0.2, batches: 30, limit_seconds: 180.0 };
-/// `--rigorous`: publication and comparison.
-pub const RIGOROUS: Profile =
-    Profile { name: "rigorous", rounds: 60, more_rounds: 0.5, batches: 30, limit_seconds: 900.0 };
-
-/// Every profile.
-pub const PROFILES: [Profile; 3] = [QUICK, DEFAULT, RIGOROUS];
+use crate::setup::Setup;
 
 /// Seconds to start and end a launch.
 const LAUNCH_SECONDS: f64 = 0.012;
@@ -39,36 +13,13 @@ const LAUNCH_SECONDS: f64 = 0.012;
 pub const CANARY_SECONDS: f64 = 0.05;
 /// Seconds to calibrate the clock and to describe the machine.
 pub const START_SECONDS: f64 = 0.4;
-/// The other machines of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Others {
-    /// A peer.
-    pub peer: bool,
-    /// Ways to files on another machine, the peer's among them.
-    pub ways: u32,
-}
-
-impl Others {
-    /// A peer or none, and ways beside it.
-    pub fn of(peer: bool, ways: u32) -> Self {
-        Others { peer, ways: ways + u32::from(peer) }
-    }
-}
-
 /// Batches for which the table's durations hold.
 const NOMINAL_BATCHES: f64 = 30.0;
-
-/// One experiment of a plan.
-#[derive(Clone, Copy)]
-pub struct Planned {
-    /// The experiment.
-    pub experiment: &'static Experiment,
-}
 
 /// What will run and what will not.
 pub struct Plan {
     /// What runs, in the order of the report.
-    pub running: Vec<Planned>,
+    pub running: Vec<&'static Experiment>,
     /// Everything selected, with reasons for what is skipped.
     pub steps: Vec<Step>,
     /// Rounds planned.
@@ -121,55 +72,20 @@ fn unknown(word: &str) -> Trouble {
 }
 
 /// Seconds that one launch is expected to take.
-pub fn launch_seconds(experiment: &Experiment, profile: &Profile, others: Others) -> f64 {
-    let share = 0.3 + 0.7 * f64::from(profile.batches) / NOMINAL_BATCHES;
-    let peer = match experiment.effort {
-        Effort::Networked { peer_milliseconds, .. } if others.peer => f64::from(peer_milliseconds) / 1e3,
-        Effort::Elsewhere { milliseconds } => f64::from(others.ways * milliseconds) / 1e3,
-        _ => 0.0,
-    };
-    LAUNCH_SECONDS + (experiment.seconds + peer) * share
+pub fn launch_seconds(experiment: &Experiment, setup: &Setup) -> f64 {
+    let share = 0.3 + 0.7 * f64::from(setup.profile.batches()) / NOMINAL_BATCHES;
+    LAUNCH_SECONDS + (experiment.seconds)(setup) * share
 }
 
 /// True when an experiment takes part in a round (from 1).
-pub fn takes_part(experiment: &Experiment, round: u32, others: Others) -> bool {
-    let every = if experiment.effort == Effort::Dear { DEAR_EVERY } else { EXPENSIVE_EVERY };
-    in_every_round(experiment, others) || round % every == 1
-}
-
-/// True when an experiment takes part in every round.
-pub fn in_every_round(experiment: &Experiment, others: Others) -> bool {
-    match experiment.effort {
-        Effort::Cheap => true,
-        Effort::Expensive | Effort::Dear | Effort::Elsewhere { .. } => false,
-        Effort::Networked { every_round, .. } => every_round && !others.peer,
-    }
-}
-
-/// Why an experiment on another machine's files has nothing to do, if it has nothing.
-fn nothing_elsewhere(experiment: &Experiment, others: Others) -> Option<Trouble> {
-    let needed = matches!(experiment.effort, Effort::Elsewhere { .. });
-    (needed && others.ways == 0).then(|| {
-        Trouble::new("no file on another machine is named")
-            .hint("give --remote-dir DIR, --nfs nfs://HOST/path, or --peer HOST:PORT with a `sysdyno peer` there")
-    })
+pub fn takes_part(experiment: &Experiment, round: u32, setup: &Setup) -> bool {
+    (round - 1).is_multiple_of((experiment.every)(setup))
 }
 
 /// Makes the plan; refuses a time limit that does not allow a single round.
-pub fn plan(
-    selected: &[&'static Experiment],
-    machine: &Machine,
-    profile: &Profile,
-    time: Option<f64>,
-    others: Others,
-) -> Result<Plan, Trouble> {
-    let skipped: Vec<Option<Trouble>> = selected
-        .iter()
-        .map(|experiment| {
-            let unmet = experiment.needs.iter().find_map(|need| (need.check)(machine).err());
-            unmet.or_else(|| nothing_elsewhere(experiment, others))
-        })
-        .collect();
+pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) -> Result<Plan, Trouble> {
+    let profile = setup.profile;
+    let skipped: Vec<Option<Trouble>> = selected.iter().map(|experiment| experiment.unmet(setup)).collect();
     let running: Vec<&'static Experiment> = selected
         .iter()
         .zip(&skipped)
@@ -180,14 +96,14 @@ pub fn plan(
         CANARY_SECONDS
             + running
                 .iter()
-                .filter(|experiment| takes_part(experiment, round, others))
-                .map(|experiment| launch_seconds(experiment, profile, others))
+                .filter(|experiment| takes_part(experiment, round, setup))
+                .map(|experiment| launch_seconds(experiment, setup))
                 .sum::<f64>()
     };
-    let limit_seconds = time.unwrap_or(profile.limit_seconds);
+    let limit_seconds = time.unwrap_or(profile.limit_seconds());
     let mut rounds = 0;
     let mut estimated_seconds = START_SECONDS;
-    while rounds < profile.rounds && estimated_seconds + seconds_of(rounds + 1) <= limit_seconds {
+    while rounds < profile.rounds() && estimated_seconds + seconds_of(rounds + 1) <= limit_seconds {
         rounds += 1;
         estimated_seconds += seconds_of(rounds);
     }
@@ -201,17 +117,17 @@ pub fn plan(
         .hint(format!("allow --time {}s or more, or select fewer experiments", needed.ceil())));
     }
     let mut warnings = Vec::new();
-    if rounds < profile.rounds && !running.is_empty() {
+    if rounds < profile.rounds() && !running.is_empty() {
         warnings.push(format!(
             "the time limit of {} allows {rounds} of {} rounds: intervals will be wider",
             duration(limit_seconds),
-            profile.rounds
+            profile.rounds()
         ));
     }
     let first_round_seconds = START_SECONDS + seconds_of(1);
-    let peak_bytes = peak(&running, machine, profile);
+    let peak_bytes = running.iter().map(|experiment| (experiment.memory)(setup)).max().unwrap_or(0);
     let launches =
-        |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round, others)).count() as u32;
+        |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round, setup)).count() as u32;
     Ok(Plan {
         steps: selected
             .iter()
@@ -223,20 +139,15 @@ pub fn plan(
                 skipped,
             })
             .collect(),
-        running: running.into_iter().map(|experiment| Planned { experiment }).collect(),
+        running,
         rounds,
         peak_bytes,
-        most_rounds: rounds + (f64::from(rounds) * profile.more_rounds).ceil() as u32,
+        most_rounds: rounds + (f64::from(rounds) * profile.more_rounds()).ceil() as u32,
         estimated_seconds,
         first_round_seconds,
         limit_seconds,
         warnings,
     })
-}
-
-/// Bytes that the largest of the launches takes.
-fn peak(running: &[&'static Experiment], machine: &Machine, profile: &Profile) -> u64 {
-    running.iter().map(|experiment| (experiment.memory)(machine, profile.batches)).max().unwrap_or(0)
 }
 
 /// The CPU to measure on: the one asked for, else one that interrupts and other work are likely to spare.
@@ -260,6 +171,7 @@ pub fn choose_cpu(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup::Profile;
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|&word| word.to_owned()).collect()
@@ -283,10 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn expensive_experiments_sit_out_three_rounds_of_four() {
-        let mut expensive = *experiments::TABLE[0];
-        expensive.effort = Effort::Expensive;
-        let rounds: Vec<u32> = (1..=9).filter(|&round| takes_part(&expensive, round, Others::default())).collect();
+    fn an_experiment_of_every_fourth_round_sits_out_three() {
+        let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
+        let setup = Setup::of(machine, 0, vec![0], Profile::Default);
+        let seldom = Experiment { every: |_| 4, ..*experiments::TABLE[0] };
+        let rounds: Vec<u32> = (1..=9).filter(|&round| takes_part(&seldom, round, &setup)).collect();
         assert_eq!(rounds, [1, 5, 9]);
     }
 }

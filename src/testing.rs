@@ -15,7 +15,7 @@ pub mod evaluate {
 }
 
 pub mod experiments {
-    pub use crate::experiments::{Experiment, Foreknowledge, TABLE, chapters, find};
+    pub use crate::experiments::{Experiment, Foreknowledge, TABLE, catalogue, chapters, find};
     pub mod arenas {
         pub use crate::experiments::arenas::refuse_unwritten;
     }
@@ -155,8 +155,8 @@ pub mod rig {
     pub mod instruments {
         pub use crate::rig::instruments::{Instruments, Live};
     }
-    pub mod order {
-        pub use crate::rig::order::Order;
+    pub mod request {
+        pub use crate::rig::request::Request;
     }
     pub mod sampler {
         pub use crate::rig::sampler::{
@@ -166,6 +166,10 @@ pub mod rig {
     pub mod team {
         pub use crate::rig::team::{Pass, Team};
     }
+}
+
+pub mod setup {
+    pub use crate::setup::{Profile, Setup};
 }
 
 pub mod statistics {

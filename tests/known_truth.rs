@@ -7,16 +7,20 @@
 #[path = "support/truth.rs"]
 mod truth;
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use sysdyno::testing::machine;
 use sysdyno::testing::results::log::Clock;
 use sysdyno::testing::results::quantity::Labels;
 use sysdyno::testing::results::series::Class;
+use sysdyno::testing::results::trouble::Trouble;
 use sysdyno::testing::rig::clock::{calibrate, counter_usable};
 use sysdyno::testing::rig::instruments::{Instruments, Live};
-use sysdyno::testing::rig::order::Order;
+use sysdyno::testing::rig::request::Request;
 use sysdyno::testing::rig::sampler::{Sampler, Settings, Sizing, Workload};
+use sysdyno::testing::setup::{Profile, Setup};
 use sysdyno::testing::statistics::summary;
 use sysdyno::testing::sys::affinity;
 use sysdyno::testing::sys::arch::{self, CALLS_PER_ITERATION, COUNTER_READERS, CallKernel, ChainAt, Kernel};
@@ -52,7 +56,7 @@ fn close(what: &str, found: f64, expected: f64, tolerance: f64) -> Result<(), St
 /// A pinned thread with the tool's own clock.
 struct Bench {
     source: Source,
-    order: Order,
+    request: Request,
     live: Live,
 }
 
@@ -62,30 +66,21 @@ impl Bench {
         affinity::restrict(&[cpu]).unwrap();
         let source = if counter_usable(cpu).is_ok() { Source::Counter } else { Source::MonotonicRaw };
         let clock: Clock = calibrate(source, Duration::from_millis(50)).unwrap();
-        let allowed = vec![cpu];
-        let order = Order {
+        let setup = Setup::of(machine::detect(Path::new("/"), Path::new("/")), cpu, vec![cpu], Profile::Default);
+        let request = Request {
+            setup,
+            clock,
+            space: Err(Trouble::new("no files here")),
             experiment: String::new(),
             launch: 1,
-            round: 1,
-            cpu,
-            allowed,
-            places: Vec::new(),
-            memory: 1 << 30,
-            caches: Vec::new(),
-            scratch: None,
-            space: None,
-            file_bytes: 0,
-            no_space: None,
-            full_cache: None,
-            clock,
-            seed: 1,
+            turn: 0,
+            fill_seconds: None,
             batches: 30,
-            peer: None,
-            remote: None,
+            seed: 1,
             conductor: 0,
         };
-        let live = Live::start(&order).unwrap();
-        Bench { source, order, live }
+        let live = Live::start(&request).unwrap();
+        Bench { source, request, live }
     }
 
     fn ticks(&self, kernel: Kernel, iterations: u64) -> f64 {
@@ -96,7 +91,7 @@ impl Bench {
 
     /// Iterations that fill a batch.
     fn size(&self, kernel: Kernel) -> u64 {
-        let target = BATCH_NANOSECONDS * self.order.clock.hertz / 1e9;
+        let target = BATCH_NANOSECONDS * self.request.clock.hertz / 1e9;
         let mut iterations = 16;
         while self.ticks(kernel, iterations).min(self.ticks(kernel, iterations)) < target {
             iterations = iterations * 5 / 4;
@@ -266,7 +261,7 @@ fn the_tools_own_pair_sees_the_whole_chain_and_nothing_outside() {
 #[test]
 fn the_live_rig_finds_the_cost_of_known_work_in_cycles() {
     measured(|bench| {
-        let settings = Settings::of(&bench.order, &bench.live);
+        let settings = Settings::of(&bench.request, &bench.live);
         let mut random = fastrand::Rng::with_seed(3);
         let workloads = vec![
             Workload::kernel("add", Labels::none(), 60, arch::add_chain),

@@ -6,16 +6,20 @@
 mod truth;
 
 use std::cell::Cell;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use sysdyno::testing::machine;
 use sysdyno::testing::results::quantity::Labels;
 use sysdyno::testing::results::series::Class;
+use sysdyno::testing::results::trouble::Trouble;
 use sysdyno::testing::rig::Rig;
 use sysdyno::testing::rig::clock::{calibrate, counter_usable};
-use sysdyno::testing::rig::order::Order;
+use sysdyno::testing::rig::request::Request;
 use sysdyno::testing::rig::sampler::{Expected, Sizing, Switches, Witness, Workload};
+use sysdyno::testing::setup::{Profile, Setup};
 use sysdyno::testing::statistics::summary::quantile;
 use sysdyno::testing::sys::affinity;
 use sysdyno::testing::sys::arch::CHAIN_CYCLES;
@@ -63,29 +67,21 @@ impl Logged {
 fn sampled(batches: u32, workloads: Vec<Workload<'_>>) -> (Vec<Logged>, Vec<String>) {
     let cpu = measured_cpu();
     let source = if counter_usable(cpu).is_ok() { Source::Counter } else { Source::MonotonicRaw };
-    let order = Order {
+    let setup = Setup::of(machine::detect(Path::new("/"), Path::new("/")), cpu, cpus(), Profile::Default);
+    let request = Request {
+        setup,
+        clock: calibrate(source, Duration::from_millis(50)).unwrap(),
+        space: Err(Trouble::new("no files here")),
         experiment: "test".to_owned(),
         launch: 1,
-        round: 1,
-        cpu,
-        allowed: cpus(),
-        places: Vec::new(),
-        caches: Vec::new(),
-        scratch: None,
-        space: None,
-        file_bytes: 0,
-        no_space: None,
-        full_cache: None,
-        peer: None,
-        remote: None,
-        memory: 1 << 30,
-        clock: calibrate(source, Duration::from_millis(50)).unwrap(),
-        seed: 3,
+        turn: 0,
+        fill_seconds: None,
         batches,
+        seed: 3,
         conductor: 0,
     };
     let mut out = Vec::new();
-    let mut rig = Rig::set_up(&order, monotonic_raw(), &mut out).unwrap();
+    let mut rig = Rig::set_up(&request, monotonic_raw(), &mut out).unwrap();
     truth::look();
     rig.sample(workloads).unwrap();
     truth::look();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use sysdyno::experiments::catalogue;
+use sysdyno::testing::experiments::catalogue;
 
 /// Set to write the tables instead of comparing them.
 const REGENERATE: &str = "SYSDYNO_WRITE_METHODOLOGY";

@@ -2,14 +2,19 @@
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
 use std::cell::{Cell, RefCell};
+use std::path::Path;
 use std::rc::Rc;
 
+use sysdyno::testing::machine;
+use sysdyno::testing::results::log::Clock;
 use sysdyno::testing::results::quantity::Labels;
 use sysdyno::testing::results::series::Class;
+use sysdyno::testing::results::trouble::Trouble;
 use sysdyno::testing::rig::instruments::Instruments;
 use sysdyno::testing::rig::sampler::{
     Expected, Sampled, Sampler, Settings, Sizing, Switches, Timed, Witness, Workload,
 };
+use sysdyno::testing::setup::{Profile, Setup};
 use sysdyno::testing::sys::arch::Stamp;
 use sysdyno::testing::sys::counters::ThreadCounters;
 
@@ -194,12 +199,19 @@ fn the_limits_of_a_batch_follow_bias_resolution_and_interrupts() {
             0
         }
     }
-    let order: sysdyno::testing::rig::order::Order = serde_json::from_value(serde_json::json!({
-        "experiment": "x", "launch": 1, "round": 1, "cpu": 0, "allowed": [0], "places": [], "caches": [], "scratch": null, "peer": null, "memory": 1, "seed": 1, "batches": 30, "conductor": 1,
-        "clock": {"source": "tsc", "hertz": 1e9, "error_ppm": 0.0, "slew_ppm": 0.0}
-    }))
-    .unwrap();
-    let ticks = |bias, resolution| Settings::of(&order, &Coarse(bias, resolution)).batch_ticks;
+    let request = sysdyno::testing::rig::request::Request {
+        setup: Setup::of(machine::detect(Path::new("/nonexistent"), Path::new("/")), 0, vec![0], Profile::Default),
+        clock: Clock { source: "tsc".to_owned(), hertz: 1e9, error_ppm: 0.0, slew_ppm: 0.0 },
+        space: Err(Trouble::new("no files here")),
+        experiment: String::new(),
+        launch: 1,
+        turn: 0,
+        fill_seconds: None,
+        batches: 30,
+        seed: 1,
+        conductor: 1,
+    };
+    let ticks = |bias, resolution| Settings::of(&request, &Coarse(bias, resolution)).batch_ticks;
     assert!((20_000.0..40_000.0).contains(&ticks(20.0, 1.0)), "20 µs where nothing else asks for more");
     assert!(ticks(1000.0, 1.0) >= 200.0 * 1000.0, "200 times the bias");
     assert!(ticks(20.0, 1000.0) >= 1000.0 * 1000.0, "1000 times the resolution");

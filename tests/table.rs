@@ -15,6 +15,7 @@ use sysdyno::testing::machine;
 use sysdyno::testing::results::prediction::Prediction;
 use sysdyno::testing::results::quantity::{Labels, Unit};
 use sysdyno::testing::results::remote::{NfsFile, Remote, RemoteDirectory};
+use sysdyno::testing::setup::{Profile, Setup};
 
 /// Headings of a methodology, in their order.
 const HEADINGS: [&str; 5] = ["# Question", "# Method", "# Prediction", "# What could fool us", "# References"];
@@ -101,10 +102,16 @@ fn remote() -> Remote {
     }
 }
 
-fn predictions(experiment: &Experiment, name: &str) -> Vec<Prediction> {
+/// A run on one of the machines, on its last CPU.
+fn setup(name: &str) -> Setup {
     let machine = machine::detect(&tree(name), Path::new("/home"));
-    let cpu = machine.usable_cpus().iter().last().unwrap();
-    (experiment.predict)(&Foreknowledge { machine: &machine, cpu, peer: None, remote: Some(&remote()), known: &[] })
+    let allowed: Vec<u32> = machine.usable_cpus().iter().collect();
+    let cpu = *allowed.last().unwrap();
+    Setup { remote: Some(remote()), ..Setup::of(machine, cpu, allowed, Profile::Default) }
+}
+
+fn predictions(experiment: &Experiment, name: &str) -> Vec<Prediction> {
+    (experiment.predict)(&Foreknowledge { setup: &setup(name), known: &[] })
 }
 
 #[test]
@@ -128,19 +135,21 @@ fn every_row_is_whole() {
         assert!(!experiment.title.is_empty() && !experiment.measures.is_empty(), "{id}");
         assert!(!experiment.measures.ends_with('.') && experiment.measures.len() < 90, "{id}: half a line");
         assert!(experiment.method_version >= 1, "{id}");
-        assert!(experiment.seconds > 0.0 && experiment.time_out > 10.0 * experiment.seconds, "{id}");
         assert!(!experiment.publishes.is_empty(), "{id}");
         for publication in experiment.publishes {
             assert!(!publication.meaning.is_empty(), "{id}: {}", publication.metric);
         }
         for name in MACHINES {
-            let machine = machine::detect(&tree(name), Path::new("/home"));
-            let bytes = (experiment.memory)(&machine, 30);
-            let allowed = machine.launch_memory_bytes().max(16 << 20);
+            let setup = setup(name);
+            let seconds = (experiment.seconds)(&setup);
+            assert!(seconds > 0.0 && experiment.time_out > 10.0 * seconds, "{id} on {name}");
+            assert!((experiment.every)(&setup) >= 1, "{id} on {name}");
+            let bytes = (experiment.memory)(&setup);
+            let allowed = setup.machine.launch_memory_bytes().max(16 << 20);
             assert!(bytes > 0 && bytes <= allowed, "{id} on {name}: {bytes} bytes of {allowed}");
         }
         for need in experiment.needs {
-            assert!(!need.what.is_empty(), "{id}");
+            assert!(!need.id.is_empty() && !need.what.is_empty(), "{id}");
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::results::document::{BatchCount, Practice};
 use crate::results::evidence::Evidence;
 use crate::results::log::{Launch, Log};
 use crate::results::series::Class;
-use crate::rig::order::CANARY;
+use crate::rig::request::CANARY;
 use crate::statistics::summary::median;
 
 /// The actual parameters of a run.

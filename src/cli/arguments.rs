@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::peer::limits::Pretence;
-use crate::plan::{self, Profile};
-use crate::rig::order::FillWith;
+use crate::setup::{FillWith, Profile};
 use crate::sys::clock::Source;
 
 const ABOUT: &str = "Puts a Linux machine and its operating system on the dyno";
@@ -208,9 +207,9 @@ impl RunOptions {
 
     pub fn profile(&self) -> Profile {
         match (self.quick, self.rigorous) {
-            (true, _) => plan::QUICK,
-            (_, true) => plan::RIGOROUS,
-            _ => plan::DEFAULT,
+            (true, _) => Profile::Quick,
+            (_, true) => Profile::Rigorous,
+            _ => Profile::Default,
         }
     }
 }

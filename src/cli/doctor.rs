@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::arguments::DoctorOptions;
-use super::{DONE, Failure, json, pinned, print};
+use super::{DONE, Failure, json, print};
+use crate::conduct::prepare::counter_usable;
 use crate::machine::quiet::Check;
 use crate::machine::{self, Machine, quiet};
 use crate::plan;
 use crate::report::terminal::folded;
 use crate::results::quantity::Unit;
-use crate::results::trouble::Trouble;
 use crate::results::wording::{count, percent, quantity};
 use crate::rig::clock;
 use crate::rig::noise::{self, Noise};
@@ -54,13 +54,8 @@ pub(super) fn checks(machine: &Machine, cpu: u32, span: Duration) -> Vec<Check> 
     checks
 }
 
-/// Whether the counter can be used on a CPU, tried there.
-pub(super) fn counter_usable(cpu: u32) -> Result<(), Trouble> {
-    pinned(|| clock::counter_usable(cpu))
-}
-
 fn noise_check(cpu: u32, span: Duration) -> Check {
-    let probed = pinned(|| {
+    let probed = affinity::restored(|| {
         affinity::restrict(&[cpu]).ok()?;
         let source = if counter_usable(cpu).is_ok() { Source::Counter } else { Source::MonotonicRaw };
         let clock = clock::calibrate(source, Duration::from_millis(20)).ok()?;

@@ -7,9 +7,11 @@ use serde::Serialize;
 use super::arguments::ListOptions;
 use super::{DONE, Failure, json, print, terminal_width};
 use crate::experiments::{self, Experiment};
-use crate::machine::{self, Machine};
+use crate::machine;
 use crate::report::terminal::plain_table;
 use crate::results::trouble::Trouble;
+use crate::setup::{Profile, Setup};
+use crate::sys::affinity;
 
 /// One experiment in the listing.
 #[derive(Serialize)]
@@ -27,7 +29,8 @@ struct Entry {
 
 pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
     let machine = machine::detect(Path::new("/"), Path::new("."));
-    let entries: Vec<Entry> = experiments::TABLE.iter().map(|experiment| entry(experiment, &machine)).collect();
+    let setup = Setup::of(machine, 0, affinity::allowed(), Profile::Default);
+    let entries: Vec<Entry> = experiments::TABLE.iter().map(|experiment| entry(experiment, &setup)).collect();
     if options.json {
         print(&json(&entries)?)?;
         return Ok(DONE);
@@ -38,8 +41,8 @@ pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-fn entry(experiment: &Experiment, machine: &Machine) -> Entry {
-    let reason = experiment.needs.iter().find_map(|need| (need.check)(machine).err());
+fn entry(experiment: &Experiment, setup: &Setup) -> Entry {
+    let reason = experiment.unmet(setup);
     Entry {
         id: experiment.id,
         chapter: experiment.chapter(),

@@ -18,7 +18,6 @@ mod peering;
 mod predict;
 mod published;
 mod report;
-mod resume;
 mod run;
 
 use std::ffi::OsString;
@@ -29,10 +28,9 @@ use clap::Parser;
 
 use crate::results::trouble::Trouble;
 use crate::sys::foreign;
-use crate::sys::{affinity, talk};
+use crate::sys::talk;
 
-use arguments::{Arguments, RunOptions, Verb};
-use json_target::Target;
+use arguments::{Arguments, Verb};
 
 /// Everything went as asked; skips with a reason included.
 const DONE: u8 = 0;
@@ -79,7 +77,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let command: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let outcome = match arguments.verb {
-        Verb::Run(options) => run(&options, &command),
+        Verb::Run(options) => run::run(&options, &command),
         Verb::List(options) => list::list(&options),
         Verb::Explain(options) => explain::explain(&options),
         Verb::Machine(options) => machine::machine(&options),
@@ -98,28 +96,8 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     }))
 }
 
-/// Begins a run, or goes on with one.
-fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
-    footing::has_proc()?;
-    let target = options.json.as_deref().map(Target::of).transpose()?;
-    match &options.resume {
-        Some(run) => resume::resume(options, run, command, target),
-        None => run::begin(options, command, target),
-    }
-}
-
 fn complain(trouble: &Trouble) {
     talk::line(format_args!("error: {trouble}"));
-}
-
-/// What work gives that may pin this thread to a CPU; then the thread may run where it could before. No thread of its own
-/// for that: a filter may forbid it, or kill who makes one.
-fn pinned<T>(work: impl FnOnce() -> T) -> T {
-    let allowed = affinity::allowed();
-    let found = work();
-    // The mask was this thread's own a moment ago. If it cannot be had again, measuring says so when it pins itself.
-    let _ = affinity::restrict(&allowed);
-    found
 }
 
 /// Writes data to standard output. A reader that has gone away (`| head`) does not count as an error. Words of others are in nearly everything:

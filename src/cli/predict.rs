@@ -13,6 +13,7 @@ use crate::report::terminal::plain_table;
 use crate::results::log;
 use crate::results::prediction::{Part, Prediction};
 use crate::results::wording::{interval, quantity};
+use crate::setup::{Profile, Setup};
 use crate::sys::affinity;
 
 pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
@@ -22,8 +23,10 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
         None => Vec::new(),
     };
     let machine = machine::detect(Path::new("/"), Path::new("."));
-    let cpu = plan::choose_cpu(options.cpu, &affinity::allowed(), &machine)?;
-    let by = Foreknowledge { machine: &machine, cpu, peer: None, remote: None, known: &known };
+    let allowed = affinity::allowed();
+    let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
+    let setup = Setup::of(machine, cpu, allowed, Profile::Default);
+    let by = Foreknowledge { setup: &setup, known: &known };
     let predictions: Vec<Prediction> = selected.iter().flat_map(|experiment| (experiment.predict)(&by)).collect();
     if options.json {
         print(&json(&predictions)?)?;

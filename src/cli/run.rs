@@ -1,103 +1,160 @@
 //! `sysdyno run`: measure, summarise, keep.
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-
-use nix::unistd::{AccessFlags, access};
 
 use super::arguments::RunOptions;
 use super::json_target::Target;
 use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, elsewhere, footing, peering, print, terminal_width};
+use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};
 use crate::conduct::interrupt::Interrupt;
+use crate::conduct::other_machines::{self, Connected};
 use crate::conduct::progress::Progress;
-use crate::conduct::{self, Outcome, Setting, scratch};
+use crate::conduct::{self, Outcome, Recording, prepare, scratch};
+use crate::experiments::Experiment;
+use crate::machine::Identity;
 use crate::machine::quiet::Check;
-use crate::machine::{self, Identity, Machine};
-use crate::plan::{self, Others, Plan, Profile};
+use crate::plan::{self, Plan};
 use crate::report::{json, terminal};
 use crate::results::document::{self, Document};
-use crate::results::log::{FORMAT, Header, LogWriter};
+use crate::results::log::{FORMAT, Header};
 use crate::results::quantity::Unit;
 use crate::results::trouble::Trouble;
 use crate::results::wording::{count, duration, launches, quantity};
-use crate::sys::clock::Source;
+use crate::setup::Setup;
 use crate::sys::{affinity, process, talk};
 
 /// Length of the noise probe that belongs to the record of a run.
-pub(super) const NOISE_SPAN: Duration = Duration::from_millis(50);
+const NOISE_SPAN: Duration = Duration::from_millis(50);
 
-/// Begins a run and measures.
-pub(super) fn begin(options: &RunOptions, command: &[String], target: Option<Target>) -> Result<u8, Failure> {
-    let selected = plan::select(&options.selection)?;
-    let profile = options.profile();
-    let machine = look_at_machine(options)?;
-    let allowed = affinity::allowed();
-    let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
-    let others = Others::of(options.peer.peer.is_some(), options.remote.ways());
-    let plan = plan::plan(&selected, &machine, &profile, options.time, others)?;
+pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
+    footing::has_proc()?;
+    let target = options.json.as_deref().map(Target::of).transpose()?;
+    let before = options.resume.as_deref().map(Before::open).transpose()?;
+    let (mut setup, selected) = describe_run(options, before.as_ref())?;
+    let plan = plan::plan(&selected, &setup, options.time)?;
     if options.dry_run {
-        let elsewhere = elsewhere::foresee(&options.remote)? + &peering::foresee(&options.peer)?.unwrap_or_default();
-        let filling = foresee_filling(options, &machine, &plan).into_iter().map(|line| line + "\n").collect::<String>();
-        print(&(describe(&plan, &profile, cpu) + &filling + &elsewhere))?;
+        print(&foresee(options, &setup, &plan)?)?;
         return Ok(DONE);
     }
-    let source = choose_source(options, &machine, cpu)?;
-    let met = peering::meet(&options.peer)?;
-    let remote = elsewhere::find(&options.remote)?;
-    let quiet = doctor::checks(&machine, cpu, NOISE_SPAN);
+    if let Some(before) = before.as_ref().filter(|before| before.is_complete()) {
+        return complete(before, target);
+    }
+    let asked = before.as_ref().map_or(options.clock.source(), |before| Some(before.source()));
+    let source = prepare::clock_source(asked, &setup)?;
+    // A peer that was brought along ends with this value.
+    let _peer = find_others(options, before.as_ref(), &mut setup)?;
+    let quiet = doctor::checks(&setup.machine, setup.cpu, NOISE_SPAN);
     // Before the log has its first line: from then on a signal ends it politely.
     let interrupt = Interrupt::watch()?;
-    let (run_directory, writer, header) = start(options, header(options, &profile, cpu, command))?;
+    let command = peering::without_secret(command);
+    let recording = match before {
+        Some(before) => before.reopen(command)?,
+        None => start(options.output.as_deref(), header(&setup, command))?,
+    };
     for warning in &plan.warnings {
         talk::line(format_args!("warning: {warning}"));
     }
     warn(&quiet, options.scratch.is_some());
-    warn_of_full_cache(options, &machine, &plan);
-    let peer = met.as_ref().map(peering::Met::told);
-    if let Some((facts, _)) = peer.as_ref().filter(|(facts, _)| facts.is_here()) {
-        talk::line(format_args!(
-            "warning: the peer at {} is on this machine: what is called remote crosses no network",
-            facts.address
-        ));
-        talk::line("hint: start it on another machine, with --listen and an address that is reached from here");
-    }
-    let (scratch_limit, full_cache) = (options.scratch_limit, options.full_cache());
-    let setting =
-        Setting { header, profile, machine, quiet, plan, allowed, peer, remote, source, scratch_limit, full_cache };
+    warn_of_full_cache(&setup, &plan);
+    warn_of_own_peer(&setup);
     let progress = Progress::new(!options.no_progress);
-    let outcome = conduct::run(&setting, &run_directory, writer, &progress, &interrupt);
-    conclude(outcome, &run_directory, target)
+    let directory = recording.directory.clone();
+    let outcome = conduct::run(&setup, &plan, &quiet, source, recording, &progress, &interrupt);
+    conclude(outcome, &directory, target)
+}
+
+/// What is known of a run before any other machine is asked, and its experiments. A run that is resumed keeps what it was begun
+/// with.
+fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<(Setup, Vec<&'static Experiment>), Failure> {
+    let machine = prepare::look_at_machine(options.scratch.as_deref())?;
+    footing::has_room(&machine)?;
+    let room = scratch::room(&machine, options.scratch_limit);
+    if options.scratch_limit.is_some() {
+        room.clone()?;
+    }
+    let selected = match before {
+        Some(before) => before.experiments(&machine)?,
+        None => plan::select(&options.selection)?,
+    };
+    let allowed = affinity::allowed();
+    let cpu = before.map_or(options.cpu, |before| Some(before.log.header.cpu));
+    let cpu = plan::choose_cpu(cpu, &allowed, &machine)?;
+    let has_peer = options.peer.peer.is_some();
+    let begun = match before {
+        Some(before) => Setup { machine, allowed, ..Setup::logged(&before.log) },
+        None => Setup {
+            seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
+            has_peer,
+            remote_ways: options.remote.ways() + u32::from(has_peer),
+            ..Setup::of(machine, cpu, allowed, options.profile())
+        },
+    };
+    Ok((Setup { room, full_cache: options.full_cache(), ..begun }, selected))
+}
+
+/// Finds the other machines that were named. For a run that is resumed they have to be those that it was begun with.
+fn find_others(options: &RunOptions, before: Option<&Before>, setup: &mut Setup) -> Result<Option<Connected>, Failure> {
+    let target = peering::target(&options.peer)?;
+    if let Some(before) = before {
+        before.peer_is_named(target.is_some())?;
+    }
+    let peer = target.as_ref().map(other_machines::connect).transpose().map_err(Failure::while_working)?;
+    setup.peer = peer.as_ref().map(|peer| peer.facts.clone());
+    setup.access = peer.as_ref().map(|peer| peer.access.clone());
+    if let (Some(before), Some(peer)) = (before, &setup.peer) {
+        before.same_peer(peer)?;
+    }
+    setup.remote = elsewhere::find(&options.remote)?;
+    if let Some(before) = before {
+        before.same_remote(setup.remote.as_ref())?;
+    }
+    Ok(peer)
 }
 
 /// The first line of a log, for a run that begins now.
-fn header(options: &RunOptions, profile: &Profile, cpu: u32, command: &[String]) -> Header {
+fn header(setup: &Setup, command: Vec<String>) -> Header {
     Header {
         log: FORMAT.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         id: directory::identifier(&process::host_name()),
         started: directory::now(),
-        command: peering::without_secret(command),
-        seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
-        profile: profile.name.to_owned(),
-        cpu,
+        command,
+        seed: setup.seed,
+        profile: setup.profile.name().to_owned(),
+        cpu: setup.cpu,
         build: build(),
         identity: Some(Identity::read(Path::new("/"))),
     }
 }
 
 /// The run directory with the beginning of its log: where it was named, or one that is named after the run.
-fn start(options: &RunOptions, header: Header) -> Result<(RunDirectory, LogWriter, Header), Trouble> {
-    match &options.output {
-        Some(path) => RunDirectory::create(path, &header).map(|(directory, log)| (directory, log, header)),
-        None => RunDirectory::create_in(Path::new("sysdyno-runs"), header),
+fn start(output: Option<&Path>, header: Header) -> Result<Recording, Trouble> {
+    let (directory, writer) = match output {
+        Some(path) => RunDirectory::create(path, &header)?,
+        None => RunDirectory::create_in(Path::new("sysdyno-runs"), header)?,
+    };
+    Ok(Recording { directory, writer, resumed: None })
+}
+
+/// A run that is complete needs no measuring. Results that could not be written when it ended are written now.
+fn complete(before: &Before, target: Option<Target>) -> Result<u8, Failure> {
+    let (directory, id) = (&before.directory, &before.log.header.id);
+    let document = crate::assemble::document_of(&directory.log())?;
+    if directory.has_results(&document) {
+        talk::line(format_args!("{id} is complete: there is nothing to go on with"));
+        tell(&document, target, directory)?;
+        return Ok(DONE);
     }
+    talk::line(format_args!("{id} is complete, but not all of its results are there: they are written now"));
+    directory.write_result(&document).map_err(Failure::while_working)?;
+    conclude(Ok(Outcome { document, interrupted: false }), directory, target)
 }
 
 /// Says at once what a user can choose otherwise: a quota, a mask of CPUs, a place for scratch files that is no disk. All
 /// checks are in the log, and `doctor` tells them.
-pub(super) fn warn(quiet: &[Check], scratch_chosen: bool) {
+fn warn(quiet: &[Check], scratch_chosen: bool) {
     let told = |check: &&Check| {
         !check.ok
             && check.known
@@ -110,8 +167,8 @@ pub(super) fn warn(quiet: &[Check], scratch_chosen: bool) {
 }
 
 /// Says what filling the whole file cache does to the machine.
-pub(super) fn warn_of_full_cache(options: &RunOptions, machine: &Machine, plan: &Plan) {
-    if options.full_cache.is_some() {
+fn warn_of_full_cache(setup: &Setup, plan: &Plan) {
+    if setup.full_cache.is_some() {
         talk::line(
             "warning: --full-cache fills the memory of this machine with file data: what other programs have cached is evicted",
         );
@@ -119,17 +176,17 @@ pub(super) fn warn_of_full_cache(options: &RunOptions, machine: &Machine, plan: 
             "hint: they read it again from the disk afterwards; without --full-cache nothing of theirs is touched",
         );
     }
-    for line in foresee_filling(options, machine, plan) {
+    for line in foresee_filling(setup, plan) {
         talk::line(line);
     }
 }
 
 /// How long filling the whole file cache may take, and whether the time of the run suffices for it.
-fn foresee_filling(options: &RunOptions, machine: &Machine, plan: &Plan) -> Vec<String> {
-    let needs = options.full_cache().and_then(|with| with.needs(machine));
+fn foresee_filling(setup: &Setup, plan: &Plan) -> Vec<String> {
+    let needs = setup.full_cache.and_then(|with| with.needs(&setup.machine));
     let Some((seconds, bytes)) = needs else { return Vec::new() };
     let (bytes, allowed) = (quantity(bytes as f64, Unit::Bytes), plan.limit_seconds - plan.first_round_seconds);
-    let late = if machine.is_guest() { ", where the host gives memory late" } else { "" };
+    let late = if setup.machine.is_guest() { ", where the host gives memory late" } else { "" };
     let text = format!("filling up to {bytes} needs up to about {}{late}", duration(seconds));
     if seconds <= allowed {
         return vec![format!("note: {text}")];
@@ -144,7 +201,17 @@ fn foresee_filling(options: &RunOptions, machine: &Machine, plan: &Plan) -> Vec<
     ]
 }
 
-pub(super) fn conclude(
+/// Says that a path to a peer is none.
+fn warn_of_own_peer(setup: &Setup) {
+    let Some(peer) = setup.peer.as_ref().filter(|peer| peer.is_here()) else { return };
+    talk::line(format_args!(
+        "warning: the peer at {} is on this machine: what is called remote crosses no network",
+        peer.address
+    ));
+    talk::line("hint: start it on another machine, with --listen and an address that is reached from here");
+}
+
+fn conclude(
     outcome: Result<Outcome, Trouble>,
     directory: &RunDirectory,
     target: Option<Target>,
@@ -167,7 +234,7 @@ pub(super) fn conclude(
 }
 
 /// The summary, and the result as JSON where that was asked for.
-pub(super) fn tell(document: &Document, target: Option<Target>, directory: &RunDirectory) -> Result<(), Failure> {
+fn tell(document: &Document, target: Option<Target>, directory: &RunDirectory) -> Result<(), Failure> {
     if matches!(target, Some(Target::Stdout)) {
         talk::text(terminal::summary(document, None));
         return print(&json::render(document)?);
@@ -184,68 +251,21 @@ fn any_failed(document: &Document) -> bool {
     document.experiments.iter().any(|section| section.outcome == document::Outcome::Failed)
 }
 
-/// The counter if it can be used, else the kernel's clock, as asked.
-fn choose_source(options: &RunOptions, machine: &Machine, cpu: u32) -> Result<Source, Trouble> {
-    match options.clock.source() {
-        Some(Source::MonotonicRaw) => Ok(Source::MonotonicRaw),
-        Some(Source::Counter) => doctor::counter_usable(cpu).map(|()| Source::Counter),
-        None => {
-            if let Some(why) = machine.counter_doubt() {
-                talk::line(format_args!("warning: {why}; CLOCK_MONOTONIC_RAW is used instead"));
-                return Ok(Source::MonotonicRaw);
-            }
-            Ok(match doctor::counter_usable(cpu) {
-                Ok(()) => Source::Counter,
-                Err(trouble) => {
-                    talk::line(format_args!("warning: {trouble}"));
-                    Source::MonotonicRaw
-                }
-            })
-        }
+/// What a dry run says: the plan, and what was named.
+fn foresee(options: &RunOptions, setup: &Setup, plan: &Plan) -> Result<String, Failure> {
+    let mut text = describe(plan, setup);
+    for line in foresee_filling(setup, plan) {
+        text += &(line + "\n");
     }
-}
-
-/// Where files go. What was named is looked at before anything is measured; of the current directory, which nobody named, the
-/// experiments say what they miss.
-fn scratch_directory(options: &RunOptions) -> Result<PathBuf, Trouble> {
-    let Some(directory) = &options.scratch else { return Ok(PathBuf::from(".")) };
-    let here = directory.display();
-    // Logs are text: another name would stand in them for this one.
-    if std::fs::canonicalize(directory).is_ok_and(|place| place.to_str().is_none()) {
-        return Err(Trouble::new(format!("the name of the scratch directory {here} is not UTF-8"))
-            .hint("choose a directory whose whole path is UTF-8 with --scratch DIR"));
+    text += &elsewhere::foresee(&options.remote)?;
+    if let Some(target) = peering::target(&options.peer)? {
+        text += &peering::foresee(&target).map_err(Failure::while_working)?;
     }
-    match std::fs::metadata(directory) {
-        Ok(found) if !found.is_dir() => {
-            Err(Trouble::new(format!("{here} is no directory")).hint("choose one for files with --scratch DIR"))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(Trouble::new(format!("the scratch directory {here} does not exist"))
-                .hint("create it, or choose another with --scratch DIR"))
-        }
-        Err(error) => Err(Trouble::new(format!("cannot look at the scratch directory {here}: {error}"))
-            .hint("choose another with --scratch DIR")),
-        Ok(_) => {
-            access(directory, AccessFlags::W_OK | AccessFlags::X_OK).map(|()| directory.clone()).map_err(|error| {
-                Trouble::new(format!("no files can be made in the scratch directory {here}: {}", error.desc()))
-                    .hint("choose a directory that you may write to with --scratch DIR")
-            })
-        }
-    }
-}
-
-/// Describes this machine, whose scratch directory must have room for what was allowed.
-pub(super) fn look_at_machine(options: &RunOptions) -> Result<Machine, Trouble> {
-    let machine = machine::detect(Path::new("/"), &scratch_directory(options)?);
-    footing::has_room(&machine)?;
-    if options.scratch_limit.is_some() {
-        scratch::room(&machine, options.scratch_limit)?;
-    }
-    Ok(machine)
+    Ok(text)
 }
 
 /// The plan in words, for `--dry-run`.
-fn describe(plan: &Plan, profile: &Profile, cpu: u32) -> String {
+fn describe(plan: &Plan, setup: &Setup) -> String {
     let mut text = String::new();
     for step in &plan.steps {
         text += &match &step.skipped {
@@ -254,10 +274,11 @@ fn describe(plan: &Plan, profile: &Profile, cpu: u32) -> String {
         };
     }
     text += &format!(
-        "\n{} profile: {} on CPU {cpu}, each launch with {} batches of every workload; about {}, at most {}; up to {} of memory.\n",
-        profile.name,
+        "\n{} profile: {} on CPU {}, each launch with {} batches of every workload; about {}, at most {}; up to {} of memory.\n",
+        setup.profile.name(),
         count(u64::from(plan.rounds), "round", "rounds"),
-        profile.batches,
+        setup.cpu,
+        setup.profile.batches(),
         duration(plan.estimated_seconds),
         duration(plan.limit_seconds),
         quantity(plan.peak_bytes as f64, Unit::Bytes)

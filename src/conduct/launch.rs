@@ -1,4 +1,4 @@
-//! One launch: this binary again, as a child process, with an order on its standard input and records on its output.
+//! One launch: this binary again, as a child process, with a request on its standard input and records on its output.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -6,11 +6,12 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::results::log::Record;
 use crate::results::trouble::Trouble;
-use crate::rig::order::Order;
+use crate::rig::request::Request;
 use crate::sys::process;
 
 use super::interrupt::Interrupt;
@@ -33,81 +34,67 @@ pub enum Ended {
     Failed(Trouble),
 }
 
-/// Starts launches.
-#[derive(Debug)]
-pub struct Launcher {
-    program: &'static str,
-}
+/// Launches are this very file, even if it was replaced or removed since.
+const PROGRAM: &str = "/proc/self/exe";
 
-impl Launcher {
-    /// Launches are this very file, even if it was replaced or removed since.
-    pub fn new() -> Self {
-        Launcher { program: "/proc/self/exe" }
-    }
-
-    /// Runs one launch to its end, or kills it when its time is up or a signal asks to stop. Returns what it said either
-    /// way.
-    pub fn launch(&self, order: &Order, time_out: Duration, interrupt: &Interrupt) -> (Ended, Vec<Record>) {
-        let mut child = match self.start(order) {
-            Ok(child) => child,
-            Err(error) => {
-                let trouble = Trouble::new(format!("cannot start a launch: {error}"))
-                    .hint("check limits on processes (ulimit -u, pids cgroup) and that /proc is mounted");
-                return (Ended::Failed(trouble), Vec::new());
-            }
-        };
-        // Only a stop of this process while the launch runs is of interest.
-        let _ = interrupt.was_stopped();
-        let heard = listen(&mut child, time_out, interrupt);
-        let cut_short = heard.cut_short;
-        if cut_short.is_some() {
-            process::kill_group(child.id());
+/// Runs one launch to its end, or kills it when its time is up or a signal asks to stop. Returns what it said either
+/// way.
+pub fn launch(request: &Request, time_out: Duration, interrupt: &Interrupt) -> (Ended, Vec<Record>) {
+    let mut child = match start(request) {
+        Ok(child) => child,
+        Err(error) => {
+            let trouble = Trouble::new(format!("cannot start a launch: {error}"))
+                .hint("check limits on processes (ulimit -u, pids cgroup) and that /proc is mounted");
+            return (Ended::Failed(trouble), Vec::new());
         }
-        let status = child.wait();
-        // Whatever the launch started and left behind goes with it.
+    };
+    // Only a stop of this process while the launch runs is of interest.
+    let _ = interrupt.was_stopped();
+    let heard = listen(&mut child, time_out, interrupt);
+    let cut_short = heard.cut_short;
+    if cut_short.is_some() {
         process::kill_group(child.id());
-        let (records, garbled) = parse(&heard.output);
-        let ended = match (cut_short, status, garbled) {
-            (Some(CutShort::Interrupted), ..) => Ended::Interrupted,
-            (Some(CutShort::Failed(reason)), ..) => Ended::Failed(reason),
-            (None, Err(error), _) => Ended::Failed(Trouble::new(format!("lost track of the launch: {error}"))),
-            (None, Ok(status), _) if !status.success() => Ended::Failed(describe(status, &heard.complaint)),
-            (None, Ok(_), Some(garbled)) => {
-                Ended::Failed(Trouble::new(format!("the launch wrote a broken record: {garbled}")))
-            }
-            (None, Ok(_), None) if !records.iter().any(|record| matches!(record, Record::Evidence { .. })) => {
-                Ended::Failed(Trouble::new("the launch ended without evidence"))
-            }
-            (None, Ok(_), None) => Ended::Well,
-        };
-        (ended, records)
     }
-
-    fn start(&self, order: &Order) -> std::io::Result<Child> {
-        let mut random = fastrand::Rng::with_seed(order.seed);
-        let mut child = Command::new(self.program)
-            .arg("launch")
-            .env_clear()
-            .env("SYSDYNO_PADDING", "x".repeat(random.usize(..PADDING)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A group of its own: a terminal's interrupt reaches the conductor alone, and a kill reaches all of a launch.
-            .process_group(0)
-            .spawn()?;
-        if let Some(mut input) = child.stdin.take() {
-            let text = serde_json::to_vec(order)?;
-            // A launch that died before reading shows in its exit status.
-            let _ = input.write_all(&text);
+    let status = child.wait();
+    // Whatever the launch started and left behind goes with it.
+    process::kill_group(child.id());
+    let (records, garbled) = parse(&heard.output);
+    let ended = match (cut_short, status, garbled) {
+        (Some(CutShort::Interrupted), ..) => Ended::Interrupted,
+        (Some(CutShort::Failed(reason)), ..) => Ended::Failed(reason),
+        (None, Err(error), _) => Ended::Failed(Trouble::new(format!("lost track of the launch: {error}"))),
+        (None, Ok(status), _) if !status.success() => Ended::Failed(describe(status, &heard.complaint)),
+        (None, Ok(_), Some(garbled)) => {
+            Ended::Failed(Trouble::new(format!("the launch wrote a broken record: {garbled}")))
         }
-        Ok(child)
-    }
+        (None, Ok(_), None) if !records.iter().any(|record| matches!(record, Record::Evidence { .. })) => {
+            Ended::Failed(Trouble::new("the launch ended without evidence"))
+        }
+        (None, Ok(_), None) => Ended::Well,
+    };
+    (ended, records)
 }
 
-impl Default for Launcher {
-    fn default() -> Self {
-        Launcher::new()
+fn start(request: &Request) -> std::io::Result<Child> {
+    let mut random = fastrand::Rng::with_seed(request.seed);
+    let mut child = Command::new(PROGRAM)
+        .arg("launch")
+        .env_clear()
+        .env("SYSDYNO_PADDING", "x".repeat(random.usize(..PADDING)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A group of its own: a terminal's interrupt reaches the conductor alone, and a kill reaches all of a launch.
+        .process_group(0)
+        .spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        let text = serde_json::to_vec(request)?;
+        // Room for all of it: a launch that is stopped before it reads must not stop the conductor.
+        let _ = fcntl(&input, FcntlArg::F_SETPIPE_SZ(text.len() as i32));
+        // A launch that died before reading shows in its exit status.
+        let _ = input.write_all(&text);
     }
+    Ok(child)
 }
 
 /// What a launch said.

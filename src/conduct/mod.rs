@@ -11,10 +11,13 @@
 //! that the log does not hold: predictions and the stopping rule read the log like any report does. That is why a run
 //! that was interrupted, or killed, goes on with `--resume` as if nothing had happened.
 
+pub mod before;
 pub mod directory;
 pub mod figures;
 pub mod interrupt;
 pub mod launch;
+pub mod other_machines;
+pub mod prepare;
 pub mod progress;
 pub mod scratch;
 pub mod serve;
@@ -24,25 +27,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::assemble;
-use crate::experiments::{self, Effort, Experiment, Foreknowledge, Nature};
+use crate::experiments::{self, Experiment, Foreknowledge, Nature};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
-use crate::plan::{self, Others, Plan, Profile};
+use crate::plan::{self, Plan};
 use crate::results::document::{Document, Metric};
-use crate::results::log::{self, Clock, Header, Launch, Log, LogWriter, Record};
-use crate::results::peer::Peer;
+use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
-use crate::results::remote::Remote;
 use crate::results::series::Series;
 use crate::results::trouble::Trouble;
-use crate::rig::order::{CANARY, FillWith, FullCache, Order, PeerAccess};
+use crate::rig::request::{CANARY, Request};
 use crate::rig::{canary, group};
+use crate::setup::Setup;
 use crate::statistics::{outlier, summary};
 use crate::sys::affinity;
+use crate::sys::clock::Source;
 
 use directory::RunDirectory;
 use interrupt::Interrupt;
-use launch::{Ended, Launcher};
+use launch::Ended;
 use progress::Progress;
 use scratch::Scratch;
 
@@ -57,37 +60,14 @@ const FAILURES_IN_A_ROW: u32 = 3;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
 const CALIBRATION: Duration = Duration::from_millis(200);
 
-/// What a run is made of, once it is known.
-pub struct Setting {
-    /// First line of the log.
-    pub header: Header,
-    /// Profile.
-    pub profile: Profile,
-    /// The machine.
-    pub machine: Machine,
-    /// What would spoil figures.
-    pub quiet: Vec<Check>,
-    /// What runs.
-    pub plan: Plan,
-    /// CPUs that this process may use.
-    pub allowed: Vec<u32>,
-    /// The other machine and how to reach it, if there is one.
-    pub peer: Option<(Peer, PeerAccess)>,
-    /// Files on another machine, if there are some.
-    pub remote: Option<Remote>,
-    /// Clock asked for.
-    pub source: crate::sys::clock::Source,
-    /// Bytes that files may take together, where that was said.
-    pub scratch_limit: Option<u64>,
-    /// What the whole file cache is filled with, where that was asked for.
-    pub full_cache: Option<FillWith>,
-}
-
-impl Setting {
-    /// The other machines, as the plan counts them.
-    fn others(&self) -> Others {
-        Others::of(self.peer.is_some(), self.remote.as_ref().map_or(0, Remote::ways))
-    }
+/// Where a run is written down.
+pub struct Recording {
+    /// Its directory.
+    pub directory: RunDirectory,
+    /// Its log, which has its first line.
+    pub writer: LogWriter,
+    /// For a run that is resumed: the command that does so, and the clock that it was begun with.
+    pub resumed: Option<(Vec<String>, Option<Clock>)>,
 }
 
 /// How a run ended.
@@ -99,66 +79,71 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
-/// Runs a plan from the beginning. The log has its first line.
+/// Runs a plan from the beginning, or goes on with an interrupted run: its clock, plan and predictions hold.
 pub fn run(
-    setting: &Setting,
-    directory: &RunDirectory,
-    mut writer: LogWriter,
+    setup: &Setup,
+    plan: &Plan,
+    quiet: &[Check],
+    source: Source,
+    recording: Recording,
     progress: &Progress,
     interrupt: &Interrupt,
 ) -> Result<Outcome, Trouble> {
-    writer.write(&Record::Machine { machine: Box::new(setting.machine.clone()) })?;
-    writer.write(&Record::Quiet { checks: setting.quiet.clone() })?;
-    if let Some((peer, _)) = &setting.peer {
-        writer.write(&Record::Peer(Box::new(peer.clone())))?;
-    }
-    if let Some(remote) = &setting.remote {
-        writer.write(&Record::Remote(Box::new(remote.clone())))?;
-    }
-    writer.write(&Record::Plan {
-        steps: setting.plan.steps.clone(),
-        rounds: setting.plan.rounds,
-        estimated_seconds: setting.plan.estimated_seconds,
-    })?;
-    let clock = crate::rig::clock::calibrate(setting.source, CALIBRATION)?;
-    writer.write(&Record::Clock(clock.clone()))?;
-    Conductor::new(setting, directory, progress, interrupt, writer, clock).conduct()
-}
-
-/// Goes on with an interrupted run: its clock, plan and predictions hold.
-pub fn resume(
-    setting: &Setting,
-    directory: &RunDirectory,
-    mut writer: LogWriter,
-    progress: &Progress,
-    interrupt: &Interrupt,
-    command: &[String],
-) -> Result<Outcome, Trouble> {
-    let before = log::read(&directory.log())?;
-    let cut_bytes = writer.cut_unfinished()?;
-    writer.write(&Record::Resumed { at: directory::now(), command: command.to_vec(), cut_bytes })?;
-    writer.write(&Record::Quiet { checks: setting.quiet.clone() })?;
-    let clock = if let Some(clock) = before.clock {
+    let Recording { directory, mut writer, resumed } = recording;
+    let quiet = Record::Quiet { checks: quiet.to_vec() };
+    let clock = if let Some((command, clock)) = resumed {
+        let cut_bytes = writer.cut_unfinished()?;
+        writer.write(&Record::Resumed { at: directory::now(), command, cut_bytes })?;
+        writer.write(&quiet)?;
         clock
     } else {
-        let clock = crate::rig::clock::calibrate(setting.source, CALIBRATION)?;
+        writer.write(&Record::Machine { machine: Box::new(setup.machine.clone()) })?;
+        writer.write(&quiet)?;
+        if let Some(peer) = &setup.peer {
+            writer.write(&Record::Peer(Box::new(peer.clone())))?;
+        }
+        if let Some(remote) = &setup.remote {
+            writer.write(&Record::Remote(Box::new(remote.clone())))?;
+        }
+        writer.write(&Record::Plan {
+            steps: plan.steps.clone(),
+            rounds: plan.rounds,
+            estimated_seconds: plan.estimated_seconds,
+        })?;
+        None
+    };
+    let clock = if let Some(clock) = clock {
+        clock
+    } else {
+        let clock = crate::rig::clock::calibrate(source, CALIBRATION)?;
         writer.write(&Record::Clock(clock.clone()))?;
         clock
     };
-    Conductor::new(setting, directory, progress, interrupt, writer, clock).conduct()
+    // Keep off the measured CPU where there is another. Launches pin themselves, whatever mask they inherit.
+    let others: Vec<u32> = setup.allowed.iter().copied().filter(|&cpu| cpu != setup.cpu).collect();
+    if !others.is_empty() {
+        // A refusal only means that the conductor, which sleeps nearly all the time, may wake up there.
+        let _ = affinity::restrict(&others);
+    }
+    tidy_up(&setup.machine, progress);
+    let makes_files = plan.running.iter().any(|experiment| experiment.makes_files());
+    let none = || Trouble::new("this run has no directory for files").hint("choose a place with --scratch DIR");
+    let scratch = if makes_files { Scratch::make(setup) } else { Err(none()) };
+    let began = Instant::now();
+    Conductor { setup, plan, directory, progress, interrupt, writer, clock, began, scratch }.conduct()
 }
 
 struct Conductor<'a> {
-    setting: &'a Setting,
-    directory: &'a RunDirectory,
+    setup: &'a Setup,
+    plan: &'a Plan,
+    directory: RunDirectory,
     progress: &'a Progress,
     interrupt: &'a Interrupt,
-    launcher: Launcher,
     writer: LogWriter,
     clock: Clock,
     began: Instant,
     /// The directory for files, where an experiment of the plan needs one.
-    scratch: Option<Result<Scratch, Trouble>>,
+    scratch: Result<Scratch, Trouble>,
 }
 
 /// Why a run adds no more rounds.
@@ -170,28 +155,7 @@ enum Stop {
     NothingRuns,
 }
 
-impl<'a> Conductor<'a> {
-    fn new(
-        setting: &'a Setting,
-        directory: &'a RunDirectory,
-        progress: &'a Progress,
-        interrupt: &'a Interrupt,
-        writer: LogWriter,
-        clock: Clock,
-    ) -> Self {
-        // Keep off the measured CPU where there is another. Launches pin themselves, whatever mask they inherit.
-        let others: Vec<u32> = setting.allowed.iter().copied().filter(|&cpu| cpu != setting.header.cpu).collect();
-        if !others.is_empty() {
-            // A refusal only means that the conductor, which sleeps nearly all the time, may wake up there.
-            let _ = affinity::restrict(&others);
-        }
-        let launcher = Launcher::new();
-        let makes_files = setting.plan.running.iter().any(|planned| planned.experiment.makes_files());
-        tidy_up(setting, progress);
-        let scratch = makes_files.then(|| Scratch::make(&setting.machine, setting.scratch_limit));
-        Conductor { setting, directory, progress, interrupt, launcher, writer, clock, began: Instant::now(), scratch }
-    }
-
+impl Conductor<'_> {
     fn conduct(mut self) -> Result<Outcome, Trouble> {
         let stop = match self.rounds() {
             Ok(stop) => stop,
@@ -204,9 +168,7 @@ impl<'a> Conductor<'a> {
         self.progress.done();
         let (complete, reason) = match &stop {
             Stop::Interrupted(signal) => (false, format!("interrupted by {signal}")),
-            Stop::Time => {
-                (true, format!("the time was up before all of its {} rounds were done", self.setting.plan.rounds))
-            }
+            Stop::Time => (true, format!("the time was up before all of its {} rounds were done", self.plan.rounds)),
             Stop::Enough => (true, "all rounds are done".to_owned()),
             Stop::GivenUp => (false, "every experiment was given up after failed launches".to_owned()),
             Stop::NothingRuns => (true, "no experiment can run here".to_owned()),
@@ -231,21 +193,20 @@ impl<'a> Conductor<'a> {
     }
 
     fn rounds(&mut self) -> Result<Stop, Trouble> {
-        if self.setting.plan.running.is_empty() {
+        if self.plan.running.is_empty() {
             return Ok(Stop::NothingRuns);
         }
         let log = self.log()?;
-        let mut number = log.launches.iter().map(|launch| launch.number).max().unwrap_or(0);
         let mut round = log.launches.iter().map(|launch| launch.round).max().unwrap_or(0);
         let mut state = Rounds::from(&log);
-        if let Some(stop) = self.first_round(&log, &mut number, &mut state)? {
+        if let Some(stop) = self.first_round(&log, &mut state)? {
             return Ok(stop);
         }
         if state.ended == 0 {
             round = round.max(1);
-            self.end_round(round, &mut state, &mut number)?;
+            self.end_round(round, &mut state)?;
         }
-        let mut random = fastrand::Rng::with_seed(self.setting.header.seed ^ u64::from(round));
+        let mut random = fastrand::Rng::with_seed(self.setup.seed ^ u64::from(round));
         loop {
             if let Some(stop) = self.enough(&mut state)? {
                 return Ok(stop);
@@ -254,18 +215,17 @@ impl<'a> Conductor<'a> {
             let Some(mut order) = self.affordable(round, &mut state) else { return Ok(Stop::Time) };
             random.shuffle(&mut order);
             for experiment in order {
-                if let Some(stop) = self.one(experiment, round, &mut number, &mut state)? {
+                if let Some(stop) = self.one(experiment, round, &mut state)? {
                     return Ok(stop);
                 }
             }
-            self.end_round(round, &mut state, &mut number)?;
+            self.end_round(round, &mut state)?;
         }
     }
 
     /// In the order of the table, each experiment that was not yet predicted is; then it is launched for the first time.
-    fn first_round(&mut self, log: &Log, number: &mut u32, state: &mut Rounds) -> Result<Option<Stop>, Trouble> {
-        for planned in &self.setting.plan.running {
-            let experiment = planned.experiment;
+    fn first_round(&mut self, log: &Log, state: &mut Rounds) -> Result<Option<Stop>, Trouble> {
+        for &experiment in &self.plan.running {
             let before = || log.launches.iter().filter(|launch| launch.experiment == experiment.id);
             // What was sampled already cannot be predicted any more: a run that is resumed adds nothing then.
             let sampled = before().any(|launch| !launch.series.is_empty());
@@ -273,7 +233,7 @@ impl<'a> Conductor<'a> {
                 self.predict(experiment, log)?;
             }
             let launched = before().any(Launch::succeeded);
-            if !launched && let Some(stop) = self.one(experiment, 1, number, state)? {
+            if !launched && let Some(stop) = self.one(experiment, 1, state)? {
                 return Ok(Some(stop));
             }
         }
@@ -285,13 +245,7 @@ impl<'a> Conductor<'a> {
         let there: Vec<&Prediction> =
             log.predictions.iter().filter(|(of, _)| of == experiment.id).map(|(_, found)| found).collect();
         let known = assemble::known_metrics(&self.log()?);
-        let by = Foreknowledge {
-            machine: &self.setting.machine,
-            cpu: self.setting.header.cpu,
-            peer: self.setting.peer.as_ref().map(|(peer, _)| peer),
-            remote: self.setting.remote.as_ref(),
-            known: &known,
-        };
+        let by = Foreknowledge { setup: self.setup, known: &known };
         let is_new = |new: &Prediction| !there.iter().any(|found| found.is_for(&new.metric, &new.labels));
         for prediction in (experiment.predict)(&by).into_iter().filter(is_new) {
             self.writer.write(&Record::Prediction { experiment: experiment.id.to_owned(), prediction })?;
@@ -300,13 +254,12 @@ impl<'a> Conductor<'a> {
     }
 
     fn running(&self, round: u32, state: &Rounds) -> Vec<&'static Experiment> {
-        self.setting
-            .plan
+        self.plan
             .running
             .iter()
-            .map(|planned| planned.experiment)
+            .copied()
             .filter(|experiment| {
-                plan::takes_part(experiment, round, self.setting.others())
+                plan::takes_part(experiment, round, self.setup)
                     && !state.given_up(experiment.id)
                     && state.wide.as_ref().is_none_or(|wide| wide.contains(experiment.id))
             })
@@ -316,19 +269,16 @@ impl<'a> Conductor<'a> {
     /// Who takes part in a round within the time that is left: where not all of them fit, those that take part in every round,
     /// so that what is dear leaves time to what is not. None where not even they fit.
     fn affordable(&self, round: u32, state: &mut Rounds) -> Option<Vec<&'static Experiment>> {
-        let setting = self.setting;
-        let left = setting.plan.limit_seconds - self.elapsed();
+        let left = self.plan.limit_seconds - self.elapsed();
         let fit = |experiments: &[&'static Experiment]| {
-            let expected = |experiment: &&Experiment| {
-                state.expected(experiment, plan::launch_seconds(experiment, &setting.profile, setting.others()))
-            };
+            let expected = |experiment: &&'static Experiment| state.expected(experiment, self.setup);
             plan::CANARY_SECONDS + experiments.iter().map(expected).sum::<f64>() <= left
         };
         let mut order = self.running(round, state);
         if fit(&order) {
             return Some(order);
         }
-        order.retain(|experiment| plan::in_every_round(experiment, setting.others()));
+        order.retain(|experiment| (experiment.every)(self.setup) == 1);
         let some = !order.is_empty() && fit(&order);
         state.left_out = true;
         some.then_some(order)
@@ -339,18 +289,17 @@ impl<'a> Conductor<'a> {
         &mut self,
         experiment: &'static Experiment,
         round: u32,
-        number: &mut u32,
         state: &mut Rounds,
     ) -> Result<Option<Stop>, Trouble> {
-        let left = self.setting.plan.estimated_seconds - self.elapsed();
-        self.progress.show(state.ended, self.setting.plan.rounds, experiment.id, left);
+        let left = self.plan.estimated_seconds - self.elapsed();
+        self.progress.show(state.ended, self.plan.rounds, experiment.id, left);
         let began = Instant::now();
         // A launch that fills the cache may take the time of the run.
-        let filling = self.filling(round).filter(|_| experiment.makes_files()).map_or(0.0, |filling| filling.seconds);
-        let (ended, _) = self.launch(experiment.id, round, number, experiment.time_out + filling)?;
+        let filling = self.fill_seconds(round).filter(|_| experiment.makes_files()).unwrap_or(0.0);
+        let (ended, _) = self.launch(experiment.id, round, state, experiment.time_out + filling)?;
         state.note(experiment.id, &ended, began.elapsed().as_secs_f64());
         if let Ended::Failed(trouble) = &ended {
-            self.progress.say(&format!("{}: launch {number} failed: {}", experiment.id, trouble.what));
+            self.progress.say(&format!("{}: launch {} failed: {}", experiment.id, state.number, trouble.what));
             if state.given_up(experiment.id) {
                 self.progress.say(&format!(
                     "{}: {FAILURES_IN_A_ROW} launches failed in a row, it is not launched again",
@@ -361,10 +310,10 @@ impl<'a> Conductor<'a> {
         Ok(self.interrupt.caught().map(Stop::Interrupted))
     }
 
-    /// How launches of a round fill the file cache: in the first only, within the time that is left.
-    fn filling(&self, round: u32) -> Option<FullCache> {
-        let with = self.setting.full_cache.filter(|_| round == 1)?;
-        Some(FullCache { with, seconds: (self.setting.plan.limit_seconds - self.elapsed()).max(0.0) })
+    /// Seconds that launches of a round may take to fill the file cache: in the first only, what is left of the run's time.
+    fn fill_seconds(&self, round: u32) -> Option<f64> {
+        let asked = self.setup.full_cache.is_some() && round == 1;
+        asked.then(|| (self.plan.limit_seconds - self.elapsed()).max(0.0))
     }
 
     /// Starts a launch and writes down everything that it says.
@@ -372,36 +321,28 @@ impl<'a> Conductor<'a> {
         &mut self,
         experiment: &str,
         round: u32,
-        number: &mut u32,
+        state: &mut Rounds,
         time_out: f64,
     ) -> Result<(Ended, Vec<Series>), Trouble> {
-        *number += 1;
-        let order = Order {
-            experiment: experiment.to_owned(),
-            launch: *number,
-            round,
-            cpu: self.setting.header.cpu,
-            allowed: self.setting.allowed.clone(),
-            places: self.setting.machine.places(self.setting.header.cpu, &self.setting.allowed),
-            memory: self.setting.machine.launch_memory_bytes(),
-            caches: self.setting.machine.caches.clone(),
-            scratch: self.setting.machine.scratch().cloned(),
-            file_bytes: scratch::room(&self.setting.machine, self.setting.scratch_limit).unwrap_or(0),
-            space: self.scratch.as_ref().and_then(|made| Some(made.as_ref().ok()?.space().clone())),
-            no_space: self.scratch.as_ref().and_then(|made| made.as_ref().err().cloned()),
-            full_cache: self.filling(round),
+        state.number += 1;
+        let number = state.number;
+        let request = Request {
+            setup: self.setup.clone(),
             clock: self.clock.clone(),
+            space: self.scratch.as_ref().map(|made| made.space().clone()).map_err(Clone::clone),
+            experiment: experiment.to_owned(),
+            launch: number,
+            turn: state.turn(experiment),
+            fill_seconds: self.fill_seconds(round),
+            batches: self.setup.profile.batches(),
             // Each launch makes its own choices, but the same ones whenever the run is repeated with its seed.
-            seed: fastrand::Rng::with_seed(self.setting.header.seed.wrapping_add(u64::from(*number))).u64(..),
-            batches: self.setting.profile.batches,
-            peer: self.setting.peer.as_ref().map(|(_, access)| access.clone()),
-            remote: self.setting.remote.clone(),
+            seed: fastrand::Rng::with_seed(self.setup.seed.wrapping_add(u64::from(number))).u64(..),
             conductor: std::process::id(),
         };
         let at = self.elapsed();
-        self.writer.write(&Record::Launch { launch: *number, round, experiment: experiment.to_owned(), at })?;
+        self.writer.write(&Record::Launch { launch: number, round, experiment: experiment.to_owned(), at })?;
         let began = Instant::now();
-        let (ended, records) = self.launcher.launch(&order, Duration::from_secs_f64(time_out), self.interrupt);
+        let (ended, records) = launch::launch(&request, Duration::from_secs_f64(time_out), self.interrupt);
         // A launch that was killed could not do this itself.
         group::remove_own();
         let mut series = Vec::new();
@@ -416,7 +357,7 @@ impl<'a> Conductor<'a> {
             Ended::Failed(trouble) => Some(trouble.clone()),
         };
         self.writer.write(&Record::LaunchEnd {
-            launch: *number,
+            launch: number,
             experiment: experiment.to_owned(),
             seconds: began.elapsed().as_secs_f64(),
             failed,
@@ -426,8 +367,8 @@ impl<'a> Conductor<'a> {
     }
 
     /// Sends out the canaries and closes the round.
-    fn end_round(&mut self, round: u32, state: &mut Rounds, number: &mut u32) -> Result<(), Trouble> {
-        let (_, series) = self.launch(CANARY, round, number, 10.0)?;
+    fn end_round(&mut self, round: u32, state: &mut Rounds) -> Result<(), Trouble> {
+        let (_, series) = self.launch(CANARY, round, state, 10.0)?;
         let disturbed = state.judge_canaries(&series);
         state.ended += 1;
         state.disturbed += u32::from(!disturbed.is_empty());
@@ -438,11 +379,11 @@ impl<'a> Conductor<'a> {
     ///
     /// The rounds that are added for wide intervals are for the experiments that have them.
     fn enough(&self, state: &mut Rounds) -> Result<Option<Stop>, Trouble> {
-        let plan = &self.setting.plan;
+        let plan = self.plan;
         if let Some(signal) = self.interrupt.caught() {
             return Ok(Some(Stop::Interrupted(signal)));
         }
-        if plan.running.iter().all(|planned| state.given_up(planned.experiment.id)) {
+        if plan.running.iter().all(|experiment| state.given_up(experiment.id)) {
             return Ok(Some(Stop::GivenUp));
         }
         let replaced = (plan.rounds + state.disturbed).min(plan.most_rounds);
@@ -461,7 +402,7 @@ impl<'a> Conductor<'a> {
     /// interval narrows with the root of the rounds.
     fn wide(&self, ended: u32) -> Result<BTreeSet<String>, Trouble> {
         let document = assemble::document(&self.log()?);
-        let narrows = (f64::from(self.setting.plan.most_rounds) / f64::from(ended)).sqrt();
+        let narrows = (f64::from(self.plan.most_rounds) / f64::from(ended)).sqrt();
         let is_wide = |metric: &Metric| {
             let cost = experiments::TABLE
                 .iter()
@@ -481,8 +422,8 @@ impl<'a> Conductor<'a> {
 }
 
 /// Removes what runs that were killed left behind, and says so.
-fn tidy_up(setting: &Setting, progress: &Progress) {
-    let swept = scratch::sweep(&setting.machine);
+fn tidy_up(machine: &Machine, progress: &Progress) {
+    let swept = scratch::sweep(machine);
     for path in &swept.removed {
         progress.say(&format!("removed {}, left by a run that was killed", path.display()));
     }
@@ -497,8 +438,12 @@ fn tidy_up(setting: &Setting, progress: &Progress) {
 /// What the rounds so far have shown.
 #[derive(Debug, Default)]
 struct Rounds {
+    /// Number of the last launch.
+    number: u32,
     ended: u32,
     disturbed: u32,
+    /// Launches of each experiment that were started.
+    launches: BTreeMap<String, u32>,
     failures: BTreeMap<String, u32>,
     canaries: BTreeMap<&'static str, Vec<f64>>,
     /// How long the launches of each experiment took.
@@ -517,9 +462,18 @@ impl Rounds {
             state.judge_canaries(&launch.series);
         }
         for launch in &log.launches {
+            state.number = state.number.max(launch.number);
+            state.turn(&launch.experiment);
             state.seconds.entry(launch.experiment.clone()).or_default().extend(launch.seconds);
         }
         state
+    }
+
+    /// Counts a launch of an experiment, and says how many it had before.
+    fn turn(&mut self, experiment: &str) -> u32 {
+        let count = self.launches.entry(experiment.to_owned()).or_default();
+        *count += 1;
+        *count - 1
     }
 
     fn note(&mut self, experiment: &str, ended: &Ended, seconds: f64) {
@@ -530,11 +484,11 @@ impl Rounds {
 
     /// Seconds of the next launch of an experiment: the mean of those so far without the first. In the first round experiments do
     /// what they do seldom; so the first counts only where nothing else is known of one that is launched seldom itself.
-    fn expected(&self, experiment: &Experiment, planned: f64) -> f64 {
+    fn expected(&self, experiment: &Experiment, setup: &Setup) -> f64 {
         match self.seconds.get(experiment.id).map(Vec::as_slice) {
             Some([_, later @ ..]) if !later.is_empty() => later.iter().sum::<f64>() / later.len() as f64,
-            Some([first]) if experiment.effort != Effort::Cheap => *first,
-            _ => planned,
+            Some([first]) if (experiment.every)(setup) > 1 => *first,
+            _ => plan::launch_seconds(experiment, setup),
         }
     }
 
@@ -570,25 +524,37 @@ fn value_of(series: &[Series], name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup::Profile;
 
-    fn expected(id: &str, seconds: &[f64]) -> f64 {
+    fn expected(id: &str, seconds: &[f64]) -> (f64, f64) {
         let mut state = Rounds::default();
         for &one in seconds {
             state.note(id, &Ended::Well, one);
         }
-        state.expected(experiments::find(id).unwrap_or_else(|| panic!("{id} is in the table")), 0.5)
+        let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
+        let setup = Setup::of(machine, 0, vec![0], Profile::Default);
+        let experiment = experiments::find(id).unwrap_or_else(|| panic!("{id} is in the table"));
+        (state.expected(experiment, &setup), plan::launch_seconds(experiment, &setup))
     }
 
     #[test]
     fn what_is_seldom_done_does_not_count_for_every_round() {
         let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
-        // Launched in every round, dear in the first: the plan, then what the others took.
-        assert!(near(expected("memory.latency", &[]), 0.5));
-        assert!(near(expected("memory.latency", &[9.0]), 0.5));
+        let (expected, planned) = (|id, seconds: &[f64]| expected(id, seconds).0, |id| expected(id, &[]).1);
+        // Launched in every round, longest in the first: the plan, then what the others took.
+        assert!(near(expected("memory.latency", &[]), planned("memory.latency")));
+        assert!(near(expected("memory.latency", &[9.0]), planned("memory.latency")));
         assert!(near(expected("memory.latency", &[9.0, 1.0, 3.0]), 2.0));
         // Launched seldom: what it took.
-        assert!(near(expected("memory.bandwidth", &[]), 0.5));
+        assert!(near(expected("memory.bandwidth", &[]), planned("memory.bandwidth")));
         assert!(near(expected("memory.bandwidth", &[9.0]), 9.0));
         assert!(near(expected("memory.bandwidth", &[9.0, 5.0]), 5.0));
+    }
+
+    #[test]
+    fn an_experiment_counts_its_own_launches() {
+        let mut state = Rounds::default();
+        let counted = ["one", "one", "other", "one"].map(|id| state.turn(id));
+        assert_eq!(counted, [0, 1, 0, 2]);
     }
 }

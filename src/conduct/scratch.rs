@@ -18,7 +18,8 @@ use crate::machine::{Identity, Machine, Mounted, Relation};
 use crate::results::quantity::Unit;
 use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
-use crate::rig::order::Space;
+use crate::rig::request::Space;
+use crate::setup::Setup;
 use crate::sys::file::REGULAR_ONLY;
 use crate::sys::lock::{self, Locking};
 use crate::sys::naming::{self, Maker};
@@ -65,10 +66,10 @@ pub struct Swept {
 }
 
 impl Scratch {
-    /// Makes the directory. Its files may take a tenth of the free space and no more than 2 GiB, or what `limit` allows.
-    pub fn make(machine: &Machine, limit: Option<u64>) -> Result<Self, Trouble> {
-        let mount = mount(machine)?;
-        let bytes = allowed(mount, limit)?;
+    /// Makes the directory, whose files may take the room of the run.
+    pub fn make(setup: &Setup) -> Result<Self, Trouble> {
+        let mount = mount(&setup.machine)?;
+        let bytes = setup.room.clone()?;
         let place = PathBuf::from(&mount.directory);
         let directory = place.join(format!("{PREFIX}{}", naming::unique()));
         let _turn = turn(&place);
@@ -110,7 +111,8 @@ fn mount(machine: &Machine) -> Result<&Mounted, Trouble> {
     })
 }
 
-/// Bytes that the files of a run may take together, or why the limit cannot be kept there: said before anything is measured.
+/// Bytes that the files of a run may take together: a tenth of the free space and no more than 2 GiB, or what `limit` allows.
+/// Else why the limit cannot be kept there, said before anything is measured.
 pub fn room(machine: &Machine, limit: Option<u64>) -> Result<u64, Trouble> {
     allowed(mount(machine)?, limit)
 }

@@ -1,41 +1,41 @@
-//! The other side of a launch: reads its order, measures one experiment, writes records, ends.
+//! The other side of a launch: reads its request, measures one experiment, writes records, ends.
 
 use std::io::{Read, Write};
 
 use crate::experiments;
 use crate::results::trouble::Trouble;
-use crate::rig::order::{CANARY, Order};
+use crate::rig::request::{CANARY, Request};
 use crate::rig::{Rig, canary};
 use crate::sys::clock::monotonic_raw;
 use crate::sys::process;
 
 use super::interrupt::outlive_size_limit;
 
-/// Longest order in bytes: orders are small, and standard input may be anything.
-const LONGEST_ORDER: u64 = 1 << 20;
+/// Longest request in bytes: hundreds of CPUs are described in less than one mebibyte, and standard input may be anything.
+const LONGEST_REQUEST: u64 = 16 << 20;
 
-/// Carries out the order on `input`.
+/// Carries out the request on `input`.
 pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Trouble> {
     let started = monotonic_raw();
     let mut text = String::new();
     input
-        .take(LONGEST_ORDER)
+        .take(LONGEST_REQUEST)
         .read_to_string(&mut text)
-        .map_err(|error| Trouble::new(format!("cannot read the order: {error}")))?;
-    let order: Order = serde_json::from_str(&text).map_err(|error| {
+        .map_err(|error| Trouble::new(format!("cannot read the request: {error}")))?;
+    let request: Request = serde_json::from_str(&text).map_err(|error| {
         Trouble::new(format!("this is not an order: {error}"))
             .hint("`launch` is how `run` starts its measuring processes; use `sysdyno run`")
     })?;
-    if !process::die_with_parent(order.conductor) {
+    if !process::die_with_parent(request.conductor) {
         return Err(Trouble::new("the conducting process is gone"));
     }
     outlive_size_limit()?;
-    let mut rig = Rig::set_up(&order, started, out)?;
-    if order.experiment == CANARY {
+    let mut rig = Rig::set_up(&request, started, out)?;
+    if request.experiment == CANARY {
         canary::measure(&mut rig)?;
     } else {
-        let experiment = experiments::find(&order.experiment)
-            .ok_or_else(|| Trouble::new(format!("there is no experiment named {}", order.experiment)))?;
+        let experiment = experiments::find(&request.experiment)
+            .ok_or_else(|| Trouble::new(format!("there is no experiment named {}", request.experiment)))?;
         (experiment.measure)(&mut rig)?;
     }
     rig.finish()

@@ -2,29 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::Machine;
 use crate::results::document::Metric;
 use crate::results::evidence::Evidence;
 use crate::results::log::{Clock, Launch, Log};
-use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Hertz, Labels};
-use crate::results::remote::Remote;
 use crate::results::series::Series;
-use crate::rig::order::CANARY;
+use crate::rig::request::CANARY;
+use crate::setup::Setup;
 use crate::statistics::summary::median;
 
 /// The material of one experiment's analysis.
 #[derive(Debug, Clone)]
 pub struct Study<'a> {
-    /// The machine.
-    pub machine: &'a Machine,
-    /// CPU on which launches measured.
-    pub cpu: u32,
-    /// The other machine, if the run had one.
-    pub peer: Option<&'a Peer>,
-    /// Files on another machine, if the run had some.
-    pub remote: Option<&'a Remote>,
+    /// What was known of the run before anything was timed.
+    pub setup: &'a Setup,
     /// The run's clock.
     pub clock: &'a Clock,
     /// Reference core frequency: the median over all launches of the run; none where no chain of known latency validates.
@@ -37,13 +29,11 @@ pub struct Study<'a> {
     pub predictions: Vec<&'a Prediction>,
     /// Figures of the experiments before it.
     pub known: &'a [Metric],
-    /// Seed for resampling: the same log gives the same interval.
-    pub seed: u64,
 }
 
 impl<'a> Study<'a> {
     /// The study of one experiment of a log; none when the log has no clock, because then nothing was measured.
-    pub fn of(log: &'a Log, experiment: &str, known: &'a [Metric]) -> Option<Self> {
+    pub fn of(setup: &'a Setup, log: &'a Log, experiment: &str, known: &'a [Metric]) -> Option<Self> {
         let clock = log.clock.as_ref()?;
         let launches: Vec<&Launch> =
             log.launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded()).collect();
@@ -54,17 +44,13 @@ impl<'a> Study<'a> {
             .filter(|launch| launch.experiment == CANARY && launch.succeeded() && rounds.contains(&launch.round))
             .collect();
         Some(Study {
-            machine: &log.machine,
-            cpu: log.header.cpu,
-            peer: log.peer.as_deref(),
-            remote: log.remote.as_deref(),
+            setup,
             clock,
             core: core_frequency(clock, &log.launches),
             launches,
             canaries,
             predictions: log.predictions.iter().filter(|(of, _)| of == experiment).map(|(_, found)| found).collect(),
             known,
-            seed: log.header.seed,
         })
     }
 

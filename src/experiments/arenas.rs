@@ -76,7 +76,7 @@ pub fn account_gates(study: &Study<'_>, about: &Labels) -> Vec<Gate> {
     let shared = if small { worst("huge_pages", 0.0, f64::max) } else { worst("huge_pages", 1.0, f64::min) };
     if let Some(huge) = shared {
         let share = Number::share(huge).named("{} of the memory lies on huge pages");
-        gates.push(match (small, study.machine.memory.refused_huge_pages()) {
+        gates.push(match (small, study.setup.machine.memory.refused_huge_pages()) {
             (true, _) => Gate::at_most(&ON_SMALL, share, 1.0 - HUGE_PAGES),
             (false, false) => Gate::at_least(&ON_HUGE, share, HUGE_PAGES),
             (false, true) => Gate::at_least(&ON_HUGE, share, HUGE_PAGES).because(HUGE_PAGES_OFF),
@@ -91,9 +91,8 @@ pub fn account_gates(study: &Study<'_>, about: &Labels) -> Vec<Gate> {
 /// G18: the name DRAM needs a footprint of four last-level caches.
 pub fn footprint_gate(study: &Study<'_>, about: &Labels, threads: usize) -> Gate {
     let footprint = study.values("footprint", about).into_iter().reduce(f64::min);
-    let allowed: Vec<u32> = study.machine.usable_cpus().iter().collect();
-    let cpus = streams::order_of_cpus(&study.machine.caches, study.cpu, &allowed);
-    let caches = streams::last_caches(&study.machine.caches, &cpus[..threads.min(cpus.len())]);
+    let cpus = streams::cpus_of(study.setup);
+    let caches = streams::last_caches(&study.setup.machine.caches, &cpus[..threads.min(cpus.len())]);
     let needed = caches.map(|bytes| (OVER_LAST_CACHE * bytes) as f64);
     match (footprint, needed) {
         (Some(footprint), Some(needed)) => {

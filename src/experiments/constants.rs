@@ -3,7 +3,7 @@
 //! A prediction prefers a fact of this machine or a figure of this run; a constant is what is left. All are overridden by
 //! measurement as soon as an experiment publishes the quantity.
 
-use crate::machine::{CoreClass, Medium};
+use crate::machine::{CoreClass, Machine, Medium};
 use crate::results::prediction::Basis;
 use crate::results::quantity::{Labels, Nanoseconds};
 
@@ -336,7 +336,7 @@ impl Constant {
 
 /// What forwarding a store to a load costs on this core.
 pub fn store_forwarding(by: &Foreknowledge<'_>) -> Constant {
-    match by.machine.core_class(by.cpu) {
+    match by.setup.machine.core_class(by.setup.cpu) {
         CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 | CoreClass::AmdZen5 => STORE_FORWARD_RENAMED,
         CoreClass::IntelGoldenCove | CoreClass::IntelRedwoodCove | CoreClass::IntelLionCove => STORE_FORWARD_SOMETIMES,
         CoreClass::Unknown => STORE_FORWARD_UNKNOWN,
@@ -346,12 +346,12 @@ pub fn store_forwarding(by: &Foreknowledge<'_>) -> Constant {
 
 /// What copying one small page's entry for a child and taking it away again cost on this machine.
 pub fn page_of_child(by: &Foreknowledge<'_>) -> (Constant, Constant) {
-    if by.machine.is_guest() { (FORK_PAGE_GUEST, EXIT_PAGE_GUEST) } else { (FORK_PAGE, EXIT_PAGE) }
+    if by.setup.machine.is_guest() { (FORK_PAGE_GUEST, EXIT_PAGE_GUEST) } else { (FORK_PAGE, EXIT_PAGE) }
 }
 
 /// What a reading of the counter costs on this processor.
 pub fn counter_reading(by: &Foreknowledge<'_>) -> Constant {
-    match by.machine.cpu.vendor.as_ref().map(|vendor| vendor.value.as_str()) {
+    match by.setup.machine.cpu.vendor.as_ref().map(|vendor| vendor.value.as_str()) {
         Some("AuthenticAMD" | "HygonGenuine") => COUNTER_READING_ZEN,
         _ => COUNTER_READING,
     }
@@ -359,7 +359,7 @@ pub fn counter_reading(by: &Foreknowledge<'_>) -> Constant {
 
 /// Step of the counter on this processor.
 pub fn counter_step(by: &Foreknowledge<'_>) -> Constant {
-    match by.machine.cpu.vendor.as_ref().map(|vendor| vendor.value.as_str()) {
+    match by.setup.machine.cpu.vendor.as_ref().map(|vendor| vendor.value.as_str()) {
         Some("AuthenticAMD" | "HygonGenuine") => COUNTER_STEP_ZEN,
         Some("GenuineIntel") => COUNTER_STEP_INTEL,
         _ => COUNTER_STEP_UNKNOWN,
@@ -368,7 +368,7 @@ pub fn counter_step(by: &Foreknowledge<'_>) -> Constant {
 
 /// What a call and its return cost on this core.
 pub fn call_and_return(by: &Foreknowledge<'_>) -> Constant {
-    match by.machine.core_class(by.cpu) {
+    match by.setup.machine.core_class(by.setup.cpu) {
         CoreClass::AmdZen1 | CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 => CALL_AND_RETURN_ZEN,
         CoreClass::Unknown => CALL_AND_RETURN_UNKNOWN,
         _ => CALL_AND_RETURN,
@@ -388,8 +388,8 @@ pub fn guest_exit(by: &Foreknowledge<'_>) -> ((f64, f64, f64), Basis) {
 }
 
 /// What a read of 4 KiB takes from a device like the one behind the scratch directory; none where none is behind it.
-pub fn disk_read(by: &Foreknowledge<'_>) -> Option<Constant> {
-    let storage = by.machine.scratch()?;
+pub fn disk_read(machine: &Machine) -> Option<Constant> {
+    let storage = machine.scratch()?;
     if storage.mount.as_ref().is_some_and(|mount| mount.medium == Medium::Memory) {
         return None;
     }
@@ -404,7 +404,7 @@ pub fn disk_read(by: &Foreknowledge<'_>) -> Option<Constant> {
 
 /// What a byte of a long transfer takes from a device like the one behind the scratch directory.
 pub fn disk_byte(by: &Foreknowledge<'_>) -> Constant {
-    match by.machine.scratch().and_then(|storage| storage.device.as_ref()) {
+    match by.setup.machine.scratch().and_then(|storage| storage.device.as_ref()) {
         Some(device) if device.is_virtual => DISK_BYTE_VIRTUAL,
         Some(device) if device.name.starts_with("nvme") => DISK_BYTE_NVME,
         Some(device) if device.rotational == Some(true) => DISK_BYTE,
@@ -440,7 +440,7 @@ impl CycleTime {
             };
         }
         let period = |hertz: f64| Nanoseconds(1e9 / hertz);
-        match (by.machine.maximum_core_hertz(by.cpu), by.machine.nominal_core_hertz(by.cpu)) {
+        match (by.setup.machine.maximum_core_hertz(by.setup.cpu), by.setup.machine.nominal_core_hertz(by.setup.cpu)) {
             (Some(maximum), nominal) => CycleTime {
                 value: period(maximum.value),
                 low: period(maximum.value * 1.02),

@@ -19,14 +19,12 @@ pub mod touches;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Rule;
 use crate::evaluate::study::Study;
-use crate::machine::Machine;
 use crate::results::document::Metric;
-use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::remote::Remote;
 use crate::results::trouble::Trouble;
 use crate::rig::Rig;
+use crate::setup::Setup;
 
 /// Every experiment, in the order of the report.
 pub const TABLE: &[&Experiment] = &[
@@ -64,7 +62,7 @@ pub struct Experiment {
     pub method_version: u32,
     /// The source file: its leading `//!` comment is the methodology text.
     pub source: &'static str,
-    /// What the machine must have.
+    /// What the run must have.
     pub needs: &'static [Need],
     /// Metrics of earlier experiments that its prediction uses when they are there.
     pub uses: &'static [&'static str],
@@ -72,14 +70,14 @@ pub struct Experiment {
     pub rules: &'static [Rule],
     /// Metrics that it publishes.
     pub publishes: &'static [Publication],
-    /// How often it is launched.
-    pub effort: Effort,
+    /// It takes part in the first of so many rounds of a run.
+    pub every: fn(&Setup) -> u32,
     /// Duration of one default launch on a machine of 3 GHz, in seconds: for the plan only.
-    pub seconds: f64,
+    pub seconds: fn(&Setup) -> f64,
     /// A launch that takes longer than this many seconds has hung.
     pub time_out: f64,
-    /// Bytes of memory that a launch of so many batches takes at most on a machine.
-    pub memory: fn(&Machine, batches: u32) -> u64,
+    /// Bytes of memory that a launch takes at most.
+    pub memory: fn(&Setup) -> u64,
     /// Says what will be measured.
     pub predict: fn(&Foreknowledge<'_>) -> Vec<Prediction>,
     /// Measures, in a launch of its own.
@@ -88,12 +86,14 @@ pub struct Experiment {
     pub analyze: fn(&Study<'_>) -> Findings,
 }
 
-/// Something that a machine must have for an experiment to run on it.
+/// Something that a run must have for an experiment to take part in it.
 pub struct Need {
+    /// Which need it is.
+    pub id: &'static str,
     /// In words, for `list`.
     pub what: &'static str,
-    /// Whether this machine has it; if not, why and what to do.
-    pub check: fn(&Machine) -> Result<(), Trouble>,
+    /// Whether this run has it; if not, why and what to do.
+    pub check: fn(&Setup) -> Result<(), Trouble>,
 }
 
 /// A metric that an experiment publishes.
@@ -130,49 +130,14 @@ pub fn never(_: &Labels) -> bool {
 }
 
 /// What an experiment takes that needs memory for nothing but its records.
-pub fn little_memory(_: &Machine, _: u32) -> u64 {
+pub fn little_memory(_: &Setup) -> u64 {
     1 << 20
-}
-
-/// An expensive experiment takes part in the first of so many rounds.
-pub const EXPENSIVE_EVERY: u32 = 4;
-/// One whose launches take seconds takes part in the first of so many: five times in the rounds of a default run, which an
-/// interval over launches needs, and once in a quick one.
-pub const DEAR_EVERY: u32 = 6;
-
-/// How often an experiment takes part in the rounds of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// In every round.
-    Cheap,
-    /// In every fourth round.
-    Expensive,
-    /// In every sixth round.
-    Dear,
-    /// As one of the others on the own machine; with a peer in every fourth round, and longer.
-    Networked {
-        /// In every round while there is no peer.
-        every_round: bool,
-        /// What a peer adds to one launch, in milliseconds: for the plan only.
-        peer_milliseconds: u32,
-    },
-    /// In every fourth round of a run that names files on another machine; otherwise it is skipped.
-    Elsewhere {
-        /// What each way to such files adds to one launch, in milliseconds: for the plan only.
-        milliseconds: u32,
-    },
 }
 
 /// What a prediction may be made from.
 pub struct Foreknowledge<'a> {
-    /// The machine.
-    pub machine: &'a Machine,
-    /// CPU on which launches will measure.
-    pub cpu: u32,
-    /// The other machine, if the run has one.
-    pub peer: Option<&'a Peer>,
-    /// Files on another machine, if the run has some.
-    pub remote: Option<&'a Remote>,
+    /// What is known of the run before anything is timed.
+    pub setup: &'a Setup,
     /// Figures of earlier experiments of this run.
     pub known: &'a [Metric],
 }
@@ -190,9 +155,14 @@ impl Experiment {
         self.id.split_once('.').map_or(self.id, |(chapter, _)| chapter)
     }
 
+    /// The first of its needs that a run does not have, and why.
+    pub fn unmet(&self, setup: &Setup) -> Option<Trouble> {
+        self.needs.iter().find_map(|need| (need.check)(setup).err())
+    }
+
     /// True when it needs the run's directory for files.
     pub fn makes_files(&self) -> bool {
-        self.needs.iter().any(|need| need.what == file::PLACE.what)
+        self.needs.iter().any(|need| need.id == file::PLACE.id)
     }
 
     /// The publication of a metric.

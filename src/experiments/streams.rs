@@ -1,10 +1,11 @@
 //! How much memory a stream goes through at each level, on which CPUs, and what rates to expect: shared by prediction,
 //! measurement and analysis of bandwidth, so that all three speak of the same footprints.
 
-use crate::machine::{Cache, CacheKind, CoreClass, Machine};
+use crate::machine::{Cache, CacheKind, CoreClass};
 use crate::results::prediction::Basis;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::quantity;
+use crate::setup::Setup;
 use crate::sys::stream::{LINE, Operation};
 
 use super::Foreknowledge;
@@ -107,15 +108,20 @@ pub fn memory_level(caches: &[Cache], cpus: &[u32], memory: u64) -> Result<Level
 }
 
 /// Bytes that streams over main memory take at most: a footprint on all CPUs, and one on small pages beside one on huge ones.
-pub fn most_memory(machine: &Machine, _: u32) -> u64 {
-    let cpus: Vec<u32> = machine.usable_cpus().iter().collect();
-    let footprint = last_caches(&machine.caches, &cpus).map_or(UNKNOWN_CACHE, |sum| OVER_LAST_CACHE * sum);
+pub fn most_memory(setup: &Setup) -> u64 {
+    let machine = &setup.machine;
+    let footprint = last_caches(&machine.caches, &setup.allowed).map_or(UNKNOWN_CACHE, |sum| OVER_LAST_CACHE * sum);
     (2 * footprint).min(machine.launch_memory_bytes())
+}
+
+/// The CPUs of a run, in the order in which threads are added.
+pub fn cpus_of(setup: &Setup) -> Vec<u32> {
+    order_of_cpus(&setup.machine.caches, setup.cpu, &setup.allowed)
 }
 
 /// The CPUs that may be used, in the order in which threads are added: the measured one, then one of each other core, then
 /// the sibling threads of all of them.
-pub fn order_of_cpus(caches: &[Cache], first: u32, allowed: &[u32]) -> Vec<u32> {
+fn order_of_cpus(caches: &[Cache], first: u32, allowed: &[u32]) -> Vec<u32> {
     let core = |cpu: u32| {
         let nearest = data_caches(caches, cpu).next().and_then(|(cache, _)| cache.shared_with(cpu)?.first());
         nearest.unwrap_or(cpu)
@@ -162,7 +168,7 @@ pub struct Expected {
 
 /// Bytes of the widest vectors of the CPU, as its features say.
 fn vector_bytes(by: &Foreknowledge<'_>) -> f64 {
-    let has = |feature: &str| by.machine.cpu.has_feature(feature);
+    let has = |feature: &str| by.setup.machine.cpu.has_feature(feature);
     match (has("avx512f"), has("avx2")) {
         (true, _) => 64.0,
         (false, true) => 32.0,
@@ -172,7 +178,7 @@ fn vector_bytes(by: &Foreknowledge<'_>) -> f64 {
 
 /// Widest path between a core and its nearest cache, in bytes: Zen moved wider vectors in halves until its fifth generation.
 fn path_bytes(by: &Foreknowledge<'_>) -> f64 {
-    match by.machine.core_class(by.cpu) {
+    match by.setup.machine.core_class(by.setup.cpu) {
         CoreClass::AmdZen1 => 16.0,
         CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 => 32.0,
         _ => 64.0,
@@ -188,7 +194,7 @@ pub fn expected_in_cache(by: &Foreknowledge<'_>, level: &str, operation: Operati
         let rate = (value / cycle.value.0 * 1e9, low / cycle.high.0 * 1e9, high / cycle.low.0 * 1e9);
         (rate, constant.basis())
     };
-    let known = by.machine.core_class(by.cpu) != CoreClass::Unknown;
+    let known = by.setup.machine.core_class(by.setup.cpu) != CoreClass::Unknown;
     let loads = if known { VECTOR_LOADS } else { VECTOR_LOADS_UNKNOWN };
     let reads = operation == Operation::Read;
     let ((rate, basis), what) = match (level, reads) {
@@ -236,7 +242,7 @@ pub fn expected_in_memory(by: &Foreknowledge<'_>, operation: Operation, threads:
     }
     let text = format!("{}; {}", lines.basis().text(), basis.text());
     let mut basis = Basis::guess(&format!("Little's law with {text}"));
-    if let Some(peak) = &by.machine.memory.peak_bytes_per_second {
+    if let Some(peak) = &by.setup.machine.memory.peak_bytes_per_second {
         let carried = CHANNEL_EFFICIENCY.times(peak.value as f64);
         let top = peak.value as f64 * 1.02;
         rate = (rate.0.min(carried.0), rate.1.min(carried.1), rate.2.min(top));

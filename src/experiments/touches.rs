@@ -180,7 +180,7 @@ pub fn huge_pages_work() -> Result<(), String> {
 
 /// A nameless file of so many pages in the scratch directory, of bytes that no device can leave out or compress.
 pub fn scratch_file(rig: &mut Rig<'_>, pages: usize) -> Result<File, String> {
-    let mount = rig.scratch().and_then(|storage| storage.mount.as_ref());
+    let mount = rig.setup().machine.scratch().and_then(|storage| storage.mount.as_ref());
     let directory = mount.map(|mount| mount.directory.clone()).ok_or("nothing is known of the scratch directory")?;
     rig.allows_file((pages * page_size()) as u64)?;
     let mut content = vec![0; pages * page_size()];

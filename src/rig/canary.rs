@@ -66,7 +66,7 @@ fn chase(lines: &[Line], from: u32, steps: usize) -> u32 {
 pub fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let near = cycle(NEAR_LINES, rig.random());
     let far = cycle(FAR_LINES, rig.random());
-    let source = rig.order.source()?;
+    let source = rig.request.source()?;
     let mut values = Vec::new();
     values.push(rig.instruments.steady_probe().unwrap_or(1.0));
     let mut place = 0;
@@ -92,13 +92,13 @@ pub fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         rig.record(name, Labels::none(), Unit::Ticks, vec![value])?;
     }
     // After the others: a thread on the sibling of the measured CPU would be in their way.
-    let hertz = rig.order.clock.hertz;
+    let hertz = rig.request.clock.hertz;
     let watch = |place: &Place| {
         let cpu = place.cpu;
         let look = move || affinity::restrict(&[cpu]).ok().map(|()| lost(source, hertz));
         (place.placement.clone(), std::thread::spawn(look))
     };
-    let elsewhere: Vec<_> = rig.places().iter().map(watch).collect();
+    let elsewhere: Vec<_> = rig.setup().places().iter().map(watch).collect();
     let here = lost(source, hertz);
     rig.record(OTHERS, Labels::of([("placement", SAME_CPU)]), Unit::One, vec![here])?;
     for (placement, thread) in elsewhere {

@@ -1,7 +1,7 @@
 //! What the sampler reads: the clock, the core clock probe, the kernel's counters. A trait, so that sampling is tested on
 //! a scripted clock; [`Live`] is the real thing.
 
-use super::order::Order;
+use super::request::Request;
 use crate::results::trouble::Trouble;
 use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median};
 use crate::sys::arch::{self, CHAIN_CYCLES, Kernel, Stamp};
@@ -60,12 +60,12 @@ struct Chain {
 
 impl Live {
     /// Finds bias and resolution of the clock and validates the chains.
-    pub fn start(order: &Order) -> Result<Self, Trouble> {
-        let source = order.source()?;
+    pub fn start(request: &Request) -> Result<Self, Trouble> {
+        let source = request.source()?;
         let mut live = Live {
             source,
-            hertz: order.clock.hertz,
-            cpu: order.cpu,
+            hertz: request.clock.hertz,
+            cpu: request.setup.cpu,
             bias: 0.0,
             resolution: 1.0,
             chain: None,

@@ -1,6 +1,6 @@
 //! The rig: how a sample is taken. One rig lives in each launch and is handed to the experiment's `measure`.
 //!
-//! A launch receives an [`order::Order`], pins itself, checks the clock it was handed, warms up, takes interleaved batches
+//! A launch receives an [`request::Request`], pins itself, checks the clock it was handed, warms up, takes interleaved batches
 //! ([`sampler`]) between clock probes ([`instruments`]), and writes series and evidence as log records.
 
 pub mod buffer;
@@ -12,7 +12,7 @@ pub mod ground;
 pub mod group;
 pub mod instruments;
 pub mod noise;
-pub mod order;
+pub mod request;
 pub mod sampler;
 pub mod shots;
 pub mod team;
@@ -20,24 +20,23 @@ pub mod workload;
 
 use std::io::Write;
 
-use crate::machine::placement::Place;
-use crate::machine::{Cache, Storage};
 use crate::results::evidence::{Evidence, Remark};
 use crate::results::log::Record;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::Series;
 use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
+use crate::setup::Setup;
 use crate::sys::clock::{Source, monotonic_raw};
 use crate::sys::{affinity, counters};
 
 use instruments::{Instruments, Live};
-use order::{FullCache, Order, Space};
+use request::{Request, Space};
 use sampler::{Sampler, Settings, Workload};
 
 /// What an experiment measures with.
 pub struct Rig<'a> {
-    order: &'a Order,
+    request: &'a Request,
     instruments: Live,
     random: fastrand::Rng,
     out: &'a mut dyn Write,
@@ -65,98 +64,75 @@ impl<'a> Rig<'a> {
     /// Pins the launch to its CPU, finds the clock's bias and the core clock, and starts the evidence.
     ///
     /// `started` is CLOCK_MONOTONIC_RAW at the start of the process, for the tool's own share of the launch.
-    pub fn set_up(order: &'a Order, started: i64, out: &'a mut dyn Write) -> Result<Self, Trouble> {
-        affinity::restrict(&[order.cpu]).map_err(|error| {
-            Trouble::new(format!("cannot run on CPU {}: {error}", order.cpu)).hint("choose another with --cpu N")
+    pub fn set_up(request: &'a Request, started: i64, out: &'a mut dyn Write) -> Result<Self, Trouble> {
+        let cpu = request.setup.cpu;
+        affinity::restrict(&[cpu]).map_err(|error| {
+            Trouble::new(format!("cannot run on CPU {cpu}: {error}")).hint("choose another with --cpu N")
         })?;
-        let anchor = clock::pair(order.source()?);
-        let instruments = Live::start(order)?;
+        let anchor = clock::pair(request.source()?);
+        let instruments = Live::start(request)?;
         let evidence = Evidence {
-            cpu: order.cpu,
+            cpu,
             timer_bias: instruments.bias(),
             timer_resolution: instruments.resolution(),
             chain_ratio: instruments.chain_ratio(),
             settled: true,
             ..Evidence::default()
         };
-        let random = fastrand::Rng::with_seed(order.seed);
+        let random = fastrand::Rng::with_seed(request.seed);
         let span = Span {
             began: monotonic_raw(),
             anchor,
             counters: counters::thread(),
             run_delay: counters::run_delay(),
-            steal: counters::steal(order.cpu),
+            steal: counters::steal(cpu),
             partners: false,
         };
         let own = (span.began - started) as f64;
-        let mut rig = Rig { order, instruments, random, out, own, excused: 0.0, started, span, evidence };
+        let mut rig = Rig { request, instruments, random, out, own, excused: 0.0, started, span, evidence };
         rig.evidence.ticks_per_cycle_before = rig.instruments.steady_probe();
         Ok(rig)
     }
 
+    /// What is the same for all launches of the run.
+    pub fn setup(&self) -> &'a Setup {
+        &self.request.setup
+    }
+
     /// How many batches of each workload this launch takes.
     pub fn batches(&self) -> u32 {
-        self.order.batches
+        self.request.batches
     }
 
-    /// Round of the run that this launch belongs to, from 1: what is too dear for every launch takes turns by it.
-    pub fn round(&self) -> u32 {
-        self.order.round
-    }
-
-    /// CPU on which the launch runs.
-    pub fn cpu(&self) -> u32 {
-        self.order.cpu
-    }
-
-    /// CPUs that the run may use.
-    pub fn allowed(&self) -> &'a [u32] {
-        &self.order.allowed
-    }
-
-    /// Other CPUs that the run may use, one for each way in which it stands to the measured one.
-    pub fn places(&self) -> &'a [Place] {
-        &self.order.places
+    /// Launches of this experiment that the run had before: what takes too long for every launch takes turns by it.
+    pub fn turn(&self) -> u32 {
+        self.request.turn
     }
 
     /// Bytes of memory that this launch may take.
     pub fn memory(&self) -> u64 {
-        self.order.memory
+        self.setup().machine.launch_memory_bytes()
     }
 
-    /// The caches that the machine claims.
-    pub fn caches(&self) -> &'a [Cache] {
-        &self.order.caches
-    }
-
-    /// Where files may be made; none where nothing is known of the place.
-    pub fn scratch(&self) -> Option<&'a Storage> {
-        self.order.scratch.as_ref()
-    }
-
-    /// How the file cache is measured in full, where that was asked for.
-    pub fn full_cache(&self) -> Option<FullCache> {
-        self.order.full_cache
+    /// Seconds that this launch may take to fill the file cache, where that was asked for.
+    pub fn fill_seconds(&self) -> Option<f64> {
+        self.request.fill_seconds
     }
 
     /// Process that conducts the run.
     pub fn conductor(&self) -> u32 {
-        self.order.conductor
+        self.request.conductor
     }
 
     /// The run's own directory for files and how much they may take; or why there is none.
     pub fn space(&self) -> Result<&'a Space, Trouble> {
-        let refused = || {
-            self.order.no_space.clone().unwrap_or_else(|| {
-                Trouble::new("this run has no directory for files").hint("choose a place with --scratch DIR")
-            })
-        };
-        self.order.space.as_ref().ok_or_else(refused)
+        self.request.space.as_ref().map_err(Clone::clone)
     }
 
     /// Whether one more file may be made in the scratch directory, for this launch alone; if not, why.
     pub fn allows_file(&self, bytes: u64) -> Result<(), String> {
-        let left = self.order.space.as_ref().map_or(self.order.file_bytes, Space::left);
+        let room = self.setup().room.as_ref().copied().unwrap_or(0);
+        let left = self.request.space.as_ref().map_or(room, Space::left);
         if bytes <= left {
             return Ok(());
         }
@@ -170,17 +146,17 @@ impl<'a> Rig<'a> {
 
     /// The clock of the run.
     pub fn source(&self) -> Result<Source, Trouble> {
-        self.order.source()
+        self.request.source()
     }
 
     /// Ticks of the run's clock in a number of nanoseconds.
     pub fn ticks(&self, nanoseconds: f64) -> f64 {
-        nanoseconds * self.order.clock.hertz / 1e9
+        nanoseconds * self.request.clock.hertz / 1e9
     }
 
     /// True when intervals are ticks of the architecture's counter.
     pub fn counts_ticks(&self) -> bool {
-        self.order.clock.source == crate::sys::arch::COUNTER
+        self.request.clock.source == crate::sys::arch::COUNTER
     }
 
     /// Ticks of an empty interval: for work that sums intervals of its own, of which the sampler corrects one only.
@@ -190,7 +166,7 @@ impl<'a> Rig<'a> {
 
     /// Nanoseconds in a number of ticks of the run's clock.
     pub fn nanoseconds(&self, ticks: f64) -> f64 {
-        ticks / self.order.clock.hertz * 1e9
+        ticks / self.request.clock.hertz * 1e9
     }
 
     /// Random choices of this launch, seeded by the run's seed and the launch's number.
@@ -218,11 +194,11 @@ impl<'a> Rig<'a> {
     /// Takes interleaved, frequency-normalised batches of all workloads and records one series for each.
     pub fn sample(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Trouble> {
         self.span.partners |= workloads.iter().any(|workload| workload.witnesses.is_some());
-        let settings = Settings::of(self.order, &self.instruments);
+        let settings = Settings::of(self.request, &self.instruments);
         let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run(workloads);
         self.evidence.warm_up_batches += outcome.warm_up_batches;
         self.evidence.settled &= outcome.settled;
-        self.own += outcome.sizing_ticks / self.order.clock.hertz * 1e9;
+        self.own += outcome.sizing_ticks / self.request.clock.hertz * 1e9;
         self.evidence.remarks.extend(outcome.remarks);
         outcome.series.into_iter().try_for_each(|series| self.record_series(series))
     }
@@ -239,7 +215,8 @@ impl<'a> Rig<'a> {
 
     fn record_series(&mut self, series: Series) -> Result<(), Trouble> {
         let began = monotonic_raw();
-        let record = Record::Series { launch: self.order.launch, experiment: self.order.experiment.clone(), series };
+        let record =
+            Record::Series { launch: self.request.launch, experiment: self.request.experiment.clone(), series };
         write_record(self.out, &record)?;
         self.own += (monotonic_raw() - began) as f64;
         Ok(())
@@ -262,15 +239,16 @@ impl<'a> Rig<'a> {
             .filter(|_| !span.partners)
             .map(|delay| (delay - self.excused).max(0.0));
         // Some hypervisors take stolen time back, and a guest that was moved counts anew: then nothing is known.
-        evidence.steal = difference(counters::steal(self.order.cpu), span.steal).filter(|stolen| *stolen >= 0.0);
-        let check = clock::deviation(&self.order.clock, &span.anchor, &clock::pair(self.order.source()?));
+        evidence.steal =
+            difference(counters::steal(self.request.setup.cpu), span.steal).filter(|stolen| *stolen >= 0.0);
+        let check = clock::deviation(&self.request.clock, &span.anchor, &clock::pair(self.request.source()?));
         evidence.clock_deviation_ppm = check.map(|(deviation, _)| deviation);
         evidence.clock_deviation_bound_ppm = check.map(|(_, bound)| bound);
         let ended = monotonic_raw();
         evidence.own_share = (self.own + (ended - now) as f64) / (ended - self.started) as f64;
         let record = Record::Evidence {
-            launch: self.order.launch,
-            experiment: self.order.experiment.clone(),
+            launch: self.request.launch,
+            experiment: self.request.experiment.clone(),
             evidence: self.evidence,
         };
         write_record(self.out, &record)

@@ -14,7 +14,7 @@ use crate::results::series::{Class, Classes, Series};
 use crate::sys::counters::ThreadCounters;
 
 use super::instruments::Instruments;
-use super::order::Order;
+use super::request::Request;
 pub use super::workload::{Expected, Sizing, Switches, Timed, Untimed, Witness, Witnesses, Workload};
 
 /// Shortest batch: at HZ=250 a timer interrupt lands every 4 ms, so nearly all batches of this length see none.
@@ -70,13 +70,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// From the order and the clock of a launch.
-    pub fn of(order: &Order, instruments: &impl Instruments) -> Self {
+    /// From the request and the clock of a launch.
+    pub fn of(request: &Request, instruments: &impl Instruments) -> Self {
         let batch_ticks = (SHORTEST_BATCH_NANOSECONDS * instruments.hertz() / 1e9)
             .max(BIASES_PER_BATCH * instruments.bias())
             .max(RESOLUTIONS_PER_BATCH * instruments.resolution())
             * MARGIN;
-        Settings { batches: order.batches, batch_ticks }
+        Settings { batches: request.batches, batch_ticks }
     }
 }
 

@@ -138,18 +138,8 @@ impl Rig<'_> {
         ((stop.ticks - start.ticks) as f64 - self.instruments.bias(), outcome)
     }
 
-    /// The peer of the run, if it has one.
-    pub fn peer(&self) -> Option<&super::order::PeerAccess> {
-        self.order.peer.as_ref()
-    }
-
-    /// Files on another machine, if the run has some.
-    pub fn remote(&self) -> Option<&crate::results::remote::Remote> {
-        self.order.remote.as_ref()
-    }
-
     /// A number that all launches of a run share and no other run has: what a run has read before it knows by it.
     pub fn run_number(&self) -> u64 {
-        u64::from(self.order.conductor)
+        u64::from(self.request.conductor)
     }
 }

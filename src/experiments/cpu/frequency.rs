@@ -51,7 +51,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::experiments::constants::CycleTime;
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication, always, never};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always, never};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -101,8 +101,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: always,
         },
     ],
-    effort: Effort::Cheap,
-    seconds: 0.02,
+    every: |_| 1,
+    seconds: |_| 0.02,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -138,13 +138,13 @@ const CHAINS: [(&str, arch::Kernel, u64); 3] =
 
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
-    if let Some(claim) = by.machine.tsc_hertz_claims().best() {
+    if let Some(claim) = by.setup.machine.tsc_hertz_claims().best() {
         predictions.push(Prediction::of("cpu.frequency.tsc", Labels::none(), Unit::Hertz).hardware(
             "rate claimed for the counter",
             (claim.value, claim.value * (1.0 - 200e-6), claim.value * (1.0 + 200e-6)),
             Basis::machine(&claim.source),
         ));
-    } else if let Some(nominal) = by.machine.nominal_core_hertz(by.cpu) {
+    } else if let Some(nominal) = by.setup.machine.nominal_core_hertz(by.setup.cpu) {
         predictions.push(Prediction::of("cpu.frequency.tsc", Labels::none(), Unit::Hertz).hardware(
             "counters tick near the nominal frequency",
             (nominal.value, nominal.value * 0.9, nominal.value * 1.1),
@@ -235,7 +235,7 @@ fn publish_counter(study: &Study<'_>, findings: &mut Findings) {
     let deviation = Number::plain(spread).named("launches repeat the rate within {} ppm (standard deviation)");
     let reason = format!("{COUNTER_REPEATS_PPM} or the error bound of a launch, {} ppm", number(bound));
     let mut gates = vec![Gate::at_most(&COUNTER_REPEATS, deviation, COUNTER_REPEATS_PPM.max(bound)).because(reason)];
-    gates.extend(study.machine.tsc_hertz_claims().all().iter().map(|claim| {
+    gates.extend(study.setup.machine.tsc_hertz_claims().all().iter().map(|claim| {
         let apart = (estimate.value / claim.value - 1.0).abs() * 1e6;
         let what = format!("{{}} ppm from what {} claims", claim.source);
         Gate::at_most(&CLAIMED_COUNTER, Number::plain(apart).named(what), CLAIM_PPM)
@@ -269,7 +269,7 @@ fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
 
 fn core_gates(study: &Study<'_>, core: &Estimate) -> Vec<Gate> {
     let mut gates = vec![Gate::between(&PLAUSIBLE_CLOCK, core.named("core clock"), PLAUSIBLE.0, PLAUSIBLE.1)];
-    if let Some(maximum) = study.machine.maximum_core_hertz(study.cpu) {
+    if let Some(maximum) = study.setup.machine.maximum_core_hertz(study.setup.cpu) {
         let (most, claimed) = (maximum.value * ABOVE_MAXIMUM, quantity(maximum.value, Unit::Hertz));
         let reason = format!("{ABOVE_MAXIMUM} times the claimed maximum of {claimed} ({})", maximum.source);
         gates.push(Gate::at_most(&CLAIMED_CORE, core.named("measured"), most).because(reason));
@@ -288,7 +288,7 @@ fn core_gates(study: &Study<'_>, core: &Estimate) -> Vec<Gate> {
 fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let hertz = |value: f64| quantity(value, Unit::Hertz);
-    for claim in study.machine.tsc_hertz_claims().all() {
+    for claim in study.setup.machine.tsc_hertz_claims().all() {
         rows.push(vec!["counter, claimed".into(), hertz(claim.value), claim.source.clone()]);
     }
     let metric = |findings: &Findings, name: &str| findings.metric(name, &Labels::none()).cloned();
@@ -296,10 +296,10 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
     if let Some(counter) = &counter {
         rows.push(vec!["counter, measured".into(), counter.text(), "this run".into()]);
     }
-    if let Some(claim) = study.machine.nominal_core_hertz(study.cpu) {
+    if let Some(claim) = study.setup.machine.nominal_core_hertz(study.setup.cpu) {
         rows.push(vec!["core, nominal".into(), hertz(claim.value), claim.source]);
     }
-    if let Some(claim) = study.machine.maximum_core_hertz(study.cpu) {
+    if let Some(claim) = study.setup.machine.maximum_core_hertz(study.setup.cpu) {
         rows.push(vec!["core, highest claimed".into(), hertz(claim.value), claim.source]);
     }
     let launches: Vec<f64> =

@@ -46,7 +46,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, TAKEN_BRANCH, store_forwarding};
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication, always};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
@@ -74,8 +74,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         nature: Nature::Cost,
         headline: always,
     }],
-    effort: Effort::Cheap,
-    seconds: 0.03,
+    every: |_| 1,
+    seconds: |_| 0.03,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
     predict,

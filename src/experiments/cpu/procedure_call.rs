@@ -60,7 +60,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CycleTime, MULTIPLY, PIPELINE_SLOT, STORE_SLOT, call_and_return, store_forwarding,
 };
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{CoreCycles, Labels, Unit};
@@ -108,8 +108,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: through_memory,
         },
     ],
-    effort: Effort::Cheap,
-    seconds: 0.2,
+    every: |_| 1,
+    seconds: |_| 0.2,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
     predict,

@@ -64,7 +64,7 @@ use crate::experiments::constants::{
     CPUID, CPUID_EXIT, Constant, CycleTime, INSTANT_ARITHMETIC, KERNEL_CLOCK_SERVICE, KERNEL_ROUND_TRIP, KERNEL_TICK,
     LOAD_FENCE, NANOSECOND, ORDERED_READING, VDSO_ARITHMETIC, VDSO_COARSE, counter_reading, counter_step,
 };
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -109,8 +109,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: basic_clock,
         },
     ],
-    effort: Effort::Cheap,
-    seconds: 0.08,
+    every: |_| 1,
+    seconds: |_| 0.08,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -235,7 +235,7 @@ fn terms(by: &Foreknowledge<'_>, reader: &Reader) -> Vec<(bool, &'static str, Co
         "lfence_rdtsc" | "isb_cntvct" => vec![reading, fence],
         "rdtscp_lfence" => vec![reading, ordered, fence],
         "fenced" => vec![reading, fence, (false, "second fence or barrier", LOAD_FENCE)],
-        "cpuid_rdtsc" if by.machine.is_guest() => {
+        "cpuid_rdtsc" if by.setup.machine.is_guest() => {
             vec![reading, ordered, (false, "CPUID, with an exit to the hypervisor", CPUID_EXIT)]
         }
         "cpuid_rdtsc" => vec![reading, ordered, (false, "CPUID", CPUID)],
@@ -367,13 +367,13 @@ fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &Reader)
             let exits = estimate.value > CPUID_EXIT_CYCLES;
             own.push(Gate::holds(
                 &EXITS,
-                exits == study.machine.is_guest(),
+                exits == study.setup.machine.is_guest(),
                 format!(
                     "CPUID takes {} {}: {} a hypervisor; the machine {} to be virtual",
                     number(estimate.value),
                     estimate.unit,
                     if exits { "it exits to" } else { "too fast for an exit to" },
-                    if study.machine.is_guest() { "claims" } else { "does not claim" }
+                    if study.setup.machine.is_guest() { "claims" } else { "does not claim" }
                 ),
             ));
         }

@@ -66,13 +66,14 @@ use std::time::Instant;
 use super::{DISK, PLACE};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::experiments::{EXPENSIVE_EVERY, Effort, Experiment, Nature, Publication};
+use crate::experiments::{Experiment, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::figure::{Place, Scale};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::wording::{duration, factor, percent, quantity};
 use crate::rig::Rig;
+use crate::setup::Profile;
 use crate::statistics::summary::{median, quantile};
 
 /// The row of the table.
@@ -92,10 +93,10 @@ pub const EXPERIMENT: Experiment = Experiment {
         nature: Nature::State,
         headline: crate::experiments::always,
     }],
-    effort: Effort::Expensive,
-    seconds: 2.0,
+    every: |_| 4,
+    seconds: |_| 2.0,
     time_out: 900.0,
-    memory: |machine, batches| machine.launch_memory_bytes().min(most_wanted(batches)),
+    memory: |setup| setup.machine.launch_memory_bytes().min(most_wanted(setup.profile)),
     predict: expectation::predict,
     measure,
     analyze,
@@ -106,28 +107,25 @@ const SWEEP: &str = "file.cache_size.sweep";
 
 /// Limits of the groups: large against what else is charged to them, small against any machine.
 const LIMITS: [u64; 3] = [64 << 20, 128 << 20, 256 << 20];
-/// A launch of fewer batches than this is a first look: one limit has to do.
-const FEW_BATCHES: u32 = 20;
 
 /// A read from the device takes so many times one from the cache, or time confirms nothing.
 const SLOWER: f64 = 2.0;
 
-/// Limits that a launch of so many batches tries.
-fn wanted(batches: u32) -> &'static [u64] {
-    if batches < FEW_BATCHES { &LIMITS[..1] } else { &LIMITS }
+/// Limits that the launches of a run try. For a first look one has to do.
+fn wanted(profile: Profile) -> &'static [u64] {
+    if profile.is_quick() { &LIMITS[..1] } else { &LIMITS }
 }
 
-/// Those of them whose turn it is: the smallest always, of the others one in each launch, the largest first. A launch is made in
-/// every fourth round.
-fn in_turn(batches: u32, round: u32) -> Vec<u64> {
-    let all = wanted(batches);
+/// Those of them whose turn it is: the smallest always, of the others one in each launch, the largest first.
+fn in_turn(profile: Profile, turn: u32) -> Vec<u64> {
+    let all = wanted(profile);
     let others = all.len().saturating_sub(1).max(1);
-    let turn = others - (round / EXPENSIVE_EVERY) as usize % others;
-    all.iter().enumerate().filter(|&(place, _)| place == 0 || place == turn).map(|(_, &limit)| limit).collect()
+    let chosen = others - turn as usize % others;
+    all.iter().enumerate().filter(|&(place, _)| place == 0 || place == chosen).map(|(_, &limit)| limit).collect()
 }
 
-fn most_wanted(batches: u32) -> u64 {
-    wanted(batches).last().copied().unwrap_or(LIMITS[0])
+fn most_wanted(profile: Profile) -> u64 {
+    wanted(profile).last().copied().unwrap_or(LIMITS[0])
 }
 
 /// Bytes of the file that a limit needs.
@@ -149,7 +147,8 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let began = Instant::now();
     passes::measure(rig)?;
     // Ordered for one launch of a run only: it takes the time it takes, and others pay for it.
-    rig.full_cache().map_or(Ok(()), |how| filling::measure(rig, how, began))
+    let filling = rig.setup().full_cache.zip(rig.fill_seconds());
+    filling.map_or(Ok(()), |(with, seconds)| filling::measure(rig, with, began, seconds))
 }
 
 /// Curves of one limit or of the machine over all launches: bytes read with bytes resident.
@@ -328,8 +327,14 @@ fn of_filling(study: &Study<'_>, kept: &str) -> String {
         text += &format!(" It took {}, {pace} for a gibibyte.", duration(seconds));
     }
     if let Some(taken) = last("taken_early").filter(|taken| *taken > 0.0) {
-        let by: Vec<String> =
-            study.machine.memory.reclaimers.iter().map(|fact| format!("{} ({})", fact.value, fact.source)).collect();
+        let by: Vec<String> = study
+            .setup
+            .machine
+            .memory
+            .reclaimers
+            .iter()
+            .map(|fact| format!("{} ({})", fact.value, fact.source))
+            .collect();
         let by = if by.is_empty() { "the kernel does not show by what".to_owned() } else { by.join(", ") };
         text +=
             &format!(" Meanwhile {} were taken back although memory was unused: {by}.", quantity(taken, Unit::Bytes));
@@ -359,12 +364,12 @@ mod tests {
 
     #[test]
     fn a_first_look_needs_one_limit() {
-        assert_eq!(wanted(16), &LIMITS[..1]);
-        assert_eq!(in_turn(16, 5), LIMITS[..1]);
-        assert_eq!(in_turn(30, 1), [LIMITS[0], LIMITS[2]]);
-        assert_eq!(in_turn(30, 5), [LIMITS[0], LIMITS[1]]);
-        assert_eq!(in_turn(30, 9), [LIMITS[0], LIMITS[2]]);
-        assert_eq!(most_wanted(30), 256 << 20);
+        assert_eq!(wanted(Profile::Quick), &LIMITS[..1]);
+        assert_eq!(in_turn(Profile::Quick, 1), LIMITS[..1]);
+        assert_eq!(in_turn(Profile::Default, 0), [LIMITS[0], LIMITS[2]]);
+        assert_eq!(in_turn(Profile::Default, 1), [LIMITS[0], LIMITS[1]]);
+        assert_eq!(in_turn(Profile::Default, 2), [LIMITS[0], LIMITS[2]]);
+        assert_eq!(most_wanted(Profile::Default), 256 << 20);
         assert_eq!(file_bytes(64 << 20), 96 << 20);
     }
 }

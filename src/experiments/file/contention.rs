@@ -51,7 +51,7 @@ use crate::evaluate::gate::Number;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::BLOCK_LAYER;
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
@@ -109,10 +109,10 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::never,
         },
     ],
-    effort: Effort::Expensive,
-    seconds: 1.2,
+    every: |_| 4,
+    seconds: |_| 1.2,
     time_out: 120.0,
-    memory: |_, _| 8 << 20,
+    memory: |_| 8 << 20,
     predict,
     measure,
     analyze,
@@ -131,10 +131,9 @@ const PROCESSES: [usize; 5] = [1, 2, 4, 8, 16];
 const FILE: u64 = 16 << 20;
 /// Parts of a hundred of the run's space that these files may take.
 const SHARE: u64 = 40;
-/// Windows of a profile that has time, and of one that has not.
+/// Windows of a run that has time, and of a quick one.
 const WINDOW: Duration = Duration::from_millis(100);
-const HURRIED_WINDOW: Duration = Duration::from_millis(50);
-const UNHURRIED: u32 = 24;
+const QUICK_WINDOW: Duration = Duration::from_millis(50);
 /// The longest window, for devices on which a process reads too few blocks otherwise, and how many those are.
 const LONGEST_WINDOW: Duration = Duration::from_millis(500);
 const ENOUGH_READS: f64 = 20.0;
@@ -193,7 +192,7 @@ fn predict_time(by: &Foreknowledge<'_>, order: Order, processes: usize) -> Predi
         Some(rate) => (count * BLOCK as f64 * 1e9 / rate, Basis::metric("file.read.depth_rate, the highest")),
         None => (alone.value * (count / 8.0).max(1.0), Basis::guess("a device serves some eight reads at once")),
     };
-    let cpus = by.machine.available_cpus().max(1.0);
+    let cpus = by.setup.machine.available_cpus().max(1.0);
     let work = BLOCK_LAYER.times(count / cpus);
     let longest = alone.value.max(device).max(work.0);
     // Between nobody waiting and all standing in one line.
@@ -236,9 +235,9 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         }
     };
     rig.has_partners();
-    let cpus = rig.allowed().to_vec();
+    let cpus = &rig.setup().allowed;
     rig.record("cpus", Labels::none(), Unit::One, vec![cpus.len() as f64])?;
-    let base = if rig.batches() < UNHURRIED { HURRIED_WINDOW } else { WINDOW };
+    let base = if rig.setup().profile.is_quick() { QUICK_WINDOW } else { WINDOW };
     let mut plan: Vec<(Order, usize)> =
         Order::ALL.into_iter().flat_map(|order| counts.iter().map(move |&count| (order, count))).collect();
     if plan.is_empty() {
@@ -246,12 +245,12 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     }
     rig.random().shuffle(&mut plan);
     // One process first: its pace says how long a window must be for the others.
-    let first = race(rig, &files, &opened, &cpus, (Order::Random, 1), Duration::from_millis(20))?;
+    let first = race(rig, &files, &opened, cpus, (Order::Random, 1), Duration::from_millis(20))?;
     let pace = mean_read(&first).map_or(base.as_nanos() as f64, |ticks| rig.nanoseconds(ticks));
     for (order, processes) in plan {
         let enough = Duration::from_nanos((pace * ENOUGH_READS * processes as f64) as u64);
         let window = base.max(enough.min(LONGEST_WINDOW));
-        let crowd = race(rig, &files, &opened, &cpus, (order, processes), window)?;
+        let crowd = race(rig, &files, &opened, cpus, (order, processes), window)?;
         record(rig, order, processes, &crowd)?;
     }
     Ok(())
@@ -269,7 +268,7 @@ fn race(
     (order, processes): (Order, usize),
     window: Duration,
 ) -> Result<Crowd, Trouble> {
-    let own = cpus.iter().position(|&cpu| cpu == rig.cpu()).unwrap_or(0);
+    let own = cpus.iter().position(|&cpu| cpu == rig.setup().cpu).unwrap_or(0);
     let readers: Vec<Reader<'_>> = (0..processes)
         .map(|index| {
             let mut places: Vec<u64> = (0..FILE / BLOCK).map(|block| block * BLOCK).collect();

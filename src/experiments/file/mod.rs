@@ -19,9 +19,10 @@ use crate::rig::ground::Ground;
 
 /// A directory for files: an experiment with this need gets one from the run.
 pub const PLACE: Need = Need {
+    id: "place",
     what: "a directory that files can be made in",
-    check: |machine| {
-        let mount = machine.scratch().and_then(|storage| storage.mount.as_ref());
+    check: |setup| {
+        let mount = setup.machine.scratch().and_then(|storage| storage.mount.as_ref());
         let read_only = mount.is_some_and(|mount| mount.options.split(',').any(|option| option == "ro"));
         match mount {
             None => {
@@ -42,8 +43,9 @@ pub const PLACE: Need = Need {
 
 /// A disk of this machine below that directory.
 pub const DISK: Need = Need {
+    id: "disk",
     what: "a local disk below it",
-    check: |machine| machine.scratch().map_or(Ok(()), |storage| Ground::of_storage(storage).is_local()),
+    check: |setup| setup.machine.scratch().map_or(Ok(()), |storage| Ground::of_storage(storage).is_local()),
 };
 
 /// Bytes of a block: what a figure of block time reads at once.
@@ -154,7 +156,7 @@ pub fn predict_direct(by: &Foreknowledge<'_>, order: Order, prediction: Predicti
             Basis::metric("memory.page_fault.time kind=file_cold, less kind=file_cached_single"),
         );
     }
-    let device = match (order, disk_read(by)) {
+    let device = match (order, disk_read(&by.setup.machine)) {
         (Order::Sequential, Some(DISK_READ)) => DISK_NEXT,
         (_, Some(found)) => found,
         (_, None) => DISK_READ_UNKNOWN,

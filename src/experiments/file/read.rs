@@ -58,7 +58,7 @@ use super::{BLOCK, Class, DISK, Order, PLACE};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::experiments::{Effort, Experiment, Nature, Publication};
+use crate::experiments::{Experiment, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -99,10 +99,10 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: |labels| labels.get("depth") == Some("32"),
         },
     ],
-    effort: Effort::Expensive,
-    seconds: 1.6,
+    every: |_| 4,
+    seconds: |_| 1.6,
     time_out: 300.0,
-    memory: |_, _| 8 << 20,
+    memory: |_| 8 << 20,
     predict: expectation::predict,
     measure,
     analyze,
@@ -398,8 +398,8 @@ fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) {
 
 /// What the device is taken for, and whether something below the kernel answered in its place.
 fn explain_device(study: &Study<'_>, findings: &mut Findings) {
-    let class = Class::of(study.machine);
-    let device = study.machine.scratch().and_then(|storage| storage.device.as_ref());
+    let class = Class::of(&study.setup.machine);
+    let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());
     let random: Vec<(u64, f64)> = SIZES
         .into_iter()
         .filter_map(|bytes| Some((bytes, findings.metric(TIME, &labels(Order::Random, DIRECT, bytes))?.value)))

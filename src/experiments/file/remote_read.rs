@@ -60,7 +60,7 @@ use std::path::{Path, PathBuf};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::network::partner_elsewhere;
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, Need, Publication};
 use crate::machine::Medium;
 use crate::machine::mountstats::{self, Reads};
 use crate::peer::client::Partner;
@@ -81,7 +81,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "reads of a file on another machine, from its memory and its disk, and the network's part",
     method_version: 1,
     source: include_str!("remote_read.rs"),
-    needs: &[],
+    needs: &[NAMED],
     uses: &["network.round_trip.time", "network.bandwidth.rate"],
     rules: judgement::RULES,
     publishes: &[
@@ -114,13 +114,26 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::never,
         },
     ],
-    effort: Effort::Elsewhere { milliseconds: 1600 },
-    seconds: 0.1,
+    every: |_| 4,
+    seconds: |setup| 0.1 + 1.6 * f64::from(setup.remote_ways),
     time_out: 120.0,
-    memory: |_, _| 32 << 20,
+    memory: |_| 32 << 20,
     predict: expectation::predict,
     measure,
     analyze,
+};
+
+/// A file on another machine, or a machine that lends one.
+const NAMED: Need = Need {
+    id: "remote_file",
+    what: "a file on another machine",
+    check: |setup| {
+        if setup.remote_ways > 0 {
+            return Ok(());
+        }
+        Err(Trouble::new("no file on another machine is named")
+            .hint("give --remote-dir DIR, --nfs nfs://HOST/path, or --peer HOST:PORT with a `sysdyno peer` there"))
+    },
 };
 
 /// Orders of reads.
@@ -131,8 +144,6 @@ const ORDERS: [&str; 2] = [RANDOM, SEQUENTIAL];
 const SIZES: [u32; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// Bytes of a cold read, from the shortest to the longest.
 const COLD_SIZES: [u32; 3] = [4 << 10, 64 << 10, 1 << 20];
-/// Launches lie so many rounds apart.
-const ROUNDS_APART: u32 = 4;
 
 /// Whether a figure is one of the shortest reads.
 fn is_smallest(labels: &Labels) -> bool {
@@ -171,8 +182,8 @@ fn labels(via: &str, order: &str, bytes: u32, server: &str) -> Labels {
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let remote = rig.remote().cloned().unwrap_or_default();
-    let access = rig.peer().cloned();
+    let remote = rig.setup().remote.clone().unwrap_or_default();
+    let access = rig.setup().access.as_ref();
     let local = compared(rig);
     let mut outcomes = Vec::new();
     if let Some(directory) = &remote.directory {
@@ -182,7 +193,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         outcomes.push(("nfs", measure_nfs(rig, file, local.as_ref())));
     }
     if access.is_some() {
-        let partner = partner_elsewhere(access.as_ref());
+        let partner = partner_elsewhere(access);
         let outcome = partner.and_then(|partner| match partner {
             Some(partner) => measure_peer(rig, partner, local.as_ref()),
             None => Ok(()),
@@ -206,7 +217,12 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
 
 /// The file to compare with, in the scratch directory.
 fn compared(rig: &mut Rig<'_>) -> Option<Local> {
-    let scratch = rig.scratch().and_then(|storage| storage.mount.as_ref()).map(|mount| PathBuf::from(&mount.directory));
+    let scratch = rig
+        .setup()
+        .machine
+        .scratch()
+        .and_then(|storage| storage.mount.as_ref())
+        .map(|mount| PathBuf::from(&mount.directory));
     let identity = rig.random().u64(..);
     let local = rig.allows_file(Local::BYTES).and_then(|()| {
         let directory = scratch.ok_or("nothing is known of the scratch directory")?;
@@ -247,8 +263,7 @@ fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Local>) -> Resu
             .hint("name a larger file, best of 64 MiB and more"));
     }
     let source = Nfs::new(reader, Proof::NoHoles);
-    let turn = ((rig.round() - 1) / ROUNDS_APART) as usize;
-    match sources::untouched(bytes, rig.run_number(), turn) {
+    match sources::untouched(bytes, rig.run_number(), rig.turn() as usize) {
         Some(groups) => measuring::shoot_cold(rig, "nfs", &source, &groups, |_| Ok(true))?,
         None => rig.remark("cannot.cold.nfs", &"the file has no parts left that this run has not read"),
     }
@@ -293,7 +308,7 @@ fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Option<&Local>) 
 
 fn analyze(study: &Study<'_>) -> Findings {
     let mut findings = Findings::default();
-    for way in ways(study.peer, study.remote) {
+    for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
         judgement::publish(study, &mut findings, way);
     }
     judgement::explain(study, &mut findings);

@@ -67,7 +67,7 @@ use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::arenas;
 use crate::experiments::streams::{self, Level, MEMORY};
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -113,8 +113,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::never,
         },
     ],
-    effort: Effort::Dear,
-    seconds: 1.1,
+    every: |_| 6,
+    seconds: |_| 1.1,
     time_out: 60.0,
     memory: crate::experiments::streams::most_memory,
     predict,
@@ -135,8 +135,6 @@ const BATCHES_PER_WINDOW: u32 = 5;
 const LONG_PASS: usize = 8 << 20;
 /// Batches of the profile for each batch of such passes.
 const BATCHES_PER_LONG_PASS: u32 = 3;
-/// Launches of a profile with fewer batches leave small pages out: to have them takes longer than to go through them.
-const ALL_PAGES: u32 = 20;
 /// Bytes for which the time of a window is recorded: windows move different amounts, a series has one.
 const NOMINAL: u64 = 1 << 30;
 /// Steps in which memory is passed once, at least.
@@ -161,12 +159,11 @@ const IN_CACHE: [Operation; 3] = [Operation::Read, Operation::Write, Operation::
 const ON_SMALL_PAGES: [Operation; 3] = [Operation::Read, Operation::WriteNt, Operation::Copy];
 
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
-    let (caches, memory) = (&by.machine.caches, by.machine.launch_memory_bytes());
-    let allowed: Vec<u32> = by.machine.usable_cpus().iter().collect();
-    let cpus = streams::order_of_cpus(caches, by.cpu, &allowed);
+    let (caches, memory) = (&by.setup.machine.caches, by.setup.machine.launch_memory_bytes());
+    let cpus = streams::cpus_of(by.setup);
     let of = |metric: &str, labels: Labels| Prediction::of(metric, labels, Unit::BytesPerSecond);
     let mut all = Vec::new();
-    for level in streams::cache_levels(caches, by.cpu) {
+    for level in streams::cache_levels(caches, by.setup.cpu) {
         for operation in IN_CACHE {
             let expected = streams::expected_in_cache(by, &level.name, operation);
             let labels = streams::labels(operation, &level.name, 1);
@@ -201,8 +198,8 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let cpus = streams::order_of_cpus(rig.caches(), rig.cpu(), rig.allowed());
-    let level = match streams::memory_level(rig.caches(), &cpus[..1], rig.memory()) {
+    let (cpus, caches) = (streams::cpus_of(rig.setup()), &rig.setup().machine.caches);
+    let level = match streams::memory_level(caches, &cpus[..1], rig.memory()) {
         Ok(level) => level,
         Err(reason) => {
             rig.remark("cannot.memory", &reason);
@@ -212,7 +209,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let chosen = measure_alone(rig, &level)?;
     nodes::measure(rig, &level, vectors_of(&chosen, Operation::Read))?;
     for threads in streams::team_sizes(cpus.len()) {
-        match streams::memory_level(rig.caches(), &cpus[..threads], rig.memory()) {
+        match streams::memory_level(caches, &cpus[..threads], rig.memory()) {
             Ok(level) => measure_team(rig, &level, &cpus[..threads], cpus.len(), &chosen)?,
             Err(reason) => rig.remark(&format!("cannot.threads.{threads}"), &reason),
         }
@@ -240,7 +237,7 @@ fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
         }
     };
     let huge = arenas::is_huge(&arena_of_all);
-    let levels = streams::cache_levels(rig.caches(), rig.cpu());
+    let levels = streams::cache_levels(&rig.setup().machine.caches, rig.setup().cpu);
     measure_caches(rig, &levels, &RefCell::new(&mut arena_of_all))?;
     let chosen = choose(rig, level, &mut arena_of_all)?;
     measure_memory(rig, level, &chosen, &Operation::ALL, None, &mut arena_of_all)?;
@@ -250,7 +247,8 @@ fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
         rig.remark("cannot.pages", &off.unwrap_or("there are no huge pages to compare with"));
         return Ok(chosen);
     }
-    if rig.batches() < ALL_PAGES {
+    // To have them takes longer than to go through them.
+    if rig.setup().profile.is_quick() {
         rig.remark("cannot.pages", &"a quick run has no time for it");
         return Ok(chosen);
     }
@@ -436,7 +434,7 @@ fn analyze(study: &Study<'_>) -> Findings {
             findings.cannot(RATE, streams::labels(operation, MEMORY, 1).with("pages", "4k"), &reason);
         }
     }
-    for threads in streams::team_sizes(study.machine.usable_cpus().len()) {
+    for threads in streams::team_sizes(study.setup.machine.usable_cpus().len()) {
         if let Some(reason) = why(&format!("cannot.threads.{threads}")) {
             findings.cannot(RATE, Labels::of([("level", MEMORY)]).with("threads", threads), &reason);
         }
@@ -533,7 +531,7 @@ fn stream_gates(study: &Study<'_>, operation: Operation, level: &str, labels: &L
         most(&THREADS, at(operation, level, 1).map(|one| one * threads as f64), THREADS_SLACK, "what each moves alone");
     }
     if level == MEMORY
-        && let Some(peak) = &study.machine.memory.peak_bytes_per_second
+        && let Some(peak) = &study.setup.machine.memory.peak_bytes_per_second
     {
         most(&PEAK, Some(peak.value as f64), SLACK, &format!("the peak of all channels ({})", peak.source));
     }
@@ -589,7 +587,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             format!("Plain stores reach {}, stores past the caches {}: the difference is the lines that are read before they are written.", shown(plain), shown(past))
         });
     }
-    if study.machine.is_guest() {
+    if study.setup.machine.is_guest() {
         findings.say("Below is a hypervisor: how large the last cache really is, who shares it, and who else uses the channels cannot be seen. Rates of L3 and DRAM are what was left for this guest.");
     }
 }

@@ -49,12 +49,9 @@
 //! McVoy & Staelin, USENIX 1996 (lat_mem_rd); Sattolo, Information Processing Letters 22, 1986; google/multichase;
 //! Drepper, "What every programmer should know about memory", 2007; mbind(2), proc_pid_smaps(5).
 
-use std::path::Path;
-
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
-use crate::machine::{self, Machine};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -62,6 +59,7 @@ use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::rig::buffer;
 use crate::rig::sampler::{Expected, Sizing, Workload};
+use crate::setup::Setup;
 use crate::sys::affinity;
 use crate::sys::chase::LOADS_PER_TURN;
 use crate::sys::memory::{Pages, page_size};
@@ -130,8 +128,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::always,
         },
     ],
-    effort: Effort::Cheap,
-    seconds: 0.9,
+    every: |_| 1,
+    seconds: |_| 0.9,
     time_out: 60.0,
     memory,
     predict,
@@ -146,19 +144,17 @@ const MEMORY_TURNS: u64 = 32;
 /// Least bytes that a curve of any use needs.
 const LEAST_MEMORY: u64 = 4 << 20;
 
-fn memory(machine: &Machine, batches: u32) -> u64 {
-    let cpu = machine.usable_cpus().first().unwrap_or(0);
-    Scope::of(machine, cpu, machine.launch_memory_bytes(), batches).peak()
+fn memory(setup: &Setup) -> u64 {
+    Scope::of(setup, setup.machine.launch_memory_bytes()).peak()
 }
 
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     // How much is walked changes no prediction.
-    expectation::predict(by, &Scope::of(by.machine, by.cpu, 0, 0))
+    expectation::predict(by, &Scope::of(by.setup, 0))
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let machine = machine::detect(Path::new("/"), Path::new("."));
-    let scope = Scope::of(&machine, rig.cpu(), rig.memory(), rig.batches());
+    let scope = Scope::of(rig.setup(), rig.memory());
     if scope.most() < LEAST_MEMORY {
         return Err(Trouble::new(format!(
             "a launch may take {}, a quarter of what is available: too little for a curve",
@@ -169,7 +165,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let mut scratch = Scratch::default();
     let huge = measure_pages(rig, &scope, Pages::Huge, true, &mut scratch)?;
     measure_pages(rig, &scope, Pages::Small, !huge, &mut scratch)?;
-    measure_nodes(rig, &machine, &scope, &mut scratch)
+    measure_nodes(rig, &scope, &mut scratch)
 }
 
 /// Walks everything that is due on one kind of pages, in random order, in one piece of memory. False when that memory could
@@ -181,7 +177,7 @@ fn measure_pages(
     decides: bool,
     scratch: &mut Scratch,
 ) -> Result<bool, Trouble> {
-    let mut walks = scope.walks(pages, rig.round(), decides);
+    let mut walks = scope.walks(pages, rig.turn(), decides);
     let Some(most) = walks.iter().map(|walk| walk.bytes).max() else { return Ok(false) };
     // Room to move: small footprints shall not always lie at the same place of the memory.
     let room = (4 * LEAST_MEMORY).min(scope.most()).max(most);
@@ -222,11 +218,11 @@ fn sized<'a>(workload: Workload<'a>, scope: &Scope, walk: &Walk) -> Workload<'a>
 }
 
 /// On a machine with several nodes: memory of one node, from a CPU of each; another node's memory in the next turn.
-fn measure_nodes(rig: &mut Rig<'_>, machine: &Machine, scope: &Scope, scratch: &mut Scratch) -> Result<(), Trouble> {
-    let nodes = &machine.memory.nodes;
+fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scratch) -> Result<(), Trouble> {
+    let nodes = &rig.setup().machine.memory.nodes;
     let homes: Vec<u32> =
         nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();
-    let Some(turn) = scope.far_turn(rig.round()).filter(|_| homes.len() > 1) else { return Ok(()) };
+    let Some(turn) = scope.far_turn(rig.turn()).filter(|_| homes.len() > 1) else { return Ok(()) };
     let home = homes[turn as usize % homes.len()];
     let walk = Walk { pattern: Pattern::Random, pages: Pages::Huge, bytes: scope.memory_footprint() };
     let taken = buffer::take(walk.bytes, Pages::Huge, Some(home), rig.memory());
@@ -246,7 +242,7 @@ fn measure_nodes(rig: &mut Rig<'_>, machine: &Machine, scope: &Scope, scratch: &
         .lay(&walk, scope, &mut arena, 0, &mut random)
         .map_err(|fault| Trouble::new(format!("the chain on node {home} is no cycle: {fault}")))?;
     for node in nodes {
-        let Some(cpu) = rig.allowed().iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
+        let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
         let moved = affinity::restrict(&[cpu]);
         if let Err(error) = moved {
             rig.remark(&format!("cannot.node.{}", node.node), &format!("cannot run on CPU {cpu}: {error}"));
@@ -259,7 +255,8 @@ fn measure_nodes(rig: &mut Rig<'_>, machine: &Machine, scope: &Scope, scratch: &
         });
         let workload = workload.at_most(4 * BATCHES).sized(Sizing::Exactly(MEMORY_TURNS));
         let sampled = rig.sample(vec![workload.expecting(Expected { migration: true, ..Expected::default() })]);
-        affinity::restrict(&[rig.cpu()]).map_err(|error| Trouble::new(format!("cannot return to its CPU: {error}")))?;
+        affinity::restrict(&[rig.setup().cpu])
+            .map_err(|error| Trouble::new(format!("cannot return to its CPU: {error}")))?;
         sampled?;
     }
     Ok(())
@@ -271,12 +268,12 @@ fn node_labels(cpu_node: u32, memory_node: u32) -> Labels {
 
 fn analyze(study: &Study<'_>) -> Findings {
     let mut findings = Findings::default();
-    let scope = Scope::of(study.machine, study.cpu, 0, 0);
+    let scope = Scope::of(study.setup, 0);
     let curves = Curves::of(study, "load", &scope);
     findings.curves = curves.shown();
     let deciding = judgement::deciding_pages(&curves);
     let found = deciding
-        .and_then(|pages| Found::of(curves.points(Pattern::PageBlocked, pages), &scope.claims, study.seed))
+        .and_then(|pages| Found::of(curves.points(Pattern::PageBlocked, pages), &scope.claims, study.setup.seed))
         .unwrap_or_default();
     judgement::publish_levels(study, &mut findings, &scope, &curves, &found);
     translation::publish(study, &mut findings, &scope, &curves, &found);

@@ -40,8 +40,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::arenas;
 use crate::experiments::constants::{FULLY_LOADED, HALF_LOADED};
 use crate::experiments::streams;
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Need, Publication};
-use crate::machine::Machine;
+use crate::experiments::{Experiment, Foreknowledge, Nature, Need, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -50,6 +49,7 @@ use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::rig::team::{Pass, Team, Together};
+use crate::setup::Setup;
 use crate::statistics::summary::median;
 use crate::sys::clock::Source;
 use crate::sys::memory::Pages;
@@ -62,7 +62,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "one load from memory while the other CPUs read",
     method_version: 1,
     source: include_str!("loaded_latency.rs"),
-    needs: &[Need { what: "two CPUs and memory for footprints beyond the last cache", check: two_cpus }],
+    needs: &[Need {
+        id: "two_cpus",
+        what: "two CPUs and memory for footprints beyond the last cache",
+        check: two_cpus,
+    }],
     uses: &[],
     rules: RULES,
     publishes: &[Publication {
@@ -72,8 +76,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         nature: Nature::Cost,
         headline: crate::experiments::always,
     }],
-    effort: Effort::Dear,
-    seconds: 0.25,
+    every: |_| 6,
+    seconds: |_| 0.25,
     time_out: 60.0,
     memory: crate::experiments::streams::most_memory,
     predict,
@@ -104,14 +108,14 @@ rules! {
     AGREES: "G40" Noisy "`memory.loaded_latency` load=idle", "an idle load takes what the experiment on latency finds for one on huge pages, within {}", share(AGREEMENT);
 }
 
-fn two_cpus(machine: &Machine) -> Result<(), Trouble> {
-    let cpus: Vec<u32> = machine.usable_cpus().iter().collect();
-    if cpus.len() < 2 {
+fn two_cpus(setup: &Setup) -> Result<(), Trouble> {
+    let machine = &setup.machine;
+    if setup.allowed.len() < 2 {
         return Err(Trouble::new("only one CPU may be used: nothing can load the memory beside it")
             .hint("start it with more CPUs in its affinity mask (taskset, cpuset)"));
     }
     let half = machine.launch_memory_bytes() / 2;
-    let level = streams::memory_level(&machine.caches, &cpus[..1], half).map(|level| level.name);
+    let level = streams::memory_level(&machine.caches, &setup.allowed[..1], half).map(|level| level.name);
     match level {
         Ok(name) if name == streams::MEMORY => Ok(()),
         Ok(name) => {
@@ -153,13 +157,13 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 
 /// One CPU follows pointers, the others read.
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let cpus = streams::order_of_cpus(rig.caches(), rig.cpu(), rig.allowed());
+    let (cpus, caches) = (streams::cpus_of(rig.setup()), &rig.setup().machine.caches);
     let refused = |reason: String| {
         Trouble::new(format!("the memory cannot be loaded: {reason}")).hint("free memory, or allow more of it")
     };
     let half = rig.memory() / 2;
-    let chased = streams::memory_level(rig.caches(), &cpus[..1], half).map_err(refused)?;
-    let streamed = streams::memory_level(rig.caches(), &cpus[1..], half).map_err(refused)?;
+    let chased = streams::memory_level(caches, &cpus[..1], half).map_err(refused)?;
+    let streamed = streams::memory_level(caches, &cpus[1..], half).map_err(refused)?;
     let memory = arenas::obtain(rig, chased.bytes, Pages::Huge, &about())?.map_err(refused)?;
     let mut cycle = Cycle::new(memory, rig.random().u64(..));
     let footprint = cycle.lines() as f64 * LINE as f64;

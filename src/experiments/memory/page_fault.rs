@@ -63,7 +63,7 @@ use crate::experiments::touches::{
     Cold, PROOFS, Shared, Tally, count, counted, drop_from_cache, huge_pages_work, labels, read_past, scratch_file,
     touching,
 };
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication, streams};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, streams};
 use crate::machine::Medium;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
@@ -105,10 +105,10 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::never,
         },
     ],
-    effort: Effort::Cheap,
-    seconds: 0.2,
+    every: |_| 1,
+    seconds: |_| 0.2,
     time_out: 60.0,
-    memory: |_, _| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
+    memory: |_| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
     predict,
     measure,
     analyze,
@@ -192,7 +192,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
                 ("mapping it instead of the shared one", PAGE_TABLE_ENTRY, 1.0),
                 ("flushing the old entry", FLUSH_ENTRY, 1.0),
             ],
-            COLD => match disk_read(by) {
+            COLD => match disk_read(&by.setup.machine) {
                 Some(read) => vec![
                     ("reading 4 KiB from the device", read, 1.0),
                     ("a page, and finding it in the cache", FILE_PAGE_LOOKUP, 2.0),
@@ -333,7 +333,7 @@ fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(
 /// Cold pages, and beside them the same number of pages read past the cache.
 fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Trouble> {
     let (page, bytes) = (page_size(), FILE * page_size());
-    let medium = rig.scratch().and_then(|storage| storage.mount.as_ref()).map(|mount| mount.medium);
+    let medium = rig.setup().machine.scratch().and_then(|storage| storage.mount.as_ref()).map(|mount| mount.medium);
     let random = RefCell::new(fastrand::Rng::with_seed(rig.random().u64(..)));
     let some_pages = || {
         let mut pages: Vec<u32> = (0..FILE as u32).collect();
@@ -570,7 +570,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             shown(cold), shown(direct.value), shown(single), shown(direct.value + single)
         ));
     }
-    let device = study.machine.scratch().and_then(|storage| storage.device.as_ref());
+    let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());
     if let Some(device) = device.filter(|device| device.is_virtual && time(findings, COLD).is_some()) {
         findings.say(format!(
             "The disk {} is virtual: that nothing was cached is proven for this kernel only, and the host may have answered from its memory.",

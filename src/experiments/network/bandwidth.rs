@@ -63,7 +63,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{APPEND, BUFFER, COPY_BYTE};
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::peer::client::Partner;
 use crate::peer::plausible;
 use crate::peer::protocol::{Direction, FlowOrder, Flowed, Sender};
@@ -96,8 +96,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         nature: Nature::State,
         headline: common_case,
     }],
-    effort: Effort::Networked { every_round: false, peer_milliseconds: 13_500 },
-    seconds: 2.1,
+    every: |_| 4,
+    seconds: |setup| if setup.has_peer { 15.6 } else { 2.1 },
     time_out: 120.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -120,8 +120,6 @@ const LEFT_OUT: f64 = 1e9;
 const LEFT_OUT_ROUND_TRIPS: f64 = 20.0;
 /// Share of a loopback case that is left out at its beginning.
 const LEFT_OUT_SHARE: f64 = 0.5;
-/// Launches of a profile with fewer batches leave some cases out.
-const ALL_CASES: u32 = 20;
 /// A CPU that is busy for this share of the time is the limit.
 const BUSY: f64 = 0.9;
 /// What stopped the sender for more than this share of the time is the limit.
@@ -223,7 +221,7 @@ fn common_case(labels: &Labels) -> bool {
 
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
-    cases(by.peer).into_iter().map(|case| predict_case(by, &terms, case)).collect()
+    cases(by.setup.peer.as_ref()).into_iter().map(|case| predict_case(by, &terms, case)).collect()
 }
 
 /// What one CPU or two move: nanoseconds for 64 KiB as `(value, low, high)`.
@@ -246,13 +244,13 @@ fn predict_case(by: &Foreknowledge<'_>, terms: &Terms, case: Case) -> Prediction
     let prediction = Prediction::of("network.bandwidth.rate", case.labels(), Unit::BytesPerSecond);
     let (value, low, high) = loopback_time(terms, case.bytes, case.placement.unwrap_or(OTHER_CPU));
     let local = (1e9 / value, 1e9 / high, 1e9 / low);
-    let Some(peer) = by.peer.filter(|_| case.placement.is_none()) else {
+    let Some(peer) = by.setup.peer.as_ref().filter(|_| case.placement.is_none()) else {
         // Both directions of two CPUs, or many streams, share the same two CPUs.
         return prediction.software("copies, buffers and calls of the busier side", local, COPY_BYTE.basis());
     };
     let both = if case.direction == Direction::Both { 2.0 } else { 1.0 };
     let mut bound = (local, "what the two machines' software moves", COPY_BYTE.basis());
-    let facts = interface(by.machine, peer);
+    let facts = interface(&by.setup.machine, peer);
     if let Some(rate) = facts.and_then(|found| found.bits_per_second) {
         let link = framed(rate as f64 / 8.0, facts.and_then(|found| found.mtu_bytes)) * both;
         if link < bound.0.0 {
@@ -281,20 +279,21 @@ fn framed(bytes_per_second: f64, mtu: Option<u32>) -> f64 {
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let access = rig.peer().cloned();
-    let other = other_cpu(rig);
+    let access = rig.setup().access.as_ref();
+    let other = other_cpu(rig.setup());
     remark_placement(rig, other);
     if let Some(name) = congestion_control() {
         rig.remark("congestion_control", &name);
     }
     rig.has_partners();
-    let all = rig.batches() >= ALL_CASES;
+    // A quick run leaves some cases out.
+    let all = !rig.setup().profile.is_quick();
     let mut order = loopback_cases();
     order.retain(|&case| all || !can_wait(case));
     rig.random().shuffle(&mut order);
     let mut outcomes = Vec::new();
     for placement in [SAME_CPU, OTHER_CPU] {
-        let cpu = if placement == SAME_CPU { Some(rig.cpu()) } else { other };
+        let cpu = if placement == SAME_CPU { Some(rig.setup().cpu) } else { other };
         let Some(cpu) = cpu else { continue };
         let mut partner = Partner::on_loopback(Some(cpu), &[])?;
         for case in order.iter().filter(|case| case.placement == Some(placement)) {
@@ -306,7 +305,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
             outcomes.push(flow.and_then(|seen| record(rig, *case, &seen)).map_err(|trouble| (*case, trouble)));
         }
     }
-    if let Some(partner) = partner_elsewhere(access.as_ref())? {
+    if let Some(partner) = partner_elsewhere(access)? {
         outcomes.extend(measure_remote(rig, partner, all)?);
     }
     keep(rig, outcomes)
@@ -400,7 +399,7 @@ fn rate_of(part: &[(u64, i64)]) -> Option<f64> {
 
 fn analyze(study: &Study<'_>) -> Findings {
     let mut findings = Findings::default();
-    for case in cases(study.peer) {
+    for case in cases(study.setup.peer.as_ref()) {
         let labels = case.labels();
         let rates: Vec<f64> = study.values("rate", &labels);
         let Some(mut estimate) = Estimate::over_launches(
@@ -457,8 +456,8 @@ fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> Vec<Gate> {
     gates.push(Gate::holds(&ARRIVED, !short(0, 3) && !short(2, 1), sentence));
     gates.push(gates::steady(estimate));
     if case.placement.is_none()
-        && let Some(peer) = study.peer
-        && let Some(facts) = interface(study.machine, peer)
+        && let Some(peer) = study.setup.peer.as_ref()
+        && let Some(facts) = interface(&study.setup.machine, peer)
         && let Some(rate) = facts.bits_per_second
     {
         let both = if case.direction == Direction::Both { 2.0 } else { 1.0 };
@@ -519,11 +518,11 @@ fn limit(study: &Study<'_>, case: Case) -> Option<String> {
 }
 
 fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
-    if let Some(peer) = study.peer {
+    if let Some(peer) = study.setup.peer.as_ref() {
         findings.say(path_sentence(study, peer));
     }
     let mut rows = Vec::new();
-    for case in cases(study.peer) {
+    for case in cases(study.setup.peer.as_ref()) {
         let Some(metric) = findings.metric("network.bandwidth.rate", &case.labels()) else { continue };
         let Some(limit) = limit(study, case) else { continue };
         rows.push(vec![case.labels().to_string(), quantity(metric.value, Unit::BytesPerSecond), limit]);

@@ -62,7 +62,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CLOSE_CALL, CONNECTION_STATE, STACK_TCP};
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::peer::client::Partner;
 use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
@@ -101,8 +101,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::never,
         },
     ],
-    effort: Effort::Networked { every_round: true, peer_milliseconds: 3_000 },
-    seconds: 0.05,
+    every: super::every,
+    seconds: |setup| if setup.has_peer { 3.05 } else { 0.05 },
     time_out: 60.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -187,7 +187,7 @@ fn phases(path: Path) -> &'static [&'static str] {
 
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
-    paths(by.peer)
+    paths(by.setup.peer.as_ref())
         .into_iter()
         .flat_map(|path| phases(path).iter().map(move |phase| (path, *phase)))
         .map(|(path, phase)| predict_phase(by, &terms, path, phase))
@@ -204,7 +204,7 @@ fn predict_phase(by: &Foreknowledge<'_>, terms: &Terms, path: Path, phase: &str)
             CLOSE_CALL.basis(),
         );
     }
-    let remote = by.peer.filter(|_| path.placement.is_none());
+    let remote = by.setup.peer.as_ref().filter(|_| path.placement.is_none());
     let round_trips = if phase == "first_byte" { 2.0 } else { 1.0 };
     let prediction = match remote {
         Some(peer) => match round_trip(by.known, peer) {
@@ -256,8 +256,8 @@ impl Times {
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let access = rig.peer().cloned();
-    let other = other_cpu(rig);
+    let access = rig.setup().access.as_ref();
+    let other = other_cpu(rig.setup());
     remark_placement(rig, other);
     let (before, waiting) = (tcp_counters(), time_wait());
     let range = ephemeral_ports().unwrap_or(0) as f64;
@@ -267,7 +267,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         rig.remark("cannot.ports", &"connections in TIME_WAIT hold a tenth of the range of ports already");
     }
     let ends: &[End] = if room { &[End::Abort, End::Orderly, End::Close] } else { &[End::Abort] };
-    for (cpu, placement) in [(Some(rig.cpu()), SAME_CPU), (other, OTHER_CPU)] {
+    for (cpu, placement) in [(Some(rig.setup().cpu), SAME_CPU), (other, OTHER_CPU)] {
         let Some(cpu) = cpu else { continue };
         let mut partner = Partner::on_loopback(Some(cpu), &[])?;
         let watch = (placement == OTHER_CPU).then(Watch::start);
@@ -289,7 +289,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     }
     let held = [waiting, time_wait()].map(|found| found.unwrap_or(0) as f64);
     rig.record("ports", Labels::none(), Unit::One, vec![held[0], held[1], range])?;
-    if let Some(mut partner) = partner_elsewhere(access.as_ref())? {
+    if let Some(mut partner) = partner_elsewhere(access)? {
         measure_remote(rig, &mut partner, ends, count)?;
     }
     record_counters(rig, before)
@@ -433,7 +433,7 @@ fn finish(rig: &mut Rig<'_>, socket: Socket, end: End, times: &mut Times) -> Res
 
 fn analyze(study: &Study<'_>) -> Findings {
     let mut findings = Findings::default();
-    for path in paths(study.peer) {
+    for path in paths(study.setup.peer.as_ref()) {
         for phase in phases(path) {
             let labels = path.labels(phase);
             let Some(estimate) = quantile_of_shots(study, "connection", &labels, 0.5) else {
@@ -503,7 +503,7 @@ fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) 
         let least = enosys.value * if phase == "setup" { 2.0 } else { 1.0 };
         gates.push(Gate::at_least(&CALLS, estimate.named("{}"), least).because("entering the kernel"));
     }
-    if let (Some(peer), None) = (study.peer, path.placement)
+    if let (Some(peer), None) = (study.setup.peer.as_ref(), path.placement)
         && ["setup", "teardown", "first_byte"].contains(&phase)
         && let Some(shortest) = shortest_round_trip(study.known, peer)
     {
@@ -545,7 +545,7 @@ fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
             factor(teardown / close)
         ));
     }
-    if let Some(peer) = study.peer {
+    if let Some(peer) = study.setup.peer.as_ref() {
         findings.say(path_sentence(study, peer));
         let path = Path { ipv6: peer.is_ipv6(), placement: None };
         if let (Some(setup), Some((round_trip, _))) = (time(findings, path, "setup"), round_trip(study.known, peer)) {

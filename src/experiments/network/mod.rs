@@ -28,7 +28,7 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::rig::Rig;
-use crate::rig::order::PeerAccess;
+use crate::setup::{PeerAccess, Setup};
 use crate::statistics::location::launch_estimates;
 use crate::statistics::summary;
 use crate::sys::counters;
@@ -44,6 +44,7 @@ const SOON: Duration = Duration::from_millis(500);
 
 /// The loopback answers: it does not where the interface is down, as in a fresh network namespace.
 const LOOPBACK: Need = Need {
+    id: "loopback",
     what: "the loopback interface",
     check: |_| {
         // An interface that is down may still have its address, so that only a connection shows it.
@@ -56,26 +57,20 @@ const LOOPBACK: Need = Need {
     },
 };
 
+/// An experiment that is short on the own machine takes part in every round. With a peer it takes longer.
+fn every(setup: &Setup) -> u32 {
+    if setup.has_peer { 4 } else { 1 }
+}
+
 /// Bytes of headers around the payload of one packet on an Ethernet: frame with gap, IP, TCP with time stamps.
 const HEADERS: f64 = 66.0 + 24.0;
 
 /// A CPU for the other side: an allowed one that is no sibling of the launch's own where there is one.
-fn other_cpu(rig: &Rig<'_>) -> Option<u32> {
-    let own = rig.cpu();
-    let list = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{own}/topology/thread_siblings_list"));
-    let siblings = list.unwrap_or_default();
-    let is_sibling = |cpu: &u32| {
-        siblings.trim().split(',').any(|part| match part.split_once('-') {
-            Some((first, last)) => {
-                first.parse().is_ok_and(|first: u32| first <= *cpu) && last.parse().is_ok_and(|last: u32| *cpu <= last)
-            }
-            None => part.parse() == Ok(*cpu),
-        })
-    };
-    let others = || rig.allowed().iter().copied().filter(|&cpu| cpu != own);
+fn other_cpu(setup: &Setup) -> Option<u32> {
+    let own = setup.cpu;
     // The nearest number is the likeliest to share a cache.
-    let nearest = |cpu: &u32| cpu.abs_diff(own);
-    others().filter(|cpu| !is_sibling(cpu)).min_by_key(nearest).or_else(|| others().min_by_key(nearest))
+    let others = setup.allowed.iter().copied().filter(|&cpu| cpu != own);
+    others.min_by_key(|&cpu| (setup.machine.share_core(own, cpu), cpu.abs_diff(own)))
 }
 
 /// Notes which CPU the other side has, or why it has none of its own.
@@ -226,7 +221,7 @@ fn interface<'a>(machine: &'a Machine, peer: &Peer) -> Option<&'a crate::machine
 
 /// What the way to the peer and back costs beside software: links, radios, distance; for so many bytes each way.
 fn path_terms(by: &Foreknowledge<'_>, peer: &Peer, bytes: f64, prediction: Prediction) -> Prediction {
-    let interface = interface(by.machine, peer);
+    let interface = interface(&by.setup.machine, peer);
     let radio = interface.is_some_and(|found| found.kind == InterfaceKind::Wireless);
     let crossing = if radio { RADIO_CROSSING } else { LINK_CROSSING };
     let prediction =
@@ -253,7 +248,7 @@ fn path_terms(by: &Foreknowledge<'_>, peer: &Peer, bytes: f64, prediction: Predi
 /// A sentence on the path that was measured.
 fn path_sentence(study: &Study<'_>, peer: &Peer) -> String {
     let on = peer.interface.as_ref().map_or_else(String::new, |name| {
-        let facts = interface(study.machine, peer).map_or_else(String::new, |found| {
+        let facts = interface(&study.setup.machine, peer).map_or_else(String::new, |found| {
             let rate = found
                 .bits_per_second
                 .map_or_else(|| "no stated link rate".to_owned(), |rate| format!("{} Mbit/s", rate / 1_000_000));

@@ -67,7 +67,7 @@ use crate::evaluate::gate::{Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{COPY_BYTE, Constant, PAUSE, STACK_ICMP, STACK_TCP, STACK_UDP, STACK_UNIX};
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::peer::client::Partner;
 use crate::results::document::{Axis, Curve};
 use crate::results::peer::Peer;
@@ -112,8 +112,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: |labels| labels.get("bytes") == Some("1"),
         },
     ],
-    effort: Effort::Networked { every_round: true, peer_milliseconds: 3500 },
-    seconds: 0.45,
+    every: super::every,
+    seconds: |setup| if setup.has_peer { 3.95 } else { 0.45 },
     time_out: 60.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -160,7 +160,7 @@ fn common_exchange(labels: &Labels) -> bool {
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
     let mut predictions = Vec::new();
-    for kind in kinds(by.peer) {
+    for kind in kinds(by.setup.peer.as_ref()) {
         for probability in QUANTILES {
             let labels = kind.labels().with("quantile", quantile_label(probability));
             let prediction = Prediction::of("network.round_trip.time", labels, Unit::Nanoseconds);
@@ -173,7 +173,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 
 fn predict_median(by: &Foreknowledge<'_>, terms: &Terms, kind: Kind, prediction: Prediction) -> Prediction {
     let bytes = f64::from(kind.bytes);
-    let prediction = match (kind.remote, by.peer) {
+    let prediction = match (kind.remote, by.setup.peer.as_ref()) {
         (true, Some(peer)) => path_terms(by, peer, bytes, prediction),
         _ => prediction,
     };
@@ -215,10 +215,10 @@ fn predict_tail(probability: f64, median: Prediction) -> Prediction {
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let access = rig.peer().cloned();
-    let other = other_cpu(rig);
+    let access = rig.setup().access.as_ref();
+    let other = other_cpu(rig.setup());
     remark_placement(rig, other);
-    let mut same = Partner::on_loopback(Some(rig.cpu()), &SIZES)?;
+    let mut same = Partner::on_loopback(Some(rig.setup().cpu), &SIZES)?;
     let near = lines_to(rig, &mut same, SAME_CPU);
     let shots = SHOTS_PER_BATCH * rig.batches();
     let volley = Volley { name: "exchange", shots, burst: 20, lead: 2, gap: None, within: LOOPBACK_TIME };
@@ -246,7 +246,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         partner.end_echo()?;
     }
     drop(away);
-    match partner_elsewhere(access.as_ref())? {
+    match partner_elsewhere(access)? {
         Some(partner) => measure_remote(rig, partner, &volley, &paused),
         None => Ok(()),
     }
@@ -304,7 +304,7 @@ fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, volley: &Volley, paus
 
 fn analyze(study: &Study<'_>) -> Findings {
     let mut findings = Findings::default();
-    for kind in kinds(study.peer) {
+    for kind in kinds(study.setup.peer.as_ref()) {
         let labels = kind.labels();
         for probability in QUANTILES {
             let published = labels.clone().with("quantile", quantile_label(probability));
@@ -494,10 +494,10 @@ fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
             factor(idle / icmp),
         ));
     }
-    if let Some(peer) = study.peer {
+    if let Some(peer) = study.setup.peer.as_ref() {
         explain_path(study, findings, peer);
     }
-    let lost: (f64, f64) = kinds(study.peer)
+    let lost: (f64, f64) = kinds(study.setup.peer.as_ref())
         .into_iter()
         .map(|kind| losses(study, kind))
         .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));

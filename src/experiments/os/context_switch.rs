@@ -68,7 +68,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::experiments::{Effort, Experiment, Nature, Publication};
+use crate::experiments::{Experiment, Nature, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
@@ -128,11 +128,12 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::always,
         },
     ],
-    effort: Effort::Cheap,
-    seconds: 0.2,
+    every: |_| 1,
+    seconds: |_| 0.2,
     time_out: 30.0,
-    memory: |machine, _| {
-        ((RINGS[RINGS.len() - 1] * WORKING_SETS[WORKING_SETS.len() - 1]) as u64).min(machine.launch_memory_bytes())
+    memory: |setup| {
+        ((RINGS[RINGS.len() - 1] * WORKING_SETS[WORKING_SETS.len() - 1]) as u64)
+            .min(setup.machine.launch_memory_bytes())
     },
     predict: forecast::predict,
     measure,
@@ -207,7 +208,7 @@ fn ring_labels(members: usize, bytes: usize) -> Labels {
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let places = rig.places().to_vec();
+    let places = rig.setup().places();
     if places.is_empty() {
         rig.remark("cannot.other_cpu", &"this run may use one CPU only");
     }
@@ -225,7 +226,8 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let mut workloads = Vec::new();
     // Processes before threads: a forked child has one thread only, whatever its parent has.
     for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
-        let cpu = places.iter().find(|place| place.placement == pairing.placement).map_or(rig.cpu(), |place| place.cpu);
+        let cpu =
+            places.iter().find(|place| place.placement == pairing.placement).map_or(rig.setup().cpu, |place| place.cpu);
         let hop = match pairing.through {
             "pipe" => hop::<Pipe>(rig, &pairing, cpu, &awake),
             "eventfd" => hop::<Event>(rig, &pairing, cpu, &awake),
@@ -254,7 +256,7 @@ struct Awake {
 impl Awake {
     fn start(rig: &Rig<'_>, others: impl Iterator<Item = u32>) -> Self {
         let others: Vec<u32> = others.collect();
-        let cpus = others.iter().copied().chain((!others.is_empty()).then_some(rig.cpu()));
+        let cpus = others.iter().copied().chain((!others.is_empty()).then_some(rig.setup().cpu));
         let started: Result<Vec<_>, std::io::Error> =
             cpus.map(|cpu| Ok((cpu, Rc::new(Spinner::new(cpu, Duty::KeepAwake)?)))).collect();
         match started {
@@ -280,7 +282,7 @@ impl Awake {
 /// A pair of tasks and the workload of their hops; the halves of its round trips are recorded here.
 fn hop<P: Passage>(rig: &mut Rig<'_>, pairing: &Pairing, cpu: u32, awake: &Awake) -> Result<Workload<'static>, String> {
     let circle =
-        Circle { cpus: vec![rig.cpu(), cpu], threads: pairing.between == "threads", burden: Burden::default() };
+        Circle { cpus: vec![rig.setup().cpu, cpu], threads: pairing.between == "threads", burden: Burden::default() };
     let relay = Rc::new(Relay::<P>::start(&circle).map_err(|error| error.to_string())?);
     let labels = pairing.labels();
     if pairing.placement == SAME && rig.counts_ticks() {
@@ -306,7 +308,7 @@ fn hop<P: Passage>(rig: &mut Rig<'_>, pairing: &Pairing, cpu: u32, awake: &Awake
     if pairing.target != Some("awake") {
         return Ok(workload);
     }
-    let spinners = awake.of([rig.cpu(), cpu])?;
+    let spinners = awake.of([rig.setup().cpu, cpu])?;
     let stopped = spinners.clone();
     Ok(workload.prepared(move || spinners.iter().try_for_each(|spinner| spinner.start())).tidied(move || {
         for spinner in &stopped {
@@ -360,14 +362,14 @@ fn line(placement: &str, partner: &Rc<Spinner>) -> Workload<'static> {
 
 /// The ring of this launch, over all working sets, and a member alone with each of them.
 fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Trouble> {
-    let members = RINGS[(rig.round() as usize - 1) % RINGS.len()];
+    let members = RINGS[rig.turn() as usize % RINGS.len()];
     let largest = WORKING_SETS[WORKING_SETS.len() - 1];
     let burden = Burden { working_set: largest, spin: 0 };
     if (members * largest) as u64 > rig.memory() {
         rig.remark(&format!("cannot.ring.{members}"), &"it would take more than a quarter of the available memory");
         return Ok(Vec::new());
     }
-    let circle = Circle { cpus: vec![rig.cpu(); members], threads: false, burden };
+    let circle = Circle { cpus: vec![rig.setup().cpu; members], threads: false, burden };
     let relay = match Relay::<Pipe>::start(&circle) {
         Ok(relay) => Rc::new(relay),
         Err(error) => {
@@ -411,7 +413,7 @@ fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Trouble> {
 
 fn analyze(study: &Study<'_>) -> Findings {
     let mut findings = Findings::default();
-    let places = study.machine.places(study.cpu, &study.machine.usable_cpus().iter().collect::<Vec<u32>>());
+    let places = study.setup.places();
     for through in &THROUGH[..2] {
         let labels = Labels::of([("through", through)]);
         if let Some(estimate) = study.sample("own", &labels).as_ref().and_then(Estimate::undisturbed) {

@@ -60,7 +60,7 @@ use crate::evaluate::sweep::Sweep;
 use crate::experiments::constants::{
     self, CHILD_LIFE, Constant, DYNAMIC_LOADER, EXEC_STATIC, EXIT_HUGE_PAGE, FORK_BASE, FORK_HUGE_PAGE, VFORK_BASE,
 };
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
@@ -100,10 +100,10 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::always,
         },
     ],
-    effort: Effort::Expensive,
-    seconds: 0.9,
+    every: |_| 4,
+    seconds: |_| 0.9,
     time_out: 30.0,
-    memory: |machine, _| (SIZES[SIZES.len() - 1].0 as u64).min(machine.launch_memory_bytes()),
+    memory: |setup| (SIZES[SIZES.len() - 1].0 as u64).min(setup.machine.launch_memory_bytes()),
     predict,
     measure,
     analyze,
@@ -265,11 +265,11 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     }
     let kit = Kit { counts_ticks: rig.counts_ticks(), images: &images, stamp: &stamp, books: &books };
     rig.sample(kit.workloads(&WAYS, BASE, None))?;
-    if rig.allowed().len() > 1 && affinity::restrict(rig.allowed()).is_ok() {
+    if rig.setup().allowed.len() > 1 && affinity::restrict(&rig.setup().allowed).is_ok() {
         let ways: Vec<Way> =
             combinations().into_iter().filter(|(_, setting)| setting.child == "free").map(|(way, _)| way).collect();
         let sampled = rig.sample(kit.workloads(&ways, Setting { child: "free", ..BASE }, None));
-        affinity::restrict(&[rig.cpu()]).map_err(cannot)?;
+        affinity::restrict(&[rig.setup().cpu]).map_err(cannot)?;
         sampled?;
     } else {
         rig.remark("cannot.free", &"only one CPU is allowed");

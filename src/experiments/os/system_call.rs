@@ -63,7 +63,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CycleTime, KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL,
 };
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -102,8 +102,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             headline: crate::experiments::never,
         },
     ],
-    effort: Effort::Cheap,
-    seconds: 0.3,
+    every: |_| 1,
+    seconds: |_| 0.3,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -547,6 +547,7 @@ fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
         findings.say("A system-call filter is installed. The kernel runs it for a number that no call has, and remembers its answer for many calls that exist: the refused number is no floor here, and no service is told.");
     }
     let mitigations: Vec<String> = study
+        .setup
         .machine
         .kernel
         .mitigations
@@ -554,7 +555,7 @@ fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
         .filter(|mitigation| mitigation.state.starts_with("Mitigation"))
         .map(|mitigation| mitigation.vulnerability.clone())
         .collect();
-    let guest = if study.machine.is_guest() { " Below this kernel is a hypervisor." } else { "" };
+    let guest = if study.setup.machine.is_guest() { " Below this kernel is a hypervisor." } else { "" };
     findings.say(if mitigations.is_empty() {
         format!("No mitigation is active that the kernel would report.{guest}")
     } else {

@@ -53,7 +53,7 @@ use crate::experiments::constants::{
     Constant, CycleTime, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END,
     THREAD_SWITCH, THREAD_TASK, WAKE_OTHER_CPU,
 };
-use crate::experiments::{Effort, Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -84,8 +84,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         nature: Nature::Cost,
         headline: same_cpu,
     }],
-    effort: Effort::Cheap,
-    seconds: 0.16,
+    every: |_| 1,
+    seconds: |_| 0.16,
     time_out: 30.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -251,12 +251,13 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         rig.excuse_delay(delay.unwrap_or(0.0) * maker.made as f64);
         (maker.made, maker.elsewhere) = (0, 0);
     }
-    if rig.allowed().len() < 2 || affinity::restrict(rig.allowed()).is_err() {
+    if rig.setup().allowed.len() < 2 || affinity::restrict(&rig.setup().allowed).is_err() {
         rig.remark("cannot.free", &"only one CPU is allowed");
         return Ok(());
     }
     let sampled = rig.sample(kit.workloads(FREE, rig.batches()));
-    affinity::restrict(&[rig.cpu()]).map_err(|error| Trouble::new(format!("cannot go back to one CPU: {error}")))?;
+    affinity::restrict(&[rig.setup().cpu])
+        .map_err(|error| Trouble::new(format!("cannot go back to one CPU: {error}")))?;
     sampled?;
     if let Some(maker) = makers.iter().map(RefCell::borrow).find(|maker| maker.by == LIBRARY && maker.made > 0) {
         let share = maker.elsewhere as f64 / maker.made as f64;

@@ -29,10 +29,10 @@ fn of_group(limit: u64) -> Prediction {
 }
 
 fn of_machine(by: &Foreknowledge<'_>) -> Option<Prediction> {
-    let memory = &by.machine.memory;
+    let memory = &by.setup.machine.memory;
     let (total, available) = (memory.total_bytes.as_ref()?, memory.available_bytes.as_ref()?);
     let prediction = Prediction::of(BYTES, full(), Unit::Bytes);
-    if let Some(room) = by.machine.limits.memory_room_bytes.as_ref().filter(|room| room.value < available.value) {
+    if let Some(room) = by.setup.machine.limits.memory_room_bytes.as_ref().filter(|room| room.value < available.value) {
         let bytes = room.value as f64;
         let range = (bytes, bytes * (1.0 - OTHERS), bytes);
         return Some(

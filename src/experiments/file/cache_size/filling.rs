@@ -13,7 +13,7 @@ use crate::results::trouble::Trouble;
 use crate::results::wording::{duration, quantity};
 use crate::rig::Rig;
 use crate::rig::files::Stamped;
-use crate::rig::order::{FillWith, FullCache};
+use crate::setup::FillWith;
 use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
@@ -34,8 +34,8 @@ const PRESSURE: f64 = 10.0;
 const AVAILABLE_SHARE: f64 = 0.05;
 const AVAILABLE: u64 = 256 << 20;
 
-/// Fills it; `began` is when this launch began to measure, from which its time counts.
-pub(super) fn measure(rig: &mut Rig<'_>, how: FullCache, began: Instant) -> Result<(), Trouble> {
+/// Fills it; `began` is when this launch began to measure, and from then on it may take so many seconds.
+pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds: f64) -> Result<(), Trouble> {
     let memory = Vitals::read();
     let (Some(total), Some(available)) = (memory.total, memory.available) else {
         rig.remark("cannot.full", &"/proc/meminfo does not tell how much memory there is");
@@ -46,7 +46,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, how: FullCache, began: Instant) -> Resu
     let target = ((may_have as f64 * TIMES) as u64).next_multiple_of(step);
     let space = rig.space()?;
     let left = space.left_to(FILES);
-    if how.with == FillWith::Files && target > left {
+    if with == FillWith::Files && target > left {
         let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
         let reason = format!(
             "files of {} together would be needed, and {} are left of what is allowed (--scratch-limit BYTES, or --full-cache=holes)",
@@ -56,20 +56,19 @@ pub(super) fn measure(rig: &mut Rig<'_>, how: FullCache, began: Instant) -> Resu
         rig.remark("cannot.full", &reason);
         return Ok(());
     }
-    let limits = Limits { total, began, seconds: how.seconds, swapped: memory.swapped };
+    let limits = Limits { total, began, seconds, swapped: memory.swapped };
     let growth = Growth::new(step, may_have);
-    let mut filling =
-        Filling { with: how.with, step, target, sources: Vec::new(), at: 0, read: 0, points: Vec::new(), growth };
+    let mut filling = Filling { with, step, target, sources: Vec::new(), at: 0, read: 0, points: Vec::new(), growth };
     let filling_began = Instant::now();
     let outcome = filling.fill(rig, &limits);
-    let seconds = filling_began.elapsed().as_secs_f64();
+    let taken = filling_began.elapsed().as_secs_f64();
     for source in filling.sources.drain(..) {
         // The room is given back at once, on the device and in memory.
         let _ = fault::forget_cached(&source.file);
         let _ = std::fs::remove_file(&source.path);
     }
     match outcome {
-        Ok(end) => filling.record(rig, &end, seconds),
+        Ok(end) => filling.record(rig, &end, taken),
         Err(reason) => {
             rig.remark("cannot.full", &reason);
             Ok(())

@@ -137,9 +137,9 @@ pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &S
     };
     let Some(mut estimate) = Estimate::over_launches(&[high], Unit::Bytes, &what) else { return };
     estimate.interval = [plateau, high];
-    let memory = &study.machine.memory;
+    let memory = &study.setup.machine.memory;
     let total = memory.total_bytes.as_ref().map(|fact| fact.value as f64);
-    let limit = study.machine.limits.memory_bytes.as_ref().map(|fact| fact.value as f64);
+    let limit = study.setup.machine.limits.memory_bytes.as_ref().map(|fact| fact.value as f64);
     let most = [total, limit].into_iter().flatten().fold(f64::INFINITY, f64::min);
     let step = median(&study.values("step", &full())).unwrap_or(0.0);
     let gates = vec![

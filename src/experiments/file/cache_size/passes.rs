@@ -12,6 +12,7 @@ use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::rig::files::Stamped;
 use crate::rig::group::Group;
+use crate::setup::Profile;
 use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
@@ -29,10 +30,10 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let space = rig.space()?;
     let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     // Half of the space is left to others, but for the smallest file.
-    let smallest = file_bytes(wanted(rig.batches())[0]);
+    let smallest = file_bytes(wanted(rig.setup().profile)[0]);
     let most = (space.bytes / 2).max(smallest).min(space.left_to(FILE));
     let mut limits = Vec::new();
-    for limit in in_turn(rig.batches(), rig.round()) {
+    for limit in in_turn(rig.setup().profile, rig.turn()) {
         let room = machine::memory_room_bytes().unwrap_or(u64::MAX).min(rig.memory());
         let reason = if file_bytes(limit) > most {
             format!(
@@ -63,7 +64,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     };
     drop(group);
     let path = space.directory.join(FILE);
-    let stamped = Stamped::obtain(&path, file_for_all(rig.batches(), rig.memory(), most), space.seed())?;
+    let stamped = Stamped::obtain(&path, file_for_all(rig.setup().profile, rig.memory(), most), space.seed())?;
     if let Err(reason) = stamped.sound() {
         rig.remark("cannot.bounded", &reason);
         return Ok(());
@@ -80,9 +81,9 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
 }
 
 /// Bytes of the one file for all limits, whosever turn it is: it is written once, and what is left to others stays the same.
-fn file_for_all(batches: u32, memory: u64, most: u64) -> u64 {
+fn file_for_all(profile: Profile, memory: u64, most: u64) -> u64 {
     let fits = |&&limit: &&u64| file_bytes(limit) <= most && limit <= memory;
-    file_bytes(wanted(batches).iter().rev().find(fits).copied().unwrap_or(LIMITS[0]))
+    file_bytes(wanted(profile).iter().rev().find(fits).copied().unwrap_or(LIMITS[0]))
 }
 
 fn said(trouble: &Trouble) -> String {
@@ -193,9 +194,9 @@ mod tests {
     #[test]
     fn one_file_serves_all_limits_that_have_room() {
         const MIB: u64 = 1 << 20;
-        assert_eq!(file_for_all(30, 1 << 30, 1 << 30), 384 * MIB);
-        assert_eq!(file_for_all(30, 1 << 30, 300 * MIB), 192 * MIB);
-        assert_eq!(file_for_all(30, 100 * MIB, 1 << 30), 96 * MIB);
-        assert_eq!(file_for_all(16, 1 << 30, 1 << 30), 96 * MIB);
+        assert_eq!(file_for_all(Profile::Default, 1 << 30, 1 << 30), 384 * MIB);
+        assert_eq!(file_for_all(Profile::Default, 1 << 30, 300 * MIB), 192 * MIB);
+        assert_eq!(file_for_all(Profile::Default, 100 * MIB, 1 << 30), 96 * MIB);
+        assert_eq!(file_for_all(Profile::Quick, 1 << 30, 1 << 30), 96 * MIB);
     }
 }

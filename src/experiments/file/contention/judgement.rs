@@ -49,7 +49,7 @@ pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) ->
             (asked, read) = (asked + wanted, read + found);
         }
     }
-    let program = study.machine.scratch().map(Ground::of_storage);
+    let program = study.setup.machine.scratch().map(Ground::of_storage);
     if program.is_some_and(|ground| ground.caveats.contains(&Caveat::Program)) {
         let why = "a program provides the files: the kernel asks no device, and only the stamps prove what was read";
         gates.push(Gate::holds(&READ_BY_PROGRAM, false, why));
@@ -69,7 +69,7 @@ pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64
     let fewer = PROCESSES.into_iter().rev().find(|&fewer| fewer < processes);
     if let Some((fewer, before)) = fewer.and_then(|fewer| Some((fewer, rate(study, order, fewer)?.value))) {
         // A head that moves between files reads less of all of them.
-        let turning = Class::of(study.machine) == Class::Turning;
+        let turning = Class::of(&study.setup.machine) == Class::Turning;
         let rule = if turning { &MORE_READERS_TURNING } else { &MORE_READERS };
         let reason =
             format!("{} by {fewer}, less {}", quantity(before, Unit::BytesPerSecond), Number::share(SLACK).text());

@@ -133,7 +133,7 @@ fn time(value: f64) -> String {
 
 /// True where a program provides the files: then the kernel asks no device for them.
 fn no_device_counts(study: &Study<'_>) -> bool {
-    let ground = study.machine.scratch().map(Ground::of_storage);
+    let ground = study.setup.machine.scratch().map(Ground::of_storage);
     ground.is_some_and(|ground| ground.caveats.contains(&Caveat::Program))
 }
 
@@ -229,7 +229,7 @@ fn resident(study: &Study<'_>, bytes: u64) -> Vec<Gate> {
 /// G34 and G35: the device's floor, and caches below the kernel.
 fn of_device(study: &Study<'_>, own: f64) -> Vec<Gate> {
     let mut gates = Vec::new();
-    if let Some((floor, why)) = Class::of(study.machine).floor() {
+    if let Some((floor, why)) = Class::of(&study.setup.machine).floor() {
         let shown = if floor.is_finite() { "" } else { "no hardware, " };
         let reason = format!("{shown}less is served by a cache below the kernel: {why}");
         gates.push(Gate::at_least(&CLASS, Number::time(own).named("{}"), floor).because(reason));

@@ -13,14 +13,13 @@ use crate::rig::Rig;
 use crate::rig::files::{Stamped, Witness};
 use crate::rig::sampler::{Sizing, Workload};
 use crate::rig::shots::{Answer, Shot, Volley};
+use crate::setup::Profile;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
 use crate::sys::ring::ReadRing;
 
-/// Batches of a profile that has time for the largest files.
-const UNHURRIED: u32 = 24;
-/// The largest file of a hurried profile.
-const HURRIED_SIZE: u64 = 256 << 20;
+/// The largest file of a quick run.
+const QUICK_SIZE: u64 = 256 << 20;
 /// Parts of a hundred of the run's space that these files may take: other experiments have files as well.
 const SHARE: u64 = 67;
 /// What their names begin with.
@@ -94,8 +93,8 @@ fn wrong(why: impl std::fmt::Display) -> Trouble {
 }
 
 /// Sizes whose files have room in so many bytes.
-fn sizes(mut left: u64, batches: u32) -> Vec<u64> {
-    let most = if batches < UNHURRIED { HURRIED_SIZE } else { u64::MAX };
+fn sizes(mut left: u64, profile: Profile) -> Vec<u64> {
+    let most = if profile.is_quick() { QUICK_SIZE } else { u64::MAX };
     let fits = |&bytes: &u64| {
         let fits = bytes <= left && bytes <= most;
         left -= if fits { bytes } else { 0 };
@@ -109,7 +108,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Trouble> {
     let space = rig.space()?;
     // No more than its share, and no more than the files of others leave.
     let room = (space.bytes / 100 * SHARE).min(space.left_to(FILES));
-    let sizes = sizes(room, rig.batches());
+    let sizes = sizes(room, rig.setup().profile);
     if sizes.is_empty() {
         return Err(Trouble::new(format!(
             "{} are left to test files of the {} that files of this run may take together: too few",
@@ -153,7 +152,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Trouble> {
 
 /// What /sys says of the interface and of what is below the device.
 fn remark_device(rig: &mut Rig<'_>) {
-    let Some(device) = rig.scratch().and_then(|storage| storage.device.as_ref()) else { return };
+    let Some(device) = rig.setup().machine.scratch().and_then(|storage| storage.device.as_ref()) else { return };
     if let Some(rate) = interface_rate(&device.name) {
         rig.remark("interface", &rate);
     }
@@ -494,10 +493,10 @@ mod tests {
 
     #[test]
     fn sizes_keep_to_the_space_and_the_profile() {
-        assert_eq!(sizes(2 << 30, 30), SIZES);
-        assert_eq!(sizes(2 << 30, 16), SIZES[..5]);
-        assert_eq!(sizes(64 << 20, 30), SIZES[..3]);
-        assert!(sizes(1 << 19, 30).is_empty());
+        assert_eq!(sizes(2 << 30, Profile::Default), SIZES);
+        assert_eq!(sizes(2 << 30, Profile::Quick), SIZES[..5]);
+        assert_eq!(sizes(64 << 20, Profile::Default), SIZES[..3]);
+        assert!(sizes(1 << 19, Profile::Default).is_empty());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What a read from another machine should take: round trips, bytes at the rate of the path, software on both sides, and the
 //! other machine's disk where it has to be asked.
 
-use super::{Foreknowledge, ORDERS, Prediction, SIZES, Way, predict_labels, ways};
+use super::{ORDERS, Prediction, SIZES, Way, predict_labels, ways};
+use crate::experiments::Foreknowledge;
 use crate::experiments::constants::{
     BYTE_ON_PATH, CIPHER_BYTE, COPY_BYTE, DISK_READ_UNKNOWN, LINK_CROSSING, PATH_BEYOND_LINK, PROGRAM_BETWEEN,
     RADIO_CROSSING, SERVER_READ, STORED_BYTE, disk_read,
@@ -27,7 +28,7 @@ struct Path {
 
 pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
-    for way in ways(by.peer, by.remote) {
+    for way in ways(by.setup.peer.as_ref(), by.setup.remote.as_ref()) {
         let path = Path::known(by, way);
         let via = way.via();
         for (labels, bytes) in predict_labels(via) {
@@ -38,7 +39,7 @@ pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
             }
             let prediction = Prediction::of("file.remote_read.block_time", labels, Unit::Nanoseconds);
             let prediction = path.read(way, f64::from(bytes), prediction);
-            predictions.push(if cold { stored(by, way, f64::from(bytes), ahead, prediction) } else { prediction });
+            predictions.push(if cold { stored(way, f64::from(bytes), ahead, prediction) } else { prediction });
         }
         for order in ORDERS {
             let of = Labels::of([("via", via), ("order", order)]);
@@ -63,7 +64,7 @@ impl Path {
             Way::Nfs(file) => (file.interface.as_deref(), file.on_link, file.longest_read),
             Way::Mount(mount) => (None, false, longest_of(&mount.options)),
         };
-        let facts = interface.and_then(|name| by.machine.network.iter().find(|found| found.name == name));
+        let facts = interface.and_then(|name| by.setup.machine.network.iter().find(|found| found.name == name));
         let rate = facts.and_then(|found| found.bits_per_second);
         let radio = facts.is_some_and(|found| found.kind == InterfaceKind::Wireless);
         let measured = match way {
@@ -144,9 +145,9 @@ fn through_program(way: Way<'_>) -> bool {
 }
 
 /// The other machine's disk: its own where it is known, and perhaps its memory where it is not.
-fn stored(by: &Foreknowledge<'_>, way: Way<'_>, bytes: f64, ahead: bool, prediction: Prediction) -> Prediction {
+fn stored(way: Way<'_>, bytes: f64, ahead: bool, prediction: Prediction) -> Prediction {
     let device = match way {
-        Way::Peer(peer) => disk_read(&Foreknowledge { machine: &peer.machine, ..*by }),
+        Way::Peer(peer) => disk_read(&peer.machine),
         _ => None,
     };
     let known = device.is_some();

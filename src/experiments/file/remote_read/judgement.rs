@@ -261,7 +261,7 @@ fn curves(findings: &Findings, via: &str) -> Vec<Curve> {
 
 /// Says what the figures mean.
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
-    for way in ways(study.peer, study.remote) {
+    for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
         findings.say(introduction(study, way));
         tabulate(study, findings, way);
         explain_line(study, findings, way);
@@ -273,7 +273,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
 /// Where a run has several ways: what each adds to the same read from this machine's memory.
 fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
     let (mut added, mut here) = (Vec::new(), Vec::new());
-    for way in ways(study.peer, study.remote) {
+    for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
         let of = Labels::of([("via", way.via()), ("order", RANDOM)]).with("bytes", SIZES[0]);
         let Some(penalty) = findings.metric("file.remote_read.network_penalty", &of) else { continue };
         let words = match way {

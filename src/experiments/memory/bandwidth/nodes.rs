@@ -1,15 +1,11 @@
 //! Machines with several nodes: what a CPU of each node reads per second from the memory of each.
 
-use std::path::Path;
-
 use super::{PEAK, SLACK, step};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Number;
 use crate::evaluate::study::Study;
-use crate::experiments::DEAR_EVERY;
 use crate::experiments::streams::Level;
-use crate::machine;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
@@ -32,13 +28,13 @@ fn labels(cpu_node: u32, memory_node: u32) -> Labels {
 
 /// Reads memory of one node from a CPU of each; that of another node in the next launch.
 pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Result<(), Trouble> {
-    let nodes = machine::detect(Path::new("/"), Path::new(".")).memory.nodes;
+    let nodes = &rig.setup().machine.memory.nodes;
     let homes: Vec<u32> =
         nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();
     if homes.len() < 2 {
         return Ok(());
     }
-    let home = homes[(rig.round() / DEAR_EVERY) as usize % homes.len()];
+    let home = homes[rig.turn() as usize % homes.len()];
     let mut arena = match Arena::on_node(level.bytes, Pages::Huge, home) {
         Ok(arena) => arena,
         Err(error) => {
@@ -46,8 +42,8 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
             return Ok(());
         }
     };
-    for node in &nodes {
-        let Some(cpu) = rig.allowed().iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
+    for node in nodes {
+        let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
         if let Err(error) = affinity::restrict(&[cpu]) {
             rig.remark(&format!("cannot.node.{}", node.node), &format!("cannot run on CPU {cpu}: {error}"));
             continue;
@@ -59,7 +55,8 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
         });
         let workload = workload.unclocked().at_most(BATCHES);
         let sampled = rig.sample(vec![workload.expecting(Expected { migration: true, ..Expected::default() })]);
-        affinity::restrict(&[rig.cpu()]).map_err(|error| Trouble::new(format!("cannot return to its CPU: {error}")))?;
+        affinity::restrict(&[rig.setup().cpu])
+            .map_err(|error| Trouble::new(format!("cannot return to its CPU: {error}")))?;
         sampled?;
     }
     Ok(())
@@ -69,7 +66,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
 pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
     let samples = study.samples("node", |_| false);
     let rate = |cost: f64| 1e9 / cost;
-    let peak = study.machine.memory.peak_bytes_per_second.as_ref();
+    let peak = study.setup.machine.memory.peak_bytes_per_second.as_ref();
     for (labels, sample) in &samples {
         let Some(cost) = Estimate::median(sample).map(|estimate| estimate.value) else { continue };
         let gates = peak.map(|peak| {
@@ -78,7 +75,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
         });
         findings.publish_rate(study, NODE, (*labels).clone(), sample, 1.0, gates.into_iter().collect());
     }
-    for node in &study.machine.memory.nodes {
+    for node in &study.setup.machine.memory.nodes {
         if let Some(reason) = study.remarks(&format!("cannot.node.{}", node.node)).first() {
             findings.cannot(NODE, labels(node.node, node.node), reason);
         }
@@ -89,7 +86,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
         wanted.map(|metric| metric.value).collect::<Vec<f64>>()
     };
     let (near, far) = (of(true).into_iter().reduce(f64::max), of(false).into_iter().reduce(f64::min));
-    findings.say(match (study.machine.memory.nodes.len(), near, far) {
+    findings.say(match (study.setup.machine.memory.nodes.len(), near, far) {
         (0 | 1, ..) => "All memory is on one node: there is no farther one to read from.".to_owned(),
         (_, Some(near), Some(far)) => format!(
             "One thread reads {} from its own node's memory at best, {} from another's at worst: {}.",

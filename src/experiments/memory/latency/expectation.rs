@@ -68,10 +68,10 @@ fn fabric(machine: &Machine, class: CoreClass) -> Constant {
 
 /// All predictions.
 pub(super) fn predict(by: &Foreknowledge<'_>, scope: &Scope) -> Vec<Prediction> {
-    let machine = by.machine;
+    let machine = &by.setup.machine;
     // A class that the evidence contradicts is no class.
     let contradicted = machine.cpu.microarchitecture.contradictory();
-    let class = if contradicted { CoreClass::Unknown } else { machine.core_class(by.cpu) };
+    let class = if contradicted { CoreClass::Unknown } else { machine.core_class(by.setup.cpu) };
     let loads = loads(class);
     let fabric = fabric(machine, class);
     let cycle = CycleTime::known(by);
@@ -102,7 +102,7 @@ pub(super) fn predict(by: &Foreknowledge<'_>, scope: &Scope) -> Vec<Prediction> 
         }
         predictions.push(memory(machine, level("DRAM"), (third, basis), fabric, small));
     }
-    predictions.extend(sizes(machine, by.cpu));
+    predictions.extend(sizes(machine, by.setup.cpu));
     predictions
 }
 

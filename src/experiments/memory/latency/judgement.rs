@@ -334,7 +334,7 @@ pub(super) fn publish_nodes(study: &Study<'_>, findings: &mut Findings) {
         let own = vec![memory_floor(study, &estimate)];
         findings.publish(study, "memory.latency.node", labels.clone(), &estimate, own);
     }
-    for node in &study.machine.memory.nodes {
+    for node in &study.setup.machine.memory.nodes {
         if let Some(reason) = study.remarks(&format!("cannot.node.{}", node.node)).first() {
             findings.cannot("memory.latency.node", node_labels(node.node, node.node), reason);
         }

@@ -124,14 +124,18 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
     let (Some([low, high]), Some(claimed)) = (level.ends, level.claimed) else { return };
     let claimed = claimed as f64;
     let sides = format!("{} ends between {} and {}", level.name, bytes(low), bytes(high));
-    let last = study.machine.last_level_cache(study.cpu).is_some_and(|cache| format!("L{}", cache.level) == level.name);
+    let last = study
+        .setup
+        .machine
+        .last_level_cache(study.setup.cpu)
+        .is_some_and(|cache| format!("L{}", cache.level) == level.name);
     match agreement([low, high], claimed as u64) {
         Agreement::Confirmed => {
             findings.say(format!("{sides}. That confirms the {} that the kernel claims.", bytes(claimed)));
             return;
         }
         Agreement::Possible => {
-            let why = if last && study.machine.is_guest() {
+            let why = if last && study.setup.machine.is_guest() {
                 "Others that are not seen here use this cache too, and how much of it is left changes from moment to moment"
             } else if level.name == "L1" {
                 "Its sets are chosen within a page, so that the place of pages does not matter: noise draws the end out"
@@ -144,7 +148,7 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
         }
         Agreement::NotConfirmed => {}
     }
-    let why = match (high < claimed, last, study.machine.is_guest()) {
+    let why = match (high < claimed, last, study.setup.machine.is_guest()) {
         (true, true, true) => {
             "This is a guest: the hypervisor reports the cache of the host, which others that are not seen here use too, or of which this guest is given a part. What a program has is what was found"
         }
@@ -223,7 +227,7 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
         text += &format!(" Random loads from DRAM cost {} more on small pages than on huge ones.", nanoseconds(value));
     }
     if huge_pages_help(scope, curves, found) == Some(false) {
-        text += if study.machine.is_guest() {
+        text += if study.setup.machine.is_guest() {
             " Huge pages do not widen the reach of the translation buffers here: most likely the hypervisor keeps this guest's memory in small pages, which no guest can see, and the processor remembers the smaller of both. Part of the latency on huge pages is then translation too."
         } else {
             " Huge pages do not widen the reach of the translation buffers here."
@@ -303,7 +307,7 @@ fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
         |metric: &&&crate::results::document::Metric| metric.labels.get("cpu_node") != metric.labels.get("memory_node");
     let farthest = pairs.iter().filter(remote).map(|metric| metric.value).reduce(f64::max);
     let nearest = local.iter().copied().reduce(f64::min);
-    let text = match (study.machine.memory.nodes.len(), nearest, farthest) {
+    let text = match (study.setup.machine.memory.nodes.len(), nearest, farthest) {
         (0 | 1, ..) => "All memory is on one node: there is no farther one.".to_owned(),
         (_, Some(near), Some(far)) => format!(
             "A node's own memory is {} away at best, another node's {} at worst: {}.",

@@ -1,25 +1,23 @@
-//! What is walked: the patterns, the footprints, and which of them take part in which round.
+//! What is walked: the patterns, the footprints, and which of them take part in which launch.
 
 use std::collections::BTreeSet;
 
 use crate::experiments::streams::BYTES_PER_LOAD;
-use crate::machine::Machine;
 use crate::results::quantity::Labels;
+use crate::setup::Setup;
 use crate::sys::chase::{Arena, Chain, Fault};
 use crate::sys::memory::{Pages, page_size};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Batches from which on a run is more than a first look.
-const THOROUGH_BATCHES: u32 = 30;
 /// Points to the octave up to [`NEAR`].
 const POINTS_PER_OCTAVE: f64 = 4.0;
 /// Points to the octave within half an octave of a size that the kernel claims: they tell the end of a cache to 6 %.
 const POINTS_PER_OCTAVE_AT_CLAIMS: f64 = 12.0;
-/// Footprints up to here cost next to nothing: every round.
+/// Footprints up to here cost next to nothing: every launch.
 const NEAR: u64 = MIB;
-/// Footprints up to here cost some milliseconds: they take turns, every round a part of them.
+/// Footprints up to here cost some milliseconds: they take turns, every launch a part of them.
 const MIDDLE: u64 = 16 * MIB;
 /// Where memory is further away, a first look has no points between here and there, and neither have strides, nor random walks
 /// on pages that do not decide.
@@ -32,7 +30,8 @@ const MEMORY_FOOTPRINT: u64 = 256 * MIB;
 const UNKNOWN_LAST_CACHE: u64 = 32 * MIB;
 /// The buffer on which other tools' rules are compared.
 const RULES_FOOTPRINT: u64 = 1024 * MIB;
-/// Rounds from one walk by other tools' rules to the next, where it takes seconds: even, since odd rounds have enough to do.
+/// Launches from one walk by other tools' rules to the next, where it takes seconds. Those walks stand in odd launches, because
+/// even ones have enough to do.
 const RULES_EVERY: u32 = 18;
 /// Most pages of the translation pattern: beyond every second-level translation buffer known (3072 entries).
 const MOST_PAGES: u64 = 8192;
@@ -43,8 +42,8 @@ const BLOCK: u64 = 64 * KIB;
 const WINDOW: u64 = 256 * KIB;
 /// Strides of the classical curve.
 const STRIDES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
-/// Strides that take part in one round.
-const STRIDES_PER_ROUND: usize = 2;
+/// Strides that take part in one launch.
+const STRIDES_PER_LAUNCH: usize = 2;
 /// Nodes that a long pattern has at least: more than a prefetcher that learns sequences is known to remember.
 const LONG_NODES: u64 = 1 << 18;
 /// Most visits of a line in one period of the long pattern: words in a line of 64 bytes.
@@ -138,15 +137,15 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// From the facts of a machine and the order of a launch.
-    pub(super) fn of(machine: &Machine, cpu: u32, memory: u64, batches: u32) -> Self {
-        let caches: Vec<_> = (1..=4).filter_map(|level| machine.data_cache(cpu, level)).collect();
+    /// From the facts of a run, for launches that may take so much memory.
+    pub(super) fn of(setup: &Setup, memory: u64) -> Self {
+        let caches: Vec<_> = (1..=4).filter_map(|level| setup.machine.data_cache(setup.cpu, level)).collect();
         let claims = caches.iter().filter_map(|cache| Some((cache.level, cache.size_bytes.best()?.value))).collect();
         let line = caches.iter().filter_map(|cache| cache.line_bytes).find(|line| line.is_power_of_two());
         let line = line.filter(|line| (32..=512).contains(line)).unwrap_or(64);
         let last = caches.last().and_then(|cache| cache.size_bytes.all().iter().map(|fact| fact.value).max());
         let last = last.unwrap_or(UNKNOWN_LAST_CACHE);
-        Scope { claims, last, line, memory, thorough: batches >= THOROUGH_BATCHES }
+        Scope { claims, last, line, memory, thorough: !setup.profile.is_quick() }
     }
 
     /// Size claimed for the last cache.
@@ -208,7 +207,7 @@ impl Scope {
         all.into_iter().collect()
     }
 
-    /// Every walk on one kind of pages, whatever the round.
+    /// Every walk on one kind of pages, whatever the launch.
     fn all(&self, pages: Pages, decides: bool) -> Vec<Walk> {
         let top = self.memory_footprint();
         let most = |limit: u64| limit.min(self.most());
@@ -248,25 +247,25 @@ impl Scope {
         walks
     }
 
-    /// The how-manieth round this is of those that walk far footprints, from 0; none when it is none of them.
-    pub(super) fn far_turn(&self, round: u32) -> Option<u32> {
+    /// Number of this launch among those that walk far footprints, from 0; none when it is not one of them.
+    pub(super) fn far_turn(&self, turn: u32) -> Option<u32> {
         let every = match (self.thorough, self.memory_footprint()) {
             (true, _) => 6,
             (false, ..=MEMORY_FOOTPRINT) => 3,
             // Such memory takes seconds to be had: a first look goes there once.
             (false, _) => 8,
         };
-        (round % every == 1).then_some(round / every)
+        turn.is_multiple_of(every).then_some(turn / every)
     }
 
-    /// The walks of one round on one kind of pages, each once; `decides` where their page-blocked curve shows the levels.
-    pub(super) fn walks(&self, pages: Pages, round: u32, decides: bool) -> Vec<Walk> {
-        let far_turn = self.far_turn(round);
+    /// The walks of one launch on one kind of pages, each once; `decides` where their page-blocked curve shows the levels.
+    pub(super) fn walks(&self, pages: Pages, turn: u32, decides: bool) -> Vec<Walk> {
+        let far_turn = self.far_turn(turn);
         let far = far_turn.is_some();
-        // A few strides in each round; far ones turn with the few rounds that walk far footprints.
+        // A few strides in each launch; far ones turn with the few launches that walk far footprints.
         let in_turn = |stride: u64, far: bool| {
-            let turn = if far { far_turn.map_or(0, |turn| turn as usize) } else { round as usize };
-            let each = if self.thorough { STRIDES_PER_ROUND } else { STRIDES.len() };
+            let turn = if far { far_turn.unwrap_or(0) } else { turn } as usize;
+            let each = if self.thorough { STRIDES_PER_LAUNCH } else { STRIDES.len() };
             let place = STRIDES.iter().position(|&other| other == stride).unwrap_or(0);
             (0..each).any(|extra| (turn * each + extra) % STRIDES.len() == place)
         };
@@ -278,18 +277,18 @@ impl Scope {
             in_turn
                 && match walk.bytes {
                     ..=NEAR => true,
-                    // All of them in the same rounds: neighbours that come and go would bend the curve otherwise.
+                    // All of them in the same launches: neighbours that come and go would bend the curve otherwise.
                     bytes if bytes <= MIDDLE => match walk.pattern {
                         Pattern::Stride(_) => far,
-                        _ => far || round % 3 == 1,
+                        _ => far || turn.is_multiple_of(3),
                     },
                     _ => far,
                 }
         };
-        let rules = self.rules(pages, round, far);
+        let rules = self.rules(pages, turn, far);
         // A gibibyte is enough for one launch.
         let alone = self.thorough
-            && !(self.rules(Pages::Small, round, far).is_empty() && self.rules(Pages::Huge, round, far).is_empty());
+            && !(self.rules(Pages::Small, turn, far).is_empty() && self.rules(Pages::Huge, turn, far).is_empty());
         let mut walks = if alone { Vec::new() } else { self.all(pages, decides) };
         walks.retain(takes_part);
         walks.extend(rules);
@@ -298,14 +297,14 @@ impl Scope {
         walks
     }
 
-    /// The rules that other tools follow, in the rounds that can afford them: a gibibyte takes seconds.
-    fn rules(&self, pages: Pages, round: u32, far: bool) -> Vec<Walk> {
-        let turn = match (self.thorough, pages) {
+    /// The rules that other tools follow, in the launches that can afford them: a gibibyte takes seconds.
+    fn rules(&self, pages: Pages, turn: u32, far: bool) -> Vec<Walk> {
+        let due = match (self.thorough, pages) {
             (false, _) => far,
-            (true, Pages::Small) => round % RULES_EVERY == 4,
-            (true, Pages::Huge) => round % RULES_EVERY == RULES_EVERY - 4,
+            (true, Pages::Small) => turn % RULES_EVERY == 3,
+            (true, Pages::Huge) => turn % RULES_EVERY == RULES_EVERY - 5,
         };
-        let rules = if turn { RULES.as_slice() } else { &[] };
+        let rules = if due { RULES.as_slice() } else { &[] };
         let bytes = self.rules_footprint();
         rules
             .iter()
@@ -490,18 +489,18 @@ mod tests {
         for memory in [0, 4 * MIB, 64 * MIB, 512 * MIB, 8 << 30] {
             let scope = scope(&SERVER, memory, true);
             assert!(scope.peak() <= memory.max(BESIDE), "{memory}: {}", scope.peak());
-            let most = scope.walks(Pages::Small, 3, true).iter().map(|walk| walk.bytes).max().unwrap_or(0);
+            let most = scope.walks(Pages::Small, 2, true).iter().map(|walk| walk.bytes).max().unwrap_or(0);
             assert!(most <= scope.most(), "{memory}");
         }
     }
 
     #[test]
-    fn every_walk_takes_part_in_the_rounds_of_a_run() {
+    fn every_walk_takes_part_in_the_launches_of_a_run() {
         for (claims, thorough) in [(&GUEST, false), (&GUEST, true), (&SERVER, true), (&SERVER, false)] {
             let scope = scope(claims, 6 << 30, thorough);
             for pages in [Pages::Small, Pages::Huge] {
-                let rounds = if thorough { 30 } else { 6 };
-                let walked: HashSet<Walk> = (1..=rounds).flat_map(|round| scope.walks(pages, round, true)).collect();
+                let launches = if thorough { 30 } else { 6 };
+                let walked: HashSet<Walk> = (0..launches).flat_map(|turn| scope.walks(pages, turn, true)).collect();
                 for walk in scope.all(pages, true) {
                     assert!(walked.contains(&walk), "{walk:?}");
                 }
@@ -514,13 +513,13 @@ mod tests {
     }
 
     #[test]
-    fn no_walk_stands_twice_in_a_round_and_labels_tell_them_apart() {
+    fn no_walk_stands_twice_in_a_launch_and_labels_tell_them_apart() {
         let scope = scope(&GUEST, 6 << 30, true);
-        for round in 1..=30 {
+        for turn in 0..30 {
             let mut seen = HashSet::new();
             for pages in [Pages::Small, Pages::Huge] {
-                for walk in scope.walks(pages, round, true) {
-                    assert!(seen.insert(walk.labels()), "{walk:?} in round {round}");
+                for walk in scope.walks(pages, turn, true) {
+                    assert!(seen.insert(walk.labels()), "{walk:?} in launch {turn}");
                 }
             }
         }

@@ -216,7 +216,7 @@ fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {
         .iter()
         .map(|line| format!("{} ({})", nanoseconds(line.value), line.labels.get("placement").unwrap_or_default()))
         .collect();
-    let guest = if study.machine.is_guest() {
+    let guest = if study.setup.machine.is_guest() {
         " A guest sees what its hypervisor says about caches: virtual CPUs may lie further apart than the label claims."
     } else {
         ""
@@ -235,8 +235,9 @@ fn refill(study: &Study<'_>, findings: &Findings) -> Option<String> {
     let (first, last) = (curve.points.first()?, curve.points.last()?);
     let total = last[0] * members as f64;
     let cache = study
+        .setup
         .machine
-        .caches_of(study.cpu)
+        .caches_of(study.setup.cpu)
         .into_iter()
         .filter_map(|cache| Some((cache.level, cache.size_bytes.best()?.value as f64)))
         .filter(|(_, size)| *size < total)

@@ -21,7 +21,7 @@ const SWITCH_INSTRUCTIONS: f64 = 2800.0;
 
 pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let cost = Cost { cycle: CycleTime::known(by), by };
-    let places = by.machine.places(by.cpu, &by.machine.usable_cpus().iter().collect::<Vec<u32>>());
+    let places = by.setup.places();
     let mut all: Vec<Prediction> = ["pipe", "eventfd"].into_iter().map(|through| cost.passage(through)).collect();
     for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
         all.push(cost.hop(&pairing));
@@ -94,7 +94,7 @@ impl Cost<'_> {
         } else {
             interrupted
         };
-        if !self.by.machine.is_guest() {
+        if !self.by.setup.machine.is_guest() {
             return woken;
         }
         // Sending an interrupt and taking it each leave the guest; so do halting, being woken, and setting the timer anew.

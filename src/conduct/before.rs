@@ -1,0 +1,170 @@
+//! A run that was interrupted, as its directory shows it, and whether this machine and this build can resume it.
+
+use std::path::Path;
+
+use super::Recording;
+use super::directory::RunDirectory;
+use crate::experiments::Experiment;
+use crate::machine::{Identity, Machine, Relation};
+use crate::plan;
+use crate::results::log::{self, Log, LogWriter, Refused};
+use crate::results::peer::Peer;
+use crate::results::remote::Remote;
+use crate::results::trouble::Trouble;
+use crate::results::wording::count;
+use crate::rig::request::CANARY;
+use crate::sys::clock::Source;
+use crate::sys::talk;
+
+/// The run before this sitting.
+pub struct Before {
+    /// Its directory.
+    pub directory: RunDirectory,
+    /// What it has recorded.
+    pub log: Log,
+    writer: Result<LogWriter, Refused>,
+}
+
+impl Before {
+    /// Opens a run. One that another process is measuring is refused.
+    pub fn open(run: &Path) -> Result<Self, Trouble> {
+        let directory = RunDirectory::open(run)?;
+        let writer = match LogWriter::reopen(&directory.log()) {
+            Err(Refused::Taken(trouble)) => return Err(trouble),
+            found => found,
+        };
+        let log = log::read(&directory.log())?;
+        Ok(Before { directory, log, writer })
+    }
+
+    /// Whether everything was measured.
+    pub fn is_complete(&self) -> bool {
+        self.log.finish.as_ref().is_some_and(|(_, complete, _)| *complete)
+    }
+
+    /// The clock that the run began with.
+    pub fn source(&self) -> Source {
+        self.log.clock.as_ref().and_then(|clock| Source::named(&clock.source)).unwrap_or(Source::Counter)
+    }
+
+    /// The experiments of the run, if this machine and this build can resume it.
+    pub fn experiments(&self, machine: &Machine) -> Result<Vec<&'static Experiment>, Trouble> {
+        if !self.is_complete() {
+            self.same_machine(machine)?;
+        }
+        if self.log.machine.fingerprint != machine.fingerprint {
+            return Err(Trouble::new(format!(
+                "this run was begun on another machine ({}), this one is {}",
+                self.log.machine.fingerprint, machine.fingerprint
+            ))
+            .hint(START_ANOTHER));
+        }
+        let wanted: Vec<String> = self.log.steps.iter().map(|step| step.experiment.clone()).collect();
+        if wanted.is_empty() {
+            return Err(Trouble::new("the run died before it had a plan").hint("start a new run"));
+        }
+        let selected = plan::select(&wanted)?;
+        for (step, experiment) in self.log.steps.iter().zip(&selected) {
+            if step.method_version != experiment.method_version {
+                return Err(Trouble::new(format!(
+                    "{} was measured with method version {}, this build has version {}",
+                    step.experiment, step.method_version, experiment.method_version
+                ))
+                .hint("go on with the version of sysdyno that began the run, or start a new one"));
+            }
+        }
+        Ok(selected)
+    }
+
+    /// Refuses a log that another machine of the same model began, or this one with another kernel.
+    fn same_machine(&self, machine: &Machine) -> Result<(), Trouble> {
+        let Some(begun) = &self.log.header.identity else { return Ok(()) };
+        let here = Identity::read(Path::new("/"));
+        let relation = begun.relation_to(&here);
+        if relation == Relation::Other {
+            return Err(Trouble::new(format!(
+                "this run was begun on another machine of the same model: on {}, this one is {}",
+                begun.node,
+                if begun.node == here.node { "another of that name" } else { &here.node }
+            ))
+            .hint(START_ANOTHER));
+        }
+        let release = |machine: &Machine| machine.kernel.release.as_ref().map(|fact| fact.value.clone());
+        if let (Some(then), Some(now)) = (release(&self.log.machine), release(machine))
+            && then != now
+        {
+            return Err(Trouble::new(format!("this run was begun with the kernel {then}, this one is {now}"))
+                .hint("figures of two kernels do not belong into one run: start a new one"));
+        }
+        if relation == Relation::Restarted {
+            talk::line(
+                "warning: this machine was restarted since the run began; figures may differ from one boot to the next",
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether a peer is named where the run had one, before it is contacted.
+    pub fn peer_is_named(&self, named: bool) -> Result<(), Trouble> {
+        match &self.log.peer {
+            Some(before) if !named => {
+                Err(Trouble::new(format!("this run was measured against a peer at {}", before.address))
+                    .hint("start `sysdyno peer` there again and give --peer HOST:PORT with its secret"))
+            }
+            None if named => {
+                Err(Trouble::new("this run was begun without a peer").hint("go on without --peer, or start a new run"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the peer is the machine that it was.
+    pub fn same_peer(&self, peer: &Peer) -> Result<(), Trouble> {
+        match &self.log.peer {
+            Some(before) if before.machine.fingerprint != peer.machine.fingerprint => Err(Trouble::new(format!(
+                "this run was begun with another machine as its peer ({}), this one is {}",
+                before.machine.fingerprint, peer.machine.fingerprint
+            ))
+            .hint("figures of two paths do not belong into one run: start a new one")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the files on another machine are those that the run was begun with.
+    pub fn same_remote(&self, found: Option<&Remote>) -> Result<(), Trouble> {
+        let names = |remote: Option<&Remote>| {
+            let nfs = remote.and_then(|remote| remote.nfs.as_ref()).map(|nfs| nfs.url.clone());
+            (nfs, remote.and_then(|remote| remote.directory.as_ref()).map(|directory| directory.directory.clone()))
+        };
+        let before = names(self.log.remote.as_deref());
+        if names(found) == before {
+            return Ok(());
+        }
+        let hint = match before {
+            (None, None) => "go on without --nfs and --remote-dir, or start a new run".to_owned(),
+            (nfs, directory) => {
+                let directory = directory.map(|place| format!("--remote-dir {place}"));
+                let flags = [nfs.map(|url| format!("--nfs {url}")), directory];
+                format!("give {}", flags.into_iter().flatten().collect::<Vec<_>>().join(" "))
+            }
+        };
+        Err(Trouble::new("this run was begun with other files on another machine").hint(hint))
+    }
+
+    /// Goes on with the log.
+    pub fn reopen(self, command: Vec<String>) -> Result<Recording, Trouble> {
+        let Before { directory, log, writer } = self;
+        let launches = log.launches.iter().filter(|launch| launch.experiment != CANARY).count() as u64;
+        let recording = Recording { directory, writer: writer?, resumed: Some((command, log.clock)) };
+        talk::line(format_args!(
+            "resuming {}: {} and {} are there{}",
+            log.header.id,
+            count(u64::from(log.rounds), "round", "rounds"),
+            count(launches, "launch", "launches"),
+            log.damage.as_ref().map_or_else(String::new, |damage| format!("; {damage}, that line is cut off"))
+        ));
+        Ok(recording)
+    }
+}
+
+const START_ANOTHER: &str = "figures of two machines do not belong into one run: start a new one";

@@ -1,0 +1,221 @@
+//! What a run is made of, as far as it is known before anything is timed: found once, borrowed by the plan, by predictions and
+//! by analyses, and handed to every launch.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::machine::placement::Place;
+use crate::results::log::Log;
+use crate::results::peer::Peer;
+use crate::results::remote::Remote;
+use crate::results::trouble::Trouble;
+
+/// The description of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The machine.
+    pub machine: Machine,
+    /// CPU on which launches measure.
+    pub cpu: u32,
+    /// CPUs that the run may use at all: the affinity mask that the tool was started with.
+    pub allowed: Vec<u32>,
+    /// How thorough the run is.
+    pub profile: Profile,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Whether a peer was named. It is not contacted for a dry run.
+    pub has_peer: bool,
+    /// Ways to files on another machine that were named, the peer's among them.
+    pub remote_ways: u32,
+    /// The peer, once it has answered.
+    pub peer: Option<Peer>,
+    /// How launches reach the peer.
+    pub access: Option<PeerAccess>,
+    /// Files on another machine, once they were found.
+    pub remote: Option<Remote>,
+    /// Bytes that files of the run may take together, or why there can be none.
+    pub room: Result<u64, Trouble>,
+    /// What the whole file cache is filled with, where that was asked for.
+    pub full_cache: Option<FillWith>,
+}
+
+impl Setup {
+    /// A run on this machine alone whose files may take nothing.
+    pub fn of(machine: Machine, cpu: u32, allowed: Vec<u32>, profile: Profile) -> Self {
+        Setup {
+            machine,
+            cpu,
+            allowed,
+            profile,
+            seed: 0,
+            has_peer: false,
+            remote_ways: 0,
+            peer: None,
+            access: None,
+            remote: None,
+            room: Ok(0),
+            full_cache: None,
+        }
+    }
+
+    /// Other CPUs that the run may use, one for each way in which it stands to the measured one.
+    pub fn places(&self) -> Vec<Place> {
+        self.machine.places(self.cpu, &self.allowed)
+    }
+
+    /// The setup that a log was written with, as far as the log tells.
+    pub fn logged(log: &Log) -> Self {
+        let (machine, peer) = (log.machine.clone(), log.peer.as_deref().cloned());
+        let allowed = machine.usable_cpus().iter().collect();
+        let profile = Profile::named(&log.header.profile).unwrap_or(Profile::Default);
+        let remote = log.remote.as_deref().cloned();
+        Setup {
+            seed: log.header.seed,
+            has_peer: peer.is_some(),
+            remote_ways: u32::from(peer.is_some()) + remote.as_ref().map_or(0, Remote::ways),
+            peer,
+            remote,
+            ..Setup::of(machine, log.header.cpu, allowed, profile)
+        }
+    }
+}
+
+/// How thorough a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Profile {
+    /// `--quick`: a first look.
+    Quick,
+    /// Without a flag: reports.
+    Default,
+    /// `--rigorous`: publication and comparison.
+    Rigorous,
+}
+
+impl Profile {
+    /// Name, as in the flags and in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Quick => "quick",
+            Profile::Default => "default",
+            Profile::Rigorous => "rigorous",
+        }
+    }
+
+    /// The profile with a name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Profile::Quick, Profile::Default, Profile::Rigorous].into_iter().find(|profile| profile.name() == name)
+    }
+
+    /// A first look: what takes long is left out or made smaller.
+    pub fn is_quick(self) -> bool {
+        self == Profile::Quick
+    }
+
+    /// Rounds of short launches.
+    pub fn rounds(self) -> u32 {
+        match self {
+            Profile::Quick => 6,
+            Profile::Default => 30,
+            Profile::Rigorous => 60,
+        }
+    }
+
+    /// More rounds than planned, at most, as a share of them: for wide intervals and disturbed rounds.
+    pub fn more_rounds(self) -> f64 {
+        match self {
+            Profile::Quick => 0.0,
+            Profile::Default => 0.2,
+            Profile::Rigorous => 0.5,
+        }
+    }
+
+    /// Batches of each workload in a launch.
+    pub fn batches(self) -> u32 {
+        if self.is_quick() { 16 } else { 30 }
+    }
+
+    /// Most seconds that a run of everything may take.
+    pub fn limit_seconds(self) -> f64 {
+        match self {
+            Profile::Quick => 30.0,
+            Profile::Default => 180.0,
+            Profile::Rigorous => 900.0,
+        }
+    }
+}
+
+/// What the whole file cache of the machine is filled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FillWith {
+    /// Holes of a sparse file: pages of zeros that no device is asked for.
+    Holes,
+    /// Files that are written first and take their room on the device.
+    Files,
+}
+
+impl FillWith {
+    /// Seconds that filling takes at most where nothing is unusual, by the memory that file data can have, and those bytes.
+    /// None where the machine does not tell its memory.
+    pub fn needs(self, machine: &Machine) -> Option<(f64, u64)> {
+        /// Seconds for a gibibyte. A hypervisor may give memory only when it is touched.
+        const OWN_MEMORY: f64 = 1.0;
+        const LENT_MEMORY: f64 = 3.0;
+        /// Seconds for a gibibyte that is written and read back, at 200 MB/s.
+        const DEVICE: f64 = 10.7;
+        let room = machine.limits.memory_room_bytes.as_ref().map_or(u64::MAX, |room| room.value);
+        let bytes = machine.memory.available_bytes.as_ref()?.value.min(room);
+        let memory = if machine.is_guest() { LENT_MEMORY } else { OWN_MEMORY };
+        let pace = match self {
+            FillWith::Holes => memory,
+            FillWith::Files => memory + DEVICE,
+        };
+        Some((bytes as f64 / f64::from(1 << 30) * pace, bytes))
+    }
+}
+
+/// How a launch reaches the peer. Handed down by a pipe, never written to the log.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerAccess {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The secret that both sides know.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for PeerAccess {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "PeerAccess({})", self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_launch_gets_the_setup_whole() {
+        let machine = crate::machine::detect(Path::new("/nonexistent"), Path::new("/"));
+        let access = PeerAccess { address: "[::1]:7".parse().unwrap(), secret: "hush".to_owned() };
+        let setup = Setup {
+            access: Some(access),
+            room: Err(Trouble::new("no room").hint("make some")),
+            full_cache: Some(FillWith::Files),
+            ..Setup::of(machine, 3, vec![1, 3], Profile::Rigorous)
+        };
+        let sent = serde_json::to_string(&setup).unwrap();
+        assert_eq!(serde_json::from_str::<Setup>(&sent).unwrap(), setup);
+        assert!(!format!("{setup:?}").contains("hush"));
+    }
+
+    #[test]
+    fn a_profile_is_known_by_its_name() {
+        for profile in [Profile::Quick, Profile::Default, Profile::Rigorous] {
+            assert_eq!(Profile::named(profile.name()), Some(profile));
+        }
+        assert_eq!(Profile::named("hasty"), None);
+    }
+}
