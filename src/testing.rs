@@ -222,6 +222,9 @@ pub mod sys {
     pub mod relay {
         pub use crate::sys::relay::{Burden, Circle, Relay};
     }
+    pub mod signal {
+        pub use crate::sys::signal::{Handled, Handler, count, delivered};
+    }
     pub mod spinner {
         pub use crate::sys::spinner::{Duty, Spinner};
     }

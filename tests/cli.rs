@@ -123,6 +123,14 @@ fn a_chapter_is_explained_experiment_by_experiment() {
 }
 
 #[test]
+fn gates_and_constants_are_explained() {
+    let tables = data(&["explain", "--gates", "--constants"]);
+    assert!(tables.contains("| G11 | there are at least 5 launches |"), "{tables}");
+    assert!(tables.contains("| COUNTER_READING | 30 | 15 to 60 | cycles |"), "{tables}");
+    refusal(&["explain", "cpu", "--gates"]);
+}
+
+#[test]
 fn the_list_has_every_experiment() {
     let listing = data(&["list"]);
     let entries = json(&["list", "--json"]);

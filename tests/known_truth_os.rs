@@ -3,7 +3,7 @@
 //! Every comparison is a ratio or a difference of best-of-many within one process on one CPU, and is tried again: noise only
 //! adds time. No absolute speed is asserted.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-#![allow(unsafe_code, reason = "a system-call filter is installed on a thread of the test")]
+#![allow(unsafe_code, reason = "a system-call filter and signal handlers are installed on threads of the test")]
 
 #[path = "support/truth.rs"]
 mod truth;
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use sysdyno::testing::sys::child::{self, Image, STATUS, Task};
 use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::memory::{Pages, Resident};
+use sysdyno::testing::sys::signal::{self, Handled};
 use sysdyno::testing::sys::system_call;
 use sysdyno::testing::sys::thread::{self, Attributes, Bare, Body, Call};
 use sysdyno::testing::sys::{affinity, arch};
@@ -72,6 +73,63 @@ fn two_calls_cost_twice_as_much_as_one() {
         })
     };
     timed("two calls against one", || within(two() / one(), 1.96, 2.04));
+}
+
+/// Iterations of a chain in a handler: long against what a core does ahead of it.
+const HANDLER_CHAIN: u64 = 100;
+
+/// A handler that counts and computes.
+extern "C" fn computes(number: i32) {
+    signal::count(number);
+    arch::multiply_chain(HANDLER_CHAIN);
+}
+
+/// Nanoseconds of some signals to the calling thread, all of which are handled.
+fn signals(handler: signal::Handler, number: u64) -> f64 {
+    // SAFETY: the handlers of these tests count and compute.
+    let handled = unsafe { Handled::by(handler) }.unwrap();
+    lowest(200, || {
+        let before = signal::delivered();
+        for _ in 0..number {
+            assert_eq!(handled.send(), 0);
+        }
+        assert_eq!(signal::delivered() - before, number);
+    })
+}
+
+#[test]
+fn a_handler_that_computes_is_longer_by_just_that() {
+    let _turn = alone();
+    timed("a chain in a handler", || {
+        let chain = lowest(200, || (0..50).for_each(|_| arch::multiply_chain(HANDLER_CHAIN)));
+        within((signals(computes, 50) - signals(signal::count, 50)) / chain, 0.98, 1.02)
+    });
+}
+
+#[test]
+fn twice_the_signals_cost_twice_as_much() {
+    let _turn = alone();
+    timed("100 signals against 50", || within(signals(signal::count, 100) / signals(signal::count, 50), 1.96, 2.04));
+}
+
+#[test]
+fn a_signal_is_as_before_when_its_handler_is_gone() {
+    let _turn = alone();
+    let action = || {
+        let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: the action is written by the kernel; all zeros is a valid one.
+        let (answer, now) =
+            unsafe { (libc::sigaction(libc::SIGUSR1, std::ptr::null(), now.as_mut_ptr()), now.assume_init()) };
+        assert_eq!(answer, 0);
+        now.sa_sigaction
+    };
+    let before = action();
+    let handled = Handled::counted().unwrap();
+    assert_eq!(action(), signal::count as *const () as libc::sighandler_t);
+    assert_eq!(handled.install(), 0);
+    assert_eq!(action(), signal::count as *const () as libc::sighandler_t);
+    drop(handled);
+    assert_eq!(action(), before);
 }
 
 /// Installs a filter of `instructions` loads and a final permission on the calling thread. Loads of an argument keep the

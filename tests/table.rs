@@ -43,6 +43,7 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("os.context_switch.net", Unit::Nanoseconds, &["between", "placement", "through"]),
     ("os.context_switch.pipe_overhead", Unit::Nanoseconds, &[]),
     ("os.cache_line_transfer.time", Unit::Nanoseconds, &["placement"]),
+    ("os.signal.time", Unit::Nanoseconds, &["how"]),
     ("memory.bandwidth.rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),
     ("memory.bandwidth.bus_rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),
     ("memory.loaded_latency.time", Unit::Nanoseconds, &["load"]),

@@ -101,6 +101,8 @@ constants! {
     MULTIPLY = 3.0 in 3.0 ..= 4.0 "cycles", "Agner Fog: IMUL r64, 3 cycles (Intel since Nehalem, AMD since Zen), 4 before";
     /// One instruction of kernel code that is in the caches.
     KERNEL_INSTRUCTION = 0.5 in 0.25 ..= 1.5 "cycles", "two instructions per cycle; less with mitigations at indirect calls";
+    /// Saving all registers of a thread on its stack for a signal handler, and restoring them.
+    SIGNAL_FRAME = 500.0 in 150.0 ..= 2000.0 "cycles", "Linux arch/x86/kernel/fpu/signal.c: XSAVE and XRSTOR of 0.5 to 2.7 KiB of user memory";
     /// Copying one entry of a page table for a child, and taking it away again from the parent's writable ones.
     FORK_PAGE = 30.0 in 5.0 ..= 60.0 "ns", "Linux mm/memory.c, copy_page_range: 20–45 ns for a mapped page of 4 KiB";
     /// The same in a guest, whose page tables and page records lie behind a second set of tables.

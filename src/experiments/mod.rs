@@ -36,6 +36,7 @@ pub const TABLE: &[&Experiment] = &[
     &os::process_creation::EXPERIMENT,
     &os::thread_creation::EXPERIMENT,
     &os::context_switch::EXPERIMENT,
+    &os::signal::EXPERIMENT,
     &memory::latency::EXPERIMENT,
     &memory::bandwidth::EXPERIMENT,
     &memory::loaded_latency::EXPERIMENT,

@@ -20,6 +20,7 @@ pub mod numa;
 pub mod process;
 pub mod relay;
 pub mod ring;
+pub mod signal;
 pub mod socket;
 pub mod spinner;
 pub mod stream;

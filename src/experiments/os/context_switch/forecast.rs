@@ -2,13 +2,12 @@
 
 use crate::experiments::Foreknowledge;
 use crate::experiments::constants::{
-    Constant, CycleTime, IDLE_EXIT, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, LINE_OTHER_SOCKET, LINE_SAME_CACHE,
-    LINE_SIBLING, PAGE_TABLE_SWITCH, RESCHEDULE_INTERRUPT, guest_exit,
+    Constant, CycleTime, IDLE_EXIT, KERNEL_ROUND_TRIP, LINE_OTHER_SOCKET, LINE_SAME_CACHE, LINE_SIBLING,
+    PAGE_TABLE_SWITCH, RESCHEDULE_INTERRUPT, guest_exit,
 };
-use crate::experiments::os::system_call;
+use crate::experiments::os::kernel_work;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
-use crate::statistics::summary::median;
 
 use super::{Pairing, SAME, pairings};
 
@@ -119,27 +118,6 @@ impl Cost<'_> {
             constant.times(1.0),
             constant.basis(),
         )
-    }
-}
-
-/// What kernel code of a number of instructions is expected to cost, in nanoseconds: at the pace of the system calls of this
-/// run, between the fastest of them and half the pace of the slowest, because a call that is repeated runs on predictors that know
-/// it and other code does not; else at the constant's.
-fn kernel_work(by: &Foreknowledge<'_>, instructions: f64) -> ((f64, f64, f64), Basis) {
-    let time = |call: &str| by.metric("os.system_call.time", &Labels::of([("call", call)])).map(|found| found.value);
-    let paces: Vec<f64> = time("enosys").map_or_else(Vec::new, |floor| {
-        system_call::WORK
-            .iter()
-            .filter_map(|&(call, instructions)| Some((time(call)? - floor) / instructions))
-            .filter(|&pace| pace > 0.0)
-            .collect()
-    });
-    match (median(&paces), paces.iter().copied().reduce(f64::min), paces.iter().copied().reduce(f64::max)) {
-        (Some(pace), Some(fastest), Some(slowest)) => (
-            (pace * instructions, fastest * instructions, 2.0 * slowest * instructions),
-            Basis::metric("os.system_call.time of several calls, less the floor, over their instructions"),
-        ),
-        _ => (CycleTime::known(by).of(KERNEL_INSTRUCTION.times(instructions)), KERNEL_INSTRUCTION.basis()),
     }
 }
 

@@ -1,0 +1,264 @@
+//! # Question
+//!
+//! What does it cost to install a signal handler, and to send a signal to oneself and handle it?
+//!
+//! # Method
+//!
+//! **install**: a handler for SIGUSR1 is installed again over itself with the C library's sigaction(2). **deliver_self**: the
+//! thread sends SIGUSR1 to itself with a direct tgkill(2). The kernel delivers the signal before that call returns: it
+//! saves the registers on the user stack, runs the handler, and the handler's return enters the kernel once more
+//! (rt_sigreturn(2)) to restore them. The handler adds one to a counter.
+//!
+//! Each is repeated in batches of 1024 by a loop of one operation, and is the batch over its operations, in core cycles by the
+//! clock probes beside each batch. Between the two clock reads stand the operations, the sum of their answers, and one subtraction
+//! and one branch for each. Every answer is checked. A batch of signals is void unless the handler ran exactly once for each.
+//! The same launch times getppid(2) in the same way, as the floor for the gates.
+//!
+//! # Prediction
+//!
+//! Installing enters the kernel once. A delivery enters it twice, and writes and reads a frame with all vector registers. The way in
+//! and out is the getppid(2) of this run. The rest is counted instructions at the pace of this run's system calls.
+//!
+//! # What could fool us
+//!
+//! - The library function raise(3) blocks all signals around the call: two system calls more than the signal itself.
+//! - A blocked signal is queued and not delivered. Here it is unblocked first, and every delivery is counted.
+//! - Signals of the same number that are pending merge into one: each must be handled before the next is sent.
+//! - Shadow stacks, debuggers and system-call filters add to every delivery.
+//! - The frame grows with the vector registers in use: a machine with AVX-512 writes 2.7 KiB where one with SSE writes 0.5 KiB.
+//!
+//! # References
+//!
+//! signal(7), sigaction(2), tgkill(2), sigreturn(2); Linux kernel/signal.c, arch/x86/kernel/signal.c; McVoy & Staelin, USENIX
+//! 1996 (lat_sig).
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::rules;
+use crate::evaluate::study::Study;
+use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, SIGNAL_FRAME};
+use crate::experiments::os::kernel_work;
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always, little_memory};
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::Gate;
+use crate::results::wording::number;
+use crate::rig::Rig;
+use crate::rig::sampler::{Sizing, Workload};
+use crate::sys::process::{self, Trial};
+use crate::sys::signal::{self, Handled};
+use crate::sys::system_call;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "os.signal",
+    title: "Signals",
+    measures: "installing a signal handler, and a signal to oneself with its handler",
+    method_version: 1,
+    source: include_str!("signal.rs"),
+    needs: &[],
+    uses: &["cpu.cycle_time", "os.system_call.time"],
+    rules: RULES,
+    publishes: &[Publication {
+        metric: TIME,
+        unit: Unit::Nanoseconds,
+        meaning: "installing a handler, or a signal from sending it to the return of its handler",
+        nature: Nature::Cost,
+        headline: always,
+    }],
+    every: |_| 1,
+    seconds: |_| 0.1,
+    time_out: 10.0,
+    memory: little_memory,
+    predict,
+    measure,
+    analyze,
+};
+
+const TIME: &str = "os.signal.time";
+const INSTALL: &str = "install";
+const DELIVER: &str = "deliver_self";
+/// The series of the call that enters the kernel and does next to nothing there.
+const BARE: &str = "bare";
+/// Remark of a launch in which signals cannot be used.
+const REFUSED: &str = "refused";
+
+/// Operations in a batch, of which the first may run on what the branch predictors remember of other calls.
+const PER_BATCH: u64 = 1024;
+/// An operation may come out this much below the calls that it contains before something is wrong.
+const SLACK: f64 = 0.03;
+
+rules! {
+    CALLS_INSIDE: "G20" Hard "`os.signal.time`", "installing a handler takes at least one getppid, delivering a signal two, less {}", share(SLACK);
+}
+
+/// An operation, how often it enters the kernel, and what is done there.
+struct Operation {
+    how: &'static str,
+    entries: f64,
+    work: &'static str,
+    /// Instructions of that work, counted roughly, for the prediction.
+    instructions: f64,
+}
+
+const OPERATIONS: [Operation; 2] = [
+    Operation { how: INSTALL, entries: 1.0, work: "copy the action in and replace the old one", instructions: 150.0 },
+    Operation {
+        how: DELIVER,
+        entries: 2.0,
+        work: "find the thread, queue the signal, choose its handler",
+        instructions: 1500.0,
+    },
+];
+
+fn labels(how: &str) -> Labels {
+    Labels::of([("how", how)])
+}
+
+fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let cycle = CycleTime::known(by);
+    let bare = by.metric("os.system_call.time", &Labels::of([("call", "getppid")]));
+    let (entry, basis) = match bare {
+        Some(bare) => {
+            ((bare.value, bare.value * 0.7, bare.value * 1.3), Basis::metric("os.system_call.time call=getppid"))
+        }
+        None => (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()),
+    };
+    let times = |(value, low, high): (f64, f64, f64), factor: f64| (value * factor, low * factor, high * factor);
+    let of = |operation: &Operation| {
+        let (work, pace) = kernel_work(by, operation.instructions);
+        let prediction = Prediction::of(TIME, labels(operation.how), Unit::Nanoseconds)
+            .hardware("entering and leaving the kernel", times(entry, operation.entries), basis.clone())
+            .software(operation.work, work, pace);
+        if operation.how == DELIVER {
+            let frame = cycle.of(SIGNAL_FRAME.times(1.0));
+            prediction.software("save all registers on the stack and restore them", frame, SIGNAL_FRAME.basis())
+        } else {
+            prediction
+        }
+    };
+    OPERATIONS.iter().map(of).collect()
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    if let Err(reason) = available() {
+        rig.remark(REFUSED, &reason);
+        return Ok(());
+    }
+    let handled =
+        Handled::counted().map_err(|error| Trouble::new(format!("cannot install a signal handler: {error}")))?;
+    let parent = system_call::parent_number();
+    let bare = repeated(BARE, Labels::none(), || system_call::parent_number() - parent);
+    let install = repeated("operation", labels(INSTALL), || handled.install());
+    let deliver = Workload::of("operation", labels(DELIVER), 1, |signals| {
+        let before = signal::delivered();
+        let answers: i64 = (0..signals).map(|_| handled.send()).sum();
+        match signal::delivered() - before {
+            _ if answers != 0 => Err(format!("answers add up to {answers}, right ones to 0")),
+            handled if handled != signals => Err(format!("{signals} signals were sent, {handled} handled")),
+            _ => Ok(()),
+        }
+    });
+    let batches = rig.batches();
+    rig.sample(
+        [bare, install, deliver.sized(Sizing::Exactly(PER_BATCH))]
+            .map(|work| work.at_most(batches))
+            .into_iter()
+            .collect(),
+    )
+}
+
+/// An operation whose answer is 0.
+fn repeated<'a>(name: &'static str, labels: Labels, mut make: impl FnMut() -> i64 + 'a) -> Workload<'a> {
+    Workload::of(name, labels, 1, move |times| {
+        let answers: i64 = (0..times).map(|_| make()).sum();
+        if answers == 0 { Ok(()) } else { Err(format!("answers add up to {answers}, right ones to 0")) }
+    })
+    .sized(Sizing::Exactly(PER_BATCH))
+}
+
+/// Whether signals can be used at all, tried in a child process where a filter might kill the caller.
+fn available() -> Result<(), String> {
+    if !process::is_filtered() {
+        return Ok(());
+    }
+    match process::try_in_child(|| {
+        Handled::counted().is_ok_and(|handled| handled.install() == 0 && handled.send() == 0 && signal::delivered() > 0)
+    }) {
+        Ok(Trial::Worked) => Ok(()),
+        Ok(Trial::Refused) => Err("a system-call filter refuses signals".to_owned()),
+        Ok(Trial::Killed(signal)) => {
+            Err(format!("a system-call filter kills a process that sends a signal ({signal})"))
+        }
+        Err(error) => Err(format!("signals cannot be tried in a child process: {error}")),
+    }
+}
+
+fn analyze(study: &Study<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let bare = study.sample(BARE, &Labels::none()).as_ref().and_then(Estimate::undisturbed);
+    for operation in &OPERATIONS {
+        if let Some(reason) = study.remarks(REFUSED).first() {
+            findings.cannot(TIME, labels(operation.how), reason);
+            continue;
+        }
+        let sample = study.sample("operation", &labels(operation.how));
+        let Some(estimate) = sample.as_ref().and_then(Estimate::undisturbed) else { continue };
+        let own = bare.iter().filter(|bare| bare.unit == estimate.unit);
+        let own = own.map(|bare| contains_its_calls(&estimate, bare, operation.entries)).collect();
+        findings.publish(study, TIME, labels(operation.how), &estimate, own);
+    }
+    explain(study, &mut findings);
+    findings.say_predictions();
+    findings
+}
+
+/// An operation takes no less than the system calls in it.
+fn contains_its_calls(estimate: &Estimate, bare: &Estimate, entries: f64) -> Gate {
+    let least = bare.value * entries * (1.0 - SLACK);
+    Gate::at_least(&CALLS_INSIDE, estimate.named("{}"), least).because(format!("{} calls of getppid", number(entries)))
+}
+
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let time = |findings: &Findings, how: &str| findings.metric(TIME, &labels(how)).cloned();
+    let (Some(install), Some(deliver)) = (time(findings, INSTALL), time(findings, DELIVER)) else { return };
+    findings.say(format!(
+        "Installing a signal handler costs {}. A signal to oneself costs {} from sending it to the return of its handler.",
+        install.text(),
+        deliver.text()
+    ));
+    let getppid = Labels::of([("call", "getppid")]);
+    let call = study.known.iter().find(|metric| metric.name == "os.system_call.time" && metric.labels == getppid);
+    if let Some(call) = call {
+        findings.say(format!(
+            "That is {} calls of getppid. Two of them are the way into the kernel and out again, to send the signal and to end its \
+             handler.",
+            number(deliver.value / call.value)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_handled_before_its_sending_returns() {
+        let handled = Handled::counted().expect("a handler can be installed");
+        let before = signal::delivered();
+        assert_eq!((handled.send(), handled.install(), handled.send()), (0, 0, 0));
+        assert_eq!(signal::delivered() - before, 2);
+    }
+
+    #[test]
+    fn a_wrong_answer_voids_the_batch() {
+        let mut answer = 0;
+        let mut workload = repeated(BARE, Labels::none(), move || {
+            answer += 1;
+            i64::from(answer == 12)
+        });
+        assert!((workload.work)(8).is_ok());
+        assert!((workload.work)(8).is_err());
+    }
+}
