@@ -20,7 +20,7 @@ pub mod experiments {
         pub use crate::experiments::arenas::refuse_unwritten;
     }
     pub mod constants {
-        pub use crate::experiments::constants::{ALL, UNITS};
+        pub use crate::experiments::constants::UNITS;
     }
     pub mod touches {
         pub use crate::experiments::touches::{Cold, count};

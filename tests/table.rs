@@ -10,7 +10,7 @@ use std::path::Path;
 
 use support::runs::{output, text, told};
 use support::trees::{MACHINES, files, tree};
-use sysdyno::testing::experiments::{self, Experiment, Foreknowledge, TABLE, constants};
+use sysdyno::testing::experiments::{self, Experiment, Foreknowledge, TABLE, catalogue, constants};
 use sysdyno::testing::machine;
 use sysdyno::testing::results::prediction::Prediction;
 use sysdyno::testing::results::quantity::{Labels, Unit};
@@ -287,7 +287,7 @@ fn predictions_carry_the_labels_of_the_contract() {
 #[test]
 fn constants_are_ordered_positive_and_have_sources() {
     let mut names = BTreeSet::new();
-    for constant in constants::ALL {
+    for constant in catalogue::all_constants() {
         assert!(names.insert(constant.name), "{} stands twice", constant.name);
         assert!(constant.low <= constant.value && constant.value <= constant.high, "{}", constant.name);
         assert!(constant.low >= 0.0 && constant.value > 0.0 && constant.high.is_finite(), "{}", constant.name);
@@ -304,7 +304,7 @@ fn every_constant_is_used() {
         .filter(|source| source.path.starts_with("experiments/"))
         .map(|source| source.code)
         .collect();
-    for constant in constants::ALL {
+    for constant in catalogue::all_constants() {
         let uses = sources.match_indices(constant.name).count();
         assert!(uses >= 2, "{} is defined and used nowhere", constant.name);
     }

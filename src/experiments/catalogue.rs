@@ -1,7 +1,7 @@
 //! The tables of gates and constants, as `sysdyno explain` prints them and METHODOLOGY.md has them.
 
 use super::constants::{self, Constant};
-use super::{TABLE, arenas, network};
+use super::{TABLE, arenas, file, network, streams};
 use crate::evaluate::gate::Rule;
 use crate::evaluate::{findings, gates, others, spoilt, sweep};
 use crate::results::verdict::Severity;
@@ -12,6 +12,13 @@ pub fn rules() -> Vec<&'static Rule> {
     let shared = [network::RULES, arenas::RULES];
     let own = TABLE.iter().map(|experiment| experiment.rules);
     common.into_iter().chain(shared).chain(own).flatten().collect()
+}
+
+/// Constants that more than one experiment uses, and those of each experiment in the order of the report.
+pub fn all_constants() -> Vec<&'static Constant> {
+    let shared = [constants::CONSTANTS, streams::CONSTANTS, network::CONSTANTS, file::CONSTANTS];
+    let own = TABLE.iter().map(|experiment| experiment.constants);
+    shared.into_iter().chain(own).flatten().collect()
 }
 
 /// Every rule with its constants, a row each.
@@ -32,7 +39,7 @@ pub fn gates() -> String {
 /// Every constant with its range and its source, a row each.
 pub fn constants() -> String {
     let mut text = "| name | value | range | unit | source |\n| --- | --- | --- | --- | --- |\n".to_owned();
-    for Constant { name, value, low, high, unit, source } in constants::ALL {
+    for Constant { name, value, low, high, unit, source } in all_constants() {
         let [value, low, high] = [value, low, high].map(|number| grouped(*number));
         text += &format!("| {name} | {value} | {low} to {high} | {unit} | {source} |\n");
     }

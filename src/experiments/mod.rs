@@ -9,6 +9,8 @@ pub mod arenas;
 pub mod catalogue;
 pub mod constants;
 pub mod cpu;
+#[cfg(test)]
+mod example;
 pub mod file;
 pub mod memory;
 pub mod network;
@@ -25,6 +27,8 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 use crate::setup::Setup;
+
+use constants::Constant;
 
 /// Every experiment, in the order of the report.
 pub const TABLE: &[&Experiment] = &[
@@ -69,6 +73,8 @@ pub struct Experiment {
     pub uses: &'static [&'static str],
     /// Rules that its figures must pass, beside those of every experiment.
     pub rules: &'static [Rule],
+    /// Numbers from the literature that only its predictions use.
+    pub constants: &'static [Constant],
     /// Metrics that it publishes.
     pub publishes: &'static [Publication],
     /// It takes part in the first of so many rounds of a run.

@@ -9,11 +9,40 @@ use crate::setup::Setup;
 use crate::sys::stream::{LINE, Operation};
 
 use super::Foreknowledge;
-use super::constants::{
-    CHANNEL_EFFICIENCY, COPY_OVER_READ, Constant, CycleTime, LINES_IN_FLIGHT, MEMORY_LATENCY, NEAR_CACHE_READ,
-    NEAR_CACHE_WRITE, SHARED_CACHE_READ, SHARED_CACHE_WRITE, STREAMED_COPY_OVER_READ, STREAMED_WRITE_OVER_READ,
-    THREAD_SHARE, VECTOR_LOADS, VECTOR_LOADS_UNKNOWN, VECTOR_STORES, WRITE_OVER_READ,
-};
+use super::constants::{Constant, CycleTime, constants};
+
+constants! {
+    /// Vectors that a core loads from its nearest cache in a cycle.
+    VECTOR_LOADS = 2.0 in 1.8 ..= 2.05 "per cycle", "Agner Fog, microarchitecture: two loads a cycle, Intel since Sandy Bridge, AMD since Zen 2";
+    /// The same where the core's design is not known.
+    VECTOR_LOADS_UNKNOWN = 2.0 in 0.5 ..= 4.0 "per cycle", "Agner Fog, microarchitecture, and Arm optimisation guides: one to three loads a cycle";
+    /// Vectors that a core stores in a cycle.
+    VECTOR_STORES = 1.0 in 0.8 ..= 2.05 "per cycle", "Agner Fog, microarchitecture: one vector store a cycle, two of 256 bits on Golden Cove";
+    /// Bytes that a core loads from its second cache in a cycle.
+    NEAR_CACHE_READ = 36.0 in 14.0 ..= 66.0 "B/cycle", "Intel optimization manual, cache parameters: 64 B/cycle peak, about 48 sustained; AMD optimization guides: 32 B/cycle";
+    /// Bytes that a core stores to its second cache in a cycle.
+    NEAR_CACHE_WRITE = 22.0 in 6.0 ..= 40.0 "B/cycle", "Agner Fog, microarchitecture: evictions share the path of fills; 16 to 32 B/cycle";
+    /// Bytes that a core loads from the cache that cores share in a cycle.
+    SHARED_CACHE_READ = 14.0 in 3.0 ..= 34.0 "B/cycle", "Intel optimization manual: 5 to 15 B/cycle per core on meshes and rings; AMD optimization guides: 32 B/cycle peak";
+    /// Bytes that a core stores to the cache that cores share in a cycle.
+    SHARED_CACHE_WRITE = 10.0 in 1.5 ..= 34.0 "B/cycle", "fills and evictions share one path: half to all of the read rate";
+    /// A load from memory with nothing else under way.
+    MEMORY_LATENCY = 110.0 in 60.0 ..= 220.0 "ns", "Intel MLC and lmbench on servers and desktops since 2015: 60 to 150 ns, more in guests";
+    /// Lines that one core has under way to or from memory at once: line-fill buffers, and what prefetchers of the second cache add.
+    LINES_IN_FLIGHT = 28.0 in 10.0 ..= 80.0 "lines", "Intel optimization manual: 10 to 16 line-fill buffers, 48 of the second cache; AMD Zen 2 to 4: 22 to 24 and as many of the second cache as 64";
+    /// Rate of plain stores over that of loads, each line being read before it is written: half, more where whole lines are recognised.
+    WRITE_OVER_READ = 0.55 in 0.3 ..= 1.0 "times", "McCalpin, STREAM: read-for-ownership doubles the traffic of stores";
+    /// Rate of stores past the caches over that of loads.
+    STREAMED_WRITE_OVER_READ = 0.8 in 0.35 ..= 1.3 "times", "McCalpin, notes on non-temporal stores: write-combining buffers are fewer than line-fill buffers";
+    /// Rate of copying (each byte counted once) over that of loads: a read, a read for ownership, a write.
+    COPY_OVER_READ = 0.45 in 0.22 ..= 0.75 "times", "McCalpin, STREAM: three transfers for each copied byte";
+    /// The same with stores past the caches: a read and a write.
+    STREAMED_COPY_OVER_READ = 0.6 in 0.3 ..= 0.95 "times", "McCalpin, STREAM: two transfers for each copied byte";
+    /// Share of the peak of all channels that reads reach.
+    CHANNEL_EFFICIENCY = 0.82 in 0.6 ..= 0.95 "times", "JEDEC DDR4 and DDR5: refresh, turn-around and row misses take 5 to 40 per cent";
+    /// What a second thread adds to the rate of the memory, in shares of a first.
+    THREAD_SHARE = 0.75 in 0.1 ..= 1.02 "times", "threads add up until channels are full; where that is cannot be seen from a guest";
+}
 
 /// Main memory must be this many times as large as the last cache before a figure may carry its name (gate G18).
 pub const OVER_LAST_CACHE: u64 = 4;

@@ -71,6 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &[],
     rules: RULES,
+    constants: &[],
     publishes: &[
         Publication {
             metric: "cpu.frequency.tsc",

@@ -45,7 +45,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, TAKEN_BRANCH, store_forwarding};
+use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, constants, store_forwarding};
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
@@ -67,6 +67,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[Publication {
         metric: "cpu.loop.overhead",
         unit: Unit::Nanoseconds,
@@ -93,6 +94,11 @@ const ALIGNMENTS_AGREE: f64 = 0.05;
 const LEAST_AGREEING: f64 = 3.0;
 /// The loop in memory may be faster than the one in registers by this factor before one of them is doubted.
 const MEMORY_SLACK: f64 = 0.95;
+
+constants! {
+    /// A taken branch, predicted.
+    TAKEN_BRANCH = 1.0 in 0.5 ..= 2.0 "cycles", "Agner Fog, microarchitecture: one taken branch per 1–2 cycles, two in the newest cores for short loops";
+}
 
 rules! {
     FLOOR: "G8" Hard "`cpu.loop.overhead`", "at least {} per turn", cycles(FLOOR_CYCLES);

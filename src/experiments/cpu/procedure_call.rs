@@ -57,9 +57,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::experiments::constants::{
-    CycleTime, MULTIPLY, PIPELINE_SLOT, STORE_SLOT, call_and_return, store_forwarding,
-};
+use crate::experiments::constants::{CycleTime, PIPELINE_SLOT, call_and_return, constants, store_forwarding};
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
@@ -85,6 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[
         Publication {
             metric: "cpu.procedure_call.time",
@@ -132,6 +131,13 @@ const RISING: f64 = 0.05;
 
 /// Least cost of an argument in cycles that means anything: half a percent of a call.
 const LEAST_ARGUMENT: f64 = 0.02;
+
+constants! {
+    /// One store of a full pipeline.
+    STORE_SLOT = 0.75 in 0.5 ..= 1.1 "cycles", "one or two stores per cycle";
+    /// A 64-bit multiply.
+    MULTIPLY = 3.0 in 3.0 ..= 4.0 "cycles", "Agner Fog: IMUL r64, 3 cycles (Intel since Nehalem, AMD since Zen), 4 before";
+}
 
 rules! {
     FLOOR: "G8" Hard "`cpu.procedure_call.time`", "at least {} per call", cycles(FLOOR_CYCLES);

@@ -61,8 +61,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
-    CPUID, CPUID_EXIT, Constant, CycleTime, INSTANT_ARITHMETIC, KERNEL_CLOCK_SERVICE, KERNEL_ROUND_TRIP, KERNEL_TICK,
-    LOAD_FENCE, NANOSECOND, ORDERED_READING, VDSO_ARITHMETIC, VDSO_COARSE, counter_reading, counter_step,
+    CPUID, Constant, CycleTime, KERNEL_ROUND_TRIP, constants, counter_reading, counter_step,
 };
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::Prediction;
@@ -86,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[
         Publication {
             metric: "cpu.timer.overhead",
@@ -134,6 +134,27 @@ const ORDER_TOLERANCE_CYCLES: f64 = 6.0;
 const CPUID_EXIT_CYCLES: f64 = 500.0;
 /// No clock is read in less.
 const READING_FLOOR: f64 = 1.0;
+
+constants! {
+    /// What RDTSCP adds to RDTSC: waiting for earlier instructions, reading TSC_AUX.
+    ORDERED_READING = 18.0 in 2.0 ..= 45.0 "cycles", "uops.info: RDTSCP against RDTSC";
+    /// An LFENCE with nothing in flight but the instruction before it.
+    LOAD_FENCE = 15.0 in 4.0 ..= 40.0 "cycles", "uops.info: LFENCE; grows with what is in flight";
+    /// CPUID in a guest: an exit to the hypervisor and back.
+    CPUID_EXIT = 3000.0 in 1200.0 ..= 40_000.0 "cycles", "Intel SDM vol. 3, 26.1.2: CPUID exits unconditionally; exit round trips of 1000–3000 cycles, many times that under nested virtualisation";
+    /// Arithmetic of the vDSO clock around its counter reading: sequence check, scale, add.
+    VDSO_ARITHMETIC = 25.0 in 8.0 ..= 60.0 "cycles", "Linux lib/vdso/gettimeofday.c: about 40 instructions";
+    /// The coarse clock: the same without a counter reading.
+    VDSO_COARSE = 12.0 in 4.0 ..= 40.0 "cycles", "Linux lib/vdso/gettimeofday.c, do_coarse";
+    /// What the kernel does for clock_gettime between entry and exit.
+    KERNEL_CLOCK_SERVICE = 150.0 in 50.0 ..= 900.0 "cycles", "Linux kernel/time/posix-timers.c: counter reading, copy to user space; mitigations at indirect calls multiply it";
+    /// Finest step that the kernel's clocks express.
+    NANOSECOND = 1.0 in 1.0 ..= 1.0 "ns", "clock_gettime(2): struct timespec counts nanoseconds";
+    /// Step of the coarse clocks: one tick of the kernel.
+    KERNEL_TICK = 4_000_000.0 in 1_000_000.0 ..= 10_000_000.0 "ns", "Linux kernel/Kconfig.hz: HZ of 100 to 1000";
+    /// Conversion of a timespec into an Instant and a difference.
+    INSTANT_ARITHMETIC = 8.0 in 0.0 ..= 30.0 "cycles", "Rust std, sys/pal/unix/time.rs: checks and a 128-bit sum";
+}
 
 rules! {
     READING: "G8" Hard "`cpu.timer.overhead`", "at least {} per reading", cycles(READING_FLOOR);

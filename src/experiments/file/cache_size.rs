@@ -86,6 +86,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[PLACE, DISK],
     uses: &[],
     rules: judgement::RULES,
+    constants: expectation::CONSTANTS,
     publishes: &[Publication {
         metric: BYTES,
         unit: Unit::Bytes,

@@ -79,6 +79,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         "file.read.depth_rate",
     ],
     rules: judgement::RULES,
+    constants: &[],
     publishes: &[
         Publication {
             metric: TIME,

@@ -6,7 +6,7 @@ pub mod read;
 pub mod remote_read;
 
 use super::constants::{
-    BLOCK_LAYER, CONTEXT_SWITCH, CycleTime, DISK_NEXT, DISK_READ, DISK_READ_UNKNOWN, KERNEL_ROUND_TRIP, disk_read,
+    BLOCK_LAYER, CONTEXT_SWITCH, CycleTime, DISK_READ, DISK_READ_UNKNOWN, KERNEL_ROUND_TRIP, constants, disk_read,
 };
 use super::{Foreknowledge, Need};
 use crate::evaluate::study::Study;
@@ -16,6 +16,11 @@ use crate::results::quantity::Labels;
 use crate::results::trouble::Trouble;
 use crate::rig::files;
 use crate::rig::ground::Ground;
+
+constants! {
+    /// A read of 4 KiB behind another: from the buffer of a disk that turns, or a turn later.
+    DISK_NEXT = 200_000.0 in 30_000.0 ..= 12_000_000.0 "ns", "drives read ahead into their buffer; a request that comes too late waits for a turn of 8 ms";
+}
 
 /// A directory for files: an experiment with this need gets one from the run.
 pub const PLACE: Need = Need {

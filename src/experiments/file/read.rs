@@ -76,6 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[PLACE, DISK],
     uses: &["cpu.cycle_time", "os.system_call.time", "memory.page_fault.time"],
     rules: judgement::RULES,
+    constants: &[],
     publishes: &[
         Publication {
             metric: TIME,

@@ -84,6 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[NAMED],
     uses: &["network.round_trip.time", "network.bandwidth.rate"],
     rules: judgement::RULES,
+    constants: expectation::CONSTANTS,
     publishes: &[
         Publication {
             metric: "file.remote_read.block_time",

@@ -84,6 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: judgement::RULES,
+    constants: expectation::CONSTANTS,
     publishes: &[
         Publication {
             metric: "memory.latency.level",

@@ -38,7 +38,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::arenas;
-use crate::experiments::constants::{FULLY_LOADED, HALF_LOADED};
+use crate::experiments::constants::constants;
 use crate::experiments::streams;
 use crate::experiments::{Experiment, Foreknowledge, Nature, Need, Publication};
 use crate::results::prediction::Prediction;
@@ -69,6 +69,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     }],
     uses: &[],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[Publication {
         metric: LOADED,
         unit: Unit::Nanoseconds,
@@ -101,6 +102,13 @@ const LATENCY_FLOOR: f64 = 35.0;
 const SLACK: f64 = 0.05;
 /// Largest difference from what the experiment on latency finds for the same load.
 const AGREEMENT: f64 = 0.1;
+
+constants! {
+    /// Latency under half of the load of all other cores, over idle.
+    HALF_LOADED = 1.15 in 0.97 ..= 2.5 "times", "Intel MLC, loaded-latency curves: flat until the knee at 60 to 80 per cent of the peak";
+    /// Latency under the full load of all other cores, over idle.
+    FULLY_LOADED = 1.5 in 0.98 ..= 6.0 "times", "Intel MLC, loaded-latency curves: two- to fivefold at the peak, little where one core cannot fill the channels";
+}
 
 rules! {
     FLOOR: "G8" Hard "`memory.loaded_latency`", "a load from DRAM takes at least {}", time(LATENCY_FLOOR);

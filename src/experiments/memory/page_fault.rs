@@ -89,6 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
+    constants: &[],
     publishes: &[
         Publication {
             metric: TIME,

@@ -62,7 +62,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::experiments::constants::{APPEND, BUFFER, COPY_BYTE};
+use crate::experiments::constants::{COPY_BYTE, constants};
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::peer::client::Partner;
 use crate::peer::plausible;
@@ -89,6 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[Publication {
         metric: "network.bandwidth.rate",
         unit: Unit::BytesPerSecond,
@@ -135,6 +136,13 @@ const AROUND: f64 = 38.0;
 const ABOVE_LINK: f64 = 1.01;
 /// Eight streams carry so many times what one carries, at least.
 const EIGHT_OVER_ONE: f64 = 0.9;
+
+constants! {
+    /// Making, queueing and freeing one buffer of up to 64 KiB.
+    BUFFER = 3_000.0 in 800.0 ..= 10_000.0 "ns", "Linux net/core/skbuff.c: 16 pages and a head for each";
+    /// Adding a small write to the last buffer of a socket.
+    APPEND = 250.0 in 60.0 ..= 2_500.0 "ns", "Linux net/ipv4/tcp.c, tcp_sendmsg_locked: lock, checks, release; a segment of its own where nothing waits";
+}
 
 rules! {
     ARRIVED: "G29" Hard "`network.bandwidth.rate`", "what was sent and did not arrive fits into the buffers, {} a stream", bytes(BUFFERS);

@@ -61,7 +61,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::experiments::constants::{CLOSE_CALL, CONNECTION_STATE, STACK_TCP};
+use crate::experiments::constants::{STACK_TCP, constants};
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::peer::client::Partner;
 use crate::results::peer::Peer;
@@ -85,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[
         Publication {
             metric: "network.connection.time",
@@ -126,6 +127,13 @@ const FLOOR: f64 = 200.0;
 const REPEATED_SHARE: f64 = 0.01;
 /// A phase that waits for the other side takes so many of the shortest round trips, at least.
 const TRIPS: f64 = 0.9;
+
+constants! {
+    /// State of a new connection on both sides: sockets, hashes, timers.
+    CONNECTION_STATE = 4_000.0 in 1_000.0 ..= 15_000.0 "ns", "Linux net/ipv4/inet_hashtables.c and tcp_minisocks.c";
+    /// What close does before it returns: a segment on its way, the descriptor gone.
+    CLOSE_CALL = 4_000.0 in 800.0 ..= 15_000.0 "ns", "Linux net/ipv4/tcp.c, tcp_close: the FIN is sent inside the call";
+}
 
 rules! {
     PHASE_FLOOR: "G8" Hard "`network.connection.time`", "a phase of a connection takes at least {}", time(FLOOR);

@@ -14,8 +14,7 @@ use crate::evaluate::estimate::Estimate;
 use crate::evaluate::gate::rules;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
-    CONTEXT_SWITCH, CycleTime, FOREIGN_WAKE_UP, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING,
-    WAKING,
+    CONTEXT_SWITCH, CycleTime, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants,
 };
 use crate::experiments::{Foreknowledge, Need};
 use crate::machine::{InterfaceKind, Machine};
@@ -112,6 +111,13 @@ fn others(study: &Study<'_>) -> Option<f64> {
     let stolen: f64 = study.evidence().filter_map(|found| found.steal).sum();
     let wall: f64 = study.evidence().map(|found| found.wall).sum::<f64>().max(1.0);
     summary::median(&study.values("others", &Labels::none())).map(|share| share + stolen / wall)
+}
+
+constants! {
+    /// Waking a task that sleeps on another CPU: an interrupt between processors, and the way out of its idle state.
+    FOREIGN_WAKE_UP = 5_000.0 in 1_000.0 ..= 40_000.0 "ns", "1–3 µs on bare metal; 5–50 µs in guests, where a halted CPU has exited to the hypervisor";
+    /// Telling a sleeping process that something has come, without waiting for it.
+    WAKING = 5_000.0 in 500.0 ..= 25_000.0 "ns", "Linux kernel/sched/core.c, try_to_wake_up; the interrupt to another CPU is an exit in a guest";
 }
 
 rules! {

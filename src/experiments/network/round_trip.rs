@@ -66,7 +66,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::experiments::constants::{COPY_BYTE, Constant, PAUSE, STACK_ICMP, STACK_TCP, STACK_UDP, STACK_UNIX};
+use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP, constants};
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::peer::client::Partner;
 use crate::results::document::{Axis, Curve};
@@ -89,6 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[LOOPBACK],
     uses: &["os.system_call.time"],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[
         Publication {
             metric: "network.round_trip.time",
@@ -140,6 +141,17 @@ const FLOOR: f64 = 400.0;
 const SLACK: f64 = 1.05;
 /// Share of the exchanges that may stay without an answer.
 const LOST: f64 = 0.01;
+
+constants! {
+    /// The same for UDP.
+    STACK_UDP = 2_000.0 in 600.0 ..= 5_000.0 "ns", "Linux net/ipv4/udp.c: no state, no acknowledgement";
+    /// The same for ICMP echo, which the kernel answers itself.
+    STACK_ICMP = 1_800.0 in 400.0 ..= 6_000.0 "ns", "Linux net/ipv4/icmp.c: the reply is made while the request is received";
+    /// The same for a Unix stream socket: a queue in memory.
+    STACK_UNIX = 700.0 in 200.0 ..= 2_500.0 "ns", "Linux net/unix/af_unix.c: one buffer, one lock, one wake-up";
+    /// Waking up after a pause: idle states of both CPUs, their clocks, cold caches.
+    PAUSE = 20_000.0 in 2_000.0 ..= 400_000.0 "ns", "exit latencies of idle states: 1–200 µs each; a halted guest exits to its hypervisor";
+}
 
 rules! {
     ANSWER: "G8" Hard "`network.round_trip.time`", "an answer takes at least {}", time(FLOOR);

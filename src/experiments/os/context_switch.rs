@@ -91,6 +91,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead", "os.system_call.time"],
     rules: RULES,
+    constants: forecast::CONSTANTS,
     publishes: &[
         Publication {
             metric: "os.context_switch.time",

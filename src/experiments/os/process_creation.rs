@@ -57,9 +57,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::evaluate::sweep::Sweep;
-use crate::experiments::constants::{
-    self, CHILD_LIFE, Constant, DYNAMIC_LOADER, EXEC_STATIC, EXIT_HUGE_PAGE, FORK_BASE, FORK_HUGE_PAGE, VFORK_BASE,
-};
+use crate::experiments::constants::{self, Constant, constants};
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
@@ -84,6 +82,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &[],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[
         Publication {
             metric: "os.process_creation.time",
@@ -138,6 +137,23 @@ const WAIT_FLOOR: f64 = 10_000.0;
 const EXEC_FLOOR: f64 = 50_000.0;
 /// Slack of comparisons.
 const SLACK: f64 = 1.05;
+
+constants! {
+    /// Copying the entry of a huge page: a table is made for it, should it be split later.
+    FORK_HUGE_PAGE = 600.0 in 60.0 ..= 2500.0 "ns", "Linux mm/huge_memory.c, copy_huge_pmd: allocates and clears a page of tables";
+    /// Taking a huge page of a child away, and its table.
+    EXIT_HUGE_PAGE = 400.0 in 40.0 ..= 2000.0 "ns", "Linux mm/huge_memory.c, zap_huge_pmd: frees the page of tables";
+    /// Making a child that has nothing: task, tables, areas of a small process.
+    FORK_BASE = 45_000.0 in 12_000.0 ..= 150_000.0 "ns", "Linux kernel/fork.c: copies of task, files, signals and areas; 20–60 µs on bare metal, more in guests";
+    /// Running a child to its end and reaping it.
+    CHILD_LIFE = 45_000.0 in 8_000.0 ..= 200_000.0 "ns", "two switches, a few copied pages, exit and wait";
+    /// A child that borrows memory instead of copying it: task and switch only.
+    VFORK_BASE = 30_000.0 in 6_000.0 ..= 120_000.0 "ns", "Linux kernel/fork.c with CLONE_VM";
+    /// Replacing a child's memory by a static image, and its page faults.
+    EXEC_STATIC = 100_000.0 in 25_000.0 ..= 400_000.0 "ns", "Linux fs/exec.c: new tables, a handful of faults";
+    /// What a dynamic loader adds: mapping and relocating the C library.
+    DYNAMIC_LOADER = 400_000.0 in 150_000.0 ..= 1_200_000.0 "ns", "ld.so(8): some 60 faults and 20 system calls";
+}
 
 rules! {
     FLOOR: "G8" Hard "`os.process_creation.time`", "a child takes at least {}, until it is reaped {}, with another image {}", time(FORK_FLOOR), time(WAIT_FLOOR), time(EXEC_FLOOR);

@@ -36,7 +36,7 @@ use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::study::Study;
-use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, SIGNAL_FRAME};
+use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, constants};
 use crate::experiments::os::kernel_work;
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always, little_memory};
 use crate::results::prediction::{Basis, Prediction};
@@ -60,6 +60,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time"],
     rules: RULES,
+    constants: CONSTANTS,
     publishes: &[Publication {
         metric: TIME,
         unit: Unit::Nanoseconds,
@@ -88,6 +89,11 @@ const REFUSED: &str = "refused";
 const PER_BATCH: u64 = 1024;
 /// An operation may come out this much below the calls that it contains before something is wrong.
 const SLACK: f64 = 0.03;
+
+constants! {
+    /// Saving all registers of a thread on its stack for a signal handler, and restoring them.
+    SIGNAL_FRAME = 500.0 in 150.0 ..= 2000.0 "cycles", "Linux arch/x86/kernel/fpu/signal.c: XSAVE and XRSTOR of 0.5 to 2.7 KiB of user memory";
+}
 
 rules! {
     CALLS_INSIDE: "G20" Hard "`os.signal.time`", "installing a handler takes at least one getppid, delivering a signal two, less {}", share(SLACK);

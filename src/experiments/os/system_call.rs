@@ -86,6 +86,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],
     rules: RULES,
+    constants: &[],
     publishes: &[
         Publication {
             metric: "os.system_call.time",

@@ -77,6 +77,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],
     rules: RULES,
+    constants: &[],
     publishes: &[Publication {
         metric: TIME,
         unit: Unit::Nanoseconds,

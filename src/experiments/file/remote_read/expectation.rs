@@ -4,13 +4,25 @@
 use super::{ORDERS, Prediction, SIZES, Way, predict_labels, ways};
 use crate::experiments::Foreknowledge;
 use crate::experiments::constants::{
-    BYTE_ON_PATH, CIPHER_BYTE, COPY_BYTE, DISK_READ_UNKNOWN, LINK_CROSSING, PATH_BEYOND_LINK, PROGRAM_BETWEEN,
-    RADIO_CROSSING, SERVER_READ, STORED_BYTE, disk_read,
+    COPY_BYTE, DISK_READ_UNKNOWN, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants, disk_read,
 };
 use crate::experiments::network::{remote_rate, round_trip};
 use crate::machine::InterfaceKind;
 use crate::results::prediction::Basis;
 use crate::results::quantity::{Labels, Unit};
+
+constants! {
+    /// What a server does for one read, beside the disk.
+    SERVER_READ = 35_000.0 in 5_000.0 ..= 150_000.0 "ns", "20–50 µs: a wake-up, a call taken apart, a file looked up, an answer sent; more in user space";
+    /// A program between a file system and the network (FUSE), both ways.
+    PROGRAM_BETWEEN = 80_000.0 in 15_000.0 ..= 400_000.0 "ns", "Vangoor et al., FAST 2017: two hand-overs to the program and two back, and its own work";
+    /// Encrypting a byte and decrypting it again.
+    CIPHER_BYTE = 2.0 in 0.5 ..= 8.0 "ns", "openssl speed: AES-GCM 1–5 GB/s, ChaCha20-Poly1305 0.5–2 GB/s, and the copies of ssh";
+    /// One byte on a path of which nothing is known.
+    BYTE_ON_PATH = 8.5 in 0.1 ..= 800.0 "ns", "1 Gbit/s carries 117 MB/s; from 100 Gbit/s to 10 Mbit/s";
+    /// One byte read from a disk, where reads are long.
+    STORED_BYTE = 2.0 in 0.1 ..= 15.0 "ns", "data sheets: 7 GB/s of NVMe, 0.5 GB/s of SATA, 70–250 MB/s of disks that turn";
+}
 
 /// Passes over every byte on this side: out of the kernel, and through the client library's buffers.
 const PASSES: f64 = 4.0;

@@ -1,15 +1,27 @@
 //! What switching is expected to cost: the system calls of this run, instructions, and the constants table.
 
 use crate::experiments::Foreknowledge;
-use crate::experiments::constants::{
-    Constant, CycleTime, IDLE_EXIT, KERNEL_ROUND_TRIP, LINE_OTHER_SOCKET, LINE_SAME_CACHE, LINE_SIBLING,
-    PAGE_TABLE_SWITCH, RESCHEDULE_INTERRUPT, guest_exit,
-};
+use crate::experiments::constants::{Constant, CycleTime, KERNEL_ROUND_TRIP, constants, guest_exit};
 use crate::experiments::os::kernel_work;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 
 use super::{Pairing, SAME, pairings};
+
+constants! {
+    /// Changing the page table, and the translations that are gone with it.
+    PAGE_TABLE_SWITCH = 250.0 in 50.0 ..= 1500.0 "cycles", "Intel SDM vol. 3, 4.10.4; Linux arch/x86/mm/tlb.c: 100–300 cycles with address-space numbers, and the walks after it";
+    /// An interrupt from one CPU to another.
+    RESCHEDULE_INTERRUPT = 600.0 in 150.0 ..= 2500.0 "ns", "Linux arch/x86/kernel/smp.c; interrupts between cores take 0.3–1 µs";
+    /// A CPU's way out of its shallow idle state.
+    IDLE_EXIT = 1500.0 in 100.0 ..= 60_000.0 "ns", "Linux drivers/idle: exit latencies of 1–2 µs for C1, up to 100 µs and more for deep states";
+    /// A cache line's way between two threads of one core.
+    LINE_SIBLING = 8.0 in 2.0 ..= 40.0 "ns", "first-level cache of the same core: some tens of cycles with the ordering of memory";
+    /// A cache line's way between two cores that share a last-level cache.
+    LINE_SAME_CACHE = 50.0 in 10.0 ..= 150.0 "ns", "published core-to-core latencies: 20–30 ns in one complex of AMD Zen, 40–90 ns on rings and meshes";
+    /// A cache line's way between cores that share none.
+    LINE_OTHER_SOCKET = 150.0 in 50.0 ..= 400.0 "ns", "published core-to-core latencies: 80–120 ns between complexes, 130–300 ns between sockets";
+}
 
 /// What the kernel does in a passage beside entering and leaving: instructions of both calls together.
 const PIPE_INSTRUCTIONS: f64 = 1000.0;
