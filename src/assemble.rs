@@ -121,6 +121,7 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
     match (experiment, study) {
         (Some(experiment), Some(study)) => {
             let mut findings = (experiment.analyze)(&study);
+            findings.say_predictions();
             name_spoilt(&study, &mut findings);
             fill(&mut section, experiment, findings);
         }

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use crate::results::document::{Block, Curve, Metric, Rejected};
 use crate::results::figure::FigureNote;
 use crate::results::prediction::Prediction;
-use crate::results::quantity::{Better, CoreCycles, Labels, Unit};
+use crate::results::quantity::{Better, CoreCycles, Hertz, Labels, Unit};
 use crate::results::verdict::{AgainstPrediction, Gate, Severity, Trust, Verdict};
 use crate::results::wording;
 
 use super::estimate::Estimate;
+use super::figure::Figure;
 use super::gate::{Number, rules};
-use super::gates;
 use super::others;
-use super::sample::Sample;
 use super::study::Study;
 
 rules! {
@@ -35,154 +34,38 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Publishes a figure made of batches: the common gates and the experiment's own decide its fate.
-    pub fn publish(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, own: Vec<Gate>) {
-        let mut all = gates::of_batches(study, estimate);
-        all.extend(own);
-        self.judge(study, name, labels, estimate, all);
-    }
-
-    /// Publishes a rate, in bytes per second: the batches behind it say what a byte costs, and they pass the gates of costs.
-    ///
-    /// `bytes` are what one byte of the sample counts for. A cost in core cycles gives the undisturbed rate, any other the
-    /// median: what others share is not undisturbed in their quiet moments, it is merely lucky.
-    pub fn publish_rate(
-        &mut self,
-        study: &Study<'_>,
-        name: &str,
-        labels: Labels,
-        cost: &Sample,
-        bytes: f64,
-        own: Vec<Gate>,
-    ) -> Option<Estimate> {
-        let second = match (cost.unit, study.core) {
-            (Unit::Cycles, Some(core)) => core.0,
-            _ => 1e9,
-        };
-        let rates = cost.as_rates(bytes * second, Unit::BytesPerSecond);
-        let (cost, rate) = if cost.unit == Unit::Cycles {
-            (Estimate::undisturbed(cost)?, Estimate::undisturbed_rate(&rates)?)
-        } else {
-            (Estimate::median(cost)?, Estimate::median(&rates)?)
-        };
-        let mut all = gates::of_batches(study, &cost);
-        all.extend(own);
-        self.judge(study, name, labels, &rate, all);
-        Some(rate)
-    }
-
-    /// Publishes a figure that is not made of batches itself: the gates of its interval,
-    /// those of its launches and the experiment's own decide.
-    pub fn publish_derived(
-        &mut self,
-        study: &Study<'_>,
-        name: &str,
-        labels: Labels,
-        estimate: &Estimate,
-        own: Vec<Gate>,
-    ) {
-        let mut all = gates::of_derived(study, estimate);
-        all.extend(own);
-        self.judge(study, name, labels, estimate, all);
-    }
-
-    /// Publishes a figure that contention cannot move: the step of a clock, the rate of a counter.
-    pub fn publish_fact(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, own: Vec<Gate>) {
-        let mut all = gates::of_interval(estimate);
-        all.extend(own);
-        self.judge(study, name, labels, estimate, all);
-    }
-
-    /// Publishes such a figure of which more is better although its unit is that of a plain number: an index of fairness.
-    pub fn publish_merit(
-        &mut self,
-        study: &Study<'_>,
-        name: &str,
-        labels: Labels,
-        estimate: &Estimate,
-        own: Vec<Gate>,
-    ) {
-        let mut all = gates::of_interval(estimate);
-        all.extend(own);
-        self.judge_by(study, name, labels, estimate, all, Better::Higher);
-    }
-
-    /// Publishes a figure by exactly these gates, for what is neither batches nor derived from them: single shots, flows.
-    pub fn publish_by(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, gates: Vec<Gate>) {
-        self.judge(study, name, labels, estimate, gates);
-    }
-
-    /// Publishes a lower bound by exactly these gates. One within its predicted range or below tells nothing about it.
-    pub fn publish_at_least(
-        &mut self,
-        study: &Study<'_>,
-        name: &str,
-        labels: Labels,
-        estimate: &Estimate,
-        gates: Vec<Gate>,
-    ) {
-        let before = self.metrics.len();
-        self.judge(study, name, labels, estimate, gates);
-        for metric in &mut self.metrics[before..] {
-            metric.at_least = true;
-            if metric.prediction.as_ref().is_some_and(|found| metric.value <= found.high) {
-                metric.verdict.against_prediction = AgainstPrediction::None;
-            }
-        }
-    }
-
-    /// Publishes a figure whose interval is a pair of bounds, such as the two sizes between which a cache ends: how far they
-    /// lie apart is the grid's doing and no noise.
-    pub fn publish_bounds(
-        &mut self,
-        study: &Study<'_>,
-        name: &str,
-        labels: Labels,
-        estimate: &Estimate,
-        own: Vec<Gate>,
-    ) {
-        let mut all = vec![gates::enough_launches(estimate)];
-        all.extend(own);
-        self.judge(study, name, labels, estimate, all);
-    }
-
-    fn judge(&mut self, study: &Study<'_>, name: &str, labels: Labels, estimate: &Estimate, gates: Vec<Gate>) {
+    /// Publishes a figure, or refuses it: its gates decide.
+    pub fn publish(&mut self, study: &Study<'_>, figure: Figure) {
+        let Some((estimate, mut gates)) = figure.judged(study) else { return };
+        let Figure { name, labels, gross, at_least, .. } = figure;
         // Cycles and the time that is shown for them are costs alike.
-        self.judge_by(study, name, labels, estimate, gates, estimate.unit.better());
-    }
-
-    fn judge_by(
-        &mut self,
-        study: &Study<'_>,
-        name: &str,
-        labels: Labels,
-        estimate: &Estimate,
-        mut gates: Vec<Gate>,
-        better: Better,
-    ) {
-        let (shown, core) = in_time(study, estimate);
-        let prediction = study.prediction(name, &labels).cloned();
+        let better = figure.better.unwrap_or(estimate.unit.better());
+        let (shown, core) = in_time(study, &estimate);
+        let prediction = study.prediction(&name, &labels).cloned();
         // An infinite value is above zero as well.
         let value = if shown.value.is_finite() { shown.value } else { f64::NAN };
         gates.push(Gate::more_than(&POSITIVE, Number::of(value, shown.unit).named("{}"), 0.0));
         gates.extend(others::gates(study, &labels, &gates));
-        let verdict = Verdict::from_gates(gates, against(&shown, better, prediction.as_ref()));
+        let mut verdict = Verdict::from_gates(gates, against(&shown, better, prediction.as_ref()));
         if verdict.trust == Trust::Impossible {
             let failed = verdict.failures().into_iter().filter(|gate| gate.severity == Severity::Hard);
             let reasons: Vec<String> = failed.map(|gate| format!("{}: {}", gate.id, gate.evidence)).collect();
-            let reason = reasons.join("; ");
-            self.rejected.push(Rejected { name: name.to_owned(), labels, reason, gates: verdict.gates });
+            self.rejected.push(Rejected { name, labels, reason: reasons.join("; "), gates: verdict.gates });
             return;
         }
-        let cycles = core.map(|_| estimate);
+        // A lower bound within its predicted range or below tells nothing about it.
+        if at_least && prediction.as_ref().is_some_and(|found| shown.value <= found.high) {
+            verdict.against_prediction = AgainstPrediction::None;
+        }
+        let cycles = core.map(|_| &estimate);
         self.metrics.push(Metric {
-            name: name.to_owned(),
+            name,
             labels,
             unit: shown.unit,
             better,
             headline: false,
             value: shown.value,
-            at_least: false,
+            at_least,
             interval95: shown.interval,
             interval_level: shown.level,
             typical: shown.typical,
@@ -198,7 +81,7 @@ impl Findings {
             void: shown.account.void(),
             disturbed: shown.account.disturbed,
             prediction,
-            gross: None,
+            gross: gross.map(|gross| core.map_or(gross, |core| CoreCycles(gross).at(Hertz(core)).0)),
             verdict,
         });
     }

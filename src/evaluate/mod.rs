@@ -6,6 +6,7 @@
 
 pub mod composite;
 pub mod estimate;
+pub mod figure;
 pub mod findings;
 pub mod gate;
 pub mod gates;

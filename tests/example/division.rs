@@ -25,6 +25,7 @@
 use std::hint::black_box;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
@@ -114,11 +115,10 @@ fn analyze(study: &Study<'_>) -> Findings {
     let Some(estimate) = division(study) else { return findings };
     let floor = gates::floor(&FLOOR, &estimate, FLOOR_CYCLES).because("the fastest divider known");
     let own = vec![floor, gates::resolved(&estimate)];
-    findings.publish(study, "cpu.division.time", Labels::none(), &estimate, own);
+    findings.publish(study, Figure::batches("cpu.division.time", Labels::none(), &estimate).gates(own));
     if let Some(cycles) = findings.metric("cpu.division.time", &Labels::none()).and_then(|found| found.cycles) {
         findings.say(format!("A division and an addition take {} cycles from result to result.", number(cycles)));
     }
-    findings.say_predictions();
     findings
 }
 

@@ -47,6 +47,7 @@
 //! Intel SDM vol. 3B, 19.17 (invariant TSC); Agner Fog, instruction tables; uops.info; McVoy & Staelin, USENIX 1996 (mhz).
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
@@ -196,7 +197,6 @@ fn analyze(study: &Study<'_>) -> Findings {
     };
     publish_core(study, &mut findings, latency);
     compare_clocks(study, &mut findings, latency);
-    findings.say_predictions();
     findings
 }
 
@@ -241,7 +241,7 @@ fn publish_counter(study: &Study<'_>, findings: &mut Findings) {
         let what = format!("{{}} ppm from what {} claims", claim.source);
         Gate::at_most(&CLAIMED_COUNTER, Number::plain(apart).named(what), CLAIM_PPM)
     }));
-    findings.publish_fact(study, "cpu.frequency.tsc", Labels::none(), &estimate, gates);
+    findings.publish(study, Figure::fact("cpu.frequency.tsc", Labels::none(), &estimate).gates(gates));
 }
 
 fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
@@ -257,14 +257,23 @@ fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
         let apart = (estimate.value / reference.value - 1.0).abs();
         let apart = Number::share(apart).named("{} apart from the multiply chain");
         let own = vec![Gate::at_most(&SAME_FREQUENCY, apart, CHAINS_AGREE)];
-        findings.publish(study, "cpu.frequency.core_by_chain", Labels::of([("chain", chain)]), &estimate, own);
+        findings.publish(
+            study,
+            Figure::batches("cpu.frequency.core_by_chain", Labels::of([("chain", chain)]), &estimate).gates(own),
+        );
     }
-    findings.publish(study, "cpu.frequency.core", Labels::none(), &reference, core_gates(study, &reference));
+    findings.publish(
+        study,
+        Figure::batches("cpu.frequency.core", Labels::none(), &reference).gates(core_gates(study, &reference)),
+    );
     let period = study.sample_of("chain", &Labels::of([("chain", "multiply")]), Unit::Nanoseconds, |ticks, _| {
         study.nanoseconds(ticks) / latency
     });
     if let Some(estimate) = period.as_ref().and_then(Estimate::median) {
-        findings.publish(study, "cpu.cycle_time", Labels::none(), &estimate, core_gates(study, &reference));
+        findings.publish(
+            study,
+            Figure::batches("cpu.cycle_time", Labels::none(), &estimate).gates(core_gates(study, &reference)),
+        );
     }
 }
 

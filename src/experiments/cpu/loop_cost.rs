@@ -41,6 +41,7 @@
 use std::hint::black_box;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
@@ -188,10 +189,9 @@ fn analyze(study: &Study<'_>) -> Findings {
             })),
             _ => {}
         }
-        findings.publish(study, "cpu.loop.overhead", code_labels(code), &estimate, own);
+        findings.publish(study, Figure::batches("cpu.loop.overhead", code_labels(code), &estimate).gates(own));
     }
     explain_figures(&mut findings, &alignments);
-    findings.say_predictions();
     findings
 }
 

@@ -53,6 +53,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
@@ -372,13 +373,15 @@ fn analyze(study: &Study<'_>) -> Findings {
                 gates::resolved(estimate),
             ];
             own.extend(order_gates(study, arguments, code, chain, estimate));
-            findings.publish(study, "cpu.procedure_call.time", labels_with(arguments, code, chain), estimate, own);
+            findings.publish(
+                study,
+                Figure::batches("cpu.procedure_call.time", labels_with(arguments, code, chain), estimate).gates(own),
+            );
         }
         publish_regression(study, &mut findings, code, chain, &estimates);
         findings.curves.extend(curve(study, code, chain, &estimates));
     }
     explain_figures(&mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -423,7 +426,7 @@ fn publish_regression(
             .because("less is no cost that stands out of the layout of the code");
         let scattered = scatter_gate(&estimate, estimates);
         let gates = vec![rising.clone(), least, scattered, gates::resolved(&estimate)];
-        findings.publish_derived(study, name, labels(code, chain), &estimate, gates);
+        findings.publish(study, Figure::derived(name, labels(code, chain), &estimate).gates(gates));
     };
     publish("cpu.procedure_call.per_argument", fit.slope);
     if let Some(step) = fit.step.filter(|_| arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {

@@ -56,6 +56,7 @@
 //! clock_gettime(2).
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
@@ -376,7 +377,6 @@ fn analyze(study: &Study<'_>) -> Findings {
     }
     report_order(study, &mut findings, &readers);
     explain_figures(&mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -407,7 +407,7 @@ fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &Reader)
         }
         _ => {}
     }
-    findings.publish(study, "cpu.timer.overhead", labels(reader), &estimate, own);
+    findings.publish(study, Figure::batches("cpu.timer.overhead", labels(reader), &estimate).gates(own));
 }
 
 fn overhead(study: &Study<'_>, method: &str) -> Option<Estimate> {
@@ -443,7 +443,7 @@ fn publish_bias(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
     if reader.claims_order && reader.ticks {
         own.extend(not_below_unordered(study, &estimate));
     }
-    findings.publish_derived(study, "cpu.timer.bias", labels(reader), &estimate, own);
+    findings.publish(study, Figure::derived("cpu.timer.bias", labels(reader), &estimate).gates(own));
 }
 
 /// Waiting for earlier work cannot make a pair of readings shorter than one that does not wait.
@@ -469,7 +469,7 @@ fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &Reade
     let Some(estimate) = Estimate::over_launches(&vec![finest; steps.len()], Unit::Nanoseconds, estimator) else {
         return;
     };
-    findings.publish_fact(study, "cpu.timer.resolution", labels(reader), &estimate, Vec::new());
+    findings.publish(study, Figure::fact("cpu.timer.resolution", labels(reader), &estimate));
 }
 
 /// The self-test of order: how much of a chain of known length each idiom keeps in the interval, and lets in from outside.

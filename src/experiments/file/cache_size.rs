@@ -313,7 +313,6 @@ fn narrate(study: &Study<'_>, findings: &mut Findings) {
         }
         _ => {}
     }
-    findings.say_predictions();
 }
 
 /// How the whole cache was filled, and what was taken back early.

@@ -46,9 +46,9 @@ use std::time::Duration;
 
 use super::{BLOCK, DISK, Order, PLACE, predict_direct};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Number;
-use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::BLOCK_LAYER;
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
@@ -362,7 +362,6 @@ fn analyze(study: &Study<'_>) -> Findings {
     }
     findings.curves.extend(curves(&findings));
     explain(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -376,22 +375,20 @@ fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, processes: 
     };
     let shared = judgement::common_gates(study, order, processes);
     let of_time = judgement::of_time(study, order, processes, &time);
-    findings.publish_by(study, TIME, own.clone(), &time, of_time);
-    let mut of_rate = gates::of_shots(study, &rate, None);
-    of_rate.extend(shared);
-    of_rate.extend(judgement::growth(study, order, processes, rate.value));
-    findings.publish_by(study, RATE, own.clone(), &rate, of_rate);
+    findings.publish(study, Figure::shots(TIME, own.clone(), &time, None).gates(of_time));
+    let growth = judgement::growth(study, order, processes, rate.value);
+    findings.publish(study, Figure::shots(RATE, own.clone(), &rate, None).gates(shared).gates(growth));
     let reads = study.series("reads", &own);
     let even: Vec<f64> = reads.iter().filter_map(|series| crowd::fairness(&series.values)).collect();
     if let Some(found) = Estimate::over_launches(&even, Unit::One, "median over launches of Jain's index") {
         let least = 1.0 / processes as f64;
         let index = Number::plain(found.value).named("Jain's index {}");
         let bounds = Gate::between(&judgement::INDEX, index, least * (1.0 - 1e-9), 1.0 + 1e-9);
-        findings.publish_merit(study, FAIRNESS, own.clone(), &found, vec![bounds]);
+        findings.publish(study, Figure::fact(FAIRNESS, own.clone(), &found).higher_is_better().gates(vec![bounds]));
     }
     let name = "median over launches of CPU time over window and CPUs";
     if let Some(found) = Estimate::over_launches(&cpu_shares(study, order, processes), Unit::One, name) {
-        findings.publish_fact(study, CPU_SHARE, own, &found, Vec::new());
+        findings.publish(study, Figure::fact(CPU_SHARE, own, &found));
     }
 }
 

@@ -54,8 +54,9 @@ mod expectation;
 mod judgement;
 mod passes;
 
-use super::{BLOCK, Class, DISK, Order, PLACE};
+use super::{BLOCK, Class, DISK, Order, PLACE, taken};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::{Experiment, Nature, Publication};
@@ -175,8 +176,8 @@ fn analyze(study: &Study<'_>) -> Findings {
             let Some(estimate) = Estimate::median(&sample.as_rates(BLOCK as f64 * 1e9, Unit::BytesPerSecond)) else {
                 continue;
             };
-            let gates = judgement::of_depth(study, &estimate);
-            findings.publish_by(study, DEPTH_RATE, labels, &estimate, gates);
+            let figure = Figure::shots(DEPTH_RATE, labels, &estimate, Some(taken(study)));
+            findings.publish(study, figure.gates(judgement::of_depth(study)));
         }
     }
     if let Some(reason) = study.remarks("cannot.depth").first() {
@@ -186,7 +187,6 @@ fn analyze(study: &Study<'_>) -> Findings {
     "Time of a read of 4 KiB by the size of the file"
         .clone_into(findings.figure("file.read.by_size").caption.get_or_insert_default());
     explain(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -223,9 +223,10 @@ fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, cache: &str
     };
     let gates = judgement::of_time(study, order, cache, bytes, &time);
     if cache == WARM {
-        findings.publish(study, TIME, own, &time, gates);
+        findings.publish(study, Figure::batches(TIME, own, &time).gates(gates));
     } else {
-        findings.publish_by(study, TIME, own, &time, gates);
+        let others = Some(taken(study));
+        findings.publish(study, Figure::shots(TIME, own, &time, others).gates(gates));
     }
     publish_rates(study, findings, order, cache, bytes);
 }
@@ -238,21 +239,20 @@ fn publish_rates(study: &Study<'_>, findings: &mut Findings, order: Order, cache
     match (order, cache) {
         (_, WARM) => {
             let Some(sample) = study.sample("warm", &own.clone().with("request", request)) else { return };
-            findings.publish_rate(study, RATE, own, &sample, request as f64, gates);
+            findings.publish(study, Figure::rate(RATE, own, &sample, request as f64).gates(gates));
         }
         (Order::Random, _) => {
             let sample = study.sample_of("read", &own, Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks));
             let rates = sample.map(|found| found.as_rates(request as f64 * 1e9, Unit::BytesPerSecond));
             let Some(estimate) = rates.as_ref().and_then(Estimate::median) else { return };
-            findings.publish_by(study, RATE, own, &estimate, gates);
+            findings.publish(study, Figure::own(RATE, own, &estimate).gates(gates));
         }
         (Order::Sequential, _) => {
             let Some(sample) = study.plain_sample("pass", &pass_labels(order, cache, bytes, request)) else { return };
             let rates = sample.as_rates(request as f64 * 1e9, Unit::BytesPerSecond);
             let Some(estimate) = Estimate::median(&rates) else { return };
-            let mut all = judgement::common(study, &estimate);
-            all.extend(gates);
-            findings.publish_by(study, RATE, own, &estimate, all);
+            let figure = Figure::shots(RATE, own, &estimate, Some(taken(study)));
+            findings.publish(study, figure.gates(gates));
         }
     }
 }

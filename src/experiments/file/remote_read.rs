@@ -313,7 +313,6 @@ fn analyze(study: &Study<'_>) -> Findings {
         judgement::publish(study, &mut findings, way);
     }
     judgement::explain(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 

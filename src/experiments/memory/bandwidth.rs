@@ -61,6 +61,7 @@ mod scaling;
 use std::cell::{Cell, RefCell};
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::sample::Sample;
@@ -443,7 +444,6 @@ fn analyze(study: &Study<'_>) -> Findings {
     findings.curves = scaling::curves(&findings);
     explain(study, &mut findings);
     nodes::publish(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -453,10 +453,10 @@ fn publish_stream(study: &Study<'_>, findings: &mut Findings, labels: &Labels, s
         return;
     };
     let own = stream_gates(study, operation, level, labels, sample);
-    findings.publish_rate(study, RATE, labels.clone(), sample, 1.0, own.clone());
+    findings.publish(study, Figure::rate(RATE, labels.clone(), sample, 1.0).gates(own.clone()));
     let cache = ["L1", "L2", "L3"].contains(&level);
     if !cache && labels.get("pages").is_none() {
-        findings.publish_rate(study, BUS_RATE, labels.clone(), sample, operation.bus_factor(), own);
+        findings.publish(study, Figure::rate(BUS_RATE, labels.clone(), sample, operation.bus_factor()).gates(own));
     }
 }
 

@@ -281,6 +281,5 @@ fn analyze(study: &Study<'_>) -> Findings {
     judgement::publish_rules(study, &mut findings, &curves);
     judgement::publish_nodes(study, &mut findings);
     narration::tell(study, &mut findings, &scope, &curves, &found, deciding);
-    findings.say_predictions();
     findings
 }

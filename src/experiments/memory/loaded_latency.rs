@@ -33,6 +33,7 @@
 //! Intel Memory Latency Checker, loaded latencies; google/multichase, multiload; Little, Operations Research 1961.
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
@@ -243,10 +244,9 @@ fn analyze(study: &Study<'_>) -> Findings {
             own.extend(unloaded(study).map(|elsewhere| agreement(estimate.value, elsewhere)));
         }
         before = Some(before.map_or(estimate.value, |before: f64| before.max(estimate.value)));
-        findings.publish(study, LOADED, labels(load), &estimate, own);
+        findings.publish(study, Figure::batches(LOADED, labels(load), &estimate).gates(own));
     }
     explain(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 

@@ -51,6 +51,7 @@ use std::fs::File;
 use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
@@ -408,13 +409,12 @@ fn analyze(study: &Study<'_>) -> Findings {
         }
         let Some(estimate) = estimate_of(study, kind) else { continue };
         let own = fault_gates(study, kind, &estimate);
-        findings.publish(study, TIME, labels(kind), &estimate, own);
+        findings.publish(study, Figure::batches(TIME, labels(kind), &estimate).gates(own));
         if let Some(pages) = pages_per_fault(study, kind) {
-            findings.publish_fact(study, PAGES, labels(kind), &pages, Vec::new());
+            findings.publish(study, Figure::fact(PAGES, labels(kind), &pages));
         }
     }
     explain(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 

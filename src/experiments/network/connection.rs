@@ -57,6 +57,7 @@ use super::{
     shortest_round_trip, wakes,
 };
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
@@ -451,14 +452,16 @@ fn analyze(study: &Study<'_>) -> Findings {
                 continue;
             };
             let gates = phase_gates(study, path, phase, &estimate);
-            findings.publish_by(study, "network.connection.time", labels.clone(), &estimate, gates);
+            findings.publish(
+                study,
+                Figure::shots("network.connection.time", labels.clone(), &estimate, others(study)).gates(gates),
+            );
             if *phase == "teardown" {
                 publish_net(study, &mut findings, path, &estimate);
             }
         }
     }
     explain_figures(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -476,8 +479,7 @@ fn why_missing(study: &Study<'_>, path: Path, phase: &str) -> Option<String> {
 }
 
 fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) -> Vec<Gate> {
-    let mut gates = gates::of_shots(study, estimate, others(study));
-    gates.push(gates::floor(&PHASE_FLOOR, estimate, FLOOR).because("a call that sends a packet"));
+    let mut gates = vec![gates::floor(&PHASE_FLOOR, estimate, FLOOR).because("a call that sends a packet")];
     let repeated = study.values("repeated", &path.labels("setup")).len() as f64;
     let whole = repeated + estimate.account.clean as f64;
     let names = ["ListenOverflows", "ListenDrops", "TCPSynRetrans", "TCPTimeouts", "RetransSegs"];
@@ -526,10 +528,9 @@ fn publish_net(study: &Study<'_>, findings: &mut Findings, path: Path, gross: &E
     let Some(residence) = median(&study.values("residence", &path.labels("teardown"))) else { return };
     let name = "median over launches of the launch's p50, less the median residence at the other side";
     let net = gross.less(residence, [residence; 2], name);
-    let mut gates = gates::of_shots(study, &net, others(study));
-    gates.push(gates::net_resolved(&net, gross.value));
-    gates.push(net_below_gross(&net, gross));
-    findings.publish_by(study, "network.connection.net", path.labels("teardown"), &net, gates);
+    let gates = [gates::net_resolved(&net, gross.value), net_below_gross(&net, gross)];
+    let figure = Figure::shots("network.connection.net", path.labels("teardown"), &net, others(study));
+    findings.publish(study, figure.of_gross(gross.value).gates(gates));
 }
 
 fn explain_figures(study: &Study<'_>, findings: &mut Findings) {

@@ -62,6 +62,7 @@ use super::{
     path_terms, quantile_label, quantile_of_shots, remark_placement,
 };
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Rule, rules};
 use crate::evaluate::gates;
@@ -323,7 +324,10 @@ fn analyze(study: &Study<'_>) -> Findings {
             match quantile_of_shots(study, "exchange", &labels, probability) {
                 Some(estimate) => {
                     let own = exchange_gates(study, kind, probability, &estimate);
-                    findings.publish_by(study, "network.round_trip.time", published, &estimate, own);
+                    findings.publish(
+                        study,
+                        Figure::shots("network.round_trip.time", published, &estimate, others(study)).gates(own),
+                    );
                 }
                 None => {
                     if let Some(reason) = why_missing(study, kind) {
@@ -339,7 +343,6 @@ fn analyze(study: &Study<'_>) -> Findings {
     findings.curves.extend(curves(&findings));
     findings.figure(BY_BYTES).divided_by = Some("placement".to_owned());
     explain_figures(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -368,8 +371,7 @@ fn losses(study: &Study<'_>, kind: Kind) -> (f64, f64) {
 }
 
 fn exchange_gates(study: &Study<'_>, kind: Kind, probability: f64, estimate: &Estimate) -> Vec<Gate> {
-    let mut gates = gates::of_shots(study, estimate, others(study));
-    gates.push(gates::floor(&ANSWER, estimate, FLOOR).because("an answer crosses the kernel twice"));
+    let mut gates = vec![gates::floor(&ANSWER, estimate, FLOOR).because("an answer crosses the kernel twice")];
     let (lost, fired) = losses(study, kind);
     gates.push(
         Gate::few(&LOSS, "{} of the exchanges were not answered", lost, fired, LOST)
@@ -420,17 +422,15 @@ fn publish_parts(study: &Study<'_>, findings: &mut Findings, kind: Kind) {
     if let Some(residence) = crate::statistics::summary::median(&residences) {
         let name = "median over launches of the launch's p50, less the median residence at the peer";
         let net = gross.less(residence, [residence; 2], name);
-        let mut gates = gates::of_shots(study, &net, others(study));
-        gates.push(gates::net_resolved(&net, gross.value));
-        gates.push(net_below_gross(&net, &gross));
-        findings.publish_by(study, "network.round_trip.net", labels.clone(), &net, gates);
+        let gates = [gates::net_resolved(&net, gross.value), net_below_gross(&net, &gross)];
+        let figure = Figure::shots("network.round_trip.net", labels.clone(), &net, others(study));
+        findings.publish(study, figure.of_gross(gross.value).gates(gates));
     }
     let here = Kind { remote: false, ipv6: kind.ipv6 && kind.bytes == 1, placement: Some(OTHER_CPU), ..kind };
     let Some(loopback) = quantile_of_shots(study, "exchange", &here.labels(), 0.5) else { return };
     let share = gross.less(loopback.value, loopback.interval, "remote p50 less loopback p50 on two CPUs");
-    let mut gates = gates::of_shots(study, &share, others(study));
-    gates.push(gates::resolved(&share));
-    findings.publish_by(study, "network.round_trip.network_share", labels, &share, gates);
+    let figure = Figure::shots("network.round_trip.network_share", labels, &share, others(study));
+    findings.publish(study, figure.of_gross(gross.value).gates([gates::resolved(&share)]));
 }
 
 /// Median against message size, for each protocol, path and placement.

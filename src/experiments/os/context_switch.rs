@@ -64,6 +64,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
@@ -419,7 +420,7 @@ fn analyze(study: &Study<'_>) -> Findings {
         let labels = Labels::of([("through", through)]);
         if let Some(estimate) = study.sample("own", &labels).as_ref().and_then(Estimate::undisturbed) {
             let name = format!("os.context_switch.{through}_overhead");
-            findings.publish(study, &name, Labels::none(), &estimate, Vec::new());
+            findings.publish(study, Figure::batches(&name, Labels::none(), &estimate));
         }
     }
     for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
@@ -433,7 +434,6 @@ fn analyze(study: &Study<'_>) -> Findings {
     }
     account::add_curves(study, &mut findings);
     account::explain_figures(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -453,7 +453,7 @@ fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {
     let mut own = vec![proof(study, &labels, &gross)];
     own.extend(two_calls(study, &gross, pairing));
     own.extend(symmetry(study, pairing));
-    findings.publish(study, "os.context_switch.time", labels.clone(), &gross, own);
+    findings.publish(study, Figure::batches("os.context_switch.time", labels.clone(), &gross).gates(own));
     if !pairing.has_net() {
         return;
     }
@@ -466,7 +466,8 @@ fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {
         if net.unit == Unit::Cycles {
             own.push(gates::floor(&NET_FLOOR, &net, LEAST_NET).because("no kernel switches tasks in less"));
         }
-        findings.publish(study, "os.context_switch.net", labels, &net, own);
+        findings
+            .publish(study, Figure::batches("os.context_switch.net", labels, &net).of_gross(gross.value).gates(own));
     }
 }
 
@@ -539,7 +540,7 @@ fn publish_line(study: &Study<'_>, findings: &mut Findings, placement: &str) {
     if let Some(wake_up) = study.sample("hop", &wake_up.labels()).as_ref().and_then(Estimate::undisturbed) {
         own.push(Gate::at_most(&LINE_FASTER, estimate.named("{}"), wake_up.value).because("a wake-up there"));
     }
-    findings.publish(study, "os.cache_line_transfer.time", labels, &estimate, own);
+    findings.publish(study, Figure::batches("os.cache_line_transfer.time", labels, &estimate).gates(own));
 }
 
 /// Least time in nanoseconds: the sibling threads of one core share its first cache, a few cycles away.

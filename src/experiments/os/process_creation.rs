@@ -52,6 +52,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
@@ -453,13 +454,12 @@ fn analyze(study: &Study<'_>) -> Findings {
             continue;
         };
         let own = child_gates(study, way, setting, &estimate);
-        findings.publish(study, "os.process_creation.time", labels, &estimate, own);
+        findings.publish(study, Figure::batches("os.process_creation.time", labels, &estimate).gates(own));
     }
     for how in ["fork", "fork_wait"] {
         publish_by_size(study, &mut findings, how);
     }
     explain_figures(&mut findings);
-    findings.say_predictions();
     findings
 }
 
@@ -511,7 +511,7 @@ fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
         return;
     };
     let gates = vec![linear, gates::resolved(&estimate)];
-    findings.publish_derived(study, "os.process_creation.per_page", labels.clone(), &estimate, gates);
+    findings.publish(study, Figure::derived("os.process_creation.per_page", labels.clone(), &estimate).gates(gates));
     findings.curves.push(Curve {
         name: "os.process_creation.by_resident_size".to_owned(),
         labels,

@@ -33,6 +33,7 @@
 //! 1996 (lat_sig).
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::study::Study;
@@ -212,11 +213,10 @@ fn analyze(study: &Study<'_>) -> Findings {
         let sample = study.sample("operation", &labels(operation.how));
         let Some(estimate) = sample.as_ref().and_then(Estimate::undisturbed) else { continue };
         let own = bare.iter().filter(|bare| bare.unit == estimate.unit);
-        let own = own.map(|bare| contains_its_calls(&estimate, bare, operation.entries)).collect();
-        findings.publish(study, TIME, labels(operation.how), &estimate, own);
+        let own = own.map(|bare| contains_its_calls(&estimate, bare, operation.entries));
+        findings.publish(study, Figure::batches(TIME, labels(operation.how), &estimate).gates(own));
     }
     explain(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 

@@ -56,6 +56,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
@@ -445,16 +446,18 @@ fn analyze(study: &Study<'_>) -> Findings {
         let Some(sample) = study.sample("call", &labels(call.name)) else { continue };
         let Some(estimate) = Estimate::undisturbed(&sample) else { continue };
         let own = call_gates(study, call, &estimate, floor_estimate.as_ref());
-        findings.publish(study, "os.system_call.time", labels(call.name), &estimate, own);
+        findings.publish(study, Figure::batches("os.system_call.time", labels(call.name), &estimate).gates(own));
         let floor = floor.as_ref().filter(|_| enters_alone(call) && call.name != FUNCTION && !is_filtered(study));
         if let Some(net) = floor.and_then(|floor| Estimate::net(&sample, floor)) {
             let own =
                 vec![gates::net_resolved(&net, estimate.value), consistent(&net, &estimate, floor_estimate.as_ref())];
-            findings.publish(study, "os.system_call.service", labels(call.name), &net, own);
+            findings.publish(
+                study,
+                Figure::batches("os.system_call.service", labels(call.name), &net).of_gross(estimate.value).gates(own),
+            );
         }
     }
     explain_figures(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 

@@ -45,6 +45,7 @@
 use std::cell::RefCell;
 
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
@@ -437,12 +438,11 @@ fn analyze(study: &Study<'_>) -> Findings {
             continue;
         };
         let own = own_gates(study, how, by, child, &estimate);
-        findings.publish(study, TIME, labels, &estimate, own);
+        findings.publish(study, Figure::batches(TIME, labels, &estimate).gates(own));
     }
     compare_with_process(study, &mut findings);
     share_out(study, &mut findings);
     tell_placement(study, &mut findings);
-    findings.say_predictions();
     findings
 }
 

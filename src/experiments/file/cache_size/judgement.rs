@@ -2,6 +2,7 @@
 
 use super::{BYTES, SLOWER, Swept, draw, full};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
@@ -57,7 +58,7 @@ pub(super) fn publish_bounded(study: &Study<'_>, findings: &mut Findings, limit:
     gates.extend(of_pages(study, &swept.labels));
     gates.extend(of_probes(study, &swept.labels));
     gates.extend(of_time(study, &swept.labels));
-    findings.publish_bounds(study, BYTES, swept.labels.clone(), &estimate, gates);
+    findings.publish(study, Figure::bounds(BYTES, swept.labels.clone(), &estimate).gates(gates));
     draw(findings, swept, Some(limit));
 }
 
@@ -155,9 +156,9 @@ pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &S
             .because(format!("{STEPS} steps")),
     ];
     if is_size {
-        findings.publish_by(study, BYTES, full(), &estimate, gates);
+        findings.publish(study, Figure::own(BYTES, full(), &estimate).gates(gates));
     } else {
-        findings.publish_at_least(study, BYTES, full(), &estimate, gates);
+        findings.publish(study, Figure::own(BYTES, full(), &estimate).lower_bound().gates(gates));
     }
     draw(findings, swept, None);
 }

@@ -3,7 +3,6 @@
 use super::{CPU_BOUND, PROCESSES, cpu_shares, labels, rate};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::file::{Class, NO_DEVICE, Order};
 use crate::results::quantity::Unit;
@@ -86,8 +85,7 @@ pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64
 
 /// The gates of a read's time.
 pub(super) fn of_time(study: &Study<'_>, order: Order, processes: usize, time: &Estimate) -> Vec<Gate> {
-    let mut of_time = gates::of_shots(study, time, None);
-    of_time.extend(common_gates(study, order, processes));
+    let mut of_time = common_gates(study, order, processes);
     of_time.push(Gate::at_least(&DEVICE, time.named("{}"), NO_DEVICE).because("below it no device was asked"));
     if let Some(alone) = super::time(study, order, 1).filter(|_| processes > 1) {
         let reason = format!("{FASTER} times one alone: others do not make a read faster");

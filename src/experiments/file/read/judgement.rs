@@ -48,11 +48,6 @@ rules! {
     FAULTS: "G40" Noisy "`file.read.block_time` cache=direct", "major faults of a page each are at most what devices read";
 }
 
-/// The gates of single shots and passes.
-pub(super) fn common(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
-    gates::of_shots(study, estimate, Some(taken(study)))
-}
-
 /// The gates of a time.
 pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, estimate: &Estimate) -> Vec<Gate> {
     let own = nanoseconds(study, order, cache, bytes).unwrap_or(estimate.value);
@@ -62,8 +57,7 @@ pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, 
         gates.push(Gate::at_most(&WARM_MOST, Number::time(own).named("{} out of the cache"), WARM_CEILING));
         return gates;
     }
-    let mut gates = common(study, estimate);
-    gates.extend(proofs(study, order, cache));
+    let mut gates = proofs(study, order, cache);
     if (order, cache) == (Order::Random, DIRECT) {
         gates.extend(of_device(study, own));
         gates.extend(by_size(study, bytes, own));
@@ -100,7 +94,7 @@ pub(super) fn of_rate(study: &Study<'_>, order: Order, cache: &str, bytes: u64) 
         let sample = study
             .sample_of("read", &labels(order, cache, bytes), Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks));
         if let Some(estimate) = sample.as_ref().and_then(Estimate::median) {
-            gates.extend(common(study, &estimate));
+            gates.extend(gates::of_shots(study, &estimate, Some(taken(study))));
         }
     }
     gates.extend(proofs(study, order, cache));
@@ -121,10 +115,8 @@ pub(super) fn of_rate(study: &Study<'_>, order: Order, cache: &str, bytes: u64) 
 }
 
 /// The gates of many reads under way.
-pub(super) fn of_depth(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
-    let mut gates = common(study, estimate);
-    gates.extend(proofs(study, Order::Random, DIRECT));
-    gates
+pub(super) fn of_depth(study: &Study<'_>) -> Vec<Gate> {
+    proofs(study, Order::Random, DIRECT)
 }
 
 fn time(value: f64) -> String {

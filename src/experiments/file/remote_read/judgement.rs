@@ -2,6 +2,7 @@
 
 use super::{COLD_SIZES, ORDERS, RANDOM, SEQUENTIAL, SIZES, Way, labels, ways};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
@@ -89,8 +90,7 @@ fn warm(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, b
         findings.cannot("file.remote_read.block_time", of, &why);
         return;
     };
-    let mut all = gates::of_shots(study, &estimate, None);
-    all.push(floor(&estimate));
+    let mut all = vec![floor(&estimate)];
     if let Some((_, shortest)) = exchanges(study, via) {
         all.push(waits(estimate.value, shortest));
     }
@@ -104,7 +104,7 @@ fn warm(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, b
         let reason = format!("{SLACK} times what several carry");
         all.push(Gate::at_most(&ONE_OF_SEVERAL, own, SLACK * rate).because(reason));
     }
-    findings.publish_by(study, "file.remote_read.block_time", of, &estimate, all);
+    findings.publish(study, Figure::shots("file.remote_read.block_time", of, &estimate, None).gates(all));
 }
 
 fn floor(estimate: &Estimate) -> Gate {
@@ -142,8 +142,7 @@ fn cold(study: &Study<'_>, findings: &mut Findings, via: &str, order: &str, byte
         }
         return;
     };
-    let mut all = gates::of_shots(study, &estimate, None);
-    all.push(floor(&estimate));
+    let mut all = vec![floor(&estimate)];
     if let Some(warm) = quantile_of_shots(study, "read", &labels(via, order, bytes, "warm"), 0.5) {
         let first = || estimate.named("{} at the first touch");
         let reason = format!("a second one over {SLACK}");
@@ -153,7 +152,7 @@ fn cold(study: &Study<'_>, findings: &mut Findings, via: &str, order: &str, byte
             all.push(Gate::at_least(&COLD, first(), COLDER * warm.value).because(reason));
         }
     }
-    findings.publish_by(study, "file.remote_read.block_time", of, &estimate, all);
+    findings.publish(study, Figure::shots("file.remote_read.block_time", of, &estimate, None).gates(all));
 }
 
 /// The median of one series in each launch, in nanoseconds.
@@ -179,8 +178,7 @@ fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str
         }
         return;
     };
-    let mut all = gates::of_shots(study, &estimate, None);
-    all.push(gates::resolved(&estimate));
+    let mut all = vec![gates::resolved(&estimate)];
     let alike = format!(
         "{} of {} read both: {bytes} bytes, {order}, one at a time, from memory on both sides",
         differences.len(),
@@ -190,7 +188,9 @@ fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str
     if let Some((_, shortest)) = exchanges(study, via) {
         all.push(waits(estimate.value, shortest));
     }
-    findings.publish_by(study, "file.remote_read.network_penalty", of, &estimate, all);
+    let mut figure = Figure::shots("file.remote_read.network_penalty", of, &estimate, None);
+    figure.gross = median(&there.iter().map(|(_, time)| *time).collect::<Vec<f64>>());
+    findings.publish(study, figure.gates(all));
 }
 
 fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
@@ -212,23 +212,22 @@ fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
     let name = "median over launches of a line through the medians, weighted by their inverse squares";
     let intercepts: Vec<f64> = lines.iter().map(|line| line.1).collect();
     if let Some(estimate) = Estimate::over_launches(&intercepts, Unit::Nanoseconds, name) {
-        let mut all = gates::of_shots(study, &estimate, None);
-        all.push(floor(&estimate));
+        let mut all = vec![floor(&estimate)];
         if let Some((trip, what)) = trip(study, way) {
             let trips = Number::plain(estimate.value / trip).named(format!("{{}} times {what}"));
             let reason = format!("{} of {}", time(estimate.value), time(trip));
             all.push(Gate::between(&IN_TRIPS, trips, INTERCEPT[0], INTERCEPT[1]).because(reason));
         }
-        findings.publish_by(study, "file.remote_read.intercept", of.clone(), &estimate, all);
+        findings.publish(study, Figure::shots("file.remote_read.intercept", of.clone(), &estimate, None).gates(all));
     }
     let slopes: Vec<f64> = lines.iter().map(|line| line.0).collect();
     if let Some(estimate) = Estimate::over_launches(&slopes, Unit::Nanoseconds, name) {
-        let mut all = gates::of_interval(&estimate);
+        let mut all = Vec::new();
         if let Some(rate) = carried(study, via) {
             let reason = format!("with several reads under way {}", quantity(rate, Unit::BytesPerSecond));
             all.push(Gate::near(&OF_PATH, estimate.named("{} for each byte"), 1e9 / rate, SLOPE).because(reason));
         }
-        findings.publish_by(study, "file.remote_read.per_byte", of, &estimate, all);
+        findings.publish(study, Figure::fact("file.remote_read.per_byte", of, &estimate).gates(all));
     }
 }
 

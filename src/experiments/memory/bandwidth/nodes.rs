@@ -2,6 +2,7 @@
 
 use super::{PEAK, SLACK, step};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Number;
 use crate::evaluate::study::Study;
@@ -73,7 +74,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
             let reason = format!("{SLACK} times the peak of all channels ({})", peak.source);
             Gate::at_most(&PEAK, Number::rate(rate(cost)).named("{}"), peak.value as f64 * SLACK).because(reason)
         });
-        findings.publish_rate(study, NODE, (*labels).clone(), sample, 1.0, gates.into_iter().collect());
+        findings.publish(study, Figure::rate(NODE, (*labels).clone(), sample, 1.0).gates(gates));
     }
     for node in &study.setup.machine.memory.nodes {
         if let Some(reason) = study.remarks(&format!("cannot.node.{}", node.node)).first() {

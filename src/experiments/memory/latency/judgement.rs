@@ -4,6 +4,7 @@ use super::levels::{Curves, Found, MEMORY_OVER_CACHE, Named, Point};
 use super::node_labels;
 use super::walk::{self, CACHES_TO_MEMORY, Pattern, Scope, pages_label};
 use crate::evaluate::estimate::{Estimate, LEVEL};
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::gates;
@@ -117,7 +118,7 @@ pub(super) fn publish_levels(
                 let on_huge = Number::time(time).named("{} on huge pages");
                 own.push(Gate::at_most(&HUGE_NOT_DEARER, on_huge, small.value * HUGE_OVER_SMALL).because(reason));
             }
-            findings.publish(study, "memory.latency.level", labels.clone(), &estimate, own);
+            findings.publish(study, Figure::batches("memory.latency.level", labels.clone(), &estimate).gates(own));
             before = findings.metric("memory.latency.level", &labels).map(|_| time).or(before);
         }
         if let Some(reason) = &found.no_memory {
@@ -261,7 +262,7 @@ fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &Found, level
         ));
     }
     own.push(Gate::at_most(&WIDEST, Number::plain(high / low).named("the bounds are {} times apart"), WIDEST_SIZE));
-    findings.publish_bounds(study, "memory.latency.level_size", labels, &estimate, own);
+    findings.publish(study, Figure::bounds("memory.latency.level_size", labels, &estimate).gates(own));
 }
 
 /// How bounds and a claim agree.
@@ -324,7 +325,7 @@ pub(super) fn publish_rules(study: &Study<'_>, findings: &mut Findings, curves: 
     for rule in &walk::RULES {
         let Some(point) = point_of_rule(curves, rule) else { continue };
         let Some(estimate) = Estimate::median(&point.sample) else { continue };
-        findings.publish(study, "memory.latency.by_rule", rule_labels(rule, point.bytes), &estimate, Vec::new());
+        findings.publish(study, Figure::batches("memory.latency.by_rule", rule_labels(rule, point.bytes), &estimate));
     }
 }
 
@@ -332,7 +333,7 @@ pub(super) fn publish_nodes(study: &Study<'_>, findings: &mut Findings) {
     for (labels, sample) in study.samples("node", |_| false) {
         let Some(estimate) = Estimate::median(&sample) else { continue };
         let own = vec![memory_floor(study, &estimate)];
-        findings.publish(study, "memory.latency.node", labels.clone(), &estimate, own);
+        findings.publish(study, Figure::batches("memory.latency.node", labels.clone(), &estimate).gates(own));
     }
     for node in &study.setup.machine.memory.nodes {
         if let Some(reason) = study.remarks(&format!("cannot.node.{}", node.node)).first() {

@@ -4,6 +4,7 @@ use super::judgement::{bounds, in_time, level_labels, points_of};
 use super::levels::{Curves, Found};
 use super::walk::{Pattern, Scope, pages_label};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gates;
 use crate::evaluate::sample::Sample;
@@ -57,7 +58,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope,
             let [low, high] = [end.at_least, end.at_most].map(|count| count * page_size() as f64);
             let estimate = bounds(study, low, high, "plateaus of one line per page less the same lines packed");
             let labels = Labels::of([("buffer", buffer)]);
-            findings.publish_bounds(study, "memory.latency.translation_reach", labels, &estimate, Vec::new());
+            findings.publish(study, Figure::bounds("memory.latency.translation_reach", labels, &estimate));
         }
     }
     publish_differences(study, findings, scope, curves, found);
@@ -120,7 +121,7 @@ fn publish_difference(study: &Study<'_>, findings: &mut Findings, found_in: &str
     }
     "median over launches of the difference of p25".clone_into(&mut net.estimator);
     let resolved = gates::resolved(&net);
-    findings.publish_derived(study, "memory.latency.translation", labels, &net, vec![resolved]);
+    findings.publish(study, Figure::derived("memory.latency.translation", labels, &net).gates(vec![resolved]));
 }
 
 /// Whether huge pages serve translation as they should: with them the first buffer must reach many times as far.
