@@ -16,14 +16,27 @@ pub mod evaluate {
 
 pub mod experiments {
     pub use crate::experiments::{Experiment, Foreknowledge, TABLE, catalogue, chapters, find};
-    pub mod arenas {
-        pub use crate::experiments::arenas::refuse_unwritten;
-    }
     pub mod constants {
         pub use crate::experiments::constants::UNITS;
     }
-    pub mod touches {
-        pub use crate::experiments::touches::{Cold, count};
+    pub mod file {
+        pub mod stamped_file {
+            pub use crate::experiments::file::stamped_file::{BLOCK, Stamped};
+        }
+    }
+    pub mod memory {
+        pub mod arenas {
+            pub use crate::experiments::memory::arenas::refuse_unwritten;
+        }
+        pub mod buffer {
+            pub use crate::experiments::memory::buffer::{check, take};
+        }
+        pub mod pinned_threads {
+            pub use crate::experiments::memory::pinned_threads::{Pass, Team};
+        }
+        pub mod touching {
+            pub use crate::experiments::memory::touching::{Cold, count};
+        }
     }
 }
 
@@ -143,14 +156,8 @@ pub mod results {
 
 pub mod rig {
     pub use crate::rig::Rig;
-    pub mod buffer {
-        pub use crate::rig::buffer::{check, take};
-    }
     pub mod clock {
         pub use crate::rig::clock::{calibrate, counter_usable};
-    }
-    pub mod files {
-        pub use crate::rig::files::{BLOCK, Stamped};
     }
     pub mod instruments {
         pub use crate::rig::instruments::{Instruments, Live};
@@ -162,9 +169,6 @@ pub mod rig {
         pub use crate::rig::sampler::{
             Expected, Sampled, Sampler, Settings, Sizing, Switches, Timed, Witness, Workload,
         };
-    }
-    pub mod team {
-        pub use crate::rig::team::{Pass, Team};
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use support::fuse::{Asked, Slow, own_mounts};
 use support::runs::{ended, measuring, metrics, sysdyno, told};
 use support::truth::{self, Judgement};
-use sysdyno::testing::rig::files::{BLOCK, Stamped};
+use sysdyno::testing::experiments::file::stamped_file::{BLOCK, Stamped};
 use sysdyno::testing::statistics::summary::{median, quantile};
 use sysdyno::testing::sys::file::{self, Advice, Buffer};
 

@@ -9,7 +9,7 @@ mod truth;
 
 use std::sync::{Mutex, PoisonError};
 
-use sysdyno::testing::rig::buffer;
+use sysdyno::testing::experiments::memory::buffer;
 use sysdyno::testing::statistics::knee::{Staircase, staircase};
 use sysdyno::testing::sys::affinity;
 use sysdyno::testing::sys::arch::{self, CHAIN_CYCLES};

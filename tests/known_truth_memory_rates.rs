@@ -12,9 +12,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sysdyno::testing::experiments::arenas::refuse_unwritten;
-use sysdyno::testing::experiments::touches::{Cold, count};
-use sysdyno::testing::rig::team::{Pass, Team};
+use sysdyno::testing::experiments::memory::arenas::refuse_unwritten;
+use sysdyno::testing::experiments::memory::pinned_threads::{Pass, Team};
+use sysdyno::testing::experiments::memory::touching::{Cold, count};
 use sysdyno::testing::sys::affinity;
 use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::fault::{self, Untouched};

@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::assemble;
+use crate::experiments::file::control_group;
 use crate::experiments::{self, Experiment, Foreknowledge, Nature};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
@@ -36,8 +37,8 @@ use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
 use crate::results::series::Series;
 use crate::results::trouble::Trouble;
+use crate::rig::canary;
 use crate::rig::request::{CANARY, Request};
-use crate::rig::{canary, group};
 use crate::setup::Setup;
 use crate::statistics::{outlier, summary};
 use crate::sys::affinity;
@@ -344,7 +345,7 @@ impl Conductor<'_> {
         let began = Instant::now();
         let (ended, records) = launch::launch(&request, Duration::from_secs_f64(time_out), self.interrupt);
         // A launch that was killed could not do this itself.
-        group::remove_own();
+        control_group::remove_own();
         let mut series = Vec::new();
         for record in records {
             if let Record::Series { series: one, .. } = &record {
@@ -430,7 +431,7 @@ fn tidy_up(machine: &Machine, progress: &Progress) {
     for (path, reason) in &swept.kept {
         progress.say(&format!("cannot remove {}, left by a run that was killed: {reason}", path.display()));
     }
-    for group in group::sweep() {
+    for group in control_group::sweep() {
         progress.say(&format!("removed the control group {}, left by a run that was killed", group.display()));
     }
 }

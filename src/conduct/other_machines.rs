@@ -7,6 +7,7 @@ use std::path::Path;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 
+use crate::experiments::file::file_system::Ground;
 use crate::peer::authentication::Secret;
 use crate::peer::client::Partner;
 use crate::peer::nfs::{Place, Reader};
@@ -15,7 +16,6 @@ use crate::peer::ssh::{self, Brought};
 use crate::results::peer::Peer;
 use crate::results::remote::{NfsFile, RemoteDirectory};
 use crate::results::trouble::Trouble;
-use crate::rig::ground::Ground;
 use crate::setup::PeerAccess;
 use crate::sys::talk;
 

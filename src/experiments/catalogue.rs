@@ -1,7 +1,8 @@
 //! The tables of gates and constants, as `sysdyno explain` prints them and METHODOLOGY.md has them.
 
 use super::constants::{self, Constant};
-use super::{TABLE, arenas, file, network, streams};
+use super::memory::{arenas, streams};
+use super::{TABLE, file, network};
 use crate::evaluate::gate::Rule;
 use crate::evaluate::{findings, gates, others, spoilt, sweep};
 use crate::results::verdict::Severity;

@@ -5,7 +5,6 @@
 //! The signatures carry the discipline: `predict` gets the machine and earlier figures but no rig, so it cannot time;
 //! `measure` gets a rig but no prediction, so it cannot lean towards one; `analyze` is a pure function of what was logged.
 
-pub mod arenas;
 pub mod catalogue;
 pub mod constants;
 pub mod cpu;
@@ -15,8 +14,6 @@ pub mod file;
 pub mod memory;
 pub mod network;
 pub mod os;
-pub mod streams;
-pub mod touches;
 
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Rule;

@@ -3,19 +3,13 @@
 //! A launch receives an [`request::Request`], pins itself, checks the clock it was handed, warms up, takes interleaved batches
 //! ([`sampler`]) between clock probes ([`instruments`]), and writes series and evidence as log records.
 
-pub mod buffer;
 pub mod canary;
 pub mod clock;
-pub mod crowd;
-pub mod files;
-pub mod ground;
-pub mod group;
 pub mod instruments;
 pub mod noise;
 pub mod request;
 pub mod sampler;
 pub mod shots;
-pub mod team;
 pub mod workload;
 
 use std::io::Write;

@@ -51,6 +51,8 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Number;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::BLOCK_LAYER;
+use crate::experiments::file::parallel_readers::{self, Crowd, Reader};
+use crate::experiments::file::stamped_file::Stamped;
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::{Basis, Prediction};
@@ -59,8 +61,6 @@ use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{factor, number, quantity};
 use crate::rig::Rig;
-use crate::rig::crowd::{self, Crowd, Reader};
-use crate::rig::files::Stamped;
 use crate::statistics::summary::{self, median};
 
 /// The row of the table.
@@ -284,7 +284,7 @@ fn race(
         })
         .collect();
     let (source, hertz) = (rig.source()?, rig.ticks(1e9));
-    crowd::race(&readers, BLOCK as usize, source, hertz, window)
+    parallel_readers::race(&readers, BLOCK as usize, source, hertz, window)
 }
 
 fn record(rig: &mut Rig<'_>, order: Order, processes: usize, crowd: &Crowd) -> Result<(), Trouble> {
@@ -304,7 +304,7 @@ fn record(rig: &mut Rig<'_>, order: Order, processes: usize, crowd: &Crowd) -> R
     rig.record("times", labels.clone(), Unit::Nanoseconds, kept.collect())?;
     rig.record("reads", labels.clone(), Unit::One, counts)?;
     rig.record("window", labels.clone(), Unit::Nanoseconds, vec![window])?;
-    let sum = |of: fn(&crowd::Track) -> f64| crowd.tracks.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&parallel_readers::Track) -> f64| crowd.tracks.iter().map(of).sum::<f64>();
     let span = rig.nanoseconds(crowd.whole);
     rig.record("cpu_time", labels.clone(), Unit::Nanoseconds, vec![sum(|track| track.cpu_time), span])?;
     rig.record("strays", labels.clone(), Unit::One, vec![sum(|track| track.strays as f64)])?;
@@ -379,7 +379,7 @@ fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, processes: 
     let growth = judgement::growth(study, order, processes, rate.value);
     findings.publish(study, Figure::shots(RATE, own.clone(), &rate, None).gates(shared).gates(growth));
     let reads = study.series("reads", &own);
-    let even: Vec<f64> = reads.iter().filter_map(|series| crowd::fairness(&series.values)).collect();
+    let even: Vec<f64> = reads.iter().filter_map(|series| parallel_readers::fairness(&series.values)).collect();
     if let Some(found) = Estimate::over_launches(&even, Unit::One, "median over launches of Jain's index") {
         let least = 1.0 / processes as f64;
         let index = Number::plain(found.value).named("Jain's index {}");

@@ -2,8 +2,12 @@
 
 pub mod cache_size;
 pub mod contention;
+pub mod control_group;
+pub mod file_system;
+pub mod parallel_readers;
 pub mod read;
 pub mod remote_read;
+pub mod stamped_file;
 
 use super::constants::{
     BLOCK_LAYER, CONTEXT_SWITCH, CycleTime, DISK_READ, DISK_READ_UNKNOWN, KERNEL_ROUND_TRIP, constants, disk_read,
@@ -14,8 +18,7 @@ use crate::machine::{Machine, Mounted};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::Labels;
 use crate::results::trouble::Trouble;
-use crate::rig::files;
-use crate::rig::ground::Ground;
+use file_system::Ground;
 
 constants! {
     /// A read of 4 KiB behind another: from the buffer of a disk that turns, or a turn later.
@@ -54,7 +57,7 @@ pub const DISK: Need = Need {
 };
 
 /// Bytes of a block: what a figure of block time reads at once.
-pub const BLOCK: u64 = files::BLOCK as u64;
+pub const BLOCK: u64 = stamped_file::BLOCK as u64;
 
 /// In which order blocks are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

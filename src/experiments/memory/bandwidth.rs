@@ -66,8 +66,9 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
-use crate::experiments::arenas;
-use crate::experiments::streams::{self, Level, MEMORY};
+use crate::experiments::memory::arenas;
+use crate::experiments::memory::pinned_threads::{Pass, Team};
+use crate::experiments::memory::streams::{self, Level, MEMORY};
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
@@ -76,7 +77,6 @@ use crate::results::verdict::Gate;
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Timed, Workload};
-use crate::rig::team::{Pass, Team};
 use crate::statistics::summary::median;
 use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
 use crate::sys::stream::{Arena, Operation, Vectors, Walk};
@@ -118,7 +118,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 6,
     seconds: |_| 1.1,
     time_out: 60.0,
-    memory: crate::experiments::streams::most_memory,
+    memory: crate::experiments::memory::streams::most_memory,
     predict,
     measure,
     analyze,

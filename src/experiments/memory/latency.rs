@@ -51,13 +51,13 @@
 
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::experiments::memory::buffer;
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::Rig;
-use crate::rig::buffer;
 use crate::rig::sampler::{Expected, Sizing, Workload};
 use crate::setup::Setup;
 use crate::sys::affinity;

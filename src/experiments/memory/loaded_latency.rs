@@ -38,9 +38,10 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::experiments::arenas;
 use crate::experiments::constants::constants;
-use crate::experiments::streams;
+use crate::experiments::memory::arenas;
+use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
+use crate::experiments::memory::streams;
 use crate::experiments::{Experiment, Foreknowledge, Nature, Need, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
@@ -49,7 +50,6 @@ use crate::results::verdict::Gate;
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
-use crate::rig::team::{Pass, Team, Together};
 use crate::setup::Setup;
 use crate::statistics::summary::median;
 use crate::sys::clock::Source;
@@ -81,7 +81,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 6,
     seconds: |_| 0.25,
     time_out: 60.0,
-    memory: crate::experiments::streams::most_memory,
+    memory: crate::experiments::memory::streams::most_memory,
     predict,
     measure,
     analyze,

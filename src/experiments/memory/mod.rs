@@ -1,6 +1,11 @@
 //! The memory chapter: how far memory is, how much can be moved, what a page fault costs.
 
+pub mod arenas;
 pub mod bandwidth;
+pub mod buffer;
 pub mod latency;
 pub mod loaded_latency;
 pub mod page_fault;
+pub mod pinned_threads;
+pub mod streams;
+pub mod touching;

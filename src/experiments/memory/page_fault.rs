@@ -60,11 +60,12 @@ use crate::experiments::constants::{
     Constant, CycleTime, EXCEPTION, FILE_PAGE_LOOKUP, FLUSH_ENTRY, PAGE_ALLOCATION, PAGE_CLEAR, PAGE_COPY,
     PAGE_TABLE_ENTRY, PAGES_AROUND, disk_read,
 };
-use crate::experiments::touches::{
+use crate::experiments::memory::streams;
+use crate::experiments::memory::touching::{
     Cold, PROOFS, Shared, Tally, count, counted, drop_from_cache, huge_pages_work, labels, read_past, scratch_file,
     touching,
 };
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, streams};
+use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::machine::Medium;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};

@@ -50,7 +50,7 @@ use std::time::{Duration, Instant};
 
 use socket2::{SockAddr, Socket};
 
-use super::lines::{handshake_timed_out, to_connect};
+use super::exchanges::{handshake_timed_out, to_connect};
 use super::{
     LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, counted, net_below_gross, nobody_accepts, other_cpu, others,
     partner_elsewhere, path_sentence, path_terms, quantile_of_shots, record_counters, remark_placement, round_trip,

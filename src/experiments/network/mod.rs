@@ -4,7 +4,7 @@
 
 pub mod bandwidth;
 pub mod connection;
-mod lines;
+pub mod exchanges;
 pub mod round_trip;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -53,7 +53,7 @@
 
 use std::time::Duration;
 
-use super::lines::{
+use super::exchanges::{
     Kind, Line, PATIENCE, SIZES, exchange, icmp_lines, kind, kinds, lines_to, loopback_kinds, paused_lines,
     remote_kinds, with_every_datagram,
 };

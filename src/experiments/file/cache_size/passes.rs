@@ -5,13 +5,13 @@ use std::os::unix::fs::FileExt;
 
 use super::{LIMITS, bounded, file_bytes, in_turn, wanted};
 use crate::experiments::file::BLOCK;
+use crate::experiments::file::control_group::Group;
+use crate::experiments::file::stamped_file::Stamped;
 use crate::machine;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::Rig;
-use crate::rig::files::Stamped;
-use crate::rig::group::Group;
 use crate::setup::Profile;
 use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};

@@ -4,11 +4,11 @@ use super::{CPU_BOUND, PROCESSES, cpu_shares, labels, rate};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
+use crate::experiments::file::file_system::{Caveat, Ground};
 use crate::experiments::file::{Class, NO_DEVICE, Order};
 use crate::results::quantity::Unit;
 use crate::results::verdict::Gate;
 use crate::results::wording::{count, quantity};
-use crate::rig::ground::{Caveat, Ground};
 use crate::statistics::summary::median;
 
 /// What all read may fall by when they become more, and a read be faster than alone.

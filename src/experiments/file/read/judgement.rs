@@ -5,11 +5,11 @@ use crate::evaluate::estimate::Estimate;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
+use crate::experiments::file::file_system::{Caveat, Ground};
 use crate::experiments::file::{BLOCK, Class, NO_DEVICE, taken};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{launches, quantity};
-use crate::rig::ground::{Caveat, Ground};
 use crate::statistics::summary::median;
 use crate::sys::memory::page_size;
 

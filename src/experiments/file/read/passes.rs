@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{BLOCK, COLD, DEPTHS, DIRECT, LARGE, Order, SIZES, WARM, labels, pass_labels, proof_labels};
+use crate::experiments::file::stamped_file::{Stamped, Witness};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::Rig;
-use crate::rig::files::{Stamped, Witness};
 use crate::rig::sampler::{Sizing, Workload};
 use crate::rig::shots::{Answer, Shot, Volley};
 use crate::setup::Profile;
@@ -157,7 +157,7 @@ fn remark_device(rig: &mut Rig<'_>) {
         rig.remark("interface", &rate);
     }
     if let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) {
-        let kind = crate::rig::ground::Ground::of(Path::new(file.trim()))
+        let kind = crate::experiments::file::file_system::Ground::of(Path::new(file.trim()))
             .map_or_else(|_| "a file system that cannot be looked at".to_owned(), |ground| ground.file_system);
         rig.remark("below", &format!("it is the file {} on {kind}", file.trim()));
     }

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::experiments::file::stamped_file::Stamped;
 use crate::peer::export::blocks::{self, Blocks, is_stamped};
 use crate::peer::nfs::Reader;
 use crate::results::trouble::Trouble;
-use crate::rig::files::Stamped;
 use crate::sys::file::Buffer;
 use crate::sys::naming::{self, Maker};
 

@@ -6,7 +6,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Number;
 use crate::evaluate::study::Study;
-use crate::experiments::streams::Level;
+use crate::experiments::memory::streams::Level;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;

@@ -10,7 +10,7 @@ use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::sample::{Account, Sample};
 use crate::evaluate::study::Study;
-use crate::experiments::streams::MEMORY;
+use crate::experiments::memory::streams::MEMORY;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{interval, quantity};

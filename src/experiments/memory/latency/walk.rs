@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiments::streams::BYTES_PER_LOAD;
+use crate::experiments::memory::streams::BYTES_PER_LOAD;
 use crate::results::quantity::Labels;
 use crate::setup::Setup;
 use crate::sys::chase::{Arena, Chain, Fault};

@@ -8,8 +8,8 @@ use crate::results::wording::quantity;
 use crate::setup::Setup;
 use crate::sys::stream::{LINE, Operation};
 
-use super::Foreknowledge;
-use super::constants::{Constant, CycleTime, constants};
+use crate::experiments::Foreknowledge;
+use crate::experiments::constants::{Constant, CycleTime, constants};
 
 constants! {
     /// Vectors that a core loads from its nearest cache in a cycle.

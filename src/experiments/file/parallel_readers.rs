@@ -20,7 +20,7 @@ use crate::sys::file::{self, Buffer};
 use crate::sys::memory::SharedWords;
 use crate::sys::{affinity, counters, fault, process, system_call};
 
-use super::files::Stamped;
+use super::stamped_file::Stamped;
 
 /// Part of a window that does not count, at its beginning.
 const LEAD: f64 = 0.1;
@@ -196,7 +196,7 @@ fn attend(
         if got != block {
             return Err(format!("{got} bytes instead of {block}"));
         }
-        reader.stamped.check_block(buffer.get(), at / super::files::BLOCK as u64)?;
+        reader.stamped.check_block(buffer.get(), at / super::stamped_file::BLOCK as u64)?;
         track.asked += block as f64;
         track.strays += u64::from(stop.cpu != reader.cpu);
         if stop.ticks >= last {
