@@ -31,6 +31,9 @@ pub mod experiments {
         pub mod buffer {
             pub use crate::experiments::memory::buffer::{check, take};
         }
+        pub mod loaded_latency {
+            pub use crate::experiments::memory::loaded_latency::readers;
+        }
         pub mod pinned_threads {
             pub use crate::experiments::memory::pinned_threads::{Pass, Team};
         }

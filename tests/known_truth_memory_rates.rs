@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sysdyno::testing::experiments::memory::arenas::refuse_unwritten;
+use sysdyno::testing::experiments::memory::loaded_latency::readers;
 use sysdyno::testing::experiments::memory::pinned_threads::{Pass, Team};
 use sysdyno::testing::experiments::memory::touching::{Cold, count};
 use sysdyno::testing::sys::affinity;
@@ -171,6 +172,23 @@ fn the_chase_loads_one_line_after_the_other() {
     let mut cycle = Cycle::new(Arena::new(8 << 10, Pages::Small).unwrap(), 7);
     let mut time = |turns| lowest(200, || cycle.walk(turns));
     timed("twice the loads", || within(time(2000) / time(1000), 1.95, 2.05));
+}
+
+#[test]
+fn half_the_load_pauses_as_long_as_it_reads() {
+    let _turn = alone();
+    timed("readers that pause against readers that do not", || {
+        let pass = readers(Source::MonotonicRaw, 8 << 20);
+        let mut pass = pass(0).unwrap();
+        let mut rate = |job: usize| {
+            let (mut bytes, began) = (0, Instant::now());
+            while began.elapsed() < Duration::from_millis(20) {
+                bytes += pass(job);
+            }
+            bytes as f64 / began.elapsed().as_secs_f64()
+        };
+        within(rate(1) / rate(2), 0.4, 0.6)
+    });
 }
 
 #[test]
