@@ -120,7 +120,9 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
     let study = Study::of(setup, log, &step.experiment, known).filter(|study| !study.launches.is_empty());
     match (experiment, study) {
         (Some(experiment), Some(study)) => {
-            let mut findings = (experiment.analyze)(&study);
+            let mut findings = Findings::default();
+            (experiment.figures)(&study, &mut findings);
+            (experiment.explain)(&study, &mut findings);
             findings.say_predictions();
             name_spoilt(&study, &mut findings);
             fill(&mut section, experiment, findings);

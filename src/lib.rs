@@ -17,7 +17,7 @@
 //!
 //!   typed words ─ cli ─▶ plan ─▶ conduct ─▶ launch (child): experiment.measure(rig) ─▶ log.jsonl
 //!                                                                                       │
-//!   terminal · JSON ◀─ report ◀─ document ◀─ assemble: experiment.analyze(evidence) ◀───┘
+//!   terminal · JSON ◀─ report ◀─ document ◀─ assemble: experiment.figures(evidence) ◀───┘
 //! ```
 //!
 //! Files do not import each other in circles, but a file may use what a file above it declares. Modules are private, so the

@@ -1,7 +1,7 @@
 //! From series to figures: normalise, estimate, apply gates, give a verdict.
 //!
-//! An experiment's `analyze` receives a [`study::Study`] (the launches of one experiment, read from a log) and returns
-//! [`findings::Findings`]. Everything here is a pure function of what the log says, so an old log gets a better report
+//! An experiment's `figures` and `explain` receive a [`study::Study`] (the launches of one experiment, read from a log) and add to
+//! its [`findings::Findings`]. Everything here is a pure function of what the log says, so an old log gets a better report
 //! whenever these rules improve.
 
 pub mod composite;

@@ -69,7 +69,7 @@ fn findings(setup: &Setup) -> Findings {
     let predictions = (EXPERIMENT.predict)(&Foreknowledge { setup, known: &[] });
     assert_eq!(predictions.len(), 1);
     let launches: Vec<Launch> = (1..=LAUNCHES).map(|number| launch(setup, &clock, number)).collect();
-    (EXPERIMENT.analyze)(&Study {
+    let study = Study {
         setup,
         clock: &clock,
         core: None,
@@ -77,7 +77,11 @@ fn findings(setup: &Setup) -> Findings {
         canaries: Vec::new(),
         predictions: predictions.iter().collect(),
         known: &[],
-    })
+    };
+    let mut findings = Findings::default();
+    (EXPERIMENT.figures)(&study, &mut findings);
+    (EXPERIMENT.explain)(&study, &mut findings);
+    findings
 }
 
 #[test]

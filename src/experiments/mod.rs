@@ -1,9 +1,10 @@
 //! The ordered table of experiments: the order of the report, and of the first round.
 //!
 //! One file is one experiment is one section of the report. Its `//!` comment *is* the methodology text that `explain` and
-//! the report print; below stand, always in this order, the row [`Experiment`], `predict`, `measure`, `analyze`, tests.
+//! the report print; below stand, always in this order, the row [`Experiment`], `predict`, `measure`, `figures`, `explain`, tests.
 //! The signatures carry the discipline: `predict` gets the machine and earlier figures but no rig, so it cannot time;
-//! `measure` gets a rig but no prediction, so it cannot lean towards one; `analyze` is a pure function of what was logged.
+//! `measure` gets a rig but no prediction, so it cannot lean towards one; `figures` and `explain` are pure functions of what
+//! was logged.
 
 pub mod catalogue;
 pub mod constants;
@@ -86,8 +87,10 @@ pub struct Experiment {
     pub predict: fn(&Foreknowledge<'_>) -> Vec<Prediction>,
     /// Measures, in a launch of its own.
     pub measure: fn(&mut Rig<'_>) -> Result<(), Trouble>,
-    /// Turns what was logged into figures and text.
-    pub analyze: fn(&Study<'_>) -> Findings,
+    /// Turns what was logged into figures and curves.
+    pub figures: fn(&Study<'_>, &mut Findings),
+    /// Says what the figures mean, in words, tables and notes on drawings.
+    pub explain: fn(&Study<'_>, &mut Findings),
 }
 
 /// Something that a run must have for an experiment to take part in it.

@@ -63,7 +63,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// No core divides 64-bit numbers in fewer cycles.
@@ -110,16 +111,17 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     ])
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
-    let Some(estimate) = division(study) else { return findings };
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let Some(estimate) = division(study) else { return };
     let floor = gates::floor(&FLOOR, &estimate, FLOOR_CYCLES).because("the fastest divider known");
     let own = vec![floor, gates::resolved(&estimate)];
     findings.publish(study, Figure::batches("cpu.division.time", Labels::none(), &estimate).gates(own));
+}
+
+fn explain(_: &Study<'_>, findings: &mut Findings) {
     if let Some(cycles) = findings.metric("cpu.division.time", &Labels::none()).and_then(|found| found.cycles) {
         findings.say(format!("A division and an addition take {} cycles from result to result.", number(cycles)));
     }
-    findings
 }
 
 fn division(study: &Study<'_>) -> Option<Estimate> {

@@ -109,7 +109,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// Chains disagree by less than this, or their latencies are not what is assumed.
@@ -186,18 +187,25 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     rig.sample(workloads)
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
-    publish_counter(study, &mut findings);
-    let Some(latency) = multiply_latency(study) else {
-        findings.say(
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    if study.clock.source == arch::COUNTER {
+        publish_counter(study, findings);
+    }
+    if let Some(latency) = multiply_latency(study) {
+        publish_core(study, findings, latency);
+    }
+}
+
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    if study.clock.source != arch::COUNTER {
+        findings.say("The counter of this machine cannot be used as a clock; times come from CLOCK_MONOTONIC_RAW.");
+    }
+    match multiply_latency(study) {
+        Some(latency) => compare_clocks(study, findings, latency),
+        None => findings.say(
             "The core clock is not published: the times of multiply, addition and their mixture do not stand in the ratios of whole cycles, so no chain of known latency was found on this core.",
-        );
-        return findings;
-    };
-    publish_core(study, &mut findings, latency);
-    compare_clocks(study, &mut findings, latency);
-    findings
+        ),
+    }
 }
 
 /// Cycles of a multiply: the nearest integer to the ratio of multiply and addition, when all launches with a valid chain
@@ -220,10 +228,6 @@ fn cycles_per_instruction(chain: &str, multiply: f64) -> f64 {
 }
 
 fn publish_counter(study: &Study<'_>, findings: &mut Findings) {
-    if study.clock.source != arch::COUNTER {
-        findings.say("The counter of this machine cannot be used as a clock; times come from CLOCK_MONOTONIC_RAW.");
-        return;
-    }
     let rates: Vec<f64> = study
         .evidence()
         .filter_map(|found| found.clock_deviation_ppm)

@@ -82,7 +82,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// Less than half a cycle per turn needs two taken branches per cycle and more: no core does it.
@@ -168,12 +169,8 @@ fn alignment(quarter: usize) -> Labels {
     Labels::none().with("offset", quarter * 16)
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
-    let alignments: Vec<f64> = (0..arch::REGISTER_LOOPS.len())
-        .filter_map(|quarter| Estimate::undisturbed(&study.sample("aligned", &alignment(quarter))?))
-        .map(|estimate| estimate.value)
-        .collect();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let alignments = alignments(study);
     let registers = turn(study, "registers").map(|estimate| estimate.value);
     for code in CODES {
         let Some(estimate) = turn(study, code) else { continue };
@@ -191,8 +188,14 @@ fn analyze(study: &Study<'_>) -> Findings {
         }
         findings.publish(study, Figure::batches("cpu.loop.overhead", code_labels(code), &estimate).gates(own));
     }
-    explain_figures(&mut findings, &alignments);
-    findings
+}
+
+/// Cost of a turn of the register loop at each alignment that was measured.
+fn alignments(study: &Study<'_>) -> Vec<f64> {
+    (0..arch::REGISTER_LOOPS.len())
+        .filter_map(|quarter| Estimate::undisturbed(&study.sample("aligned", &alignment(quarter))?))
+        .map(|estimate| estimate.value)
+        .collect()
 }
 
 /// Cost of one turn: what N more turns cost, over N.
@@ -223,7 +226,7 @@ fn most_agreeing(values: &[f64]) -> usize {
         .unwrap_or(0)
 }
 
-fn explain_figures(findings: &mut Findings, alignments: &[f64]) {
+fn explain(study: &Study<'_>, findings: &mut Findings) {
     let cycles = |findings: &Findings, code| findings.metric("cpu.loop.overhead", &code_labels(code)).cloned();
     let text = |found: &Metric| found.cycles_text();
     let both = cycles(findings, "registers").zip(cycles(findings, "memory"));
@@ -242,6 +245,7 @@ fn explain_figures(findings: &mut Findings, alignments: &[f64]) {
     if let Some(compiled) = cycles(findings, "compiled").and_then(|found| text(&found)) {
         findings.say(format!("The loop of the optimising compiler costs {compiled} cycles per turn."));
     }
+    let alignments = alignments(study);
     if !alignments.is_empty() {
         let values: Vec<String> = alignments.iter().map(|&value| number(value)).collect();
         findings.say(format!(

@@ -114,7 +114,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// Most arguments measured.
@@ -361,8 +362,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     rig.sample(workloads)
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for (code, chain) in variants() {
         let estimates: Vec<Option<Estimate>> =
             (0..=MOST_ARGUMENTS).map(|arguments| call(study, &labels_with(arguments, code, chain))).collect();
@@ -378,11 +378,9 @@ fn analyze(study: &Study<'_>) -> Findings {
                 Figure::batches("cpu.procedure_call.time", labels_with(arguments, code, chain), estimate).gates(own),
             );
         }
-        publish_regression(study, &mut findings, code, chain, &estimates);
+        publish_regression(study, findings, code, chain, &estimates);
         findings.curves.extend(curve(study, code, chain, &estimates));
     }
-    explain_figures(&mut findings);
-    findings
 }
 
 /// Cost of one call: what 32 more calls per turn cost, over 32.
@@ -529,7 +527,7 @@ fn curve(study: &Study<'_>, code: &str, chain: &str, estimates: &[Option<Estimat
 const NEARLY_FREE_CYCLES: f64 = 1.2;
 const FREE: &str = " Arguments in registers are nearly free because the moves run beside the call.";
 
-fn explain_figures(findings: &mut Findings) {
+fn explain(_: &Study<'_>, findings: &mut Findings) {
     let figures = findings.metrics.clone();
     let cycles = |arguments, code, chain| {
         let labels = labels_with(arguments, code, chain);

@@ -116,7 +116,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// Back-to-back pairs per launch and placement of the chain.
@@ -367,17 +368,12 @@ fn steps_of(reader: &Reader, changes: usize) -> Vec<i64> {
     values
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
-    let readers = readers(study.clock.source == arch::COUNTER);
-    for reader in &readers {
-        publish_overhead(study, &mut findings, reader);
-        publish_bias(study, &mut findings, reader);
-        publish_resolution(study, &mut findings, reader);
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    for reader in &readers(study.clock.source == arch::COUNTER) {
+        publish_overhead(study, findings, reader);
+        publish_bias(study, findings, reader);
+        publish_resolution(study, findings, reader);
     }
-    report_order(study, &mut findings, &readers);
-    explain_figures(&mut findings);
-    findings
 }
 
 fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
@@ -473,7 +469,8 @@ fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &Reade
 }
 
 /// The self-test of order: how much of a chain of known length each idiom keeps in the interval, and lets in from outside.
-fn report_order(study: &Study<'_>, findings: &mut Findings, readers: &[Reader]) {
+fn report_order(study: &Study<'_>, findings: &mut Findings) {
+    let readers = readers(study.clock.source == arch::COUNTER);
     let mut rows = Vec::new();
     let mut broken = Vec::new();
     let multiply = study.evidence().find_map(|found| found.chain_ratio).map_or(3.0, f64::round);
@@ -520,7 +517,8 @@ fn report_order(study: &Study<'_>, findings: &mut Findings, readers: &[Reader]) 
     });
 }
 
-fn explain_figures(findings: &mut Findings) {
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    report_order(study, findings);
     let time = |findings: &Findings, metric: &str, method: &str| {
         findings.metric(metric, &Labels::of([("method", method)])).cloned()
     };

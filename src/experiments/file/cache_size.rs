@@ -100,7 +100,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |setup| setup.machine.launch_memory_bytes().min(most_wanted(setup.profile)),
     predict: expectation::predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const BYTES: &str = "file.cache_size.bytes";
@@ -204,12 +205,11 @@ impl Swept {
     }
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for limit in LIMITS {
         let labels = bounded(limit);
         if let Some(swept) = Swept::of(study, labels.clone()) {
-            judgement::publish_bounded(study, &mut findings, limit, &swept);
+            judgement::publish_bounded(study, findings, limit, &swept);
             continue;
         }
         let of_limit = study.remarks(&format!("cannot.{limit}"));
@@ -218,27 +218,35 @@ fn analyze(study: &Study<'_>) -> Findings {
         }
     }
     if let Some(swept) = Swept::of(study, full()) {
-        judgement::publish_full(study, &mut findings, &swept);
+        judgement::publish_full(study, findings, &swept);
     } else if let Some(reason) = study.remarks("cannot.full").first() {
         findings.cannot(BYTES, full(), reason);
     }
-    narrate(study, &mut findings);
-    findings
 }
 
-/// Adds a curve and marks on it what was found.
-fn draw(findings: &mut Findings, swept: &Swept, limit: Option<u64>) {
-    findings.curves.push(swept.curve());
-    let found = findings.metric(BYTES, &swept.labels).map(|metric| (metric.value, metric.interval95));
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    for limit in LIMITS {
+        mark(findings, &bounded(limit), Some(limit));
+    }
+    mark(findings, &full(), None);
+    narrate(study, findings);
+}
+
+/// Marks on a curve what was found.
+fn mark(findings: &mut Findings, labels: &Labels, limit: Option<u64>) {
+    if !findings.curves.iter().any(|curve| curve.labels == *labels) {
+        return;
+    }
+    let found = findings.metric(BYTES, labels).map(|metric| (metric.value, metric.interval95));
     let note = findings.figure(SWEEP);
     note.x_scale = Scale::Logarithmic;
     note.y_scale = Scale::Logarithmic;
     note.caption = Some("What is still cached of so many bytes that were read once".to_owned());
     if let Some((at, [low, high])) = found {
-        note.mark(swept.labels.clone(), "size of the cache", Place::Knee { at, low, high });
+        note.mark(labels.clone(), "size of the cache", Place::Knee { at, low, high });
     }
     if let Some(limit) = limit {
-        note.mark(swept.labels.clone(), "limit of the group", Place::Level { at: limit as f64 });
+        note.mark(labels.clone(), "limit of the group", Place::Level { at: limit as f64 });
     }
 }
 

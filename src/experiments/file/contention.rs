@@ -116,7 +116,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |_| 8 << 20,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const TIME: &str = "file.contention.block_time";
@@ -345,24 +346,21 @@ fn cpu_shares(study: &Study<'_>, order: Order, processes: usize) -> Vec<f64> {
     used.iter().filter_map(|series| Some(series.values.first()? / series.values.get(1)? / cpus)).collect()
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     if let Some(reason) = study.remarks("cannot.direct").first() {
         for order in Order::ALL {
             for processes in PROCESSES {
                 findings.cannot(TIME, labels(order, processes), reason);
             }
         }
-        return findings;
+        return;
     }
     for order in Order::ALL {
         for processes in PROCESSES {
-            publish(study, &mut findings, order, processes);
+            publish(study, findings, order, processes);
         }
     }
-    findings.curves.extend(curves(&findings));
-    explain(study, &mut findings);
-    findings
+    findings.curves.extend(curves(findings));
 }
 
 fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, processes: usize) {

@@ -107,7 +107,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |_| 8 << 20,
     predict: expectation::predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const TIME: &str = "file.read.block_time";
@@ -160,12 +161,11 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     passes::run_warm(rig, &targets, &resident)
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for bytes in SIZES {
         for order in Order::ALL {
             for cache in CACHES {
-                publish(study, &mut findings, order, cache, bytes);
+                publish(study, findings, order, cache, bytes);
             }
         }
     }
@@ -183,11 +183,7 @@ fn analyze(study: &Study<'_>) -> Findings {
     if let Some(reason) = study.remarks("cannot.depth").first() {
         findings.cannot(DEPTH_RATE, Labels::none(), reason);
     }
-    findings.curves.extend(curves(&findings));
-    "Time of a read of 4 KiB by the size of the file"
-        .clone_into(findings.figure("file.read.by_size").caption.get_or_insert_default());
-    explain(study, &mut findings);
-    findings
+    findings.curves.extend(curves(findings));
 }
 
 /// The time of a read of one kind, in the unit in which it is known best.
@@ -300,6 +296,7 @@ fn curves(findings: &Findings) -> Vec<Curve> {
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
+    findings.figure("file.read.by_size").caption = Some("Time of a read of 4 KiB by the size of the file".to_owned());
     let complete = SIZES.into_iter().rev().find(|&bytes| {
         CACHES.iter().all(|cache| findings.metric(TIME, &labels(Order::Random, cache, bytes)).is_some())
     });

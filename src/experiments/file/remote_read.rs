@@ -121,7 +121,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |_| 32 << 20,
     predict: expectation::predict,
     measure,
-    analyze,
+    figures,
+    explain: judgement::explain,
 };
 
 /// A file on another machine, or a machine that lends one.
@@ -307,13 +308,10 @@ fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Option<&Local>) 
     measuring::flow(rig, "peer", &mut partner)
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
-        judgement::publish(study, &mut findings, way);
+        judgement::publish(study, findings, way);
     }
-    judgement::explain(study, &mut findings);
-    findings
 }
 
 fn predict_labels(via: &str) -> Vec<(Labels, u32)> {

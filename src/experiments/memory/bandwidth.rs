@@ -121,7 +121,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::memory::streams::most_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const RATE: &str = "memory.bandwidth.rate";
@@ -401,8 +402,7 @@ fn measure_team(rig: &mut Rig<'_>, level: &Level, cpus: &[u32], all: usize, chos
     Ok(())
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     let mut measured: Vec<&Labels> = Vec::new();
     for launch in &study.launches {
         for series in launch.series.iter().filter(|series| series.name == "stream") {
@@ -425,7 +425,7 @@ fn analyze(study: &Study<'_>) -> Findings {
     measured.sort_by_key(order);
     for labels in measured {
         let Some(sample) = study.sample("stream", labels) else { continue };
-        publish_stream(study, &mut findings, labels, &sample);
+        publish_stream(study, findings, labels, &sample);
     }
     let why = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
     if let Some(reason) = why("cannot.memory") {
@@ -441,10 +441,8 @@ fn analyze(study: &Study<'_>) -> Findings {
             findings.cannot(RATE, Labels::of([("level", MEMORY)]).with("threads", threads), &reason);
         }
     }
-    findings.curves = scaling::curves(&findings);
-    explain(study, &mut findings);
-    nodes::publish(study, &mut findings);
-    findings
+    findings.curves = scaling::curves(findings);
+    nodes::publish(study, findings);
 }
 
 fn publish_stream(study: &Study<'_>, findings: &mut Findings, labels: &Labels, sample: &Sample) {
@@ -591,6 +589,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     if study.setup.machine.is_guest() {
         findings.say("Below is a hypervisor: how large the last cache really is, who shares it, and who else uses the channels cannot be seen. Rates of L3 and DRAM are what was left for this guest.");
     }
+    nodes::explain(study, findings);
 }
 
 fn most_frequent(names: &[&str]) -> Option<String> {

@@ -135,7 +135,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// Batches of a walk that one of dozens of footprints gets in a launch: levels are made of many of them.
@@ -267,19 +268,27 @@ fn node_labels(cpu_node: u32, memory_node: u32) -> Labels {
     Labels::none().with("cpu_node", cpu_node).with("memory_node", memory_node)
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+/// The curves of a study, the pages whose curve decides where levels are, and the levels.
+fn seen(study: &Study<'_>) -> (Scope, Curves, Option<Pages>, Found) {
     let scope = Scope::of(study.setup, 0);
     let curves = Curves::of(study, "load", &scope);
-    findings.curves = curves.shown();
     let deciding = judgement::deciding_pages(&curves);
     let found = deciding
         .and_then(|pages| Found::of(curves.points(Pattern::PageBlocked, pages), &scope.claims, study.setup.seed))
         .unwrap_or_default();
-    judgement::publish_levels(study, &mut findings, &scope, &curves, &found);
-    translation::publish(study, &mut findings, &scope, &curves, &found);
-    judgement::publish_rules(study, &mut findings, &curves);
-    judgement::publish_nodes(study, &mut findings);
-    narration::tell(study, &mut findings, &scope, &curves, &found, deciding);
-    findings
+    (scope, curves, deciding, found)
+}
+
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let (scope, curves, _, found) = seen(study);
+    findings.curves = curves.shown();
+    judgement::publish_levels(study, findings, &scope, &curves, &found);
+    translation::publish(study, findings, &scope, &curves, &found);
+    judgement::publish_rules(study, findings, &curves);
+    judgement::publish_nodes(study, findings);
+}
+
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let (scope, curves, deciding, found) = seen(study);
+    narration::tell(study, findings, &scope, &curves, &found, deciding);
 }

@@ -84,7 +84,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::memory::streams::most_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const LOADED: &str = "memory.loaded_latency.time";
@@ -225,8 +226,7 @@ pub fn readers(source: Source, bytes: usize) -> impl Fn(usize) -> Result<Pass, S
     }
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     let mut before: Option<f64> = None;
     for load in LOADS {
         let Some(estimate) = study.sample("chase", &labels(load)).as_ref().and_then(Estimate::median) else { continue };
@@ -246,8 +246,6 @@ fn analyze(study: &Study<'_>) -> Findings {
         before = Some(before.map_or(estimate.value, |before: f64| before.max(estimate.value)));
         findings.publish(study, Figure::batches(LOADED, labels(load), &estimate).gates(own));
     }
-    explain(study, &mut findings);
-    findings
 }
 
 /// What the experiment on latency found for the same load in this run.

@@ -114,7 +114,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |_| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const TIME: &str = "memory.page_fault.time";
@@ -401,8 +402,7 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
     Ok(())
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for kind in KINDS {
         if let Some(reason) = study.remarks(&format!("cannot.{kind}")).first() {
             findings.cannot(TIME, labels(kind), reason);
@@ -415,8 +415,6 @@ fn analyze(study: &Study<'_>) -> Findings {
             findings.publish(study, Figure::fact(PAGES, labels(kind), &pages));
         }
     }
-    explain(study, &mut findings);
-    findings
 }
 
 /// The undisturbed cost of what the kernel does alone; the middle of what a device does.

@@ -104,7 +104,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// Size of a write where it is not the parameter: what tools of this kind write by default.
@@ -406,8 +407,7 @@ fn rate_of(part: &[(u64, i64)]) -> Option<f64> {
     (span > 0).then(|| last.0.saturating_sub(first.0) as f64 / span as f64 * 1e9)
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for case in cases(study.setup.peer.as_ref()) {
         let labels = case.labels();
         let rates: Vec<f64> = study.values("rate", &labels);
@@ -428,8 +428,6 @@ fn analyze(study: &Study<'_>) -> Findings {
         let gates = case_gates(study, case, &estimate);
         findings.publish(study, Figure::fact("network.bandwidth.rate", labels, &estimate).gates(gates));
     }
-    explain_figures(study, &mut findings);
-    findings
 }
 
 fn why_missing(study: &Study<'_>, case: Case) -> Option<String> {
@@ -525,7 +523,7 @@ fn limit(study: &Study<'_>, case: Case) -> Option<String> {
     Some(format!("the path and its congestion control: {again:.0} segments were sent again"))
 }
 
-fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let Some(peer) = study.setup.peer.as_ref() {
         findings.say(path_sentence(study, peer));
     }

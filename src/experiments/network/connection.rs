@@ -109,7 +109,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// Phases, in the order in which a connection lives.
@@ -440,8 +441,7 @@ fn finish(rig: &mut Rig<'_>, socket: Socket, end: End, times: &mut Times) -> Res
     Ok(())
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for path in paths(study.setup.peer.as_ref()) {
         for phase in phases(path) {
             let labels = path.labels(phase);
@@ -457,12 +457,10 @@ fn analyze(study: &Study<'_>) -> Findings {
                 Figure::shots("network.connection.time", labels.clone(), &estimate, others(study)).gates(gates),
             );
             if *phase == "teardown" {
-                publish_net(study, &mut findings, path, &estimate);
+                publish_net(study, findings, path, &estimate);
             }
         }
     }
-    explain_figures(study, &mut findings);
-    findings
 }
 
 fn why_missing(study: &Study<'_>, path: Path, phase: &str) -> Option<String> {
@@ -533,7 +531,7 @@ fn publish_net(study: &Study<'_>, findings: &mut Findings, path: Path, gross: &E
     findings.publish(study, figure.of_gross(gross.value).gates(gates));
 }
 
-fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, path: Path, phase: &str| {
         findings.metric("network.connection.time", &path.labels(phase)).map(|metric| metric.value)
     };

@@ -120,7 +120,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// The curves over message sizes.
@@ -315,8 +316,7 @@ fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, volley: &Volley, paus
     Ok(())
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for kind in kinds(study.setup.peer.as_ref()) {
         let labels = kind.labels();
         for probability in QUANTILES {
@@ -337,13 +337,10 @@ fn analyze(study: &Study<'_>) -> Findings {
             }
         }
         if kind.remote {
-            publish_parts(study, &mut findings, kind);
+            publish_parts(study, findings, kind);
         }
     }
-    findings.curves.extend(curves(&findings));
-    findings.figure(BY_BYTES).divided_by = Some("placement".to_owned());
-    explain_figures(study, &mut findings);
-    findings
+    findings.curves.extend(curves(findings));
 }
 
 fn why_missing(study: &Study<'_>, kind: Kind) -> Option<String> {
@@ -466,7 +463,8 @@ fn curves(findings: &Findings) -> Vec<Curve> {
     curves
 }
 
-fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    findings.figure(BY_BYTES).divided_by = Some("placement".to_owned());
     let value = |findings: &Findings, kind: Kind| {
         let labels = kind.labels().with("quantile", "p50");
         findings.metric("network.round_trip.time", &labels).map(|metric| metric.value)

@@ -139,7 +139,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     },
     predict: forecast::predict,
     measure,
-    analyze,
+    figures,
+    explain: account::explain,
 };
 
 /// Batches are this many times as long as the shortest, so that a hundredth of their hops is a hop.
@@ -413,8 +414,7 @@ fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Trouble> {
     Ok(workloads)
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     let places = study.setup.places();
     for through in &THROUGH[..2] {
         let labels = Labels::of([("through", through)]);
@@ -424,17 +424,15 @@ fn analyze(study: &Study<'_>) -> Findings {
         }
     }
     for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
-        publish_hop(study, &mut findings, &pairing);
+        publish_hop(study, findings, &pairing);
     }
     for place in &places {
-        publish_line(study, &mut findings, &place.placement);
+        publish_line(study, findings, &place.placement);
     }
     if let Some(reason) = study.remarks("cannot.other_cpu").first() {
         findings.cannot("os.cache_line_transfer.time", Labels::none(), reason);
     }
-    account::add_curves(study, &mut findings);
-    account::explain_figures(study, &mut findings);
-    findings
+    findings.curves.extend(account::curves(study).0);
 }
 
 fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {

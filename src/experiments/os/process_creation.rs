@@ -106,7 +106,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |setup| (SIZES[SIZES.len() - 1].0 as u64).min(setup.machine.launch_memory_bytes()),
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const MIB: usize = 1 << 20;
@@ -443,8 +444,7 @@ impl<'a> Kit<'a> {
     }
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for (way, setting) in combinations() {
         let labels = labels(way, setting);
         let Some(estimate) = study.sample("child", &labels).as_ref().and_then(Estimate::undisturbed) else {
@@ -457,10 +457,8 @@ fn analyze(study: &Study<'_>) -> Findings {
         findings.publish(study, Figure::batches("os.process_creation.time", labels, &estimate).gates(own));
     }
     for how in ["fork", "fork_wait"] {
-        publish_by_size(study, &mut findings, how);
+        publish_by_size(study, findings, how);
     }
-    explain_figures(&mut findings);
-    findings
 }
 
 fn why_missing(study: &Study<'_>, way: Way, setting: Setting) -> Option<String> {
@@ -521,7 +519,7 @@ fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
     });
 }
 
-fn explain_figures(findings: &mut Findings) {
+fn explain(_: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, way: Way, setting: Setting| {
         findings.metric("os.process_creation.time", &labels(way, setting)).cloned()
     };

@@ -75,7 +75,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const TIME: &str = "os.signal.time";
@@ -202,8 +203,7 @@ fn available() -> Result<(), String> {
     }
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     let bare = study.sample(BARE, &Labels::none()).as_ref().and_then(Estimate::undisturbed);
     for operation in &OPERATIONS {
         if let Some(reason) = study.remarks(REFUSED).first() {
@@ -216,8 +216,6 @@ fn analyze(study: &Study<'_>) -> Findings {
         let own = own.map(|bare| contains_its_calls(&estimate, bare, operation.entries));
         findings.publish(study, Figure::batches(TIME, labels(operation.how), &estimate).gates(own));
     }
-    explain(study, &mut findings);
-    findings
 }
 
 /// An operation takes no less than the system calls in it.

@@ -110,7 +110,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 /// A call of the set.
@@ -434,8 +435,7 @@ fn ring_workload<'a>(call: &Call, count: u32) -> Result<Workload<'a>, Trouble> {
     .sized(Sizing::Exactly(CALLS_PER_BATCH / u64::from(count))))
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     let floor = study.sample("call", &labels(FLOOR));
     let floor_estimate = floor.as_ref().and_then(Estimate::undisturbed);
     for call in &CALLS {
@@ -457,8 +457,6 @@ fn analyze(study: &Study<'_>) -> Findings {
             );
         }
     }
-    explain_figures(study, &mut findings);
-    findings
 }
 
 /// What a call costs above the floor, taken within launches, is what the two figures differ by: where a call has two paces, and
@@ -506,7 +504,7 @@ fn call_gates(study: &Study<'_>, call: &Call, estimate: &Estimate, floor: Option
     own
 }
 
-fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, call: &str| findings.metric("os.system_call.time", &labels(call)).cloned();
     let Some(floor) = time(findings, FLOOR) else { return };
     let call = study.known.iter().find(|metric| {

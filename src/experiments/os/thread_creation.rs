@@ -92,7 +92,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
-    analyze,
+    figures,
+    explain,
 };
 
 const TIME: &str = "os.thread_creation.time";
@@ -427,8 +428,7 @@ impl<'a> Kit<'a> {
     }
 }
 
-fn analyze(study: &Study<'_>) -> Findings {
-    let mut findings = Findings::default();
+fn figures(study: &Study<'_>, findings: &mut Findings) {
     for (how, by, child) in combinations() {
         let labels = labels(how, by, child);
         let Some(estimate) = estimate(study, how, by, child) else {
@@ -440,10 +440,12 @@ fn analyze(study: &Study<'_>) -> Findings {
         let own = own_gates(study, how, by, child, &estimate);
         findings.publish(study, Figure::batches(TIME, labels, &estimate).gates(own));
     }
-    compare_with_process(study, &mut findings);
-    share_out(study, &mut findings);
-    tell_placement(study, &mut findings);
-    findings
+}
+
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    compare_with_process(study, findings);
+    share_out(study, findings);
+    tell_placement(study, findings);
 }
 
 fn estimate(study: &Study<'_>, how: &str, by: &str, child: &str) -> Option<Estimate> {

@@ -1,6 +1,6 @@
 //! From curves to figures: the gates of the cache's size.
 
-use super::{BYTES, SLOWER, Swept, draw, full};
+use super::{BYTES, SLOWER, Swept, full};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -59,7 +59,7 @@ pub(super) fn publish_bounded(study: &Study<'_>, findings: &mut Findings, limit:
     gates.extend(of_probes(study, &swept.labels));
     gates.extend(of_time(study, &swept.labels));
     findings.publish(study, Figure::bounds(BYTES, swept.labels.clone(), &estimate).gates(gates));
-    draw(findings, swept, Some(limit));
+    findings.curves.push(swept.curve());
 }
 
 /// What is resident and what was evicted are what was read.
@@ -160,5 +160,5 @@ pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &S
     } else {
         findings.publish(study, Figure::own(BYTES, full(), &estimate).lower_bound().gates(gates));
     }
-    draw(findings, swept, None);
+    findings.curves.push(swept.curve());
 }

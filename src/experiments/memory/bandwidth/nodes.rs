@@ -63,7 +63,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
     Ok(())
 }
 
-/// Publishes what was read between nodes, and says how far apart that is.
+/// Publishes what was read between nodes.
 pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
     let samples = study.samples("node", |_| false);
     let rate = |cost: f64| 1e9 / cost;
@@ -81,6 +81,10 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
             findings.cannot(NODE, labels(node.node, node.node), reason);
         }
     }
+}
+
+/// Says how far apart near and far memory are.
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let of = |own: bool| {
         let all = findings.metrics.iter().filter(|metric| metric.name == NODE);
         let wanted = all.filter(|metric| (metric.labels.get("cpu_node") == metric.labels.get("memory_node")) == own);

@@ -13,9 +13,10 @@ use super::{Pairing, RINGS, SAME, WORKING_SETS, ring_labels};
 /// A point this much below the switch without data contradicts it.
 const BELOW_BARE: f64 = 0.05;
 
-/// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets.
-pub(super) fn add_curves(study: &Study<'_>, findings: &mut Findings) {
-    let mut unresolved = 0;
+/// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets. And how many
+/// points are left out of them.
+pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
+    let (mut curves, mut unresolved) = (Vec::new(), 0);
     for &members in &RINGS {
         let points: Vec<[f64; 4]> = WORKING_SETS.iter().filter_map(|&bytes| point(study, members, bytes)).collect();
         let Some(bare) = points.first().filter(|first| first[0] == 0.0).map(|first| first[1]) else { continue };
@@ -23,7 +24,7 @@ pub(super) fn add_curves(study: &Study<'_>, findings: &mut Findings) {
         let (points, below): (Vec<_>, Vec<_>) =
             points.into_iter().partition(|point| point[1] >= bare * (1.0 - BELOW_BARE));
         unresolved += below.len();
-        findings.curves.push(Curve {
+        curves.push(Curve {
             name: "os.context_switch.by_working_set".to_owned(),
             labels: Labels::none().with("processes", members),
             x: Axis { label: "working set of each process".to_owned(), unit: Unit::Bytes },
@@ -31,12 +32,7 @@ pub(super) fn add_curves(study: &Study<'_>, findings: &mut Findings) {
             points,
         });
     }
-    if unresolved > 0 {
-        findings.say(format!(
-            "{} of the curves over working sets would lie below the switch without data, which no switch can. Most likely the sum in a warm cache that is taken off costs more alone than within the hop. They are not shown.",
-            count(unresolved as u64, "point", "points")
-        ));
-    }
+    (curves, unresolved)
 }
 
 /// The difference of hop and own cost within each launch; none where it does not stand out.
@@ -64,7 +60,14 @@ fn found<'a>(findings: &'a Findings, name: &str, between: &'static str, through:
     findings.metric(name, &pairing.labels())
 }
 
-pub(super) fn explain_figures(study: &Study<'_>, findings: &mut Findings) {
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let (_, unresolved) = curves(study);
+    if unresolved > 0 {
+        findings.say(format!(
+            "{} of the curves over working sets would lie below the switch without data, which no switch can. Most likely the sum in a warm cache that is taken off costs more alone than within the hop. They are not shown.",
+            count(unresolved as u64, "point", "points")
+        ));
+    }
     let said: Vec<String> = [
         gross_and_net(study, findings),
         processes_and_threads(findings),
