@@ -9,6 +9,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::highlights::highlights;
 use crate::evaluate::spoilt::name_spoilt;
 use crate::evaluate::study::Study;
+use crate::evaluate::unavailable::name_unavailable;
 use crate::experiments::{self, Experiment};
 use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
 use crate::results::log::{self, Launch, Log, Step};
@@ -122,6 +123,7 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
         (Some(experiment), Some(study)) => {
             let mut findings = Findings::default();
             (experiment.figures)(&study, &mut findings);
+            name_unavailable(&study, &mut findings);
             (experiment.explain)(&study, &mut findings);
             findings.say_predictions();
             name_spoilt(&study, &mut findings);

@@ -14,8 +14,10 @@ use sysdyno::testing::assemble;
 use sysdyno::testing::report::page::{Page, Piece};
 use sysdyno::testing::report::{content, csv, html, json, markdown, terminal, text};
 use sysdyno::testing::results::document::{Document, Outcome};
+use sysdyno::testing::results::evidence::Remark;
 use sysdyno::testing::results::log::{self, Log, LogWriter};
 use sysdyno::testing::results::published::Published;
+use sysdyno::testing::results::quantity::Labels;
 
 /// Every stored log.
 const LOGS: [&str; 5] = ["complete", "died", "failed_launch", "skipped_step", "truncated"];
@@ -140,6 +142,28 @@ fn a_skipped_step_has_its_reason_and_its_hint() {
     assert_eq!(section.reason.as_deref(), Some("this machine has no loop"));
     let summary = terminal::summary(&document, None);
     assert!(summary.contains("cpu.loop skipped: this machine has no loop\n  hint: buy another"), "{summary}");
+}
+
+#[test]
+fn a_figure_that_launches_could_not_take_has_their_reason() {
+    let mut log = read("complete");
+    for launch in log.launches.iter_mut().filter(|launch| launch.experiment == "cpu.loop") {
+        launch.series.retain(|series| series.labels.get("code") != Some("memory"));
+        let remarks = &mut launch.evidence.as_mut().unwrap().remarks;
+        for (code, why) in [("memory", "there is no memory"), ("memory", "a later reason"), ("registers", "measured")] {
+            remarks.push(Remark::unavailable("cpu.loop.overhead", &Labels::of([("code", code)]), &why));
+        }
+        // So older versions wrote it, of a part that was measured and of one that was not.
+        for (what, why) in [("cannot.compiled", "measured"), ("cannot.other_loop", "there is no such loop")] {
+            remarks.push(Remark { what: what.to_owned(), value: why.to_owned() });
+        }
+    }
+    let document = assemble::document(&log);
+    let section = document.experiments.iter().find(|section| section.id == "cpu.loop").unwrap();
+    let found = section.rejected.iter().map(|found| format!("{} {}: {}", found.name, found.labels, found.reason));
+    let expected =
+        ["cpu.loop.overhead code=memory: there is no memory", "cpu.loop part=other_loop: there is no such loop"];
+    assert_eq!(found.collect::<Vec<String>>(), expected);
 }
 
 #[test]

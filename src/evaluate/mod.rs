@@ -16,3 +16,4 @@ pub mod sample;
 pub mod spoilt;
 pub mod study;
 pub mod sweep;
+pub mod unavailable;

@@ -1,7 +1,11 @@
 //! What was observed while a launch measured: the material of its verdicts.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::quantity::Labels;
 
 /// Counters of one launch, taken around its measuring part. Times are nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,4 +69,39 @@ pub struct Remark {
     pub what: String,
     /// Its value as text.
     pub value: String,
+}
+
+/// What remarks begin with that name figures which cannot be had.
+const UNAVAILABLE: &str = "unavailable ";
+
+impl Remark {
+    /// Why a figure cannot be had, or every figure of a metric that has these labels.
+    pub fn unavailable(metric: &str, labels: &Labels, why: &dyn fmt::Display) -> Self {
+        let what = format!("{UNAVAILABLE}{metric} {labels}");
+        Remark { what: what.trim_end().to_owned(), value: why.to_string() }
+    }
+
+    /// The metric and the labels of what cannot be had; none for a remark on anything else.
+    pub fn unavailable_figures(&self) -> Option<(&str, Labels)> {
+        let figures = self.what.strip_prefix(UNAVAILABLE)?;
+        let (metric, labels) = figures.split_once(' ').unwrap_or((figures, ""));
+        Some((metric, Labels::parse(labels)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_had_is_read_as_it_was_written() {
+        for labels in [Labels::none(), Labels::of([("call", "getppid")]).with("bytes", 4096)] {
+            let remark = Remark::unavailable("os.system_call.time", &labels, &"a filter refuses it");
+            assert_eq!(remark.unavailable_figures(), Some(("os.system_call.time", labels)));
+            assert_eq!(remark.value, "a filter refuses it");
+        }
+        let other = |what: &str| Remark { what: what.to_owned(), value: String::new() };
+        assert_eq!(other("library").unavailable_figures(), None);
+        assert_eq!(other("unavailable os.system_call.time getppid").unavailable_figures(), None);
+    }
 }

@@ -87,6 +87,12 @@ impl Labels {
         Labels(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
 
+    /// Labels from their text form; none where a word is no pair.
+    pub fn parse(text: &str) -> Option<Self> {
+        let pair = |word: &str| word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        text.split_whitespace().map(pair).collect::<Option<_>>().map(Labels)
+    }
+
     /// These labels and one more.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl fmt::Display) -> Self {

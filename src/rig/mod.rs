@@ -207,6 +207,11 @@ impl<'a> Rig<'a> {
         self.evidence.remarks.push(Remark { what: what.to_owned(), value: value.to_string() });
     }
 
+    /// Says that a figure cannot be had here, or every figure of a metric that has these labels, and why.
+    pub fn unavailable(&mut self, metric: &str, labels: &Labels, why: &dyn std::fmt::Display) {
+        self.evidence.remarks.push(Remark::unavailable(metric, labels, why));
+    }
+
     fn record_series(&mut self, series: Series) -> Result<(), Trouble> {
         let began = monotonic_raw();
         let record =

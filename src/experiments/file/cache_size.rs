@@ -207,20 +207,12 @@ impl Swept {
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     for limit in LIMITS {
-        let labels = bounded(limit);
-        if let Some(swept) = Swept::of(study, labels.clone()) {
+        if let Some(swept) = Swept::of(study, bounded(limit)) {
             judgement::publish_bounded(study, findings, limit, &swept);
-            continue;
-        }
-        let of_limit = study.remarks(&format!("cannot.{limit}"));
-        if let Some(reason) = of_limit.first().or(study.remarks("cannot.bounded").first()) {
-            findings.cannot(BYTES, labels, reason);
         }
     }
     if let Some(swept) = Swept::of(study, full()) {
         judgement::publish_full(study, findings, &swept);
-    } else if let Some(reason) = study.remarks("cannot.full").first() {
-        findings.cannot(BYTES, full(), reason);
     }
 }
 

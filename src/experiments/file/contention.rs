@@ -214,7 +214,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
             quantity(FILE as f64, Unit::Bytes)
         );
         for order in Order::ALL {
-            rig.remark(&format!("cannot.{}", labels(order, processes)), &why);
+            rig.unavailable(TIME, &labels(order, processes), &why);
         }
     }
     let mut files = Vec::new();
@@ -232,7 +232,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let opened = match opened {
         Ok(opened) => opened,
         Err(why) => {
-            rig.remark("cannot.direct", &why);
+            rig.unavailable(TIME, &Labels::none(), &why);
             return Ok(());
         }
     };
@@ -295,10 +295,7 @@ fn record(rig: &mut Rig<'_>, order: Order, processes: usize, crowd: &Crowd) -> R
     let window = rig.nanoseconds(crowd.window);
     let counts: Vec<f64> = crowd.tracks.iter().map(|track| track.ticks.len() as f64).collect();
     if times.is_empty() {
-        rig.remark(
-            &format!("cannot.{labels}"),
-            &"no read began and ended within the window: the device is too slow for it",
-        );
+        rig.unavailable(TIME, &labels, &"no read began and ended within the window: the device is too slow for it");
         return Ok(());
     }
     let kept = (1..=QUANTILES).filter_map(|step| summary::quantile(&times, step as f64 / (QUANTILES + 1) as f64));
@@ -347,14 +344,6 @@ fn cpu_shares(study: &Study<'_>, order: Order, processes: usize) -> Vec<f64> {
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
-    if let Some(reason) = study.remarks("cannot.direct").first() {
-        for order in Order::ALL {
-            for processes in PROCESSES {
-                findings.cannot(TIME, labels(order, processes), reason);
-            }
-        }
-        return;
-    }
     for order in Order::ALL {
         for processes in PROCESSES {
             publish(study, findings, order, processes);
@@ -365,12 +354,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
 
 fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, processes: usize) {
     let own = labels(order, processes);
-    let (Some(time), Some(rate)) = (time(study, order, processes), rate(study, order, processes)) else {
-        if let Some(reason) = study.remarks(&format!("cannot.{own}")).first() {
-            findings.cannot(TIME, own, reason);
-        }
-        return;
-    };
+    let (Some(time), Some(rate)) = (time(study, order, processes), rate(study, order, processes)) else { return };
     let shared = judgement::common_gates(study, order, processes);
     let of_time = judgement::of_time(study, order, processes, &time);
     findings.publish(study, Figure::shots(TIME, own.clone(), &time, None).gates(of_time));

@@ -180,9 +180,6 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
             findings.publish(study, figure.gates(judgement::of_depth(study)));
         }
     }
-    if let Some(reason) = study.remarks("cannot.depth").first() {
-        findings.cannot(DEPTH_RATE, Labels::none(), reason);
-    }
     findings.curves.extend(curves(findings));
 }
 
@@ -209,14 +206,7 @@ fn nanoseconds(study: &Study<'_>, order: Order, cache: &str, bytes: u64) -> Opti
 
 fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, cache: &str, bytes: u64) {
     let own = labels(order, cache, bytes);
-    let Some(time) = time_of(study, order, cache, bytes) else {
-        let reasons = study.remarks(&format!("cannot.{cache}"));
-        let of_size = study.remarks(&format!("cannot.{cache}.{bytes}"));
-        if let Some(reason) = of_size.first().or_else(|| reasons.first()) {
-            findings.cannot(TIME, own, reason);
-        }
-        return;
-    };
+    let Some(time) = time_of(study, order, cache, bytes) else { return };
     let gates = judgement::of_time(study, order, cache, bytes, &time);
     if cache == WARM {
         findings.publish(study, Figure::batches(TIME, own, &time).gates(gates));

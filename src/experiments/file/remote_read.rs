@@ -138,6 +138,8 @@ const NAMED: Need = Need {
     },
 };
 
+const TIME: &str = "file.remote_read.block_time";
+const PENALTY: &str = "file.remote_read.network_penalty";
 /// Orders of reads.
 const RANDOM: &str = "random";
 const SEQUENTIAL: &str = "sequential";
@@ -183,6 +185,11 @@ fn labels(via: &str, order: &str, bytes: u32, server: &str) -> Labels {
     Labels::of([("via", via), ("order", order), ("server", server)]).with("bytes", bytes)
 }
 
+/// Labels of all cold reads of a way.
+fn cold(via: &str) -> Labels {
+    Labels::of([("via", via), ("server", "cold")])
+}
+
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let remote = rig.setup().remote.clone().unwrap_or_default();
     let access = rig.setup().access.as_ref();
@@ -206,7 +213,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let mut failed = None;
     for (via, outcome) in outcomes {
         if let Err(trouble) = outcome {
-            rig.remark(&format!("cannot.{via}"), &trouble.what);
+            rig.unavailable(TIME, &Labels::of([("via", via)]), &trouble.what);
             failed.get_or_insert(trouble);
         }
     }
@@ -230,7 +237,7 @@ fn compared(rig: &mut Rig<'_>) -> Option<Local> {
         let directory = scratch.ok_or("nothing is known of the scratch directory")?;
         Local::make(&directory, identity)
     });
-    local.map_err(|why| rig.remark("cannot.local", &why)).ok()
+    local.map_err(|why| rig.unavailable(PENALTY, &Labels::none(), &why)).ok()
 }
 
 fn as_source(local: Option<&Local>) -> Option<&dyn Source> {
@@ -248,7 +255,7 @@ fn measure_mount(rig: &mut Rig<'_>, at: &RemoteDirectory, local: Option<&Local>)
         let counts = [calls, bytes, queued, answered, executed].map(|count| count as f64);
         rig.record("client", Labels::of([("via", "mount")]), Unit::One, counts.to_vec())?;
     }
-    rig.remark("cannot.cold.mount", &"the file was just written, so the other machine still has it in memory");
+    rig.unavailable(TIME, &cold("mount"), &"the file was just written, so the other machine still has it in memory");
     let readers = (0..AT_ONCE).map(|_| file.reader().map(|read| Box::new(read) as Piece));
     let readers = readers.collect::<Result<Vec<Piece>, String>>().map_err(Trouble::new)?;
     measuring::stream(rig, "mount", readers)
@@ -267,7 +274,7 @@ fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Local>) -> Resu
     let source = Nfs::new(reader, Proof::NoHoles);
     match sources::untouched(bytes, rig.run_number(), rig.turn() as usize) {
         Some(groups) => measuring::shoot_cold(rig, "nfs", &source, &groups, |_| Ok(true))?,
-        None => rig.remark("cannot.cold.nfs", &"the file has no parts left that this run has not read"),
+        None => rig.unavailable(TIME, &cold("nfs"), &"the file has no parts left that this run has not read"),
     }
     measuring::warm(&source)?;
     measuring::shoot_warm(rig, "nfs", &source, as_source(local), Some(&source))?;
@@ -288,8 +295,9 @@ fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Option<&Local>) 
         rig.remark("peer.file_system", &mount.file_system.value);
     }
     if mount.is_some_and(|mount| mount.medium == Medium::Memory) {
-        rig.remark(
-            "cannot.cold.peer",
+        rig.unavailable(
+            TIME,
+            &cold("peer"),
             &"the peer's file is in its memory: choose a disk with `sysdyno peer --scratch DIR`",
         );
     } else {

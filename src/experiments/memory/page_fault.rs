@@ -239,7 +239,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         }
         Err(reason) => {
             for kind in [CACHED, SINGLE, COLD] {
-                rig.remark(&format!("cannot.{kind}"), &reason);
+                rig.unavailable(TIME, &labels(kind), &reason);
             }
         }
     }
@@ -256,7 +256,7 @@ fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Trouble
     ];
     match huge_pages_work() {
         Ok(()) => workloads.push(huge(tally.open(HUGE, HUGE_PAGES * HUGE_PAGE / page))),
-        Err(reason) => rig.remark("cannot.huge_anonymous", &reason),
+        Err(reason) => rig.unavailable(TIME, &labels(HUGE), &reason),
     }
     rig.sample(workloads)?;
     // A fork leaves all of this process's pages to be copied or taken back when they are written next: by itself, and last.
@@ -326,7 +326,7 @@ fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(
             let counts = tally.open(CACHED, MAPPINGS * FILE);
             workloads.push(touching(CACHED, faults, counts, map, touch, |_| Ok(())));
         }
-        Err(reason) => rig.remark("cannot.file_cached", &reason),
+        Err(reason) => rig.unavailable(TIME, &labels(CACHED), &reason),
     }
     let map = || Untouched::file_page_by_page(file, BATCH).map_err(|error| error.to_string());
     let counts = tally.open(SINGLE, BATCH);
@@ -357,7 +357,7 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
         })
     };
     if let Err(reason) = tried {
-        rig.remark("cannot.file_cold", &reason);
+        rig.unavailable(TIME, &labels(COLD), &reason);
         return Ok(());
     }
     let (counts, proofs) = (tally.open(COLD, COLD_PAGES), RefCell::new(Vec::new()));
@@ -387,7 +387,7 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
             let reads = Workload::of(DIRECT, Labels::none(), COLD_PAGES as u64, |_| read_past(direct, &some_pages()));
             workloads.push(reads.prepared(|| drop_from_cache(file, bytes)));
         }
-        Err(error) => rig.remark("cannot.direct_read", &format!("the file cannot be read past the cache: {error}")),
+        Err(error) => rig.remark(DIRECT, &format!("the file cannot be read past the cache: {error}")),
     }
     let expected = Expected { faults: true, ..Expected::default() };
     let workloads = workloads
@@ -404,10 +404,6 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     for kind in KINDS {
-        if let Some(reason) = study.remarks(&format!("cannot.{kind}")).first() {
-            findings.cannot(TIME, labels(kind), reason);
-            continue;
-        }
         let Some(estimate) = estimate_of(study, kind) else { continue };
         let own = fault_gates(study, kind, &estimate);
         findings.publish(study, Figure::batches(TIME, labels(kind), &estimate).gates(own));

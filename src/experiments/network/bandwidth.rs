@@ -78,7 +78,7 @@ use crate::rig::Rig;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::summary::median;
 use crate::sys::tcp_counters::{congestion_control, largest_receive_buffer};
-use outcomes::{Outcome, keep, missing};
+use outcomes::{Outcome, keep};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -108,6 +108,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     explain,
 };
 
+const RATE: &str = "network.bandwidth.rate";
 /// Size of a write where it is not the parameter: what tools of this kind write by default.
 const WRITE: u32 = 128 << 10;
 /// Sizes of writes.
@@ -251,7 +252,7 @@ fn loopback_time(terms: &Terms, bytes: u32, placement: &str) -> (f64, f64, f64) 
 }
 
 fn predict_case(by: &Foreknowledge<'_>, terms: &Terms, case: Case) -> Prediction {
-    let prediction = Prediction::of("network.bandwidth.rate", case.labels(), Unit::BytesPerSecond);
+    let prediction = Prediction::of(RATE, case.labels(), Unit::BytesPerSecond);
     let (value, low, high) = loopback_time(terms, case.bytes, case.placement.unwrap_or(OTHER_CPU));
     let local = (1e9 / value, 1e9 / high, 1e9 / low);
     let Some(peer) = by.setup.peer.as_ref().filter(|_| case.placement.is_none()) else {
@@ -291,7 +292,7 @@ fn framed(bytes_per_second: f64, mtu: Option<u32>) -> f64 {
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let access = rig.setup().access.as_ref();
     let other = other_cpu(rig.setup());
-    remark_placement(rig, other);
+    remark_placement(rig, RATE, other);
     if let Some(name) = congestion_control() {
         rig.remark("congestion_control", &name);
     }
@@ -416,8 +417,8 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
             Unit::BytesPerSecond,
             "median over launches of bytes over time at the receiver",
         ) else {
-            if let Some(reason) = why_missing(study, case) {
-                findings.cannot("network.bandwidth.rate", labels, &reason);
+            if study.setup.profile.is_quick() && can_wait(case) {
+                findings.cannot(RATE, labels, "a quick run has no time for it");
             }
             continue;
         };
@@ -426,19 +427,8 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
             windows.iter().filter(|series| steady_state(&series.values) == Some(Steadiness::NoSteadyState)).count()
                 as u32;
         let gates = case_gates(study, case, &estimate);
-        findings.publish(study, Figure::fact("network.bandwidth.rate", labels, &estimate).gates(gates));
+        findings.publish(study, Figure::fact(RATE, labels, &estimate).gates(gates));
     }
-}
-
-fn why_missing(study: &Study<'_>, case: Case) -> Option<String> {
-    let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    let placed = (case.placement == Some(OTHER_CPU)).then(|| said("cannot.other_cpu")).flatten();
-    // Logs of older versions name the family alone.
-    let family = || case.placement.and_then(|_| said(if case.ipv6 { "cannot.ip6" } else { "cannot.ip4" }));
-    placed
-        .or_else(|| said(&missing(case)))
-        .or_else(family)
-        .or_else(|| can_wait(case).then(|| "a quick run has no time for it".to_owned()))
 }
 
 /// The median over launches of one number of a series.
@@ -529,16 +519,14 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     }
     let mut rows = Vec::new();
     for case in cases(study.setup.peer.as_ref()) {
-        let Some(metric) = findings.metric("network.bandwidth.rate", &case.labels()) else { continue };
+        let Some(metric) = findings.metric(RATE, &case.labels()) else { continue };
         let Some(limit) = limit(study, case) else { continue };
         rows.push(vec![case.labels().to_string(), quantity(metric.value, Unit::BytesPerSecond), limit]);
     }
     if !rows.is_empty() {
         findings.tabulate("What holds each flow back", &["flow", "payload", "limit"], rows);
     }
-    let rate = |findings: &Findings, case: Case| {
-        findings.metric("network.bandwidth.rate", &case.labels()).map(|metric| metric.value)
-    };
+    let rate = |findings: &Findings, case: Case| findings.metric(RATE, &case.labels()).map(|metric| metric.value);
     let (two, one) = (rate(findings, PLAIN), rate(findings, Case { placement: Some(SAME_CPU), ..PLAIN }));
     if let (Some(two), Some(one)) = (two, one) {
         findings.say(format!(

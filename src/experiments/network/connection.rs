@@ -123,6 +123,7 @@ const PORT_SHARE: f64 = 0.1;
 const REMOTE_NANOSECONDS: f64 = 2.0e9;
 /// Connections that find out how long the path is.
 const PILOT: u32 = 2;
+const TIME: &str = "network.connection.time";
 /// No call that enters the kernel and sends a packet is shorter (nanoseconds).
 const FLOOR: f64 = 200.0;
 /// Share of handshakes that may have sent a SYN again.
@@ -173,8 +174,13 @@ struct Path {
 
 impl Path {
     fn labels(self, phase: &str) -> Labels {
+        self.all_phases().with("phase", phase)
+    }
+
+    /// Labels that all its phases have in common.
+    fn all_phases(self) -> Labels {
         let path = if self.placement.is_some() { "loopback" } else { "remote" };
-        let labels = Labels::of([("phase", phase), ("path", path), ("ip", if self.ipv6 { "6" } else { "4" })]);
+        let labels = Labels::of([("path", path), ("ip", if self.ipv6 { "6" } else { "4" })]);
         self.placement.map_or(labels.clone(), |placement| labels.with("placement", placement))
     }
 }
@@ -205,7 +211,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 }
 
 fn predict_phase(by: &Foreknowledge<'_>, terms: &Terms, path: Path, phase: &str) -> Prediction {
-    let prediction = Prediction::of("network.connection.time", path.labels(phase), Unit::Nanoseconds);
+    let prediction = Prediction::of(TIME, path.labels(phase), Unit::Nanoseconds);
     if ["close", "abort"].contains(&phase) {
         let waking = if path.placement.is_some() { 1.0 } else { 0.0 };
         return wakes(terms.enters(prediction, 1.0), waking).software(
@@ -268,13 +274,16 @@ impl Times {
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let access = rig.setup().access.as_ref();
     let other = other_cpu(rig.setup());
-    remark_placement(rig, other);
+    remark_placement(rig, TIME, other);
     let (before, waiting) = (tcp_counters(), time_wait());
     let range = ephemeral_ports().unwrap_or(0) as f64;
     let count = rig.batches();
     let room = waiting.is_none_or(|waiting| waiting as f64 + f64::from(6 * holding(count)) <= PORT_SHARE * range);
     if !room {
-        rig.remark("cannot.ports", &"connections in TIME_WAIT hold a tenth of the range of ports already");
+        for end in [End::Close, End::Orderly] {
+            let reason = "connections in TIME_WAIT hold a tenth of the range of ports already";
+            rig.unavailable(TIME, &Labels::of([("phase", end.phase())]), &reason);
+        }
     }
     let ends: &[End] = if room { &[End::Abort, End::Orderly, End::Close] } else { &[End::Abort] };
     for (cpu, placement) in [(Some(rig.setup().cpu), SAME_CPU), (other, OTHER_CPU)] {
@@ -288,7 +297,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
             }
             let ends = if ipv6 { &[End::Abort] } else { ends };
             if let Err(trouble) = connect_all(rig, &mut partner, path, ends, count) {
-                rig.remark(&format!("cannot.ip{}", if ipv6 { 6 } else { 4 }), &trouble.what);
+                rig.unavailable(TIME, &path.all_phases(), &trouble.what);
                 // A partner that was left in the middle of its work is of no more use.
                 partner = Partner::on_loopback(Some(cpu), &[])?;
             }
@@ -445,35 +454,14 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     for path in paths(study.setup.peer.as_ref()) {
         for phase in phases(path) {
             let labels = path.labels(phase);
-            let Some(estimate) = quantile_of_shots(study, "connection", &labels, 0.5) else {
-                if let Some(reason) = why_missing(study, path, phase) {
-                    findings.cannot("network.connection.time", labels, &reason);
-                }
-                continue;
-            };
+            let Some(estimate) = quantile_of_shots(study, "connection", &labels, 0.5) else { continue };
             let gates = phase_gates(study, path, phase, &estimate);
-            findings.publish(
-                study,
-                Figure::shots("network.connection.time", labels.clone(), &estimate, others(study)).gates(gates),
-            );
+            findings.publish(study, Figure::shots(TIME, labels.clone(), &estimate, others(study)).gates(gates));
             if *phase == "teardown" {
                 publish_net(study, findings, path, &estimate);
             }
         }
     }
-}
-
-fn why_missing(study: &Study<'_>, path: Path, phase: &str) -> Option<String> {
-    let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    if ["close", "teardown"].contains(&phase)
-        && let Some(reason) = said("cannot.ports")
-    {
-        return Some(reason);
-    }
-    (path.placement == Some(OTHER_CPU))
-        .then(|| said("cannot.other_cpu"))
-        .flatten()
-        .or_else(|| said(if path.ipv6 { "cannot.ip6" } else { "cannot.ip4" }))
 }
 
 fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) -> Vec<Gate> {
@@ -533,7 +521,7 @@ fn publish_net(study: &Study<'_>, findings: &mut Findings, path: Path, gross: &E
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, path: Path, phase: &str| {
-        findings.metric("network.connection.time", &path.labels(phase)).map(|metric| metric.value)
+        findings.metric(TIME, &path.labels(phase)).map(|metric| metric.value)
     };
     let words = |value: f64| quantity(value, Unit::Nanoseconds);
     let here = Path { ipv6: false, placement: Some(OTHER_CPU) };

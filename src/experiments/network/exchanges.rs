@@ -15,6 +15,8 @@ use crate::rig::Rig;
 use crate::rig::shots::Answer;
 use crate::sys::socket::{self, EchoSocket, bind_address_alone, icmp_echo};
 
+/// The metric of exchanges.
+pub(super) const TIME: &str = "network.round_trip.time";
 /// Message sizes: a byte, a small message, one packet of an Ethernet, several packets, what one buffer holds at most.
 pub(super) const SIZES: [u32; 5] = [1, 64, 1400, 16 << 10, 64 << 10];
 /// Longest datagram among them: UDP and ICMP carry at most 65507 bytes over IPv4.
@@ -35,12 +37,14 @@ pub(super) struct Kind {
 
 impl Kind {
     pub(super) fn labels(self) -> Labels {
-        let labels = Labels::of([
-            ("protocol", self.protocol),
-            ("path", if self.remote { "remote" } else { "loopback" }),
-            ("pacing", if self.idle { "idle" } else { "back_to_back" }),
-        ])
-        .with("bytes", self.bytes);
+        let pacing = if self.idle { "idle" } else { "back_to_back" };
+        self.way().with("pacing", pacing).with("bytes", self.bytes)
+    }
+
+    /// Labels that exchanges of all sizes have in common.
+    fn way(self) -> Labels {
+        let path = if self.remote { "remote" } else { "loopback" };
+        let labels = Labels::of([("protocol", self.protocol), ("path", path)]);
         let labels = if self.protocol == "unix" { labels } else { labels.with("ip", if self.ipv6 { 6 } else { 4 }) };
         self.placement.map_or(labels.clone(), |placement| labels.with("placement", placement))
     }
@@ -136,7 +140,12 @@ pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'st
                     lines.push(Line { kind: Kind { ipv6, ..kind("udp", 1, Some(placement)) }, socket, echo: None });
                 }
             }
-            Err(trouble) => rig.remark(if ipv6 { "cannot.ip6" } else { "cannot.ip4" }, &trouble.what),
+            Err(trouble) => {
+                for protocol in ["tcp", "udp"] {
+                    let missing = Kind { ipv6, ..kind(protocol, 1, Some(placement)) };
+                    rig.unavailable(TIME, &missing.way(), &trouble.what);
+                }
+            }
         }
     }
     match partner.echo_unix() {
@@ -145,7 +154,7 @@ pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'st
             socket,
             echo: None,
         })),
-        Err(trouble) => rig.remark("cannot.unix", &trouble.what),
+        Err(trouble) => rig.unavailable(TIME, &kind("unix", 1, Some(placement)).way(), &trouble.what),
     }
     with_every_datagram(lines)
 }
@@ -177,7 +186,7 @@ pub(super) fn icmp_lines(rig: &mut Rig<'_>, wanted: &[Kind], address: impl Fn(bo
                 rig.remark("icmp", &if echo == EchoSocket::Ping { "ping socket" } else { "raw socket" });
                 lines.push(Line { kind: *first, socket, echo: Some(echo) });
             }
-            Err(error) => rig.remark(if ipv6 { "cannot.icmp.6" } else { "cannot.icmp.4" }, &refused_icmp(&error)),
+            Err(error) => rig.unavailable(TIME, &first.way(), &refused_icmp(&error)),
         }
     }
     with_every_datagram(lines)

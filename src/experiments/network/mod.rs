@@ -72,11 +72,11 @@ fn other_cpu(setup: &Setup) -> Option<u32> {
     others.min_by_key(|&cpu| (setup.machine.share_core(own, cpu), cpu.abs_diff(own)))
 }
 
-/// Notes which CPU the other side has, or why it has none of its own.
-fn remark_placement(rig: &mut Rig<'_>, other: Option<u32>) {
+/// Notes which CPU the other side has, or why the figures of a metric with two CPUs are missing.
+fn remark_placement(rig: &mut Rig<'_>, metric: &str, other: Option<u32>) {
     match other {
         Some(cpu) => rig.remark("other_cpu", &cpu),
-        None => rig.remark("cannot.other_cpu", &"only one CPU is allowed"),
+        None => rig.unavailable(metric, &Labels::of([("placement", OTHER_CPU)]), &"only one CPU is allowed"),
     }
 }
 

@@ -54,7 +54,7 @@
 use std::time::Duration;
 
 use super::exchanges::{
-    Kind, Line, PATIENCE, SIZES, exchange, icmp_lines, kind, kinds, lines_to, loopback_kinds, paused_lines,
+    Kind, Line, PATIENCE, SIZES, TIME, exchange, icmp_lines, kind, kinds, lines_to, loopback_kinds, paused_lines,
     remote_kinds, with_every_datagram,
 };
 use super::{
@@ -177,7 +177,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     for kind in kinds(by.setup.peer.as_ref()) {
         for probability in QUANTILES {
             let labels = kind.labels().with("quantile", quantile_label(probability));
-            let prediction = Prediction::of("network.round_trip.time", labels, Unit::Nanoseconds);
+            let prediction = Prediction::of(TIME, labels, Unit::Nanoseconds);
             let prediction = predict_median(by, &terms, kind, prediction);
             predictions.push(predict_tail(probability, prediction));
         }
@@ -231,7 +231,7 @@ fn predict_tail(probability: f64, median: Prediction) -> Prediction {
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let access = rig.setup().access.as_ref();
     let other = other_cpu(rig.setup());
-    remark_placement(rig, other);
+    remark_placement(rig, TIME, other);
     let mut same = Partner::on_loopback(Some(rig.setup().cpu), &SIZES)?;
     let near = lines_to(rig, &mut same, SAME_CPU);
     let shots = SHOTS_PER_BATCH * rig.batches();
@@ -321,19 +321,12 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
         let labels = kind.labels();
         for probability in QUANTILES {
             let published = labels.clone().with("quantile", quantile_label(probability));
-            match quantile_of_shots(study, "exchange", &labels, probability) {
-                Some(estimate) => {
-                    let own = exchange_gates(study, kind, probability, &estimate);
-                    findings.publish(
-                        study,
-                        Figure::shots("network.round_trip.time", published, &estimate, others(study)).gates(own),
-                    );
-                }
-                None => {
-                    if let Some(reason) = why_missing(study, kind) {
-                        findings.cannot("network.round_trip.time", published, &reason);
-                    }
-                }
+            if let Some(estimate) = quantile_of_shots(study, "exchange", &labels, probability) {
+                let own = exchange_gates(study, kind, probability, &estimate);
+                findings.publish(study, Figure::shots(TIME, published, &estimate, others(study)).gates(own));
+            } else if let Some(few) = study.sample_of("exchange", &labels, Unit::Ticks, |ticks, _| ticks) {
+                let shots: usize = few.launches.iter().map(Vec::len).sum();
+                findings.cannot(TIME, published, &format!("{shots} exchanges are too few for this quantile"));
             }
         }
         if kind.remote {
@@ -341,21 +334,6 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
         }
     }
     findings.curves.extend(curves(findings));
-}
-
-fn why_missing(study: &Study<'_>, kind: Kind) -> Option<String> {
-    let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    let few = study.sample_of("exchange", &kind.labels(), Unit::Ticks, |ticks, _| ticks);
-    if let Some(few) = few {
-        let shots: usize = few.launches.iter().map(Vec::len).sum();
-        return Some(format!("{shots} exchanges are too few for this quantile"));
-    }
-    let family = if kind.ipv6 { "6" } else { "4" };
-    (kind.placement == Some(OTHER_CPU)).then(|| said("cannot.other_cpu")).flatten().or_else(|| match kind.protocol {
-        "icmp" => said(&format!("cannot.icmp.{family}")),
-        "unix" => said("cannot.unix"),
-        _ => said(&format!("cannot.ip{family}")),
-    })
 }
 
 /// Lost and fired exchanges of a kind.
@@ -436,7 +414,7 @@ fn curves(findings: &Findings) -> Vec<Curve> {
     for metric in &findings.metrics {
         let labels = &metric.labels;
         let wanted = labels.get("quantile") == Some("p50") && labels.get("pacing") == Some("back_to_back");
-        if metric.name != "network.round_trip.time" || !wanted {
+        if metric.name != TIME || !wanted {
             continue;
         }
         let mut of = Labels::none();
@@ -467,7 +445,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     findings.figure(BY_BYTES).divided_by = Some("placement".to_owned());
     let value = |findings: &Findings, kind: Kind| {
         let labels = kind.labels().with("quantile", "p50");
-        findings.metric("network.round_trip.time", &labels).map(|metric| metric.value)
+        findings.metric(TIME, &labels).map(|metric| metric.value)
     };
     let time = |value: f64| quantity(value, Unit::Nanoseconds);
     let same = value(findings, kind("tcp", 1, Some(SAME_CPU)));
@@ -522,7 +500,7 @@ fn explain_path(study: &Study<'_>, findings: &mut Findings, peer: &Peer) {
     let mut rows = Vec::new();
     let p50 = |kind: Kind| {
         let labels = kind.labels().with("quantile", "p50");
-        findings.metric("network.round_trip.time", &labels).map(|metric| metric.value)
+        findings.metric(TIME, &labels).map(|metric| metric.value)
     };
     for protocol in ["tcp", "udp", "icmp"] {
         let remote = Kind { ipv6: peer.is_ipv6(), remote: true, ..kind(protocol, 1, None) };

@@ -210,10 +210,15 @@ fn ring_labels(members: usize, bytes: usize) -> Labels {
     Labels::none().with("processes", members).with("working_set", bytes)
 }
 
+/// Labels of the way of a cache line between the measured CPU and another.
+fn line_labels(placement: &str) -> Labels {
+    Labels::of([("placement", placement)])
+}
+
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let places = rig.setup().places();
     if places.is_empty() {
-        rig.remark("cannot.other_cpu", &"this run may use one CPU only");
+        rig.unavailable("os.cache_line_transfer.time", &Labels::none(), &"this run may use one CPU only");
     }
     let awake = Awake::start(rig, places.iter().map(|place| place.cpu));
     let partners: Vec<(String, Option<Rc<Spinner>>)> = places
@@ -221,7 +226,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         .map(|place| {
             let spinner = Spinner::new(place.cpu, Duty::Answer);
             if let Err(error) = &spinner {
-                rig.remark(&format!("cannot.line.{}", place.placement), error);
+                rig.unavailable("os.cache_line_transfer.time", &line_labels(&place.placement), error);
             }
             (place.placement.clone(), spinner.ok().map(Rc::new))
         })
@@ -238,7 +243,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         };
         match hop {
             Ok(workload) => workloads.push(workload),
-            Err(error) => rig.remark(&format!("cannot.{}", pairing.labels()), &error),
+            Err(error) => rig.unavailable("os.context_switch.time", &pairing.labels(), &error),
         }
     }
     workloads.push(own::<Pipe>("pipe")?);
@@ -352,9 +357,8 @@ fn own<P: Passage>(through: &str) -> Result<Workload<'static>, Trouble> {
 
 /// A cache line between the measured CPU and a partner's.
 fn line(placement: &str, partner: &Rc<Spinner>) -> Workload<'static> {
-    let labels = Labels::of([("placement", placement)]);
     let (starts, stops, answers) = (Rc::clone(partner), Rc::clone(partner), Rc::clone(partner));
-    Workload::of("line", labels, 2, move |round_trips| answers.round_trips(round_trips))
+    Workload::of("line", line_labels(placement), 2, move |round_trips| answers.round_trips(round_trips))
         .sized(Sizing::ByTimes(LINE_LONGER))
         .prepared(move || starts.start())
         .tidied(move || {
@@ -369,14 +373,14 @@ fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Trouble> {
     let largest = WORKING_SETS[WORKING_SETS.len() - 1];
     let burden = Burden { working_set: largest, spin: 0 };
     if (members * largest) as u64 > rig.memory() {
-        rig.remark(&format!("cannot.ring.{members}"), &"it would take more than a quarter of the available memory");
+        rig.remark(&format!("ring.{members}"), &"it would take more than a quarter of the available memory");
         return Ok(Vec::new());
     }
     let circle = Circle { cpus: vec![rig.setup().cpu; members], threads: false, burden };
     let relay = match Relay::<Pipe>::start(&circle) {
         Ok(relay) => Rc::new(relay),
         Err(error) => {
-            rig.remark(&format!("cannot.ring.{members}"), &format!("{members} processes: {error}"));
+            rig.remark(&format!("ring.{members}"), &format!("{members} processes: {error}"));
             return Ok(Vec::new());
         }
     };
@@ -429,9 +433,6 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     for place in &places {
         publish_line(study, findings, &place.placement);
     }
-    if let Some(reason) = study.remarks("cannot.other_cpu").first() {
-        findings.cannot("os.cache_line_transfer.time", Labels::none(), reason);
-    }
     findings.curves.extend(account::curves(study).0);
 }
 
@@ -440,12 +441,6 @@ fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {
     let sample = study.sample("hop", &labels);
     let Some((sample, gross)) = sample.as_ref().and_then(|sample| Some((sample, Estimate::undisturbed(sample)?)))
     else {
-        let said = study.remarks(&format!("cannot.{labels}")).first().map(|&reason| reason.to_owned());
-        let reason =
-            said.or_else(|| study.remarks(&format!("wrong.hop {labels}")).first().map(|&reason| reason.to_owned()));
-        if let Some(reason) = reason {
-            findings.cannot("os.context_switch.time", labels, &reason);
-        }
         return;
     };
     let mut own = vec![proof(study, &labels, &gross)];
@@ -522,13 +517,8 @@ fn symmetry(study: &Study<'_>, pairing: &Pairing) -> Option<Gate> {
 }
 
 fn publish_line(study: &Study<'_>, findings: &mut Findings, placement: &str) {
-    let labels = Labels::of([("placement", placement)]);
-    let Some(estimate) = study.sample("line", &labels).as_ref().and_then(Estimate::undisturbed) else {
-        if let Some(reason) = study.remarks(&format!("cannot.line.{placement}")).first() {
-            findings.cannot("os.cache_line_transfer.time", labels, reason);
-        }
-        return;
-    };
+    let labels = line_labels(placement);
+    let Some(estimate) = study.sample("line", &labels).as_ref().and_then(Estimate::undisturbed) else { return };
     let wake_up =
         Pairing { between: "threads", through: "futex", placement: placement.to_owned(), target: Some("idle") };
     let mut own = vec![

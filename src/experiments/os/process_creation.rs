@@ -110,6 +110,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     explain,
 };
 
+const TIME: &str = "os.process_creation.time";
+const PER_PAGE: &str = "os.process_creation.per_page";
+
 const MIB: usize = 1 << 20;
 /// Size of the pages that the cost per page is about.
 const SMALL_PAGE: f64 = 4096.0;
@@ -229,8 +232,11 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
         })
         .collect();
     for how in ["fork", "fork_wait"] {
-        let prediction = Prediction::of("os.process_creation.per_page", Labels::of([("how", how)]), Unit::Nanoseconds)
-            .software("copying the page's table entry", small.0.times(1.0), small.0.basis());
+        let prediction = Prediction::of(PER_PAGE, Labels::of([("how", how)]), Unit::Nanoseconds).software(
+            "copying the page's table entry",
+            small.0.times(1.0),
+            small.0.basis(),
+        );
         predictions.push(if how == "fork" {
             prediction
         } else {
@@ -247,7 +253,7 @@ fn predict_child(way: Way, setting: Setting, (copied, removed): (Constant, Const
     };
     let copies = !["vfork_wait", "posix_spawn_wait"].contains(&way.how);
     let lives = way.how != "fork";
-    let prediction = Prediction::of("os.process_creation.time", labels(way, setting), Unit::Nanoseconds);
+    let prediction = Prediction::of(TIME, labels(way, setting), Unit::Nanoseconds);
     let prediction = if copies {
         let prediction = add(prediction, "task and tables of a small child", FORK_BASE, 1.0);
         add(prediction, "table entries of the parent's pages", copied, pages)
@@ -271,13 +277,15 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let cannot = |error: std::io::Error| Trouble::new(format!("cannot prepare children: {error}"));
     let images = Images::find().map_err(cannot)?;
     let stamp = SharedNumber::new().map_err(cannot)?;
-    for reason in &images.missing {
-        rig.remark("cannot.dynamic", reason);
+    if images.dynamic.is_none() {
+        let reason = format!("no dynamically linked program at {}", DYNAMIC.join(" or "));
+        rig.unavailable(TIME, &Labels::of([("image", "dynamic")]), &reason);
     }
     let books = RefCell::default();
     if !rig.counts_ticks() {
-        rig.remark(
-            "cannot.stamp",
+        rig.unavailable(
+            TIME,
+            &Labels::of([("how", "first_instruction")]),
             &"a child can stamp the time by the counter only, which is not the clock of this run",
         );
     }
@@ -290,7 +298,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         affinity::restrict(&[rig.setup().cpu]).map_err(cannot)?;
         sampled?;
     } else {
-        rig.remark("cannot.free", &"only one CPU is allowed");
+        rig.unavailable(TIME, &Labels::of([("child", "free")]), &"only one CPU is allowed");
     }
     for pages in ["4k", "huge"] {
         for (resident, shots) in SIZES {
@@ -311,27 +319,14 @@ fn measure_with_memory(rig: &mut Rig<'_>, kit: &Kit<'_>, setting: Setting, shots
     if setting.pages == "huge" && setting.resident < COMPARED {
         return Ok(());
     }
-    let what = format!("cannot.{}.{}", setting.resident, setting.pages);
-    if setting.resident as u64 > rig.memory() {
-        rig.remark(&what, &"it would take more than a quarter of the available memory");
-        return Ok(());
-    }
-    let pages = if setting.pages == "huge" { Pages::Huge } else { Pages::Small };
-    let before = memory::huge_bytes().unwrap_or(0);
-    let mut resident = match Resident::new(setting.resident, pages) {
+    let mut resident = match resident(rig, setting) {
         Ok(resident) => resident,
-        Err(error) => {
-            rig.remark(&what, &format!("the memory could not be had: {error}"));
+        Err(reason) => {
+            let labels = Labels::of([("pages", setting.pages)]).with("resident", setting.resident);
+            rig.unavailable(TIME, &labels, &reason);
             return Ok(());
         }
     };
-    let huge = memory::huge_bytes().unwrap_or(0).saturating_sub(before) as f64 / setting.resident as f64;
-    if (pages == Pages::Huge && huge < 0.9) || (pages == Pages::Small && huge > 0.01) {
-        let off = (pages == Pages::Huge && memory::huge_pages_are_off()).then_some(HUGE_PAGES_OFF);
-        let off = off.map_or_else(String::new, |off| format!(": {off}"));
-        rig.remark(&what, &format!("{:.0} % of the memory lies on huge pages{off}", huge * 100.0));
-        return Ok(());
-    }
     let ways = ways_with_memory(setting.resident, setting.pages);
     let resident = RefCell::new(&mut resident);
     let workloads = kit
@@ -348,11 +343,28 @@ fn measure_with_memory(rig: &mut Rig<'_>, kit: &Kit<'_>, setting: Setting, shots
     rig.sample(workloads)
 }
 
+/// Memory of a parent, on the pages asked for; or why there is none.
+fn resident(rig: &Rig<'_>, setting: Setting) -> Result<Resident, String> {
+    if setting.resident as u64 > rig.memory() {
+        return Err("it would take more than a quarter of the available memory".to_owned());
+    }
+    let pages = if setting.pages == "huge" { Pages::Huge } else { Pages::Small };
+    let before = memory::huge_bytes().unwrap_or(0);
+    let resident =
+        Resident::new(setting.resident, pages).map_err(|error| format!("the memory could not be had: {error}"))?;
+    let huge = memory::huge_bytes().unwrap_or(0).saturating_sub(before) as f64 / setting.resident as f64;
+    if (pages == Pages::Huge && huge < 0.9) || (pages == Pages::Small && huge > 0.01) {
+        let off = (pages == Pages::Huge && memory::huge_pages_are_off()).then_some(HUGE_PAGES_OFF);
+        let off = off.map_or_else(String::new, |off| format!(": {off}"));
+        return Err(format!("{:.0} % of the memory lies on huge pages{off}", huge * 100.0));
+    }
+    Ok(resident)
+}
+
 /// The programs that children execute.
 struct Images {
     smallest: Image,
     dynamic: Option<Image>,
-    missing: Vec<String>,
 }
 
 impl Images {
@@ -360,12 +372,7 @@ impl Images {
         let smallest = Image::smallest()?;
         let found = DYNAMIC.into_iter().find(|path| Path::new(path).exists() && child::is_dynamic(path));
         let dynamic = found.and_then(|path| Image::file(path, 0).ok());
-        let missing = if dynamic.is_some() {
-            Vec::new()
-        } else {
-            vec![format!("no dynamically linked program at {}", DYNAMIC.join(" or "))]
-        };
-        Ok(Images { smallest, dynamic, missing })
+        Ok(Images { smallest, dynamic })
     }
 }
 
@@ -447,28 +454,13 @@ impl<'a> Kit<'a> {
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     for (way, setting) in combinations() {
         let labels = labels(way, setting);
-        let Some(estimate) = study.sample("child", &labels).as_ref().and_then(Estimate::undisturbed) else {
-            if let Some(reason) = why_missing(study, way, setting) {
-                findings.cannot("os.process_creation.time", labels, &reason);
-            }
-            continue;
-        };
+        let Some(estimate) = study.sample("child", &labels).as_ref().and_then(Estimate::undisturbed) else { continue };
         let own = child_gates(study, way, setting, &estimate);
-        findings.publish(study, Figure::batches("os.process_creation.time", labels, &estimate).gates(own));
+        findings.publish(study, Figure::batches(TIME, labels, &estimate).gates(own));
     }
     for how in ["fork", "fork_wait"] {
         publish_by_size(study, findings, how);
     }
-}
-
-fn why_missing(study: &Study<'_>, way: Way, setting: Setting) -> Option<String> {
-    let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    said("cannot.dynamic")
-        .filter(|_| way.image == Some("dynamic"))
-        .or_else(|| said("cannot.free").filter(|_| setting.child == "free"))
-        .or_else(|| said("cannot.stamp").filter(|_| way.how == "first_instruction"))
-        .or_else(|| said(&format!("cannot.{}.{}", setting.resident, setting.pages)))
-        .or_else(|| said(&format!("wrong.child {}", labels(way, setting))))
 }
 
 fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimate) -> Vec<Gate> {
@@ -505,11 +497,11 @@ fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
     let Some((sweep, (estimate, linear))) =
         sweep.and_then(|sweep| Some((sweep.clone(), sweep.slope("resident pages")?)))
     else {
-        findings.cannot("os.process_creation.per_page", labels, "fewer than three resident sizes could be measured");
+        findings.cannot(PER_PAGE, labels, "fewer than three resident sizes could be measured");
         return;
     };
     let gates = vec![linear, gates::resolved(&estimate)];
-    findings.publish(study, Figure::derived("os.process_creation.per_page", labels.clone(), &estimate).gates(gates));
+    findings.publish(study, Figure::derived(PER_PAGE, labels.clone(), &estimate).gates(gates));
     findings.curves.push(Curve {
         name: "os.process_creation.by_resident_size".to_owned(),
         labels,
@@ -520,9 +512,7 @@ fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
 }
 
 fn explain(_: &Study<'_>, findings: &mut Findings) {
-    let time = |findings: &Findings, way: Way, setting: Setting| {
-        findings.metric("os.process_creation.time", &labels(way, setting)).cloned()
-    };
+    let time = |findings: &Findings, way: Way, setting: Setting| findings.metric(TIME, &labels(way, setting)).cloned();
     if let (Some(fork), Some(wait), Some(vfork)) =
         (time(findings, WAYS[0], BASE), time(findings, WAYS[2], BASE), time(findings, WAYS[4], BASE))
     {
@@ -546,7 +536,7 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
             loaded.text(),
         ));
     }
-    let per_page = findings.metric("os.process_creation.per_page", &Labels::of([("how", "fork")])).cloned();
+    let per_page = findings.metric(PER_PAGE, &Labels::of([("how", "fork")])).cloned();
     if let Some(per_page) = per_page {
         let gibibyte = per_page.value * f64::from(1 << 30) / SMALL_PAGE;
         findings.say(format!(

@@ -84,8 +84,6 @@ const INSTALL: &str = "install";
 const DELIVER: &str = "deliver_self";
 /// The series of the call that enters the kernel and does next to nothing there.
 const BARE: &str = "bare";
-/// Remark of a launch in which signals cannot be used.
-const REFUSED: &str = "refused";
 
 /// Operations in a batch, of which the first may run on what the branch predictors remember of other calls.
 const PER_BATCH: u64 = 1024;
@@ -151,7 +149,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     if let Err(reason) = available() {
-        rig.remark(REFUSED, &reason);
+        rig.unavailable(TIME, &Labels::none(), &reason);
         return Ok(());
     }
     let handled =
@@ -206,10 +204,6 @@ fn available() -> Result<(), String> {
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     let bare = study.sample(BARE, &Labels::none()).as_ref().and_then(Estimate::undisturbed);
     for operation in &OPERATIONS {
-        if let Some(reason) = study.remarks(REFUSED).first() {
-            findings.cannot(TIME, labels(operation.how), reason);
-            continue;
-        }
         let sample = study.sample("operation", &labels(operation.how));
         let Some(estimate) = sample.as_ref().and_then(Estimate::undisturbed) else { continue };
         let own = bare.iter().filter(|bare| bare.unit == estimate.unit);

@@ -294,7 +294,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let mut workloads: Vec<Workload<'_>> = Vec::new();
     for call in &CALLS {
         if let Err(reason) = available(call.name, filtered) {
-            rig.remark(&format!("cannot.{}", call.name), &reason);
+            rig.unavailable("os.system_call.time", &labels(call.name), &reason);
             continue;
         }
         workloads.push(match call.name {
@@ -439,10 +439,6 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     let floor = study.sample("call", &labels(FLOOR));
     let floor_estimate = floor.as_ref().and_then(Estimate::undisturbed);
     for call in &CALLS {
-        if let Some(reason) = study.remarks(&format!("cannot.{}", call.name)).first() {
-            findings.cannot("os.system_call.time", labels(call.name), reason);
-            continue;
-        }
         let Some(sample) = study.sample("call", &labels(call.name)) else { continue };
         let Some(estimate) = Estimate::undisturbed(&sample) else { continue };
         let own = call_gates(study, call, &estimate, floor_estimate.as_ref());

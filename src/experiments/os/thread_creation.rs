@@ -242,8 +242,9 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         delays.push(count(rig, &mut maker.borrow_mut(), alone)?);
     }
     if source != Source::Counter {
-        rig.remark(
-            "cannot.stamp",
+        rig.unavailable(
+            TIME,
+            &Labels::of([("by", KERNEL), ("how", "create_run")]),
             &"a bare thread can stamp the time by the counter only, which is not the clock of this run",
         );
     }
@@ -255,7 +256,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         (maker.made, maker.elsewhere) = (0, 0);
     }
     if rig.setup().allowed.len() < 2 || affinity::restrict(&rig.setup().allowed).is_err() {
-        rig.remark("cannot.free", &"only one CPU is allowed");
+        rig.unavailable(TIME, &Labels::of([("child", FREE)]), &"only one CPU is allowed");
         return Ok(());
     }
     let sampled = rig.sample(kit.workloads(FREE, rig.batches()));
@@ -343,7 +344,7 @@ fn available(rig: &mut Rig<'_>, by: &'static str, source: Source) -> Option<Make
             Err(reason) => refusals.push(reason),
         }
     }
-    rig.remark(&format!("cannot.{by}"), &refusals.join("; "));
+    rig.unavailable(TIME, &Labels::of([("by", by)]), &refusals.join("; "));
     None
 }
 
@@ -371,7 +372,7 @@ fn count(rig: &mut Rig<'_>, maker: &mut Maker, alone: Alone) -> Result<Option<f6
         let waited = counters::run_delay();
         for _ in 0..COUNTED / BLOCKS {
             if let Err(reason) = maker.shoot(Source::MonotonicRaw, Some(alone)) {
-                rig.remark(&format!("cannot.{}", maker.by), &reason);
+                rig.unavailable(TIME, &Labels::of([("by", maker.by)]), &reason);
                 return Ok(None);
             }
         }
@@ -430,15 +431,9 @@ impl<'a> Kit<'a> {
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     for (how, by, child) in combinations() {
-        let labels = labels(how, by, child);
-        let Some(estimate) = estimate(study, how, by, child) else {
-            if let Some(reason) = why_missing(study, by, child, &labels) {
-                findings.cannot(TIME, labels, &reason);
-            }
-            continue;
-        };
+        let Some(estimate) = estimate(study, how, by, child) else { continue };
         let own = own_gates(study, how, by, child, &estimate);
-        findings.publish(study, Figure::batches(TIME, labels, &estimate).gates(own));
+        findings.publish(study, Figure::batches(TIME, labels(how, by, child), &estimate).gates(own));
     }
 }
 
@@ -450,14 +445,6 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
 
 fn estimate(study: &Study<'_>, how: &str, by: &str, child: &str) -> Option<Estimate> {
     study.sample("thread", &labels(how, by, child)).as_ref().and_then(Estimate::undisturbed)
-}
-
-fn why_missing(study: &Study<'_>, by: &str, child: &str, labels: &Labels) -> Option<String> {
-    let said = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    said(&format!("cannot.{by}"))
-        .or_else(|| said("cannot.free").filter(|_| child == FREE))
-        .or_else(|| said("cannot.stamp").filter(|_| by == KERNEL))
-        .or_else(|| said(&format!("wrong.thread {labels}")))
 }
 
 fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estimate) -> Vec<Gate> {

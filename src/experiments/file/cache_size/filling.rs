@@ -4,9 +4,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use super::full;
 use super::growth::{End, Growth};
 use super::vitals::Vitals;
+use super::{BYTES, full};
 use crate::experiments::file::stamped_file::Stamped;
 use crate::machine;
 use crate::results::quantity::Unit;
@@ -38,7 +38,7 @@ const AVAILABLE: u64 = 256 << 20;
 pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds: f64) -> Result<(), Trouble> {
     let memory = Vitals::read();
     let (Some(total), Some(available)) = (memory.total, memory.available) else {
-        rig.remark("cannot.full", &"/proc/meminfo does not tell how much memory there is");
+        rig.unavailable(BYTES, &full(), &"/proc/meminfo does not tell how much memory there is");
         return Ok(());
     };
     let may_have = machine::memory_room_bytes().unwrap_or(u64::MAX).min(available).max(REQUEST);
@@ -53,7 +53,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds
             size(target),
             size(left)
         );
-        rig.remark("cannot.full", &reason);
+        rig.unavailable(BYTES, &full(), &reason);
         return Ok(());
     }
     let limits = Limits { total, began, seconds, swapped: memory.swapped };
@@ -70,7 +70,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds
     match outcome {
         Ok(end) => filling.record(rig, &end, taken),
         Err(reason) => {
-            rig.remark("cannot.full", &reason);
+            rig.unavailable(BYTES, &full(), &reason);
             Ok(())
         }
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{LIMITS, bounded, file_bytes, in_turn, wanted};
+use super::{BYTES, LIMITS, bounded, file_bytes, in_turn, wanted};
 use crate::experiments::file::BLOCK;
 use crate::experiments::file::control_group::Group;
 use crate::experiments::file::stamped_file::Stamped;
@@ -49,7 +49,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
             limits.push(limit);
             continue;
         };
-        rig.remark(&format!("cannot.{limit}"), &reason);
+        rig.unavailable(BYTES, &bounded(limit), &reason);
     }
     if limits.is_empty() {
         return Ok(());
@@ -58,7 +58,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let group = match Group::enter(rig.conductor(), limits[0]) {
         Ok(group) => group,
         Err(trouble) => {
-            rig.remark("cannot.bounded", &said(&trouble));
+            rig.unavailable(BYTES, &Labels::of([("mode", "bounded")]), &said(&trouble));
             return Ok(());
         }
     };
@@ -66,14 +66,14 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let path = space.directory.join(FILE);
     let stamped = Stamped::obtain(&path, file_for_all(rig.setup().profile, rig.memory(), most), space.seed())?;
     if let Err(reason) = stamped.sound() {
-        rig.remark("cannot.bounded", &reason);
+        rig.unavailable(BYTES, &Labels::of([("mode", "bounded")]), &reason);
         return Ok(());
     }
     for limit in limits {
         let outcome = Pass::take(rig, &stamped, limit);
         match outcome {
             Ok(pass) => pass.record(rig, &bounded(limit))?,
-            Err(reason) => rig.remark(&format!("cannot.{limit}"), &reason),
+            Err(reason) => rig.unavailable(BYTES, &bounded(limit), &reason),
         }
     }
     // Nobody else's cache keeps what nobody reads again.

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{BLOCK, COLD, DEPTHS, DIRECT, LARGE, Order, SIZES, WARM, labels, pass_labels, proof_labels};
+use super::{
+    BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, SIZES, TIME, WARM, labels, pass_labels, proof_labels,
+};
 use crate::experiments::file::stamped_file::{Stamped, Witness};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -88,6 +90,11 @@ impl Target {
     }
 }
 
+/// Notes why reads of a file are missing, in whatever order.
+fn unavailable(rig: &mut Rig<'_>, cache: &str, bytes: u64, why: &str) {
+    rig.unavailable(TIME, &Labels::of([("cache", cache)]).with("bytes", bytes), &why);
+}
+
 fn wrong(why: impl std::fmt::Display) -> Trouble {
     Trouble::new(format!("a read of the test file went wrong: {why}"))
 }
@@ -139,7 +146,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Trouble> {
             rig.remark("extents", &"the file system does not tell where files lie; stamps and counters prove them");
         }
         if let Err(why) = stamped.direct() {
-            rig.remark("cannot.direct", &why);
+            unavailable(rig, DIRECT, bytes, &why);
         }
         targets.push(Target::of(stamped, rig.random())?);
     }
@@ -219,7 +226,10 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble
     for target in targets {
         let bytes = target.bytes();
         if target.places.len() < 2 * each {
-            rig.remark(&format!("cannot.cold.{bytes}"), &"the file has too few pages to read none of them twice");
+            for cache in [DIRECT, COLD] {
+                let labels = labels(Order::Random, cache, bytes);
+                rig.unavailable(TIME, &labels, &"the file has too few pages to read none of them twice");
+            }
             continue;
         }
         if let Some(direct) = &target.direct {
@@ -232,7 +242,7 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble
             shots.push(Shot { labels: labels(Order::Random, DIRECT, bytes), fire: Box::new(fire) });
         }
         if let Err(why) = target.stamped.evict() {
-            rig.remark(&format!("cannot.cold.{bytes}"), &why);
+            unavailable(rig, COLD, bytes, &why);
             continue;
         }
         cold.push(target);
@@ -370,7 +380,7 @@ pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Tr
         let mut ring = match ReadRing::new(depth, BLOCK as usize) {
             Ok(ring) => ring,
             Err(error) => {
-                rig.remark("cannot.depth", &format!("the kernel gives no io_uring: {error}"));
+                rig.unavailable(DEPTH_RATE, &Labels::none(), &format!("the kernel gives no io_uring: {error}"));
                 return Ok(());
             }
         };
@@ -399,7 +409,7 @@ pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[Target]) -> Result<Vec<usiz
     for (index, target) in targets.iter().enumerate() {
         let bytes = target.bytes();
         if let Err(why) = target.stamped.evict() {
-            rig.remark(&format!("cannot.cold.{bytes}"), &why);
+            unavailable(rig, COLD, bytes, &why);
             continue;
         }
         let (done, ticks) = pass(rig, target, &target.ordered, 0, BLOCK, COLD_BLOCKS, COLD_TIME)?;
@@ -410,10 +420,7 @@ pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[Target]) -> Result<Vec<usiz
         proof.asked += (done * LARGE) as f64;
         record_pass(rig, COLD, bytes, LARGE, done, ticks)?;
         if done * LARGE < bytes {
-            rig.remark(
-                &format!("cannot.warm.{bytes}"),
-                &format!("reading it in takes longer than {} ms", WHOLE_TIME.as_millis()),
-            );
+            unavailable(rig, WARM, bytes, &format!("reading it in takes longer than {} ms", WHOLE_TIME.as_millis()));
         } else {
             resident.push(index);
         }
@@ -436,7 +443,7 @@ pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[Target], resident: &[usize]
         }
         if cached < target.stamped.pages() {
             let why = format!("only {cached} of its {} pages stay in the page cache", target.stamped.pages());
-            rig.remark(&format!("cannot.warm.{}", target.bytes()), &why);
+            unavailable(rig, WARM, target.bytes(), &why);
         } else {
             held.push((target, cached));
         }

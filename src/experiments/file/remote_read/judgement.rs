@@ -1,6 +1,6 @@
 //! From shots to figures: medians, the penalty like for like, the line over sizes, and what must hold between them and the path.
 
-use super::{COLD_SIZES, ORDERS, RANDOM, SEQUENTIAL, SIZES, Way, labels, ways};
+use super::{COLD_SIZES, ORDERS, PENALTY, RANDOM, SEQUENTIAL, SIZES, TIME, Way, labels, ways};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -8,7 +8,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::network::{quantile_of_shots, remote_rate, round_trip};
-use crate::results::document::{Axis, Curve};
+use crate::results::document::{Axis, Curve, Rejected};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{factor, launches, number, percent, quantity};
@@ -60,10 +60,6 @@ fn trip(study: &Study<'_>, way: Way<'_>) -> Option<(f64, &'static str)> {
     tcp.or_else(|| exchanges(study, way.via()).map(|(time, _)| (time, "an empty exchange with the server")))
 }
 
-fn said(study: &Study<'_>, what: &str) -> Option<String> {
-    study.remarks(what).first().map(|&reason| reason.to_owned())
-}
-
 /// Publishes everything about one way.
 pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
     let via = way.via();
@@ -85,11 +81,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) 
 fn warm(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, bytes: u32) {
     let via = way.via();
     let of = labels(via, order, bytes, "warm");
-    let Some(estimate) = quantile_of_shots(study, "read", &of, 0.5) else {
-        let why = said(study, &format!("cannot.{via}")).unwrap_or_else(|| "no launch read it".to_owned());
-        findings.cannot("file.remote_read.block_time", of, &why);
-        return;
-    };
+    let Some(estimate) = quantile_of_shots(study, "read", &of, 0.5) else { return };
     let mut all = vec![floor(&estimate)];
     if let Some((_, shortest)) = exchanges(study, via) {
         all.push(waits(estimate.value, shortest));
@@ -104,7 +96,7 @@ fn warm(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, b
         let reason = format!("{SLACK} times what several carry");
         all.push(Gate::at_most(&ONE_OF_SEVERAL, own, SLACK * rate).because(reason));
     }
-    findings.publish(study, Figure::shots("file.remote_read.block_time", of, &estimate, None).gates(all));
+    findings.publish(study, Figure::shots(TIME, of, &estimate, None).gates(all));
 }
 
 fn floor(estimate: &Estimate) -> Gate {
@@ -135,13 +127,7 @@ fn cold(study: &Study<'_>, findings: &mut Findings, via: &str, order: &str, byte
     } else {
         quantile_of_shots(study, "read", &of, 0.5)
     };
-    let Some(estimate) = estimate else {
-        if let Some(why) = said(study, &format!("cannot.cold.{via}")).or_else(|| said(study, &format!("cannot.{via}")))
-        {
-            findings.cannot("file.remote_read.block_time", of, &why);
-        }
-        return;
-    };
+    let Some(estimate) = estimate else { return };
     let mut all = vec![floor(&estimate)];
     if let Some(warm) = quantile_of_shots(study, "read", &labels(via, order, bytes, "warm"), 0.5) {
         let first = || estimate.named("{} at the first touch");
@@ -152,7 +138,7 @@ fn cold(study: &Study<'_>, findings: &mut Findings, via: &str, order: &str, byte
             all.push(Gate::at_least(&COLD, first(), COLDER * warm.value).because(reason));
         }
     }
-    findings.publish(study, Figure::shots("file.remote_read.block_time", of, &estimate, None).gates(all));
+    findings.publish(study, Figure::shots(TIME, of, &estimate, None).gates(all));
 }
 
 /// The median of one series in each launch, in nanoseconds.
@@ -172,12 +158,7 @@ fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str
         .filter_map(|(launch, there)| Some(there - here.iter().find(|(other, _)| other == launch)?.1))
         .collect();
     let name = "median over launches of the remote median less the local one";
-    let Some(estimate) = Estimate::over_launches(&differences, Unit::Nanoseconds, name) else {
-        if let Some(why) = said(study, "cannot.local").filter(|_| !there.is_empty()) {
-            findings.cannot("file.remote_read.network_penalty", of, &why);
-        }
-        return;
-    };
+    let Some(estimate) = Estimate::over_launches(&differences, Unit::Nanoseconds, name) else { return };
     let mut all = vec![gates::resolved(&estimate)];
     let alike = format!(
         "{} of {} read both: {bytes} bytes, {order}, one at a time, from memory on both sides",
@@ -188,7 +169,7 @@ fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str
     if let Some((_, shortest)) = exchanges(study, via) {
         all.push(waits(estimate.value, shortest));
     }
-    let mut figure = Figure::shots("file.remote_read.network_penalty", of, &estimate, None);
+    let mut figure = Figure::shots(PENALTY, of, &estimate, None);
     figure.gross = median(&there.iter().map(|(_, time)| *time).collect::<Vec<f64>>());
     findings.publish(study, figure.gates(all));
 }
@@ -240,7 +221,7 @@ fn curves(findings: &Findings, via: &str) -> Vec<Curve> {
                 .iter()
                 .filter_map(|&bytes| {
                     let of = labels(via, order, bytes, server);
-                    let metric = findings.metric("file.remote_read.block_time", &of)?;
+                    let metric = findings.metric(TIME, &of)?;
                     Some([f64::from(bytes), metric.value, metric.interval95[0], metric.interval95[1]])
                 })
                 .collect();
@@ -264,7 +245,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         findings.say(introduction(study, way));
         tabulate(study, findings, way);
         explain_line(study, findings, way);
-        explain_disk(study, findings, way);
+        explain_disk(findings, way);
     }
     compare_ways(study, findings);
 }
@@ -274,7 +255,7 @@ fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
     let (mut added, mut here) = (Vec::new(), Vec::new());
     for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
         let of = Labels::of([("via", way.via()), ("order", RANDOM)]).with("bytes", SIZES[0]);
-        let Some(penalty) = findings.metric("file.remote_read.network_penalty", &of) else { continue };
+        let Some(penalty) = findings.metric(PENALTY, &of) else { continue };
         let words = match way {
             Way::Mount(_) => "through the mount",
             Way::Nfs(_) => "over NFS",
@@ -331,7 +312,8 @@ fn introduction(study: &Study<'_>, way: Way<'_>) -> String {
             let kept = residence.map_or_else(String::new, |kept| {
                 format!(" The peer kept a call for {} (median over all sizes) before its answer left.", time(kept))
             });
-            let on = said(study, "peer.file_system").map_or_else(String::new, |found| format!(" on {found}"));
+            let on = study.remarks("peer.file_system");
+            let on = on.first().map_or_else(String::new, |found| format!(" on {found}"));
             format!("From the peer at {}: a nameless file of random bytes{on}.{kept}", peer.address)
         }
     }
@@ -343,8 +325,8 @@ fn tabulate(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
     let mut rows = Vec::new();
     for bytes in SIZES {
         let of = Labels::of([("via", via), ("order", RANDOM)]).with("bytes", bytes);
-        let there = findings.metric("file.remote_read.block_time", &labels(via, RANDOM, bytes, "warm"));
-        let penalty = findings.metric("file.remote_read.network_penalty", &of);
+        let there = findings.metric(TIME, &labels(via, RANDOM, bytes, "warm"));
+        let penalty = findings.metric(PENALTY, &of);
         let here = quantile_of_shots(study, "read", &labels(via, RANDOM, bytes, "here"), 0.5);
         let (Some(there), Some(penalty), Some(here)) = (there, penalty, here) else { continue };
         rows.push(vec![
@@ -401,12 +383,13 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn explain_disk(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+fn explain_disk(findings: &mut Findings, way: Way<'_>) {
     let via = way.via();
     let value = |server: &str| {
         let of = labels(via, RANDOM, SIZES[0], server);
-        findings.metric("file.remote_read.block_time", &of).map(|metric| metric.value)
+        findings.metric(TIME, &of).map(|metric| metric.value)
     };
+    let no_cold_read = |found: &&Rejected| found.gates.is_empty() && found.labels.includes(&super::cold(via));
     if let (Some(cold), Some(warm)) = (value("cold"), value("warm")) {
         let what = match way {
             Way::Peer(_) => "proven to be out of the peer's page cache",
@@ -418,8 +401,9 @@ fn explain_disk(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
             factor(cold / warm),
             time(warm)
         ));
-    } else if let Some(why) = said(study, &format!("cannot.cold.{via}")) {
-        findings.say(format!("No cold reads via {via}: {why}."));
+    } else if let Some(missing) = findings.rejected.iter().find(no_cold_read) {
+        let text = format!("No cold reads via {via}: {}.", missing.reason);
+        findings.say(text);
     }
 }
 

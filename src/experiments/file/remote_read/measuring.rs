@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::sources::{GROUP, Nfs, SLOT, Source, WARM_SLOTS};
-use super::{COLD_SIZES, ORDERS, RANDOM, SEQUENTIAL, SIZES, labels};
+use super::{COLD_SIZES, ORDERS, RANDOM, SEQUENTIAL, SIZES, TIME, cold, labels};
 use crate::peer::client::Partner;
 use crate::peer::protocol::{Direction, FlowOrder};
 use crate::results::quantity::{Labels, Unit};
@@ -115,7 +115,7 @@ pub(super) fn shoot_cold(
     let volley = Volley { name: "read", shots: 0, burst: 0, lead: 0, gap: None, within: Duration::ZERO };
     for (order, bytes, shots, places) in rows {
         if !forget(order)? {
-            rig.remark(&format!("cannot.cold.{via}"), &"parts of the file stay in the other machine's page cache");
+            rig.unavailable(TIME, &cold(via), &"parts of the file stay in the other machine's page cache");
             return Ok(());
         }
         let mut row = [once(source, of(order, bytes), bytes, places)];
@@ -179,7 +179,7 @@ fn record_rate(rig: &mut Rig<'_>, via: &str, arrived: &[(f64, f64)]) -> Result<(
     if let Some(rate) = steady_rate(arrived) {
         return rig.record("carried", Labels::of([("via", via)]), Unit::BytesPerSecond, vec![rate]);
     }
-    rig.remark(&format!("cannot.carried.{via}"), &"too few bytes came to tell a rate");
+    rig.remark(&format!("carried.{via}"), &"too few bytes came to tell a rate");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! What becomes of flows: each that has no figure has its own reason, and takes no other with it.
 
-use super::Case;
+use super::{Case, RATE};
 use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 
@@ -12,15 +12,10 @@ pub(super) fn keep(rig: &mut Rig<'_>, outcomes: Vec<Outcome>) -> Result<(), Trou
     let none = outcomes.iter().all(Result::is_err);
     let failed: Vec<(Case, Trouble)> = outcomes.into_iter().filter_map(Result::err).collect();
     for (case, trouble) in &failed {
-        rig.remark(&missing(*case), &trouble.what);
+        rig.unavailable(RATE, &case.labels(), &trouble.what);
     }
     match failed.into_iter().next() {
         Some((_, trouble)) if none => Err(trouble),
         _ => Ok(()),
     }
-}
-
-/// The remark that says why a case has no figure.
-pub(super) fn missing(case: Case) -> String {
-    format!("cannot.{}", case.labels())
 }
