@@ -4,16 +4,15 @@ mod practice;
 
 use std::path::Path;
 
-use crate::evaluate::composite;
 use crate::evaluate::findings::Findings;
-use crate::evaluate::highlights::highlights;
 use crate::evaluate::spoilt::name_spoilt;
 use crate::evaluate::study::Study;
 use crate::evaluate::unavailable::name_unavailable;
-use crate::experiments::{self, Experiment};
+use crate::experiments::highlights::highlights;
+use crate::experiments::{self, Experiment, consistency};
 use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
 use crate::results::log::{self, Launch, Log, Step};
-use crate::results::quantity::Labels;
+use crate::results::prediction::Prediction;
 use crate::results::trouble::Trouble;
 use crate::setup::Setup;
 
@@ -28,7 +27,7 @@ pub fn document_of(path: &Path) -> Result<Document, Trouble> {
 pub fn document(log: &Log) -> Document {
     let sections = sections(log);
     let metrics: Vec<&Metric> = sections.iter().flat_map(|section| &section.metrics).collect();
-    let checks = composite::checks(&metrics, &log.machine);
+    let checks = consistency::checks(&metrics, &log.machine);
     Document {
         schema: SCHEMA.to_owned(),
         run: run(log),
@@ -138,12 +137,9 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
             section.hint = launches.iter().rev().find_map(|launch| launch.failed.as_ref()?.hint.clone());
         }
     }
-    let met = |metric: &Metric, name: &str, labels: &Labels| metric.name == name && metric.labels == *labels;
+    let met = |metric: &Metric, prediction: &Prediction| prediction.is_for(&metric.name, &metric.labels);
     let of_this = log.predictions.iter().filter(|(id, _)| *id == step.experiment).map(|(_, prediction)| prediction);
-    section.unmet = of_this
-        .filter(|found| !section.metrics.iter().any(|metric| met(metric, &found.metric, &found.labels)))
-        .cloned()
-        .collect();
+    section.unmet = of_this.filter(|found| !section.metrics.iter().any(|metric| met(metric, found))).cloned().collect();
     section
 }
 

@@ -8,13 +8,10 @@ pub mod assemble {
     pub use crate::assemble::document;
 }
 
-pub mod evaluate {
-    pub mod composite {
-        pub use crate::evaluate::composite::checks;
-    }
-}
-
 pub mod experiments {
+    pub mod consistency {
+        pub use crate::experiments::consistency::checks;
+    }
     pub use crate::experiments::{Experiment, Foreknowledge, TABLE, catalogue, chapters, find};
     pub mod constants {
         pub use crate::experiments::constants::UNITS;
@@ -25,9 +22,6 @@ pub mod experiments {
         }
     }
     pub mod memory {
-        pub mod arenas {
-            pub use crate::experiments::memory::arenas::refuse_unwritten;
-        }
         pub mod buffer {
             pub use crate::experiments::memory::buffer::{check, take};
         }
@@ -199,8 +193,11 @@ pub mod sys {
             REGISTER_LOOPS_WITH_ADDITIONS, SELF_TEST_CYCLES, Stamp, add_chain, mixed_chain, multiply_chain, stamp,
         };
     }
-    pub mod chase {
-        pub use crate::sys::chase::{Arena, Chain, Fault, LOADS_PER_TURN};
+    pub mod arena {
+        pub use crate::sys::arena::Arena;
+    }
+    pub mod chain {
+        pub use crate::sys::chain::{Chain, Fault, LOADS_PER_TURN};
     }
     pub mod child {
         pub use crate::sys::child::{Image, STATUS, Task, fork, spawn};
@@ -236,7 +233,7 @@ pub mod sys {
         pub use crate::sys::spinner::{Duty, Spinner};
     }
     pub mod stream {
-        pub use crate::sys::stream::{Arena, Cycle, Operation, Vectors, Walk};
+        pub use crate::sys::stream::{Operation, Vectors, Walk};
     }
     pub mod system_call {
         pub use crate::sys::system_call::parent_number;

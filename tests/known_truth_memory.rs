@@ -4,16 +4,17 @@
 //! Measured comparisons are differences of best-of-many within one process on one CPU, tried again when others disturb them.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
-#[path = "support/truth.rs"]
-mod truth;
+mod support;
 
-use std::sync::{Mutex, PoisonError};
+use support::runs::{measuring, output, result, told};
+use support::truth::{self, Found, Judgement};
 
 use sysdyno::testing::experiments::memory::buffer;
 use sysdyno::testing::statistics::knee::{Staircase, staircase};
 use sysdyno::testing::sys::affinity;
 use sysdyno::testing::sys::arch::{self, CHAIN_CYCLES};
-use sysdyno::testing::sys::chase::{Arena, Chain, Fault, LOADS_PER_TURN};
+use sysdyno::testing::sys::arena::Arena;
+use sysdyno::testing::sys::chain::{Chain, Fault, LOADS_PER_TURN};
 use sysdyno::testing::sys::memory::Pages;
 
 const KIB: usize = 1 << 10;
@@ -21,8 +22,7 @@ const MIB: usize = 1 << 20;
 
 /// Runs a measurement alone, on the last allowed CPU.
 fn timed(what: &str, compare: impl Fn() -> Result<(), String>) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = measuring();
     affinity::restrict(&[*affinity::allowed().last().unwrap()]).unwrap();
     truth::timed(what, compare);
 }
@@ -176,6 +176,41 @@ fn memory_without_the_huge_pages_that_were_asked_for_is_refused() {
 fn a_footprint_beyond_what_a_launch_may_take_is_refused() {
     let refused = buffer::take(512 * MIB as u64, Pages::Small, None, 64 * MIB as u64).unwrap_err();
     assert!(refused.contains("a quarter of what is available"), "{refused}");
+}
+
+/// The idle load of one run by both experiments that measure it, on the same pages and footprint.
+fn idle_loads() -> Result<[Found; 2], Judgement> {
+    let place = tempfile::tempdir().unwrap();
+    let words = ["run", "memory.latency", "memory.loaded_latency", "--quick", "--no-progress", "-o"];
+    let run = output(&[words.as_slice(), &[place.path().join("run").to_str().unwrap()]].concat());
+    assert!(run.status.code().is_some_and(|code| code < 2), "{}", told(&run));
+    let result = result(&place.path().join("run"));
+    let alone = truth::trusted(&result, "memory.latency.level", &[("level", "DRAM"), ("pages", "huge")])?;
+    let idle = truth::trusted(&result, "memory.loaded_latency.time", &[("load", "idle")])?;
+    assert_eq!(alone["labels"]["footprint"], idle["labels"]["footprint"], "one rule of what is main memory");
+    Ok([Found::of(alone, 1.0), Found::of(idle, 1.0)])
+}
+
+#[test]
+fn an_idle_load_takes_the_same_in_both_experiments() {
+    let _alone = measuring();
+    if affinity::allowed().len() < 2 {
+        return truth::not_judged("an idle load", "only one CPU may be used: there is no loaded latency");
+    }
+    // Neighbours of the memory come and go between two experiments. They add to one as often as to the other, so a difference
+    // that keeps its sign is the tool's.
+    let mut apart = Vec::new();
+    for _ in 0..4 {
+        match idle_loads() {
+            Ok([alone, idle]) if idle.agrees(alone, 0.02 * alone.value) => return,
+            Ok([alone, idle]) => apart.push((idle.value / alone.value, format!("{idle:?} against {alone:?}"))),
+            Err(Judgement::Disturbed(why)) => apart.push((1.0, why)),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    let systematic = apart.iter().all(|(ratio, _)| *ratio > 1.0) || apart.iter().all(|(ratio, _)| *ratio < 1.0);
+    assert!(!systematic, "{apart:?}");
+    truth::not_judged("an idle load", &format!("{apart:?}"));
 }
 
 /// A cache as a curve is made from it: where it ends and what a load of it costs.

@@ -12,15 +12,16 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sysdyno::testing::experiments::memory::arenas::refuse_unwritten;
+use sysdyno::testing::experiments::memory::buffer;
 use sysdyno::testing::experiments::memory::loaded_latency::readers;
 use sysdyno::testing::experiments::memory::pinned_threads::{Pass, Team};
 use sysdyno::testing::experiments::memory::touching::{Cold, count};
 use sysdyno::testing::sys::affinity;
+use sysdyno::testing::sys::arena::Arena;
 use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::fault::{self, Untouched};
 use sysdyno::testing::sys::memory::{Pages, page_size};
-use sysdyno::testing::sys::stream::{Arena, Cycle, Operation, Vectors, Walk};
+use sysdyno::testing::sys::stream::{Operation, Vectors, Walk};
 use truth::{Judgement, timed, within};
 
 /// Half of the smallest first cache that anybody has.
@@ -40,6 +41,13 @@ fn alone() -> MutexGuard<'static, ()> {
     let cpu = *affinity::allowed().last().unwrap();
     affinity::restrict(&[cpu]).unwrap();
     turn
+}
+
+/// Written memory.
+fn written(bytes: usize, pages: Pages) -> Arena {
+    let mut arena = Arena::map(bytes, pages).unwrap();
+    arena.write();
+    arena
 }
 
 /// Runs between looks at the core.
@@ -62,7 +70,7 @@ fn lowest<T>(runs: u32, mut work: impl FnMut() -> T) -> f64 {
 #[test]
 fn half_of_the_lines_are_half_of_the_bytes() {
     let _turn = alone();
-    let mut arena = Arena::new(FOOTPRINT, Pages::Small).unwrap();
+    let mut arena = written(FOOTPRINT, Pages::Small);
     for vectors in Vectors::available() {
         let mut seconds_and_bytes = |operation| {
             let mut walk = Walk::new(vectors, operation, FOOTPRINT, FOOTPRINT);
@@ -84,7 +92,7 @@ fn half_of_the_lines_are_half_of_the_bytes() {
 #[test]
 fn twice_the_passes_take_twice_the_time() {
     let _turn = alone();
-    let mut arena = Arena::new(FOOTPRINT, Pages::Small).unwrap();
+    let mut arena = written(FOOTPRINT, Pages::Small);
     for operation in [Operation::Read, Operation::Write, Operation::Copy] {
         let mut walk = Walk::new(Vectors::widest(), operation, FOOTPRINT, FOOTPRINT);
         let mut time = |passes| lowest(200, || walk.steps(&mut arena, passes));
@@ -95,7 +103,7 @@ fn twice_the_passes_take_twice_the_time() {
 #[test]
 fn levels_are_ordered_where_the_machine_has_them() {
     let _turn = alone();
-    let mut arena = Arena::new(128 << 20, Pages::Huge).unwrap();
+    let mut arena = written(128 << 20, Pages::Huge);
     timed("16 KiB against 128 MiB", || {
         let mut rate = |footprint: usize| {
             let mut walk = Walk::new(Vectors::widest(), Operation::Read, footprint, footprint);
@@ -113,11 +121,11 @@ fn memory_that_was_never_written_is_fast_and_refused() {
         let mut walk = Walk::new(Vectors::widest(), Operation::Read, BYTES, BYTES);
         walk.step(&mut arena);
         let seconds = lowest(5, || walk.step(&mut arena));
-        (seconds, refuse_unwritten(arena))
+        (seconds, buffer::check(&arena, Pages::Small))
     };
-    let (_, refused) = read(Arena::unwritten(BYTES, Pages::Small).unwrap());
+    let (_, refused) = read(Arena::map(BYTES, Pages::Small).unwrap());
     assert!(refused.unwrap_err().contains("zeros"));
-    let (_, taken) = read(Arena::new(BYTES, Pages::Small).unwrap());
+    let (_, taken) = read(written(BYTES, Pages::Small));
     assert!(taken.is_ok());
 }
 
@@ -166,19 +174,10 @@ fn online() -> Vec<u32> {
 }
 
 #[test]
-fn the_chase_loads_one_line_after_the_other() {
-    let _turn = alone();
-    // In the nearest cache a dependent load takes 3 to 6 cycles: twice the loads, twice the time.
-    let mut cycle = Cycle::new(Arena::new(8 << 10, Pages::Small).unwrap(), 7);
-    let mut time = |turns| lowest(200, || cycle.walk(turns));
-    timed("twice the loads", || within(time(2000) / time(1000), 1.95, 2.05));
-}
-
-#[test]
 fn a_reader_that_pauses_reads_half_as_much_at_most() {
     let _turn = alone();
     timed("readers that pause against readers that do not", || {
-        let pass = readers(Source::MonotonicRaw, 8 << 20);
+        let pass = readers(Source::MonotonicRaw, 8 << 20, 1 << 30);
         let mut pass = pass(0).unwrap();
         let mut rate = |job: usize| {
             let (mut bytes, began) = (0, Instant::now());

@@ -17,7 +17,7 @@ use sysdyno::testing::results::published::Published;
 use sysdyno::testing::results::quantity::Unit;
 use sysdyno::testing::results::verdict::{AgainstPrediction, Trust};
 use sysdyno::testing::results::wording::{factor, measured, percent, quantity, rough};
-use sysdyno::testing::{assemble, evaluate::composite};
+use sysdyno::testing::{assemble, experiments::consistency};
 
 /// A real run of every experiment that there was.
 fn record() -> &'static Log {
@@ -476,7 +476,7 @@ fn with(name: &str, label: (&str, &str), times: f64) -> Document {
     for metric in metrics.filter(|metric| metric.name == name && metric.labels.get(label.0) == Some(label.1)) {
         metric.value *= times;
     }
-    document.checks = composite::checks(&document.metrics().collect::<Vec<_>>(), &document.machine);
+    document.checks = consistency::checks(&document.metrics().collect::<Vec<_>>(), &document.machine);
     document
 }
 
@@ -514,7 +514,7 @@ fn what_cannot_be_checked_says_what_is_missing() {
             assert!(made.left.contains(|letter: char| letter.is_ascii_digit()) && !made.right.is_empty(), "{made:?}");
         }
     }
-    let empty = composite::checks(&[], &real().machine);
+    let empty = consistency::checks(&[], &real().machine);
     assert!(empty.iter().all(|check| check.outcome == CheckOutcome::NotApplicable));
 }
 
@@ -547,7 +547,7 @@ fn rules_about_coming_experiments_become_active_with_their_figures() {
     let wrong = [latency("L1", 1.0), latency("L2", 4.0), latency("L3", 95.0), latency("DRAM", 90.0)];
     for (metrics, outcome) in [(&right, CheckOutcome::Holds), (&wrong, CheckOutcome::Violated)] {
         let all: Vec<&Metric> = metrics.iter().collect();
-        let checks = composite::checks(&all, &real().machine);
+        let checks = consistency::checks(&all, &real().machine);
         assert_eq!(checks.iter().find(|check| check.id == "C2").unwrap().outcome, outcome);
     }
     made_up.value = 1.0;

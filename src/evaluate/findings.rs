@@ -93,7 +93,7 @@ impl Findings {
 
     /// The published figure with a name and labels.
     pub fn metric(&self, name: &str, labels: &Labels) -> Option<&Metric> {
-        self.metrics.iter().find(|metric| metric.name == name && metric.labels == *labels)
+        self.metrics.iter().find(|metric| metric.name == name && metric.labels.same_figure(labels))
     }
 
     /// The remarks on the drawing of the curves of a name: caption, scales, knees, plateaus.

@@ -3,9 +3,9 @@
 //! METHODOLOGY.md lists the rules of all experiments.
 
 use crate::results::evidence::Evidence;
-use crate::results::quantity::{Labels, Unit};
+use crate::results::quantity::Unit;
 use crate::results::verdict::Gate;
-use crate::results::wording::{launches as counted, number};
+use crate::results::wording::number;
 use crate::rig::sampler::{BIASES_PER_BATCH, RESOLUTIONS_PER_BATCH};
 use crate::statistics::location::FEWEST_LAUNCHES;
 
@@ -56,7 +56,7 @@ rules! {
     FREQUENCY: "G14" Remark "batches, derived figures; in cycles", "the core frequency changed by at most {} from the beginning to the end of every launch", share(FREQUENCY_CHANGE);
     MIGRATED: "G15" Contaminates "batches, single shots", "none changed the CPU";
     DISTURBED: "G16" Hard "batches", "at most {} of the batches were disturbed (preempted, migrated, faulted, did not happen)", share(DISTURBED_SHARE);
-    OTHERS_BESIDE_SHOTS: "G16" Contaminates "single shots of `network.round_trip`, `network.connection`, `file.read`", "others had the CPU for at most {} of the time in which nothing of the tool could have had it", share(TAKEN_SHARE);
+    OTHERS_BESIDE_SHOTS: "G16" Contaminates "single shots", "others had the CPU for at most {} of the time in which nothing of the tool could have had it", share(TAKEN_SHARE);
     CLOCK: "clock" Contaminates "batches, single shots, derived figures", "no launch's own calibration deviates from the run's by more than {} ppm beyond its error bound", plain(CLOCK_DEVIATION_PPM);
     LAUNCHES: "G11" Noisy "all", "there are at least {} launches", plain(FEWEST_LAUNCHES as f64);
     INTERVAL: "interval" Noisy "all but pairs of bounds", "with enough launches: half of the interval is at most {} of the value", share(WIDE);
@@ -64,7 +64,6 @@ rules! {
     SKEWED: "G10" Remark "batches", "the 90th percentile of the batches is at most {} times their median", plain(SKEW);
     RESTLESS: "steady" Remark "batches", "at most {} of the launches never came to rest on one level: by change points, their last level is shorter than a third of the series", share(UNSTEADY_LAUNCHES);
     UNSETTLED: "steady" Remark "batches, derived figures", "at most {} of the launches had not settled when sampling began", share(UNSTEADY_LAUNCHES);
-    CHILDREN_REAPED: "G26" Hard "`os.process_creation.time`", "as many children as were made were reaped and left as expected, and no launch had others left";
     RESOLVED: "G5" Hard "differences, slopes", "more than {} times its standard error", plain(ERRORS);
     NET_RESOLVED: "G5" Hard "what is net of an overhead", "more than {} times its standard error, and at least {} of the gross figure", plain(ERRORS), share(NET_SHARE);
 }
@@ -268,28 +267,4 @@ pub fn net_resolved(net: &Estimate, gross: f64) -> Gate {
 fn beyond_error(rule: &Rule, estimate: &Estimate, what: &str) -> Gate {
     let bound = ERRORS * estimate.standard_error();
     Gate::more_than(rule, estimate.named(what), bound).because(format!("{ERRORS} times its standard error"))
-}
-
-/// Name of the series of the children of a figure: made, reaped, left as expected.
-pub const CHILDREN: &str = "children";
-
-/// Name of the remark of a launch that had children left which it did not know of.
-pub const CHILDREN_LEFT: &str = "children.left";
-
-/// G26: every child that was made was reaped and left as expected, in all launches.
-pub fn of_children(study: &Study<'_>, labels: &Labels) -> Gate {
-    let mut sums = [0.0; 3];
-    for series in study.series(CHILDREN, labels) {
-        sums.iter_mut().zip(&series.values).for_each(|(sum, count)| *sum += count);
-    }
-    let [made, reaped, expected] = sums;
-    let left = study.remarks(CHILDREN_LEFT).len();
-    Gate::holds(
-        &CHILDREN_REAPED,
-        made > 0.0 && (made - reaped).abs() < 0.5 && (made - expected).abs() < 0.5 && left == 0,
-        format!(
-            "{made} children made, {reaped} reaped, {expected} left as expected; {} had others left",
-            counted(left)
-        ),
-    )
 }

@@ -4,16 +4,13 @@
 //! its [`findings::Findings`]. Everything here is a pure function of what the log says, so an old log gets a better report
 //! whenever these rules improve.
 
-pub mod composite;
 pub mod estimate;
 pub mod figure;
 pub mod findings;
 pub mod gate;
 pub mod gates;
-pub mod highlights;
 pub mod others;
 pub mod sample;
 pub mod spoilt;
 pub mod study;
-pub mod sweep;
 pub mod unavailable;

@@ -85,6 +85,11 @@ impl<'a> Study<'a> {
             .collect()
     }
 
+    /// The figure of an earlier experiment of this run with a name and labels.
+    pub fn metric(&self, name: &str, labels: &Labels) -> Option<&'a Metric> {
+        self.known.iter().find(|metric| metric.name == name && metric.labels.same_figure(labels))
+    }
+
     /// The prediction of a figure.
     pub fn prediction(&self, metric: &str, labels: &Labels) -> Option<&'a Prediction> {
         self.predictions.iter().find(|prediction| prediction.is_for(metric, labels)).copied()

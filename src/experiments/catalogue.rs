@@ -1,16 +1,16 @@
 //! The tables of gates and constants, as `sysdyno explain` prints them and METHODOLOGY.md has them.
 
 use super::constants::{self, Constant};
-use super::memory::{arenas, streams};
-use super::{TABLE, file, network};
+use super::memory::{buffer, streams};
+use super::{TABLE, file, network, os};
 use crate::evaluate::gate::Rule;
-use crate::evaluate::{findings, gates, others, spoilt, sweep};
+use crate::evaluate::{findings, gates, others, spoilt};
 use crate::results::verdict::Severity;
 
 /// Rules that more than one experiment applies, and those of each experiment in the order of the report.
 pub fn rules() -> Vec<&'static Rule> {
-    let common = [gates::RULES, others::RULES, findings::RULES, spoilt::RULES, sweep::RULES];
-    let shared = [network::RULES, arenas::RULES];
+    let common = [gates::RULES, others::RULES, findings::RULES, spoilt::RULES];
+    let shared = [os::children::RULES, os::sweep::RULES, buffer::RULES, network::RULES];
     let own = TABLE.iter().map(|experiment| experiment.rules);
     common.into_iter().chain(shared).chain(own).flatten().collect()
 }

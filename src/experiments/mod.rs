@@ -7,11 +7,13 @@
 //! was logged.
 
 pub mod catalogue;
+pub mod consistency;
 pub mod constants;
 pub mod cpu;
 #[cfg(test)]
 mod example;
 pub mod file;
+pub mod highlights;
 pub mod memory;
 pub mod network;
 pub mod os;
@@ -152,7 +154,7 @@ pub struct Foreknowledge<'a> {
 impl Foreknowledge<'_> {
     /// The earlier figure with a name and labels.
     pub fn metric(&self, name: &str, labels: &Labels) -> Option<&Metric> {
-        self.known.iter().find(|metric| metric.name == name && metric.labels == *labels)
+        self.known.iter().find(|metric| metric.name == name && metric.labels.same_figure(labels))
     }
 }
 

@@ -438,6 +438,6 @@ impl Document {
 
     /// The published figure with a name and labels.
     pub fn metric(&self, name: &str, labels: &Labels) -> Option<&Metric> {
-        self.metrics().find(|metric| metric.name == name && metric.labels == *labels)
+        self.metrics().find(|metric| metric.name == name && metric.labels.same_figure(labels))
     }
 }

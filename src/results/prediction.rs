@@ -131,7 +131,7 @@ impl Prediction {
 
     /// True when this predicts the figure with the given name and labels.
     pub fn is_for(&self, metric: &str, labels: &Labels) -> bool {
-        self.metric == metric && self.labels == *labels
+        self.metric == metric && self.labels.same_figure(labels)
     }
 }
 

@@ -76,6 +76,9 @@ pub enum Better {
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
 
+/// The label that states how much memory a figure of main memory holds for. Runs with more time use more.
+pub const CONDITION: &str = "footprint";
+
 impl Labels {
     /// No labels: the metric has one figure only.
     pub fn none() -> Self {
@@ -108,6 +111,17 @@ impl Labels {
     /// True when every given label is present with the given value.
     pub fn includes(&self, wanted: &Labels) -> bool {
         wanted.0.iter().all(|(key, value)| self.get(key) == Some(value))
+    }
+
+    /// True when both name the same figure of a run: a condition that only one of them states does not tell figures apart.
+    pub fn same_figure(&self, other: &Labels) -> bool {
+        let told_apart = |one: &Labels, other: &Labels| {
+            one.pairs().all(|(key, value)| match other.get(key) {
+                Some(found) => found == value,
+                None => key == CONDITION,
+            })
+        };
+        told_apart(self, other) && told_apart(other, self)
     }
 
     /// All pairs, ordered by key.

@@ -12,8 +12,11 @@ use std::time::Duration;
 use crate::machine::placement::Place;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
+use crate::sys::arena::Arena;
+use crate::sys::chain::{Chain, LOADS_PER_TURN};
 use crate::sys::clock::Source;
-use crate::sys::{affinity, arch, system_call};
+use crate::sys::memory::Pages;
+use crate::sys::{affinity, system_call};
 
 use super::{Rig, noise};
 
@@ -32,62 +35,53 @@ pub const SAME_CPU: &str = "same_cpu";
 /// How long a thread computes on a CPU. A task of others that computes gets a turn within a few milliseconds.
 const COMPUTED: Duration = Duration::from_millis(20);
 
-/// Lines of the chase that a second-level cache holds: 256 KiB.
-const NEAR_LINES: usize = 4 << 10;
-/// Lines of the chase beyond most second-level caches: 4 MiB.
-const FAR_LINES: usize = 64 << 10;
+/// Size of a line of the chains.
+const LINE: usize = 64;
+/// Bytes of the chain that a second-level cache holds.
+const NEAR: usize = 256 << 10;
+/// Bytes of the chain beyond most second-level caches.
+const FAR: usize = 4 << 20;
+/// Turns through the far chain in one measurement: an eighth of it.
+const FAR_TURNS: u64 = (FAR / LINE) as u64 / LOADS_PER_TURN / 8;
 /// Lines flushed and loaded again.
 const FLUSHED_LINES: usize = 512;
 /// Measurements of each canary in a launch; the lowest counts, because a canary asks about the neighbourhood, not about
 /// one interrupt.
 const REPETITIONS: usize = 8;
 
-/// A cache line that knows the next one of its cycle.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Line {
-    next: u32,
+fn memory(bytes: usize) -> Result<Arena, Trouble> {
+    let mut arena = Arena::map(bytes, Pages::Small)
+        .map_err(|error| Trouble::new(format!("the memory of the canaries could not be had: {error}")))?;
+    arena.write();
+    Ok(arena)
 }
 
-/// One cycle through all lines in random order (Sattolo 1986), so that no prefetcher can follow.
-fn cycle(lines: usize, random: &mut fastrand::Rng) -> Vec<Line> {
-    let mut order: Vec<u32> = (0..lines as u32).collect();
-    for last in (1..lines).rev() {
-        order.swap(last, random.usize(..last));
-    }
-    order.into_iter().map(|next| Line { next }).collect()
-}
-
-fn chase(lines: &[Line], from: u32, steps: usize) -> u32 {
-    (0..steps).fold(from, |place, _| lines[place as usize].next)
+fn chain<'a>(arena: &'a mut Arena, random: &mut fastrand::Rng) -> Result<Chain<'a>, Trouble> {
+    let bytes = arena.bytes();
+    arena.lay_random(bytes, LINE, random).map_err(|fault| Trouble::new(format!("a chain of the canaries: {fault}")))
 }
 
 /// Measures every canary and records one value each, in ticks per step; the clock canary in ticks per core cycle.
 pub fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let near = cycle(NEAR_LINES, rig.random());
-    let far = cycle(FAR_LINES, rig.random());
+    let (mut near, mut far) = (memory(NEAR)?, memory(FAR)?);
+    let (mut near, mut far) = (chain(&mut near, rig.random())?, chain(&mut far, rig.random())?);
     let source = rig.request.source()?;
     let mut values = Vec::new();
     values.push(rig.instruments.steady_probe().unwrap_or(1.0));
-    let mut place = 0;
-    values.push(lowest(source, NEAR_LINES, || place = chase(&near, place, NEAR_LINES)));
-    values.push(lowest(source, FAR_LINES / 8, || place = chase(&far, place, FAR_LINES / 8)));
+    let near_turns = near.nodes() as u64 / LOADS_PER_TURN;
+    values.push(lowest(source, near.nodes(), || near.walk(near_turns)));
+    values.push(lowest(source, (FAR_TURNS * LOADS_PER_TURN) as usize, || far.walk(FAR_TURNS)));
     values.push(lowest(source, FLUSHED_LINES, || {
         // Loads of flushed lines depend on each other, the flushes stand before all of them and cost the same each time.
-        place = 0;
-        let mut walked = 0;
-        for _ in 0..FLUSHED_LINES {
-            arch::flush_line(&near[walked as usize]);
-            walked = near[walked as usize].next;
-        }
-        place = chase(&near, place, FLUSHED_LINES);
+        near.rewind();
+        near.flush(FLUSHED_LINES);
+        near.walk(FLUSHED_LINES as u64 / LOADS_PER_TURN);
     }));
     values.push(lowest(source, 256, || {
         for _ in 0..256 {
             std::hint::black_box(system_call::parent_number());
         }
     }));
-    std::hint::black_box(place);
     for (name, value) in NAMES.into_iter().zip(values) {
         rig.record(name, Labels::none(), Unit::Ticks, vec![value])?;
     }
@@ -124,21 +118,4 @@ fn lowest(source: Source, steps: usize, mut work: impl FnMut()) -> f64 {
             (source.stamp().ticks - start.ticks) as f64 / steps as f64
         })
         .fold(f64::INFINITY, f64::min)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_chase_visits_every_line_once_and_returns() {
-        let lines = cycle(1000, &mut fastrand::Rng::with_seed(1));
-        let mut seen = vec![false; 1000];
-        let mut place = 0;
-        for _ in 0..1000 {
-            assert!(!std::mem::replace(&mut seen[place as usize], true));
-            place = chase(&lines, place, 1);
-        }
-        assert_eq!(place, 0);
-    }
 }

@@ -6,7 +6,8 @@
 
 pub mod affinity;
 pub mod arch;
-pub mod chase;
+pub mod arena;
+pub mod chain;
 pub mod child;
 pub mod clock;
 pub mod counters;

@@ -1,5 +1,7 @@
 //! NUMA: on which node memory lies, and asking for one.
 
+use super::arena::Arena;
+
 /// `MPOL_BIND`: pages come from the given nodes or not at all (set_mempolicy(2)).
 const BIND: libc::c_int = 2;
 /// `MPOL_F_NODE | MPOL_F_ADDR`: get_mempolicy(2) answers with the node of an address.
@@ -8,16 +10,8 @@ const NODE_OF_ADDRESS: libc::c_ulong = 1 | 2;
 const MASK_BITS: usize = 1024;
 const WORD_BITS: usize = libc::c_ulong::BITS as usize;
 
-/// A mapping of one's own.
-pub trait Mapped {
-    /// Where it begins.
-    fn address(&self) -> usize;
-    /// Its length.
-    fn bytes(&self) -> usize;
-}
-
 /// Asks that an arena that is not yet written get its pages from a node (mbind(2)).
-pub fn bind(arena: &impl Mapped, node: u32) -> std::io::Result<()> {
+pub fn bind(arena: &Arena, node: u32) -> std::io::Result<()> {
     let mut mask = [0 as libc::c_ulong; MASK_BITS / WORD_BITS];
     let word = mask.get_mut(node as usize / WORD_BITS).ok_or(std::io::ErrorKind::InvalidInput)?;
     *word = 1 << (node as usize % WORD_BITS);
@@ -30,7 +24,7 @@ pub fn bind(arena: &impl Mapped, node: u32) -> std::io::Result<()> {
 }
 
 /// The node that holds the page of an arena at an offset (get_mempolicy(2)).
-pub fn node_of(arena: &impl Mapped, offset: usize) -> std::io::Result<u32> {
+pub fn node_of(arena: &Arena, offset: usize) -> std::io::Result<u32> {
     let mut node: libc::c_int = -1;
     let address = arena.address() + offset.min(arena.bytes() - 1);
     let none = std::ptr::null::<libc::c_ulong>();
@@ -41,9 +35,7 @@ pub fn node_of(arena: &impl Mapped, offset: usize) -> std::io::Result<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chase::Arena;
     use super::super::memory::Pages;
-    use super::super::stream;
     use super::*;
 
     #[test]
@@ -55,8 +47,6 @@ mod tests {
         bind(&bound, node).unwrap();
         bound.write();
         assert_eq!(node_of(&bound, (1 << 20) - 1).unwrap(), node);
-        assert_eq!(node_of(&stream::Arena::on_node(1 << 20, Pages::Small, node).unwrap(), 4096).unwrap(), node);
-        assert!(stream::Arena::on_node(1 << 20, Pages::Small, 1023).is_err());
         assert!(bind(&bound, 1023).is_err() && bind(&bound, 5000).is_err());
     }
 }

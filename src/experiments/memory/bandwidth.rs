@@ -11,9 +11,10 @@
 //! zeros. Every line that counts is touched in full.
 //!
 //! **Level**: the footprint is half of a cache that the kernel claims (of a shared one the CPU's own part, but at least
-//! four times the cache before it), or four times the last cache and more: only then is it called DRAM; where memory does
-//! not allow that, the figure carries its size as its name. A batch in a cache passes the footprint again and again, after
-//! a pass or two that are not timed. A batch in DRAM is the next eighth of the footprint, at most 16 MiB, so that nothing
+//! four times the cache before it), or what `memory.latency` walks: four times the last cache and more, 256 MiB at
+//! least where there is time. Only then is it called DRAM, with the footprint as a label. Where memory does not allow that,
+//! the figure carries its size as its name. A batch in a cache passes the footprint again and again, after a pass or two
+//! that are not timed. A batch in DRAM is the next eighth of the footprint, at most 16 MiB, so that nothing
 //! is passed again before all else has been; the operations stand one after the other there, in random order, because the
 //! stores of one would be written back in the time of the next. L1 and L2 are timed in core cycles beside clock probes,
 //! what lies beyond in nanoseconds.
@@ -66,9 +67,10 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
-use crate::experiments::memory::arenas;
+use crate::experiments::memory::buffer;
+use crate::experiments::memory::footprint::{self, Level, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team};
-use crate::experiments::memory::streams::{self, Level, MEMORY};
+use crate::experiments::memory::streams;
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
@@ -78,8 +80,9 @@ use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Timed, Workload};
 use crate::statistics::summary::median;
+use crate::sys::arena::Arena;
 use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
-use crate::sys::stream::{Arena, Operation, Vectors, Walk};
+use crate::sys::stream::{Operation, Vectors, Walk};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -118,7 +121,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 6,
     seconds: |_| 1.1,
     time_out: 60.0,
-    memory: crate::experiments::memory::streams::most_memory,
+    memory: crate::experiments::memory::footprint::most_memory,
     predict,
     measure,
     figures,
@@ -163,10 +166,10 @@ const ON_SMALL_PAGES: [Operation; 3] = [Operation::Read, Operation::WriteNt, Ope
 
 fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     let (caches, memory) = (&by.setup.machine.caches, by.setup.machine.launch_memory_bytes());
-    let cpus = streams::cpus_of(by.setup);
+    let cpus = footprint::cpus_of(by.setup);
     let of = |metric: &str, labels: Labels| Prediction::of(metric, labels, Unit::BytesPerSecond);
     let mut all = Vec::new();
-    for level in streams::cache_levels(caches, by.setup.cpu) {
+    for level in footprint::cache_levels(caches, by.setup.cpu) {
         for operation in IN_CACHE {
             let expected = streams::expected_in_cache(by, &level.name, operation);
             let labels = streams::labels(operation, &level.name, 1);
@@ -174,7 +177,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
         }
     }
     for threads in std::iter::once(1).chain(streams::team_sizes(cpus.len())) {
-        let Ok(level) = streams::memory_level(caches, &cpus[..threads], memory) else { continue };
+        let Ok(level) = footprint::memory_level(by.setup, &cpus[..threads], memory) else { continue };
         for operation in Operation::ALL {
             if !streams::is_measured(operation, threads, cpus.len()) {
                 continue;
@@ -201,23 +204,32 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let (cpus, caches) = (streams::cpus_of(rig.setup()), &rig.setup().machine.caches);
-    let level = match streams::memory_level(caches, &cpus[..1], rig.memory()) {
+    let cpus = footprint::cpus_of(rig.setup());
+    let level = match footprint::memory_level(rig.setup(), &cpus[..1], rig.memory()) {
         Ok(level) => level,
         Err(reason) => {
-            rig.remark("cannot.memory", &reason);
+            rig.unavailable(RATE, &Labels::of([("level", MEMORY)]), &reason);
             return Ok(());
         }
     };
     let chosen = measure_alone(rig, &level)?;
     nodes::measure(rig, &level, vectors_of(&chosen, Operation::Read))?;
     for threads in streams::team_sizes(cpus.len()) {
-        match streams::memory_level(caches, &cpus[..threads], rig.memory()) {
+        match footprint::memory_level(rig.setup(), &cpus[..threads], rig.memory()) {
             Ok(level) => measure_team(rig, &level, &cpus[..threads], cpus.len(), &chosen)?,
-            Err(reason) => rig.remark(&format!("cannot.threads.{threads}"), &reason),
+            Err(reason) => rig.unavailable(RATE, &of_team(threads), &reason),
         }
     }
     Ok(())
+}
+
+/// Labels of all figures of a number of threads, and of all on small pages.
+fn of_team(threads: usize) -> Labels {
+    Labels::of([("level", MEMORY)]).with("threads", threads)
+}
+
+fn on_small_pages() -> Labels {
+    Labels::of([("pages", "4k")])
 }
 
 /// The vectors that an operation uses in memory.
@@ -232,33 +244,32 @@ fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
     let about = Labels::of([("level", level.name.as_str()), ("pages", "huge"), ("threads", "1")]);
     rig.record("footprint", about.clone(), Unit::Bytes, vec![level.bytes as f64])?;
     rig.remark("vectors.cache", &Vectors::widest().name);
-    let mut arena_of_all = match arenas::obtain(rig, level.bytes, Pages::Huge, &about)? {
-        Ok(arena) => arena,
+    let (pages, mut arena) = match buffer::obtain(rig, level.bytes, Pages::Huge, &about)? {
+        Ok(taken) => taken,
         Err(reason) => {
-            rig.remark("cannot.memory", &reason);
+            rig.unavailable(RATE, &Labels::of([("level", MEMORY), ("threads", "1")]), &reason);
             return Ok(Vec::new());
         }
     };
-    let huge = arenas::is_huge(&arena_of_all);
-    let levels = streams::cache_levels(&rig.setup().machine.caches, rig.setup().cpu);
-    measure_caches(rig, &levels, &RefCell::new(&mut arena_of_all))?;
-    let chosen = choose(rig, level, &mut arena_of_all)?;
-    measure_memory(rig, level, &chosen, &Operation::ALL, None, &mut arena_of_all)?;
-    drop(arena_of_all);
-    if !huge {
+    let levels = footprint::cache_levels(&rig.setup().machine.caches, rig.setup().cpu);
+    measure_caches(rig, &levels, &RefCell::new(&mut arena))?;
+    let chosen = choose(rig, level, &mut arena)?;
+    measure_memory(rig, level, &chosen, &Operation::ALL, None, &mut arena)?;
+    drop(arena);
+    if pages == Pages::Small {
         let off = memory::huge_pages_are_off().then_some(HUGE_PAGES_OFF);
-        rig.remark("cannot.pages", &off.unwrap_or("there are no huge pages to compare with"));
+        rig.unavailable(RATE, &on_small_pages(), &off.unwrap_or("there are no huge pages to compare with"));
         return Ok(chosen);
     }
     // To have them takes longer than to go through them.
     if rig.setup().profile.is_quick() {
-        rig.remark("cannot.pages", &"a quick run has no time for it");
+        rig.unavailable(RATE, &on_small_pages(), &"a quick run has no time for it");
         return Ok(chosen);
     }
     let about = about.with("pages", "4k");
-    match arenas::obtain(rig, level.bytes, Pages::Small, &about)? {
-        Ok(mut arena) => measure_memory(rig, level, &chosen, &ON_SMALL_PAGES, Some("4k"), &mut arena)?,
-        Err(reason) => rig.remark("cannot.pages", &reason),
+    match buffer::obtain(rig, level.bytes, Pages::Small, &about)? {
+        Ok((_, mut arena)) => measure_memory(rig, level, &chosen, &ON_SMALL_PAGES, Some("4k"), &mut arena)?,
+        Err(reason) => rig.unavailable(RATE, &on_small_pages(), &reason),
     }
     Ok(chosen)
 }
@@ -356,16 +367,16 @@ fn measure_team(rig: &mut Rig<'_>, level: &Level, cpus: &[u32], all: usize, chos
         .iter()
         .map(|&operation| Walk::new(vectors_of(chosen, operation), operation, level.bytes, PASS))
         .collect();
-    let bytes = level.bytes;
+    let (bytes, allowed) = (level.bytes, rig.memory());
     let equip = move |_: usize| -> Result<Pass, String> {
-        let arena = Arena::new(bytes, Pages::Huge).map_err(|error| format!("the memory could not be had: {error}"))?;
-        let (mut arena, mut jobs) = (arenas::refuse_unwritten(arena)?, jobs.clone());
+        let (_, mut arena) = buffer::take_either(bytes as u64, Pages::Huge, None, allowed)?;
+        let mut jobs = jobs.clone();
         Ok(Box::new(move |job| jobs[job].step(&mut arena)))
     };
     let mut team = match Team::with_caller(cpus, rig.source()?, equip) {
         Ok(team) => team,
         Err(reason) => {
-            rig.remark(&format!("cannot.threads.{}", cpus.len()), &reason);
+            rig.unavailable(RATE, &of_team(cpus.len()), &reason);
             return Ok(());
         }
     };
@@ -427,20 +438,6 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
         let Some(sample) = study.sample("stream", labels) else { continue };
         publish_stream(study, findings, labels, &sample);
     }
-    let why = |what: &str| study.remarks(what).first().map(|&reason| reason.to_owned());
-    if let Some(reason) = why("cannot.memory") {
-        findings.cannot(RATE, Labels::of([("level", MEMORY)]), &reason);
-    }
-    if let Some(reason) = why("cannot.pages") {
-        for operation in ON_SMALL_PAGES {
-            findings.cannot(RATE, streams::labels(operation, MEMORY, 1).with("pages", "4k"), &reason);
-        }
-    }
-    for threads in streams::team_sizes(study.setup.machine.usable_cpus().len()) {
-        if let Some(reason) = why(&format!("cannot.threads.{threads}")) {
-            findings.cannot(RATE, Labels::of([("level", MEMORY)]).with("threads", threads), &reason);
-        }
-    }
     findings.curves = scaling::curves(findings);
     nodes::publish(study, findings);
 }
@@ -451,10 +448,11 @@ fn publish_stream(study: &Study<'_>, findings: &mut Findings, labels: &Labels, s
         return;
     };
     let own = stream_gates(study, operation, level, labels, sample);
-    findings.publish(study, Figure::rate(RATE, labels.clone(), sample, 1.0).gates(own.clone()));
+    let named = footprint::labelled(labels.clone(), footprint::recorded(study, &about(level, labels)));
+    findings.publish(study, Figure::rate(RATE, named.clone(), sample, 1.0).gates(own.clone()));
     let cache = ["L1", "L2", "L3"].contains(&level);
     if !cache && labels.get("pages").is_none() {
-        findings.publish(study, Figure::rate(BUS_RATE, labels.clone(), sample, operation.bus_factor()).gates(own));
+        findings.publish(study, Figure::rate(BUS_RATE, named, sample, operation.bus_factor()).gates(own));
     }
 }
 
@@ -534,13 +532,17 @@ fn stream_gates(study: &Study<'_>, operation: Operation, level: &str, labels: &L
     {
         most(&PEAK, Some(peak.value as f64), SLACK, &format!("the peak of all channels ({})", peak.source));
     }
-    let about =
-        Labels::of([("level", level), ("pages", labels.get("pages").unwrap_or("huge"))]).with("threads", threads);
     if level == MEMORY {
-        gates.push(arenas::footprint_gate(study, &about.clone().with("pages", "huge"), threads));
+        gates.push(buffer::footprint_gate(study, &about(level, labels), threads));
     }
-    gates.extend(arenas::account_gates(study, &about));
+    let pages = labels.get("pages").unwrap_or("huge");
+    gates.extend(buffer::account_gates(study, &about(level, labels).with("pages", pages)));
     gates
+}
+
+/// Labels of the record of a stream's footprint.
+fn about(level: &str, labels: &Labels) -> Labels {
+    Labels::of([("level", level), ("pages", "huge")]).with("threads", labels.get("threads").unwrap_or("1"))
 }
 
 fn vector_bytes(name: &str) -> Option<f64> {

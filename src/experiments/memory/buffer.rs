@@ -1,13 +1,59 @@
-//! Memory for a measurement: taken politely, written before it is read, its pages looked up before anything is timed.
+//! Memory for a measurement: its amount limited, written before it is read, its pages looked up before anything is timed, with an
+//! account in the record that the figures are judged by.
 
-use crate::results::quantity::Unit;
+use crate::evaluate::gate::{Number, rules};
+use crate::evaluate::study::Study;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::verdict::Gate;
 use crate::results::wording::{percent, quantity};
-use crate::sys::chase::{Arena, Backing};
+use crate::rig::Rig;
+use crate::sys::arena::{Arena, Backing};
 use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
 use crate::sys::numa;
 
+use super::footprint::{self, OVER_LAST_CACHE};
+
+/// Least share of memory with pages of its own, in the record of a launch.
+const OWN_PAGES: f64 = 0.99;
 /// Share of memory that was asked for on huge pages which must lie on them.
 const HUGE_SHARE: f64 = 0.95;
+
+rules! {
+    OWN: "zero page" Hard "`memory.bandwidth`, `memory.loaded_latency`", "at least {} of the pages of a footprint are its own", share(OWN_PAGES);
+    ON_SMALL: "pages" Hard "`memory.bandwidth`", "figures on 4 KiB pages lie on them: at most {} on huge pages", share(1.0 - HUGE_SHARE);
+    ON_HUGE: "pages" Remark "`memory.bandwidth`, `memory.loaded_latency`", "others lie on huge pages: at least {}", share(HUGE_SHARE);
+    SWAPPED: "swap" Hard "`memory.bandwidth`, `memory.loaded_latency`", "nothing was swapped out";
+    BEYOND_CACHES: "G18" Hard "`memory.bandwidth`, `memory.loaded_latency`", "a footprint called DRAM is at least {} times the last caches of the CPUs that use it", plain(OVER_LAST_CACHE as f64);
+}
+
+/// Takes memory as [`take_either`] does and puts its account into the record, under labels that include the kind of pages asked
+/// for. The inner error is why it cannot be had.
+pub fn obtain(
+    rig: &mut Rig<'_>,
+    bytes: usize,
+    pages: Pages,
+    labels: &Labels,
+) -> Result<Result<(Pages, Arena), String>, Trouble> {
+    let taken = take_either(bytes as u64, pages, None, rig.memory());
+    if let Ok((_, arena)) = &taken
+        && let Ok(found) = arena.backing()
+    {
+        let share = |part: u64| part as f64 / arena.bytes() as f64;
+        rig.record("own_pages", labels.clone(), Unit::One, vec![share(found.anonymous)])?;
+        rig.record("huge_pages", labels.clone(), Unit::One, vec![share(found.huge)])?;
+        rig.record("swapped", labels.clone(), Unit::Bytes, vec![found.swapped as f64])?;
+    }
+    Ok(taken)
+}
+
+/// Takes memory on the pages asked for, or on small ones where the kernel gives no huge ones, and says which they are.
+pub fn take_either(bytes: u64, pages: Pages, node: Option<u32>, allowed: u64) -> Result<(Pages, Arena), String> {
+    match take(bytes, pages, node, allowed) {
+        Err(_) if pages == Pages::Huge => Ok((Pages::Small, take(bytes, Pages::Small, node, allowed)?)),
+        taken => Ok((pages, taken?)),
+    }
+}
 
 /// Takes memory of one kind of pages, from one node where one is named, and writes all of it.
 ///
@@ -80,9 +126,53 @@ pub fn accept(backing: Backing, bytes: u64, pages: Pages) -> Result<(), String> 
     }
 }
 
+/// What the arenas with these labels were: memory with pages of its own, of the kind asked for, nothing of it swapped out.
+pub fn account_gates(study: &Study<'_>, about: &Labels) -> Vec<Gate> {
+    let worst = |name: &str, start: f64, pick: fn(f64, f64) -> f64| {
+        let values = study.values(name, about);
+        (!values.is_empty()).then(|| values.into_iter().fold(start, pick))
+    };
+    let mut gates = Vec::new();
+    if let Some(own) = worst("own_pages", 1.0, f64::min) {
+        let own = Number::share(own).named("{} of the memory has pages of its own");
+        gates.push(Gate::at_least(&OWN, own, OWN_PAGES));
+    }
+    let small = about.get("pages") == Some("4k");
+    let shared = if small { worst("huge_pages", 0.0, f64::max) } else { worst("huge_pages", 1.0, f64::min) };
+    if let Some(huge) = shared {
+        let share = Number::share(huge).named("{} of the memory lies on huge pages");
+        gates.push(match (small, study.setup.machine.memory.refused_huge_pages()) {
+            (true, _) => Gate::at_most(&ON_SMALL, share, 1.0 - HUGE_SHARE),
+            (false, false) => Gate::at_least(&ON_HUGE, share, HUGE_SHARE),
+            (false, true) => Gate::at_least(&ON_HUGE, share, HUGE_SHARE).because(HUGE_PAGES_OFF),
+        });
+    }
+    if let Some(swapped) = worst("swapped", 0.0, f64::max) {
+        gates.push(Gate::at_most(&SWAPPED, Number::bytes(swapped).named("{} were swapped out"), 0.0));
+    }
+    gates
+}
+
+/// G18: the name DRAM needs a footprint of four last-level caches.
+pub fn footprint_gate(study: &Study<'_>, about: &Labels, threads: usize) -> Gate {
+    let cpus = footprint::cpus_of(study.setup);
+    let caches = footprint::last_caches(&study.setup.machine.caches, &cpus[..threads.min(cpus.len())]);
+    let needed = caches.map(|bytes| (OVER_LAST_CACHE * bytes) as f64);
+    match (footprint::recorded(study, about), needed) {
+        (Some(footprint), Some(needed)) => {
+            let reason = format!("{OVER_LAST_CACHE} times the last caches");
+            Gate::at_least(&BEYOND_CACHES, Number::bytes(footprint).named("footprint"), needed).because(reason)
+        }
+        (_, None) => Gate::holds(&BEYOND_CACHES, false, "the size of the last cache is not known"),
+        (None, _) => Gate::holds(&BEYOND_CACHES, false, "no launch recorded the footprint"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::sys::stream::{Operation, Vectors, Walk};
 
     const MIB: u64 = 1 << 20;
 
@@ -107,5 +197,15 @@ mod tests {
         let refused = take(2 * MIB, Pages::Small, None, MIB).unwrap_err();
         assert!(refused.contains("2.000 MiB") && refused.contains("1.000 MiB"), "{refused}");
         assert!(take(MIB, Pages::Small, None, MIB).is_ok());
+    }
+
+    #[test]
+    fn memory_that_was_never_written_is_refused() {
+        let mut arena = Arena::map(8 << 20, Pages::Small).unwrap();
+        let mut walk = Walk::new(Vectors::widest(), Operation::Read, arena.bytes(), arena.bytes());
+        walk.step(&mut arena);
+        assert!(check(&arena, Pages::Small).unwrap_err().contains("page of zeros"));
+        arena.write();
+        assert!(check(&arena, Pages::Small).is_ok());
     }
 }

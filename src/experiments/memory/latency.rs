@@ -8,8 +8,8 @@
 //! before it has ended. A chain is one cycle through all lines of its footprint; that it is, is proven before it is timed: it
 //! is back at its start after exactly as many steps as it has nodes. Then one load of the walk is timed, in batches between
 //! clock probes, each going on where the last one stopped: 64 loads per turn of the loop, the simplest addressing, nothing
-//! subtracted. Footprints go from 1 KiB to four times the last cache, the larger of claimed and found: only there a
-//! figure is called DRAM. Every launch writes fresh memory, lays every chain anew, and visits footprints in random order;
+//! subtracted. Footprints go from 1 KiB to four times the last cache, the larger of claimed and found, and to 256 MiB at
+//! least where there is time: only there a figure is called DRAM. Its label `footprint` says how much that is. Every launch writes fresh memory, lays every chain anew, and visits footprints in random order;
 //! near footprints are walked in every round, those that take milliseconds or more to lay in turns. All of a footprint is
 //! loaded once before it is timed, of main memory a line in 4 KiB: what translates addresses is cached then, as it is far
 //! within a long walk.
@@ -61,7 +61,7 @@ use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Workload};
 use crate::setup::Setup;
 use crate::sys::affinity;
-use crate::sys::chase::LOADS_PER_TURN;
+use crate::sys::chain::LOADS_PER_TURN;
 use crate::sys::memory::{Pages, page_size};
 
 mod expectation;
@@ -186,7 +186,7 @@ fn measure_pages(
     let mut arena = match buffer::take(room, pages, None, rig.memory()) {
         Ok(arena) => arena,
         Err(reason) => {
-            rig.remark(&format!("cannot.{}", pages_label(pages)), &reason);
+            rig.unavailable("memory.latency.level", &Labels::of([("pages", pages_label(pages))]), &reason);
             return Ok(false);
         }
     };
@@ -227,15 +227,11 @@ fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scratch) -> Res
     let Some(turn) = scope.far_turn(rig.turn()).filter(|_| homes.len() > 1) else { return Ok(()) };
     let home = homes[turn as usize % homes.len()];
     let walk = Walk { pattern: Pattern::Random, pages: Pages::Huge, bytes: scope.memory_footprint() };
-    let taken = buffer::take(walk.bytes, Pages::Huge, Some(home), rig.memory());
-    let (pages, taken) = match taken {
-        Ok(arena) => (Pages::Huge, Ok(arena)),
-        Err(_) => (Pages::Small, buffer::take(walk.bytes, Pages::Small, Some(home), rig.memory())),
-    };
-    let mut arena = match taken {
-        Ok(arena) => arena,
+    let taken = buffer::take_either(walk.bytes, Pages::Huge, Some(home), rig.memory());
+    let (pages, mut arena) = match taken {
+        Ok(taken) => taken,
         Err(reason) => {
-            rig.remark(&format!("cannot.node.{home}"), &reason);
+            rig.unavailable("memory.latency.node", &Labels::none().with("memory_node", home), &reason);
             return Ok(());
         }
     };
@@ -247,7 +243,7 @@ fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scratch) -> Res
         let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
         let moved = affinity::restrict(&[cpu]);
         if let Err(error) = moved {
-            rig.remark(&format!("cannot.node.{}", node.node), &format!("cannot run on CPU {cpu}: {error}"));
+            rig.unavailable("memory.latency.node", &Labels::none().with("cpu_node", node.node), &format!("cannot run on CPU {cpu}: {error}"));
             continue;
         }
         let labels = node_labels(node.node, home).with("pages", pages_label(pages));

@@ -4,15 +4,15 @@
 //!
 //! # Method
 //!
-//! One CPU follows a cycle of pointers through a footprint that only main memory holds, each load needing the one before it,
-//! the lines in an order that no prefetcher follows. Meanwhile each of the other CPUs reads through such a footprint of its
+//! One CPU walks the random chain of `memory.latency` through the same footprint, which only main memory holds: each load needs the
+//! one before it, in an order that no prefetcher follows. Meanwhile each of the other CPUs reads through such a footprint of its
 //! own: not at all (**idle**), 16 KiB and then a pause of the same length, again and again (**half**), or without a pause
 //! (**full**). What they moved is counted from the first batch of the chase to its last and stands beside the latency.
 //!
-//! The order of the cycle is a bijection made of steps that can each be undone, so that it goes through every line once by
-//! construction. Batches are 2048 loads and go on where the last one stopped. The three loads stand one after the other in
-//! each launch, in random order; before the batches of each, as many loads are made as there are 4 KiB in the footprint. All
-//! memory lies on huge pages, looked up after writing.
+//! Batches are 2048 loads and go on where the last one stopped. The three loads stand one after the other in each launch, in random
+//! order; before the batches of each, as many loads are made as there are 4 KiB in the footprint. All memory lies on huge pages
+//! where there are any, looked up after writing. Idle is the same measurement as in `memory.latency`, made in launches of its own:
+//! the two agree within their intervals, or neighbours of the memory have changed in between.
 //!
 //! # Prediction
 //!
@@ -39,10 +39,12 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::constants;
-use crate::experiments::memory::arenas;
+use crate::experiments::memory::buffer;
+use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
 use crate::experiments::memory::streams;
 use crate::experiments::{Experiment, Foreknowledge, Nature, Need, Publication};
+use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
@@ -52,16 +54,17 @@ use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::setup::Setup;
 use crate::statistics::summary::median;
+use crate::sys::chain::LOADS_PER_TURN;
 use crate::sys::clock::Source;
 use crate::sys::memory::Pages;
-use crate::sys::stream::{Arena, Cycle, LINE, Operation, Vectors, Walk};
+use crate::sys::stream::{LINE, Operation, Vectors, Walk};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.loaded_latency",
     title: "Loaded latency",
     measures: "one load from memory while the other CPUs read",
-    method_version: 1,
+    method_version: 2,
     source: include_str!("loaded_latency.rs"),
     needs: &[Need {
         id: "two_cpus",
@@ -81,7 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 6,
     seconds: |_| 0.25,
     time_out: 60.0,
-    memory: crate::experiments::memory::streams::most_memory,
+    memory: crate::experiments::memory::footprint::most_memory,
     predict,
     measure,
     figures,
@@ -94,16 +97,16 @@ const LOADED: &str = "memory.loaded_latency.time";
 const PULSE: usize = 16 << 10;
 /// Bytes of a read without pauses.
 const PASS: usize = 1 << 20;
-/// Turns of 32 loads in a batch of the chase: some 200 µs.
-const CHASE_TURNS: u64 = 64;
+/// Turns of 64 loads in a batch of the chase: some 200 µs.
+const CHASE_TURNS: u64 = 32;
 /// The loads under which latency is measured.
 const LOADS: [&str; 3] = ["idle", "half", "full"];
 /// No load from DRAM takes less, in nanoseconds.
 const LATENCY_FLOOR: f64 = 35.0;
 /// Slack of the rule that more load does not make loads faster.
 const SLACK: f64 = 0.05;
-/// Largest difference from what the experiment on latency finds for the same load.
-const AGREEMENT: f64 = 0.1;
+/// Largest distance of the interval from that of the experiment on latency for the same load.
+const AGREEMENT: f64 = 0.02;
 
 constants! {
     /// Latency under half of the load of all other cores, over idle.
@@ -115,7 +118,7 @@ constants! {
 rules! {
     FLOOR: "G8" Hard "`memory.loaded_latency`", "a load from DRAM takes at least {}", time(LATENCY_FLOOR);
     NOT_FASTER: "G20" Noisy "`memory.loaded_latency`", "loads do not get faster with load ({})", share(SLACK);
-    AGREES: "G40" Noisy "`memory.loaded_latency` load=idle", "an idle load takes what the experiment on latency finds for one on huge pages, within {}", share(AGREEMENT);
+    AGREES: "G40" Noisy "`memory.loaded_latency` load=idle", "the interval of an idle load and that of the experiment on latency for the same pages are at most {} apart", share(AGREEMENT);
 }
 
 fn two_cpus(setup: &Setup) -> Result<(), Trouble> {
@@ -125,9 +128,9 @@ fn two_cpus(setup: &Setup) -> Result<(), Trouble> {
             .hint("start it with more CPUs in its affinity mask (taskset, cpuset)"));
     }
     let half = machine.launch_memory_bytes() / 2;
-    let level = streams::memory_level(&machine.caches, &setup.allowed[..1], half).map(|level| level.name);
+    let level = footprint::memory_level(setup, &setup.allowed[..1], half).map(|level| level.name);
     match level {
-        Ok(name) if name == streams::MEMORY => Ok(()),
+        Ok(name) if name == MEMORY => Ok(()),
         Ok(name) => {
             Err(Trouble::new(format!("memory allows a footprint of {name} only, which the last cache may hold"))
                 .hint("free memory, or raise the memory limit of the container"))
@@ -167,18 +170,21 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 
 /// One CPU follows pointers, the others read.
 fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let (cpus, caches) = (streams::cpus_of(rig.setup()), &rig.setup().machine.caches);
+    let cpus = footprint::cpus_of(rig.setup());
     let refused = |reason: String| {
         Trouble::new(format!("the memory cannot be loaded: {reason}")).hint("free memory, or allow more of it")
     };
     let half = rig.memory() / 2;
-    let chased = streams::memory_level(caches, &cpus[..1], half).map_err(refused)?;
-    let streamed = streams::memory_level(caches, &cpus[1..], half).map_err(refused)?;
-    let memory = arenas::obtain(rig, chased.bytes, Pages::Huge, &about())?.map_err(refused)?;
-    let mut cycle = Cycle::new(memory, rig.random().u64(..));
-    let footprint = cycle.lines() as f64 * LINE as f64;
-    rig.record("footprint", about(), Unit::Bytes, vec![footprint])?;
-    let mut team = Team::beside(&cpus[1..], rig.source()?, readers(rig.source()?, streamed.bytes)).map_err(refused)?;
+    let chased = footprint::memory_level(rig.setup(), &cpus[..1], half).map_err(refused)?;
+    let streamed = footprint::memory_level(rig.setup(), &cpus[1..], half).map_err(refused)?;
+    let (_, mut arena) = buffer::obtain(rig, chased.bytes, Pages::Huge, &about())?.map_err(refused)?;
+    rig.record("footprint", about(), Unit::Bytes, vec![chased.bytes as f64])?;
+    let line = footprint::line_bytes(rig.setup()) as usize;
+    let mut chain = arena
+        .lay_random(chased.bytes, line, rig.random())
+        .map_err(|fault| Trouble::new(format!("the chain through the memory is no cycle: {fault}")))?;
+    let equip = readers(rig.source()?, streamed.bytes, half);
+    let mut team = Team::beside(&cpus[1..], rig.source()?, equip).map_err(refused)?;
     rig.remark("cpus", &format!("{:?}", team.cpus()));
     let hertz = rig.ticks(1e9);
     let mut order = [0, 1, 2];
@@ -189,9 +195,9 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
             team.begin(job, hertz).map_err(refused)?;
         }
         // What the others have done left the caches without what translates addresses; far within a long walk it is there.
-        std::hint::black_box(cycle.walk(cycle.lines() * LINE as u64 / streams::BYTES_PER_LOAD / Cycle::STEPS));
-        let workload = Workload::of("chase", labels(load), Cycle::STEPS, |turns| {
-            std::hint::black_box(cycle.walk(turns));
+        chain.warm(chased.bytes / BYTES_PER_LOAD as usize);
+        let workload = Workload::of("chase", labels(load), LOADS_PER_TURN, |turns| {
+            chain.walk(turns);
             Ok(())
         });
         let sampled = rig.sample(vec![workload.sized(Sizing::Exactly(CHASE_TURNS)).unclocked()]);
@@ -204,11 +210,14 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What the other CPUs do, by the number of the load.
-pub fn readers(source: Source, bytes: usize) -> impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static {
+/// What the other CPUs do, by the number of the load, each in memory of its own.
+pub fn readers(
+    source: Source,
+    bytes: usize,
+    allowed: u64,
+) -> impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static {
     move |_| {
-        let arena = Arena::new(bytes, Pages::Huge).map_err(|error| error.to_string())?;
-        let mut arena = arenas::refuse_unwritten(arena)?;
+        let (_, mut arena) = buffer::take_either(bytes as u64, Pages::Huge, None, allowed)?;
         let mut full = Walk::new(Vectors::widest(), Operation::Read, bytes, PASS);
         let mut pulse = Walk::new(Vectors::widest(), Operation::Read, bytes, PULSE);
         Ok(Box::new(move |job| {
@@ -228,55 +237,46 @@ pub fn readers(source: Source, bytes: usize) -> impl Fn(usize) -> Result<Pass, S
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     let mut before: Option<f64> = None;
+    let size = footprint::recorded(study, &about());
     for load in LOADS {
         let Some(estimate) = study.sample("chase", &labels(load)).as_ref().and_then(Estimate::median) else { continue };
         let mut own = vec![
-            arenas::footprint_gate(study, &about(), 1),
+            buffer::footprint_gate(study, &about(), 1),
             gates::floor(&FLOOR, &estimate, LATENCY_FLOOR).because("no load reaches DRAM and returns in less"),
         ];
-        own.extend(arenas::account_gates(study, &about()));
+        own.extend(buffer::account_gates(study, &about()));
         if let Some(before) = before {
             let reason =
                 format!("{} with less load, less {}", quantity(before, estimate.unit), Number::share(SLACK).text());
             own.push(Gate::at_least(&NOT_FASTER, estimate.named("{}"), (1.0 - SLACK) * before).because(reason));
         }
         if load == "idle" {
-            own.extend(unloaded(study).map(|elsewhere| agreement(estimate.value, elsewhere)));
+            own.extend(unloaded(study).map(|elsewhere| agreement(estimate.interval, elsewhere)));
         }
         before = Some(before.map_or(estimate.value, |before: f64| before.max(estimate.value)));
-        findings.publish(study, Figure::batches(LOADED, labels(load), &estimate).gates(own));
+        let named = footprint::labelled(labels(load), size);
+        findings.publish(study, Figure::batches(LOADED, named, &estimate).gates(own));
     }
 }
 
-/// What the experiment on latency found for the same load in this run.
-fn unloaded(study: &Study<'_>) -> Option<f64> {
-    let wanted = Labels::of([("level", streams::MEMORY), ("pages", "huge")]);
-    let found = study.known.iter().find(|metric| metric.name == "memory.latency.level" && metric.labels == wanted);
-    found.map(|metric| metric.value)
+/// What the experiment on latency found for the same load in this run, on the pages that the launches got.
+fn unloaded<'a>(study: &Study<'a>) -> Option<&'a Metric> {
+    let huge = study.values("huge_pages", &about()).into_iter().reduce(f64::min)? > 0.5;
+    let pages = if huge { "huge" } else { "4k" };
+    study.metric("memory.latency.level", &Labels::of([("level", MEMORY), ("pages", pages)]))
 }
 
-fn agree(idle: f64, elsewhere: f64) -> bool {
-    (idle / elsewhere - 1.0).abs() <= AGREEMENT
-}
-
-fn agreement(idle: f64, elsewhere: f64) -> Gate {
-    Gate::near(&AGREES, Number::time(idle).named("{} here"), elsewhere, AGREEMENT).because("as in memory.latency")
+/// Two intervals of one quantity overlap, or nearly.
+fn agreement([low, high]: [f64; 2], elsewhere: &Metric) -> Gate {
+    let apart = (low - elsewhere.interval95[1]).max(elsewhere.interval95[0] - high).max(0.0);
+    let apart = Number::share(apart / elsewhere.value).named("{} apart");
+    Gate::at_most(&AGREES, apart, AGREEMENT).because(format!("memory.latency found {}", elsewhere.text()))
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, load: &str| findings.metric(LOADED, &labels(load)).map(|metric| metric.value);
     let Some(idle) = time(findings, "idle") else { return };
-    if let Some(elsewhere) = unloaded(study).filter(|&elsewhere| !agree(idle, elsewhere)) {
-        findings.say(format!(
-            "The same load took {} in memory.latency, in other memory and at other moments: neighbours use the same channels, and \
-             the host of a guest may keep what it was given in smaller pages than the guest knows. Compare loads here with \
-             each other, not with that figure.",
-            quantity(elsewhere, Unit::Nanoseconds)
-        ));
-    }
-    let read = study.known.iter().find(|metric| {
-        metric.name == "memory.bandwidth.rate" && metric.labels == streams::labels(Operation::Read, streams::MEMORY, 1)
-    });
+    let read = study.metric("memory.bandwidth.rate", &streams::labels(Operation::Read, MEMORY, 1));
     if let Some(read) = read {
         findings.say(format!(
             "By Little's law one thread that reads {} at {} per load has {} lines of {LINE} bytes under way at once.",
@@ -295,7 +295,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
                 number(loaded / idle),
                 quantity(idle, Unit::Nanoseconds),
                 if loaded < idle {
-                    " Load makes no load faster: what others on this machine did in between was more than what was added."
+                    " Latency did not rise with load: other activity on this machine outweighed the load that was added."
                 } else {
                     ""
                 }

@@ -1,8 +1,8 @@
 //! The memory chapter: how far memory is, how much can be moved, what a page fault costs.
 
-pub mod arenas;
 pub mod bandwidth;
 pub mod buffer;
+pub mod footprint;
 pub mod latency;
 pub mod loaded_latency;
 pub mod page_fault;

@@ -60,6 +60,7 @@ use crate::experiments::constants::{
     Constant, CycleTime, EXCEPTION, FILE_PAGE_LOOKUP, FLUSH_ENTRY, PAGE_ALLOCATION, PAGE_CLEAR, PAGE_COPY,
     PAGE_TABLE_ENTRY, PAGES_AROUND, disk_read,
 };
+use crate::experiments::memory::footprint::MEMORY;
 use crate::experiments::memory::streams;
 use crate::experiments::memory::touching::{
     Cold, PROOFS, Shared, Tally, count, counted, drop_from_cache, huge_pages_work, labels, read_past, scratch_file,
@@ -515,9 +516,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let pages = |findings: &Findings, kind: &str| findings.metric(PAGES, &labels(kind)).map(|metric| metric.value);
     let shown = |value| quantity(value, Unit::Nanoseconds);
     let page = page_size() as f64;
-    let rate = study.known.iter().find(|metric| {
-        metric.name == "memory.bandwidth.rate" && metric.labels == streams::labels(Operation::Read, streams::MEMORY, 1)
-    });
+    let rate = study.metric("memory.bandwidth.rate", &streams::labels(Operation::Read, MEMORY, 1));
     let mut rows = Vec::new();
     for kind in KINDS {
         let (Some(own), Some(mapped)) = (time(findings, kind), pages(findings, kind)) else { continue };

@@ -1,9 +1,11 @@
 //! The operating-system chapter: system calls, processes, threads, switches, signals. What several of its experiments predict with is
 //! here.
 
+pub mod children;
 pub mod context_switch;
 pub mod process_creation;
 pub mod signal;
+pub mod sweep;
 pub mod system_call;
 pub mod thread_creation;
 

@@ -51,13 +51,14 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 
+use super::children;
+use super::sweep::Sweep;
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::evaluate::sweep::Sweep;
 use crate::experiments::constants::{self, Constant, constants};
 use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
 use crate::results::document::{Axis, Curve};
@@ -306,12 +307,12 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         }
     }
     if child::some_left() {
-        rig.remark(gates::CHILDREN_LEFT, &"there are children that were not reaped");
+        rig.remark(children::LEFT, &"there are children that were not reaped");
     }
     books
         .take()
         .into_iter()
-        .try_for_each(|(labels, book)| rig.record(gates::CHILDREN, labels, Unit::One, book.counts()))
+        .try_for_each(|(labels, book)| rig.record(children::SERIES, labels, Unit::One, book.counts()))
 }
 
 /// All ways that are measured with memory, if there is enough of it and it has the pages asked for.
@@ -471,7 +472,7 @@ fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimat
     };
     let mut gates = vec![
         gates::floor_in_time(&FLOOR, study, estimate, floor).because("a task cannot be made in less"),
-        gates::of_children(study, &labels(way, setting)),
+        children::gate(study, &labels(way, setting)),
     ];
     let mut not_above = |other: Way, why: &str| {
         if let Some(other) = study.sample("child", &labels(other, setting)).as_ref().and_then(Estimate::undisturbed) {

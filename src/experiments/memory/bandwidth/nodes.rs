@@ -6,7 +6,8 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Number;
 use crate::evaluate::study::Study;
-use crate::experiments::memory::streams::Level;
+use crate::experiments::memory::buffer;
+use crate::experiments::memory::footprint::Level;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
@@ -15,7 +16,7 @@ use crate::rig::Rig;
 use crate::rig::workload::{Expected, Workload};
 use crate::sys::affinity;
 use crate::sys::memory::Pages;
-use crate::sys::stream::{Arena, Operation, Vectors, Walk};
+use crate::sys::stream::{Operation, Vectors, Walk};
 
 /// The metric.
 pub(super) const NODE: &str = "memory.bandwidth.node";
@@ -36,17 +37,17 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
         return Ok(());
     }
     let home = homes[rig.turn() as usize % homes.len()];
-    let mut arena = match Arena::on_node(level.bytes, Pages::Huge, home) {
-        Ok(arena) => arena,
-        Err(error) => {
-            rig.remark(&format!("cannot.node.{home}"), &format!("node {home} gives no memory: {error}"));
+    let mut arena = match buffer::take_either(level.bytes as u64, Pages::Huge, Some(home), rig.memory()) {
+        Ok((_, arena)) => arena,
+        Err(reason) => {
+            rig.unavailable(NODE, &Labels::none().with("memory_node", home), &reason);
             return Ok(());
         }
     };
     for node in nodes {
         let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
         if let Err(error) = affinity::restrict(&[cpu]) {
-            rig.remark(&format!("cannot.node.{}", node.node), &format!("cannot run on CPU {cpu}: {error}"));
+            rig.unavailable(NODE, &Labels::none().with("cpu_node", node.node), &format!("cannot run on CPU {cpu}: {error}"));
             continue;
         }
         let mut walk = Walk::new(vectors, Operation::Read, level.bytes, step(level));
@@ -75,11 +76,6 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
             Gate::at_most(&PEAK, Number::rate(rate(cost)).named("{}"), peak.value as f64 * SLACK).because(reason)
         });
         findings.publish(study, Figure::rate(NODE, (*labels).clone(), sample, 1.0).gates(gates));
-    }
-    for node in &study.setup.machine.memory.nodes {
-        if let Some(reason) = study.remarks(&format!("cannot.node.{}", node.node)).first() {
-            findings.cannot(NODE, labels(node.node, node.node), reason);
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::RATE;
 use crate::evaluate::findings::Findings;
-use crate::experiments::memory::streams::MEMORY;
+use crate::experiments::memory::footprint::MEMORY;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::sys::stream::Operation;

@@ -1,8 +1,7 @@
 //! Which figures are published: levels, sizes, other tools' rules, nodes; each with the gates of its operation.
 
 use super::levels::{Curves, Found, MEMORY_OVER_CACHE, Named, Point};
-use super::node_labels;
-use super::walk::{self, CACHES_TO_MEMORY, Pattern, Scope, pages_label};
+use super::walk::{self, Pattern, Scope, pages_label};
 use crate::evaluate::estimate::{Estimate, LEVEL};
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -10,7 +9,7 @@ use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::sample::{Account, Sample};
 use crate::evaluate::study::Study;
-use crate::experiments::memory::streams::MEMORY;
+use crate::experiments::memory::footprint::{MEMORY, OVER_LAST_CACHE, labelled};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{interval, quantity};
@@ -41,7 +40,7 @@ rules! {
     SECOND_LEVEL: "G8" Hard "`memory.latency.level` L2", "between {} and {}", cycles(SECOND_LEVEL_CYCLES.0), cycles(SECOND_LEVEL_CYCLES.1);
     THIRD_LEVEL: "G8" Noisy "`memory.latency.level` L3", "between {} and {}", cycles(THIRD_LEVEL_CYCLES.0), cycles(THIRD_LEVEL_CYCLES.1);
     MEMORY_LEVEL: "G8" Hard "`memory.latency.level` DRAM, `memory.latency.node`", "at least {}", time(MEMORY_FLOOR);
-    BEYOND_CACHES: "G18" Hard "`memory.latency.level`", "memory is what lies beyond {} times the larger of the claimed and the found last cache", plain(CACHES_TO_MEMORY as f64);
+    BEYOND_CACHES: "G18" Hard "`memory.latency.level`", "memory is what lies beyond {} times the larger of the claimed and the found last cache", plain(OVER_LAST_CACHE as f64);
     CLOSED: "G19" Hard "`memory.latency`", "a chain that is walked closes after exactly its number of links";
     FIRST_LEVEL: "G20" Hard "`memory.latency.level` L1", "a whole number of cycles from {} to {}, within {}", plain(FIRST_LEVEL_CYCLES.0), plain(FIRST_LEVEL_CYCLES.1), share(WHOLE_TOLERANCE);
     HUGE_NOT_DEARER: "G20" Noisy "`memory.latency.level`", "a load on huge pages takes at most {} times one on small pages", plain(HUGE_OVER_SMALL);
@@ -104,7 +103,6 @@ pub(super) fn publish_levels(
             let labels = level_labels(&level.name, pages);
             let points = points_of(curves, found, level, pages);
             let Some((_, estimate)) = estimate_of(&points, &level.name) else {
-                findings.cannot("memory.latency.level", labels, &why_no_pages(study, pages));
                 continue;
             };
             let time = in_time(study, &estimate);
@@ -118,7 +116,9 @@ pub(super) fn publish_levels(
                 let on_huge = Number::time(time).named("{} on huge pages");
                 own.push(Gate::at_most(&HUGE_NOT_DEARER, on_huge, small.value * HUGE_OVER_SMALL).because(reason));
             }
-            findings.publish(study, Figure::batches("memory.latency.level", labels.clone(), &estimate).gates(own));
+            let footprint = points.first().map(|point| point.bytes as f64);
+            let named = labelled(labels.clone(), footprint);
+            findings.publish(study, Figure::batches("memory.latency.level", named, &estimate).gates(own));
             before = findings.metric("memory.latency.level", &labels).map(|_| time).or(before);
         }
         if let Some(reason) = &found.no_memory {
@@ -169,11 +169,6 @@ fn memory_floor(study: &Study<'_>, estimate: &Estimate) -> Gate {
         .because("no DRAM opens a row and answers in less")
 }
 
-fn why_no_pages(study: &Study<'_>, pages: Pages) -> String {
-    let said = study.remarks(&format!("cannot.{}", pages_label(pages)));
-    said.first().map_or_else(|| "its footprints were not walked".to_owned(), |reason| (*reason).to_owned())
-}
-
 pub(super) fn in_time(study: &Study<'_>, estimate: &Estimate) -> f64 {
     match (estimate.unit, study.core) {
         (Unit::Cycles, Some(core)) => estimate.value * core.period().0,
@@ -221,7 +216,7 @@ fn level_gates(
             own.push(memory_floor(study, estimate));
             let footprint = points.first().map_or(0.0, |point| point.bytes as f64);
             let footprint = Number::bytes(footprint).named("footprint");
-            let reason = format!("{CACHES_TO_MEMORY} times the last cache");
+            let reason = format!("{OVER_LAST_CACHE} times the last cache");
             own.push(Gate::at_least(&BEYOND_CACHES, footprint, found.memory_from).because(reason));
         }
         _ => {}
@@ -334,10 +329,5 @@ pub(super) fn publish_nodes(study: &Study<'_>, findings: &mut Findings) {
         let Some(estimate) = Estimate::median(&sample) else { continue };
         let own = vec![memory_floor(study, &estimate)];
         findings.publish(study, Figure::batches("memory.latency.node", labels.clone(), &estimate).gates(own));
-    }
-    for node in &study.setup.machine.memory.nodes {
-        if let Some(reason) = study.remarks(&format!("cannot.node.{}", node.node)).first() {
-            findings.cannot("memory.latency.node", node_labels(node.node, node.node), reason);
-        }
     }
 }

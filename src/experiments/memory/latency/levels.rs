@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::walk::{CACHES_TO_MEMORY, Pattern, Scope, curve};
+use super::walk::{Pattern, Scope, curve};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
+use crate::experiments::memory::footprint::OVER_LAST_CACHE;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::statistics::knee::{Level, Staircase, staircase};
@@ -154,13 +155,13 @@ impl Found {
         let latencies: Vec<f64> = points.iter().map(|point| point.undisturbed).collect();
         // Memory begins beyond the larger of the claimed cache and the found one, and the found one is known only afterwards.
         let claimed = claims.last().map_or(0.0, |(_, size)| *size as f64);
-        let mut memory = CACHES_TO_MEMORY as f64 * claimed;
+        let mut memory = OVER_LAST_CACHE as f64 * claimed;
         let mut stairs = staircase(&footprints, &latencies, None, (claimed > 0.0).then_some(memory))?;
         // A rise that only may lie beyond the claim is no larger cache, nor is one that is too small for that: neighbours and
         // translations draw out the way to memory.
         let beyond = stairs.capacities.last().filter(|last| last.at_least > claimed && last.at_most > claimed);
         if let Some(last) = beyond.filter(|_| caches_of(&stairs) + 1 == stairs.levels.len()) {
-            memory = CACHES_TO_MEMORY as f64 * last.at_most;
+            memory = OVER_LAST_CACHE as f64 * last.at_most;
             stairs = staircase(&footprints, &latencies, None, Some(memory))?;
         }
         let ends = spread(points, &footprints, &stairs, memory, seed);
@@ -175,7 +176,7 @@ impl Found {
         let mut found = Found { residual: stairs.monotone_residual, memory_from: needed, ..Found::default() };
         if !reaches {
             found.no_memory = Some(format!(
-                "memory is memory from {CACHES_TO_MEMORY} × the last cache on ({:.0} MiB here, the larger of claimed and found); the largest footprint was {:.0} MiB",
+                "memory is memory from {OVER_LAST_CACHE} × the last cache on ({:.0} MiB here, the larger of claimed and found); the largest footprint was {:.0} MiB",
                 needed / f64::from(1 << 20),
                 largest / f64::from(1 << 20)
             ));

@@ -189,11 +189,6 @@ fn tell_what_is_missing(study: &Study<'_>, findings: &mut Findings, found: &Foun
             bytes(*to)
         ));
     }
-    for pages in [Pages::Small, Pages::Huge] {
-        if let Some(reason) = study.remarks(&format!("cannot.{}", pages_label(pages))).first() {
-            findings.say(format!("Nothing was walked on pages={}: {reason}.", pages_label(pages)));
-        }
-    }
 }
 
 fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, curves: &Curves, found: &Found) {

@@ -9,6 +9,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gates;
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
+use crate::experiments::memory::footprint::labelled;
 use crate::results::quantity::Labels;
 use crate::statistics::knee::{Capacity, staircase};
 use crate::statistics::summary::median;
@@ -71,7 +72,8 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope,
         let both = [Pages::Small, Pages::Huge].iter().all(is_published);
         if let (Some(small), Some(huge)) = (sample(Pages::Small), sample(Pages::Huge)) {
             if both {
-                publish_difference(study, findings, "DRAM", &small, &huge);
+                let point = points_of(curves, found, level, Pages::Small).first().map(|point| point.bytes as f64);
+                publish_difference(study, findings, "DRAM", point, &small, &huge);
             } else {
                 let labels = Labels::of([("found_in", "DRAM"), ("pages", "4k")]);
                 findings.cannot("memory.latency.translation", labels, "one of its two latencies is not published");
@@ -102,14 +104,23 @@ fn publish_differences(study: &Study<'_>, findings: &mut Findings, scope: &Scope
     let spread = Sample::joined(pairs.iter().map(|(point, _)| &point.sample));
     let dense = Sample::joined(pairs.iter().map(|(_, dense)| &dense.sample));
     if let (Some(spread), Some(dense)) = (spread, dense) {
-        publish_difference(study, findings, "second", &spread, &dense);
+        publish_difference(study, findings, "second", None, &spread, &dense);
     }
 }
 
-fn publish_difference(study: &Study<'_>, findings: &mut Findings, found_in: &str, dear: &Sample, cheap: &Sample) {
-    let (dear, cheap) = (dear.shared_with(cheap), cheap.shared_with(dear));
+/// Publishes what one of two walks costs more, launch by launch; in memory for a footprint.
+fn publish_difference(
+    study: &Study<'_>,
+    findings: &mut Findings,
+    found_in: &str,
+    footprint: Option<f64>,
+    longer: &Sample,
+    shorter: &Sample,
+) {
+    let (longer, shorter) = (longer.shared_with(shorter), shorter.shared_with(longer));
     let labels = Labels::of([("found_in", found_in)]).with("pages", pages_label(Pages::Small));
-    let Some(mut net) = Estimate::net(&dear, &cheap) else {
+    let labels = labelled(labels, footprint);
+    let Some(mut net) = Estimate::net(&longer, &shorter) else {
         findings.cannot("memory.latency.translation", labels, "the two walks share no launch");
         return;
     };

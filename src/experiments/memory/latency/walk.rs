@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiments::memory::streams::BYTES_PER_LOAD;
+use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, OVER_LAST_CACHE, UNKNOWN_LAST_CACHE};
 use crate::results::quantity::Labels;
 use crate::setup::Setup;
-use crate::sys::chase::{Arena, Chain, Fault};
+use crate::sys::arena::Arena;
+use crate::sys::chain::{Chain, Fault, word_of_line};
 use crate::sys::memory::{Pages, page_size};
 
 const KIB: u64 = 1 << 10;
@@ -22,12 +23,8 @@ const MIDDLE: u64 = 16 * MIB;
 /// Where memory is further away, a first look has no points between here and there, and neither have strides, nor random walks
 /// on pages that do not decide.
 const FIRST_LOOK: u64 = 4 * MIDDLE;
-/// Memory is memory from this many times the last cache on (gate G18).
-pub(super) const CACHES_TO_MEMORY: u64 = 4;
-/// The footprint of memory is at least this, where there is time: where no cache is claimed there may be a large one.
-const MEMORY_FOOTPRINT: u64 = 256 * MIB;
-/// Last-level cache where nothing is claimed.
-const UNKNOWN_LAST_CACHE: u64 = 32 * MIB;
+/// A first look goes more rarely to memory of more than this: it takes seconds to be had.
+const SOON_TAKEN: u64 = 256 * MIB;
 /// The buffer on which other tools' rules are compared.
 const RULES_FOOTPRINT: u64 = 1024 * MIB;
 /// Launches from one walk by other tools' rules to the next, where it takes seconds. Those walks stand in odd launches, because
@@ -141,11 +138,8 @@ impl Scope {
     pub(super) fn of(setup: &Setup, memory: u64) -> Self {
         let caches: Vec<_> = (1..=4).filter_map(|level| setup.machine.data_cache(setup.cpu, level)).collect();
         let claims = caches.iter().filter_map(|cache| Some((cache.level, cache.size_bytes.best()?.value))).collect();
-        let line = caches.iter().filter_map(|cache| cache.line_bytes).find(|line| line.is_power_of_two());
-        let line = line.filter(|line| (32..=512).contains(line)).unwrap_or(64);
-        let last = caches.last().and_then(|cache| cache.size_bytes.all().iter().map(|fact| fact.value).max());
-        let last = last.unwrap_or(UNKNOWN_LAST_CACHE);
-        Scope { claims, last, line, memory, thorough: !setup.profile.is_quick() }
+        let last = footprint::last_caches(&setup.machine.caches, &[setup.cpu]).unwrap_or(UNKNOWN_LAST_CACHE);
+        Scope { claims, last, line: footprint::line_bytes(setup), memory, thorough: !setup.profile.is_quick() }
     }
 
     /// Size claimed for the last cache.
@@ -167,9 +161,7 @@ impl Scope {
 
     /// Footprint that is memory and no cache, as far as memory allows.
     pub(super) fn memory_footprint(&self) -> u64 {
-        let least = (CACHES_TO_MEMORY * self.last_cache()).next_multiple_of(2 * MIB);
-        let wanted = if self.thorough { least.max(MEMORY_FOOTPRINT) } else { least };
-        wanted.min(self.most())
+        footprint::beyond(self.last, !self.thorough).min(self.most())
     }
 
     /// Footprint on which other tools' rules are compared.
@@ -251,8 +243,7 @@ impl Scope {
     pub(super) fn far_turn(&self, turn: u32) -> Option<u32> {
         let every = match (self.thorough, self.memory_footprint()) {
             (true, _) => 6,
-            (false, ..=MEMORY_FOOTPRINT) => 3,
-            // Such memory takes seconds to be had: a first look goes there once.
+            (false, ..=SOON_TAKEN) => 3,
             (false, _) => 8,
         };
         turn.is_multiple_of(every).then_some(turn / every)
@@ -401,11 +392,9 @@ impl Scratch {
         // Powers of two: masks are cheaper than divisions, for millions of nodes.
         let (last_word, last_line) = (line / 8 - 1, page / line - 1);
         let chain = match walk.pattern {
-            // The word moves through the line, so that no figure hangs on one place in it.
-            Pattern::Random | Pattern::PageBlocked => arena.lay(order, &mut self.successors, |node| {
-                let node = node as usize;
-                offset + node * line + (node & last_word) * 8
-            }),
+            Pattern::Random | Pattern::PageBlocked => {
+                arena.lay(order, &mut self.successors, |node| offset + word_of_line(node as usize, line))
+            }
             Pattern::Long => arena.lay(order, &mut self.successors, |node| {
                 let (place, pass) = ((node % nodes) as usize, (node / nodes) as usize);
                 offset + place * line + ((place + pass) & last_word) * 8
@@ -422,7 +411,7 @@ impl Scratch {
         let mut chain: Chain<'a> = chain.map_err(|fault: Fault| fault.to_string())?;
         if walk.bytes <= WALKED_SINGLY {
             chain.round().map_err(|broken| broken.to_string())?;
-        } else if walk.bytes < CACHES_TO_MEMORY * scope.last_cache() {
+        } else if walk.bytes < OVER_LAST_CACHE * scope.last_cache() {
             chain.tour();
         } else {
             // The lines of what is far beyond the last cache are not in it when their turn comes, whatever was loaded before.

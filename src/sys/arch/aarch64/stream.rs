@@ -1,4 +1,4 @@
-//! aarch64: streams of loads and stores in 128-bit vectors, and a dependent chase; see the x86_64 file.
+//! aarch64: streams of loads and stores in 128-bit vectors; see the x86_64 file.
 //!
 //! Sources: Arm Architecture Reference Manual (LDP, STP, STNP of SIMD registers; DMB); software optimisation guides of the
 //! Neoverse cores.
@@ -118,27 +118,3 @@ kernel!(
     ],
     end "dmb ishst"
 );
-
-/// Follows a chain of pointers for `turns` times 32 steps, each load needing the one before it, and returns where it ends.
-///
-/// # Safety
-///
-/// Every pointer of the chain must be valid to read.
-// SAFETY: a naked function that follows AAPCS64: it reads X0 and X1, overwrites them and X9 (scratch registers), writes no
-// memory and returns with the stack as it found it.
-#[unsafe(naked)]
-pub unsafe extern "C" fn chase(from: *const u8, turns: u64) -> *const u8 {
-    naked_asm!(
-        "mov x9, #1",
-        "cbz x1, 3f",
-        ".p2align 6",
-        "2:",
-        ".rept 32",
-        "ldr x0, [x0]",
-        ".endr",
-        "subs x1, x1, x9",
-        "b.ne 2b",
-        "3:",
-        "ret",
-    )
-}

@@ -1,10 +1,8 @@
-//! x86_64: streams of loads and stores in each width of vectors, and a dependent chase.
+//! x86_64: streams of loads and stores in each width of vectors.
 //!
 //! Sources: Intel SDM volume 2 (MOVAPS, VMOVDQA64, VMOVNTDQ, SFENCE, VZEROUPPER), AMD APM volume 4; Intel optimization
 //! manual on mixing vector widths. A block is [`BLOCK`](crate::sys::stream::BLOCK) bytes whatever the width, so that a turn
 //! of the loop costs the same overhead per byte; loads and stores are aligned, and every address is a register and a constant.
-
-use std::arch::naked_asm;
 
 use crate::sys::arch::Vectors;
 
@@ -142,29 +140,3 @@ macro_rules! width {
 width!(sse2, 16, parts "0, 1, 2, 3", "x", "movaps", "movaps", "movntps", "pcmpeqd xmm0, xmm0", "");
 width!(avx2, 32, parts "0, 1", "y", "vmovaps", "vmovaps", "vmovntps", "vpcmpeqd ymm0, ymm0, ymm0", "vzeroupper");
 width!(avx512, 64, parts "0", "z", "vmovaps", "vmovaps", "vmovntps", "vpternlogd zmm0, zmm0, zmm0, 255", "vzeroupper");
-
-/// Follows a chain of pointers for `turns` times 32 steps, each load needing the one before it, and returns where it ends.
-///
-/// # Safety
-///
-/// Every pointer of the chain must be valid to read.
-// SAFETY: a naked function that follows the C calling convention: it reads RDI and RSI, overwrites them, RAX and RCX (scratch
-// registers), writes no memory and returns with the stack as it found it.
-#[unsafe(naked)]
-pub unsafe extern "C" fn chase(from: *const u8, turns: u64) -> *const u8 {
-    naked_asm!(
-        "mov rax, rdi",
-        "mov ecx, 1",
-        "test rsi, rsi",
-        "jz 3f",
-        ".p2align 6",
-        "2:",
-        ".rept 32",
-        "mov rax, [rax]",
-        ".endr",
-        "sub rsi, rcx",
-        "jnz 2b",
-        "3:",
-        "ret",
-    )
-}

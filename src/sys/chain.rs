@@ -2,14 +2,9 @@
 //! before the one before it has ended.
 
 use std::fmt;
-use std::num::NonZeroUsize;
-use std::ptr::NonNull;
-
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mlock, mmap_anonymous, munmap};
 
 use super::arch;
-use super::memory::{Pages, page_size};
-use super::numa::Mapped;
+use super::arena::Arena;
 
 /// Loads in one turn of [`Chain::walk`].
 pub const LOADS_PER_TURN: u64 = 64;
@@ -20,140 +15,11 @@ const WALKERS: usize = 16;
 /// Size of a node: one address.
 const NODE: usize = size_of::<usize>();
 
-/// Bytes of a huge page, as transparent huge pages make them; 2 MiB where the kernel does not say.
-pub fn huge_page_size() -> usize {
-    let told = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok();
-    told.and_then(|text| text.trim().parse().ok()).filter(|size: &usize| size.is_power_of_two()).unwrap_or(2 << 20)
-}
-
-/// Private anonymous memory that begins at a boundary of huge pages. It is mapped, not written: nothing is resident yet.
-#[derive(Debug)]
-pub struct Arena {
-    start: NonNull<libc::c_void>,
-    bytes: usize,
-}
-
-/// What the kernel says is behind an arena, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Backing {
-    /// Of its own, written pages: the page of zeros that serves reads of unwritten memory does not count.
-    pub anonymous: u64,
-    /// Of these on huge pages.
-    pub huge: u64,
-    /// Swapped out.
-    pub swapped: u64,
-}
-
-impl Arena {
-    /// Maps at least `bytes` bytes, rounded up to small pages.
-    pub fn map(bytes: usize, pages: Pages) -> std::io::Result<Self> {
-        let align = huge_page_size();
-        let bytes = bytes.max(1).next_multiple_of(page_size());
-        let length = bytes.checked_add(align).and_then(NonZeroUsize::new).ok_or(std::io::ErrorKind::InvalidInput)?;
-        // SAFETY: a new private anonymous mapping at an address of the kernel's choice collides with nothing.
-        let whole = unsafe {
-            mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE)
-        }?;
-        let before = whole.as_ptr().align_offset(align);
-        let after = align - before;
-        // SAFETY: `before <= align` bytes at the start and the rest behind `before + bytes` belong to the mapping, hold
-        // nothing, and are given back; what stays begins at `before`, inside the mapping.
-        let start = unsafe {
-            if before > 0 {
-                munmap(whole, before)?;
-            }
-            if after > 0 {
-                munmap(whole.byte_add(before + bytes), after)?;
-            }
-            whole.byte_add(before)
-        };
-        let advice = if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
-        // SAFETY: the range is exactly what is left of the new mapping; this advice changes no content. A kernel without
-        // huge pages refuses it, which leaves small ones.
-        let _ = unsafe { madvise(start, bytes, advice) };
-        Ok(Arena { start, bytes })
-    }
-
-    /// Writes one byte of every small page.
-    pub fn write(&mut self) {
-        for offset in (0..self.bytes).step_by(page_size()) {
-            // SAFETY: the offset lies inside the mapping, which is writable and owned by this value alone; the write is
-            // volatile so that it really happens.
-            unsafe { self.start.as_ptr().byte_add(offset).cast::<u8>().write_volatile(1) };
-        }
-    }
-
-    /// Keeps the pages where they are, if the limits of this process allow it; says whether they do.
-    pub fn lock(&mut self) -> bool {
-        // SAFETY: locking changes no content; the lock ends with the mapping.
-        unsafe { mlock(self.start, self.bytes) }.is_ok()
-    }
-
-    /// Bytes mapped.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Its first address, for questions to the kernel.
-    pub fn address(&self) -> usize {
-        self.start.as_ptr() as usize
-    }
-
-    /// What is behind it (`/proc/self/smaps`).
-    pub fn backing(&self) -> std::io::Result<Backing> {
-        let text = std::fs::read_to_string("/proc/self/smaps")?;
-        Ok(backing_of(&text, self.address()..self.address() + self.bytes))
-    }
-
-    /// Where the node at an offset is.
-    #[inline(always)]
-    fn node(&self, offset: usize) -> *mut usize {
-        assert!(offset.is_multiple_of(NODE) && offset + NODE <= self.bytes, "no node at {offset}");
-        // SAFETY: the place lies inside the mapping; it is aligned for an address, since mappings begin at pages.
-        unsafe { self.start.as_ptr().byte_add(offset) }.cast()
-    }
-}
-
-impl Mapped for Arena {
-    fn address(&self) -> usize {
-        self.address()
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes()
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own and nothing refers to it any more: chains borrow it.
-        let _ = unsafe { munmap(self.start, self.bytes) };
-    }
-}
-
-/// Sums over the mappings of a range in the text of `/proc/self/smaps`.
-fn backing_of(smaps: &str, range: std::ops::Range<usize>) -> Backing {
-    let mut backing = Backing::default();
-    let mut inside = false;
-    for line in smaps.lines() {
-        let Some((key, rest)) = line.split_once(' ') else { continue };
-        if let Some((low, high)) = key.split_once('-') {
-            let ends = (usize::from_str_radix(low, 16), usize::from_str_radix(high, 16));
-            inside = matches!(ends, (Ok(low), Ok(high)) if low < range.end && range.start < high);
-            continue;
-        }
-        let kibibytes = || rest.trim().strip_suffix("kB").and_then(|text| text.trim().parse::<u64>().ok());
-        let into = match key {
-            "Anonymous:" => &mut backing.anonymous,
-            "AnonHugePages:" => &mut backing.huge,
-            "Swap:" => &mut backing.swapped,
-            _ => continue,
-        };
-        if inside {
-            *into += kibibytes().unwrap_or(0) * 1024;
-        }
-    }
-    backing
+/// Where the node of a line begins, in bytes from the first line: the word moves through the line, so that no figure hangs on
+/// one place in it. Lines are powers of two.
+#[inline(always)]
+pub fn word_of_line(number: usize, line: usize) -> usize {
+    number * line + (number & (line / NODE - 1)) * NODE
 }
 
 /// A closed chain, proven to be one cycle through all of its nodes when it was laid.
@@ -207,6 +73,25 @@ impl fmt::Display for Fault {
 }
 
 impl Arena {
+    /// Where the node at an offset is.
+    #[inline(always)]
+    fn node(&self, offset: usize) -> *mut usize {
+        assert!(offset.is_multiple_of(NODE) && offset + NODE <= self.bytes(), "no node at {offset}");
+        // SAFETY: the place lies inside the mapping; it is aligned for an address, since mappings begin at pages.
+        unsafe { self.start().add(offset) }.cast()
+    }
+
+    /// Lays a chain through the first lines of the arena, each once, in random order.
+    ///
+    /// # Panics
+    ///
+    /// When the arena has fewer bytes.
+    pub fn lay_random(&mut self, bytes: usize, line: usize, random: &mut fastrand::Rng) -> Result<Chain<'_>, Fault> {
+        let mut order: Vec<u32> = (0..(bytes / line) as u32).collect();
+        random.shuffle(&mut order);
+        self.lay(&order, &mut Vec::new(), |node| word_of_line(node as usize, line))
+    }
+
     /// Lays a chain that visits the nodes in the given order, node `n` at the offset `place(n)`: a multiple of eight.
     ///
     /// The chain is walked once before it is laid, as numbers in `successors` (memory that callers keep from chain to
@@ -318,6 +203,22 @@ impl Chain<'_> {
         self.at = self.wander(steps);
     }
 
+    /// Goes back to the start.
+    pub fn rewind(&mut self) {
+        self.at = self.start;
+    }
+
+    /// Removes the lines of the next so many nodes from every cache level.
+    pub fn flush(&self, nodes: usize) {
+        let mut at = self.at;
+        for _ in 0..nodes {
+            let next = follow(at);
+            // SAFETY: a node of this chain, inside the arena that it borrows.
+            arch::flush_line(unsafe { &*at });
+            at = next;
+        }
+    }
+
     /// Lets all walkers take so many steps from their marks; returns where the first one is.
     fn wander(&self, steps: usize) -> *const usize {
         if let Ok(mut places) = <[*const usize; WALKERS]>::try_from(self.marks.as_slice()) {
@@ -367,6 +268,7 @@ fn follow(place: *const usize) -> *const usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory::Pages;
     use super::*;
 
     fn arena(bytes: usize) -> Arena {
@@ -444,23 +346,14 @@ mod tests {
     }
 
     #[test]
-    fn only_written_memory_is_resident() {
-        let mut arena = Arena::map(1 << 20, Pages::Small).unwrap();
-        assert_eq!(arena.backing().unwrap(), Backing::default());
-        arena.write();
-        let backing = arena.backing().unwrap();
-        assert_eq!((backing.anonymous, backing.huge, backing.swapped), (1 << 20, 0, 0));
-        assert!(arena.address().is_multiple_of(huge_page_size()));
-    }
-
-    #[test]
-    fn only_mappings_of_the_range_count() {
-        let smaps = "1000-2000 rw-p 00000000 00:00 0\nAnonymous:          4 kB\nAnonHugePages:         0 kB\nSwap: 0 kB\n\
-                     2000-4000 rw-p 00000000 00:00 0\nAnonymous:          8 kB\nAnonHugePages:         2 kB\nSwap: 1 kB\n\
-                     VmFlags: rd wr\n5000-6000 rw-p 00000000 00:00 0\nAnonymous:          4 kB\n";
-        let found = backing_of(smaps, 0x2000..0x4000);
-        assert_eq!(found, Backing { anonymous: 8192, huge: 2048, swapped: 1024 });
-        assert_eq!(backing_of(smaps, 0x7000..0x8000), Backing::default());
+    fn a_random_chain_goes_through_every_line_and_survives_a_flush() {
+        let mut arena = arena(1 << 16);
+        let mut chain = arena.lay_random(1 << 16, 64, &mut fastrand::Rng::with_seed(1)).unwrap();
+        assert_eq!((chain.nodes(), chain.round()), (1024, Ok(())));
+        chain.walk(1);
+        chain.flush(100);
+        chain.rewind();
+        assert_eq!((chain.at, chain.round()), (chain.start, Ok(())));
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! One cost over a quantity that was varied: a line through it in every launch, and the curve.
 
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::gate::{Number, rules};
+use crate::evaluate::study::Study;
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::statistics::fit::{Line, least_squares};
 use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::median;
-
-use super::estimate::Estimate;
-use super::gate::{Number, rules};
-use super::study::Study;
 
 /// Least share of the variance that a line must explain before its slope is a cost.
 const LINEAR: f64 = 0.97;
