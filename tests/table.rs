@@ -181,31 +181,39 @@ fn explain_prints_the_words_of_the_source_file() {
     }
 }
 
+/// Parts of an experiment that is too long for one file, in the order in which they act.
+const PARTS: [&str; 5] = ["mod.rs", "predict.rs", "measure.rs", "judge.rs", "explain.rs"];
+
+/// An experiment is one file, or a folder with the five parts, each of which has the function of that name.
 #[test]
-fn every_file_of_a_chapter_has_its_row() {
+fn every_experiment_has_its_file_or_the_same_parts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/experiments");
     let mut rows = 0;
     for path in files(&root) {
-        let chapter = path.parent().unwrap();
-        if chapter == root || path.file_name().unwrap() == "mod.rs" {
-            continue;
-        }
-        // Parts of a long experiment lie in a folder beside its file and under its name.
-        if chapter.parent().unwrap() != root {
-            assert!(chapter.with_extension("rs").is_file(), "{} belongs to no experiment", path.display());
-            continue;
-        }
         let text = fs::read_to_string(&path).unwrap();
         // What several experiments of a chapter use stands beside them.
-        if !text.contains("pub const EXPERIMENT") {
+        if path.parent().unwrap() == root || !text.contains("pub const EXPERIMENT: Experiment") {
             continue;
         }
         let row = TABLE.iter().find(|experiment| experiment.source == text);
         let row = row.unwrap_or_else(|| panic!("{} has no row in experiments::TABLE", path.display()));
-        assert_eq!(row.chapter(), chapter.file_name().unwrap(), "{}", path.display());
+        let is_folder = path.file_name().unwrap() == "mod.rs";
+        let place = if is_folder { path.parent().unwrap() } else { path.as_path() };
+        assert_eq!(row.chapter(), place.parent().unwrap().file_name().unwrap(), "{}", path.display());
+        if is_folder {
+            for part in PARTS {
+                assert!(place.join(part).is_file(), "{} has no {part}", place.display());
+            }
+            for (field, part) in
+                [("predict", "predict"), ("measure", "measure"), ("figures", "judge"), ("explain", "explain")]
+            {
+                let from = format!("    {field}: {part}::{field},\n");
+                assert!(text.contains(&from), "{}: {field} is not that of {part}.rs", path.display());
+            }
+        }
         rows += 1;
     }
-    assert_eq!(rows, TABLE.len(), "every row has a file of its own");
+    assert_eq!(rows, TABLE.len(), "every row has a place of its own");
 }
 
 #[test]

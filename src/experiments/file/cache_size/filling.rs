@@ -1,9 +1,5 @@
 //! Full mode: new data is read, one pass, until the cache of the machine grows no more.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
-
 use super::growth::{End, Growth};
 use super::vitals::Vitals;
 use super::{BYTES, full};
@@ -17,21 +13,32 @@ use crate::setup::FillWith;
 use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
 
 /// What names of its files begin with.
 const FILES: &str = "fill-";
+
 /// Bytes of a request.
 const REQUEST: u64 = 1 << 20;
+
 /// A step is a 128th of what the cache may have, and where that is little a 32nd, up to 64 MiB.
 const STEPS: u64 = 128;
+
 const FEW_STEPS: u64 = 32;
+
 const STEP: u64 = 64 << 20;
+
 /// Files that are written take so many times of what the cache may have. Holes take nothing: one file follows another.
 const TIMES: f64 = 1.5;
+
 /// Share of the time that somebody may wait for memory.
 const PRESSURE: f64 = 10.0;
+
 /// What must stay available: a share of the memory and a number of bytes.
 const AVAILABLE_SHARE: f64 = 0.05;
+
 const AVAILABLE: u64 = 256 << 20;
 
 /// Fills it; `began` is when this launch began to measure, and from then on it may take so many seconds.

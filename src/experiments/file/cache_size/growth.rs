@@ -1,18 +1,21 @@
 //! When a cache that is filled is full: what is resident grows no more and no memory is left unused. Data that is taken back
 //! while memory is unused ends nothing.
 
-use std::time::Duration;
-
 use crate::results::quantity::Unit;
 use crate::results::wording::{duration, quantity};
+use std::time::Duration;
 
 /// Growth of what is resident, as a share of a step, below which a step counts as none.
 const GROWTH: f64 = 0.1;
+
 /// Steps in a row without growth, and the time that they last at least: others take memory back once in a second or so.
 const STANDSTILL: u32 = 3;
+
 const STANDSTILL_TIME: Duration = Duration::from_secs(1);
+
 /// The time where memory is unused, which means that something takes back as much as is read.
 const HELD_TIME: Duration = Duration::from_secs(5);
+
 /// Steps that fit into what counts as no unused memory.
 const UNUSED_STEPS: f64 = 2.0;
 

@@ -1,9 +1,8 @@
 //! What the kernel says of the memory while the cache is filled.
 
-use std::fs;
-
 use crate::machine;
 use crate::sys::memory::page_size;
+use std::fs;
 
 /// What the kernel says of the memory at a moment.
 pub(super) struct Vitals {

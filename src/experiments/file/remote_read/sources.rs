@@ -1,29 +1,33 @@
 //! Where reads go: a file on an NFS server, a file in a mounted directory, a file of this machine to compare with; and which
 //! parts of a file are known to be in the other machine's cache.
 
-use std::cell::RefCell;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-
 use crate::experiments::file::stamped_file::Stamped;
 use crate::peer::export::blocks::{self, Blocks, is_stamped};
 use crate::peer::nfs::Reader;
 use crate::results::trouble::Trouble;
 use crate::sys::file::Buffer;
 use crate::sys::naming::{self, Maker};
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a slot: the longest read.
 pub(super) const SLOT: u64 = 1 << 20;
+
 /// Slots that are read again and again.
 pub(super) const WARM_SLOTS: u64 = 4;
+
 /// Slots in a row that belong together in cold reads.
 pub(super) const GROUP: u64 = 3;
+
 /// Groups that the cold reads of a launch take.
 pub(super) const GROUPS: usize = 4;
+
 /// Most bytes of a file that are looked at: far more than the launches of a run read, and few enough for a list of their groups,
 /// whatever size a server states.
 const MOST_BYTES: u64 = 64 << 30;
+
 /// What names of files in a mounted directory begin with.
 const PREFIX: &str = ".sysdyno-";
 

@@ -1,6 +1,7 @@
 //! Machines with several nodes: what a CPU of each node reads per second from the memory of each.
 
-use super::{PEAK, SLACK, step};
+use super::judge::PEAK;
+use super::{SLACK, step};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -47,7 +48,11 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
     for node in nodes {
         let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
         if let Err(error) = affinity::restrict(&[cpu]) {
-            rig.unavailable(NODE, &Labels::none().with("cpu_node", node.node), &format!("cannot run on CPU {cpu}: {error}"));
+            rig.unavailable(
+                NODE,
+                &Labels::none().with("cpu_node", node.node),
+                &format!("cannot run on CPU {cpu}: {error}"),
+            );
             continue;
         }
         let mut walk = Walk::new(vectors, Operation::Read, level.bytes, step(level));

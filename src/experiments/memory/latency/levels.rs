@@ -1,7 +1,5 @@
 //! From walks to levels: the curves of a study, the plateaus of the deciding one, their names and their capacities.
 
-use std::collections::BTreeMap;
-
 use super::walk::{Pattern, Scope, curve};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::sample::Sample;
@@ -12,14 +10,17 @@ use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::statistics::knee::{Level, Staircase, staircase};
 use crate::statistics::summary::{median, quantile};
 use crate::sys::memory::Pages;
+use std::collections::BTreeMap;
 
 /// Resamplings of the launches for the interval of a capacity: enough for the ends of 95 %, few enough for every report.
 const RESAMPLINGS: usize = 80;
+
 /// Points that a plateau of a resampled curve must be close to, to be the same plateau.
 const SAME_PLATEAU: f64 = 1.25;
 
 /// Memory over the cache before it, at least.
 pub(super) const MEMORY_OVER_CACHE: f64 = 1.5;
+
 /// The name of all curves.
 pub(super) const CURVE: &str = "memory.latency.curve";
 

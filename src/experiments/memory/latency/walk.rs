@@ -1,54 +1,71 @@
 //! What is walked: the patterns, the footprints, and which of them take part in which launch.
 
-use std::collections::BTreeSet;
-
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, OVER_LAST_CACHE, UNKNOWN_LAST_CACHE};
 use crate::results::quantity::Labels;
 use crate::setup::Setup;
 use crate::sys::arena::Arena;
 use crate::sys::chain::{Chain, Fault, word_of_line};
 use crate::sys::memory::{Pages, page_size};
+use std::collections::BTreeSet;
 
 const KIB: u64 = 1 << 10;
+
 const MIB: u64 = 1 << 20;
 
 /// Points to the octave up to [`NEAR`].
 const POINTS_PER_OCTAVE: f64 = 4.0;
+
 /// Points to the octave within half an octave of a size that the kernel claims: they tell the end of a cache to 6 %.
 const POINTS_PER_OCTAVE_AT_CLAIMS: f64 = 12.0;
+
 /// Footprints up to here cost next to nothing: every launch.
 const NEAR: u64 = MIB;
+
 /// Footprints up to here cost some milliseconds: they take turns, every launch a part of them.
 const MIDDLE: u64 = 16 * MIB;
+
 /// Where memory is further away, a first look has no points between here and there, and neither have strides, nor random walks
 /// on pages that do not decide.
 const FIRST_LOOK: u64 = 4 * MIDDLE;
+
 /// A first look goes more rarely to memory of more than this: it takes seconds to be had.
 const SOON_TAKEN: u64 = 256 * MIB;
+
 /// The buffer on which other tools' rules are compared.
 const RULES_FOOTPRINT: u64 = 1024 * MIB;
+
 /// Launches from one walk by other tools' rules to the next, where it takes seconds. Those walks stand in odd launches, because
 /// even ones have enough to do.
 const RULES_EVERY: u32 = 18;
+
 /// Most pages of the translation pattern: beyond every second-level translation buffer known (3072 entries).
 const MOST_PAGES: u64 = 8192;
+
 /// Window of the page-blocked pattern: larger than first-level data caches of most cores, so that a neighbouring line that
 /// was fetched along is gone from there again, and few enough pages for any translation buffer.
 const BLOCK: u64 = 64 * KIB;
+
 /// Window of multichase's default: 64 pages of 4 KiB.
 const WINDOW: u64 = 256 * KIB;
+
 /// Strides of the classical curve.
 const STRIDES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
+
 /// Strides that take part in one launch.
 const STRIDES_PER_LAUNCH: usize = 2;
+
 /// Nodes that a long pattern has at least: more than a prefetcher that learns sequences is known to remember.
 const LONG_NODES: u64 = 1 << 18;
+
 /// Most visits of a line in one period of the long pattern: words in a line of 64 bytes.
 const MOST_PASSES: u64 = 8;
+
 /// Footprints up to here are walked once load by load before sampling; larger ones by many walkers at a time.
 const WALKED_SINGLY: u64 = MIB;
+
 /// Bytes that a launch has beside its buffer: the program, its records.
 const BESIDE: u64 = 8 * MIB;
+
 /// Bytes of a pair of numbers for each line: the order of a walk, and successors.
 const NUMBERS_PER_LINE: u64 = 8;
 

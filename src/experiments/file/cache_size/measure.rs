@@ -1,9 +1,6 @@
 //! Bounded mode: one pass over a file in a control group of known size.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
-use super::{BYTES, LIMITS, bounded, file_bytes, in_turn, wanted};
+use super::{BYTES, LIMITS, bounded, filling, wanted};
 use crate::experiments::file::BLOCK;
 use crate::experiments::file::control_group::Group;
 use crate::experiments::file::stamped_file::Stamped;
@@ -16,17 +13,44 @@ use crate::setup::Profile;
 use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+/// Those of them whose turn it is: the smallest always, of the others one in each launch, the largest first.
+pub(super) fn in_turn(profile: Profile, turn: u32) -> Vec<u64> {
+    let all = wanted(profile);
+    let others = all.len().saturating_sub(1).max(1);
+    let chosen = others - turn as usize % others;
+    all.iter().enumerate().filter(|&(place, _)| place == 0 || place == chosen).map(|(_, &limit)| limit).collect()
+}
+
+/// Bytes of the file that a limit needs.
+pub(super) fn file_bytes(limit: u64) -> u64 {
+    limit + limit / 2
+}
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let began = Instant::now();
+    measure_bounded(rig)?;
+    // Ordered for one launch of a run only: it takes the time it takes, and others pay for it.
+    let filling = rig.setup().full_cache.zip(rig.fill_seconds());
+    filling.map_or(Ok(()), |(with, seconds)| filling::measure(rig, with, began, seconds))
+}
 
 /// The file for all limits.
 const FILE: &str = "cache";
+
 /// Requests in a limit; from half of it on, each is followed by a look at what is resident.
 const LOOKS: u64 = 64;
+
 /// Random blocks that are tried after the pass.
 const PROBES: usize = 256;
+
 /// Blocks that are not cached and are read from the device: each read changes the cache.
 const MISSES: usize = 64;
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let space = rig.space()?;
     let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     // Half of the space is left to others, but for the smallest file.
@@ -189,6 +213,7 @@ fn read_on(reader: &File, stamped: &Stamped, buffer: &mut Buffer, at: u64) -> Re
 
 #[cfg(test)]
 mod tests {
+    use super::super::most_wanted;
     use super::*;
 
     #[test]
@@ -198,5 +223,16 @@ mod tests {
         assert_eq!(file_for_all(Profile::Default, 1 << 30, 300 * MIB), 192 * MIB);
         assert_eq!(file_for_all(Profile::Default, 100 * MIB, 1 << 30), 96 * MIB);
         assert_eq!(file_for_all(Profile::Quick, 1 << 30, 1 << 30), 96 * MIB);
+    }
+
+    #[test]
+    fn a_first_look_needs_one_limit() {
+        assert_eq!(wanted(Profile::Quick), &LIMITS[..1]);
+        assert_eq!(in_turn(Profile::Quick, 1), LIMITS[..1]);
+        assert_eq!(in_turn(Profile::Default, 0), [LIMITS[0], LIMITS[2]]);
+        assert_eq!(in_turn(Profile::Default, 1), [LIMITS[0], LIMITS[1]]);
+        assert_eq!(in_turn(Profile::Default, 2), [LIMITS[0], LIMITS[2]]);
+        assert_eq!(most_wanted(Profile::Default), 256 << 20);
+        assert_eq!(file_bytes(64 << 20), 96 << 20);
     }
 }

@@ -1,8 +1,9 @@
 //! What the figures mean, in words: how large the caches are and how sure that is, what translation costs, why other tools
 //! print other numbers.
 
-use super::judgement::{Agreement, RESIDUAL, agreement, level_labels, point_of_rule, rule_labels};
+use super::judge::{Agreement, RESIDUAL, agreement, level_labels, point_of_rule, rule_labels};
 use super::levels::{CURVE, Curves, Found, Named};
+use super::seen;
 use super::translation::huge_pages_help;
 use super::walk::{Pattern, RULES, Scope, curve, pages_label};
 use crate::evaluate::findings::Findings;
@@ -11,6 +12,11 @@ use crate::results::figure::Place;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{count, factor, interval, number, percent, quantity};
 use crate::sys::memory::Pages;
+
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let (scope, curves, deciding, found) = seen(study);
+    tell(study, findings, &scope, &curves, &found, deciding);
+}
 
 /// The long pattern and the plain one agree within this.
 const LONG_TOLERANCE: f64 = 1.05;
@@ -36,7 +42,7 @@ pub(super) fn tell(
     for level in &found.levels {
         tell_size(study, findings, level);
     }
-    tell_what_is_missing(study, findings, found);
+    tell_what_is_missing(findings, found);
     tell_translation(study, findings, scope, curves, found);
     tell_long(findings, curves);
     tell_rules(findings, curves);
@@ -163,7 +169,7 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
     findings.say(format!("{sides}, the kernel claims {}: not confirmed. {why}.", bytes(claimed)));
 }
 
-fn tell_what_is_missing(study: &Study<'_>, findings: &mut Findings, found: &Found) {
+fn tell_what_is_missing(findings: &mut Findings, found: &Found) {
     if let Some(reason) = &found.no_memory {
         findings.say(format!("Nothing here is called DRAM: {reason}."));
     }

@@ -62,6 +62,7 @@ constants! {
 /// Share of a claimed cache that a walk can find: a cache that is shared, or filled from random physical pages, seems
 /// smaller; the grid of footprints can make it seem larger.
 const FOUND_OF_CLAIM: (f64, f64) = (0.7, 1.15);
+
 /// Share of a claimed last-level cache that a guest can find: its neighbours are not seen.
 const FOUND_OF_SHARED_CLAIM: (f64, f64) = (0.1, 1.15);
 
@@ -113,7 +114,9 @@ fn fabric(machine: &Machine, class: CoreClass) -> Constant {
 }
 
 /// All predictions.
-pub(super) fn predict(by: &Foreknowledge<'_>, scope: &Scope) -> Vec<Prediction> {
+pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    // How much is walked changes no prediction.
+    let scope = Scope::of(by.setup, 0);
     let machine = &by.setup.machine;
     // A class that the evidence contradicts is no class.
     let contradicted = machine.cpu.microarchitecture.contradictory();

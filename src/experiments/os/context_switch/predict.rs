@@ -1,12 +1,11 @@
 //! What switching is expected to cost: the system calls of this run, instructions, and the constants table.
 
+use super::{Pairing, SAME, pairings};
 use crate::experiments::Foreknowledge;
 use crate::experiments::constants::{Constant, CycleTime, KERNEL_ROUND_TRIP, constants, guest_exit};
 use crate::experiments::os::kernel_work;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
-
-use super::{Pairing, SAME, pairings};
 
 constants! {
     /// Changing the page table, and the translations that are gone with it.
@@ -25,8 +24,11 @@ constants! {
 
 /// What the kernel does in a passage beside entering and leaving: instructions of both calls together.
 const PIPE_INSTRUCTIONS: f64 = 1000.0;
+
 const EVENTFD_INSTRUCTIONS: f64 = 500.0;
+
 const FUTEX_INSTRUCTIONS: f64 = 600.0;
+
 /// Going to sleep, waking, choosing the next task, changing registers and stack: 1000 to 2500 cycles on bare metal.
 const SWITCH_INSTRUCTIONS: f64 = 2800.0;
 

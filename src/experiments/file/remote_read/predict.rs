@@ -1,7 +1,7 @@
 //! What a read from another machine should take: round trips, bytes at the rate of the path, software on both sides, and the
 //! other machine's disk where it has to be asked.
 
-use super::{ORDERS, Prediction, SIZES, Way, predict_labels, ways};
+use super::{COLD_SIZES, ORDERS, Prediction, SIZES, Way, labels, ways};
 use crate::experiments::Foreknowledge;
 use crate::experiments::constants::{
     COPY_BYTE, DISK_READ_UNKNOWN, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants, disk_read,
@@ -10,6 +10,16 @@ use crate::experiments::network::{remote_rate, round_trip};
 use crate::machine::InterfaceKind;
 use crate::results::prediction::Basis;
 use crate::results::quantity::{Labels, Unit};
+
+pub(super) fn predict_labels(via: &str) -> Vec<(Labels, u32)> {
+    let kinds = |sizes: &'static [u32], server: &'static str| {
+        ORDERS.into_iter().flat_map(move |order| sizes.iter().map(move |&bytes| (order, bytes, server)))
+    };
+    kinds(&SIZES, "warm")
+        .chain(kinds(&COLD_SIZES, "cold"))
+        .map(|(order, bytes, server)| (labels(via, order, bytes, server), bytes))
+        .collect()
+}
 
 constants! {
     /// What a server does for one read, beside the disk.

@@ -1,21 +1,80 @@
 //! What must be true of readers that share a device.
 
-use super::{CPU_BOUND, PROCESSES, cpu_shares, labels, rate};
+use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, PROCESSES, RATE, TIME, cpu_shares, labels, rate, time};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
+use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::experiments::file::file_system::{Caveat, Ground};
+use crate::experiments::file::parallel_readers::{self};
 use crate::experiments::file::{Class, NO_DEVICE, Order};
-use crate::results::quantity::Unit;
+use crate::results::document::{Axis, Curve};
+use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{count, quantity};
 use crate::statistics::summary::median;
 
+pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    for order in Order::ALL {
+        for processes in PROCESSES {
+            publish(study, findings, order, processes);
+        }
+    }
+    findings.curves.extend(curves(findings));
+}
+
+pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, processes: usize) {
+    let own = labels(order, processes);
+    let (Some(time), Some(rate)) = (time(study, order, processes), rate(study, order, processes)) else { return };
+    let shared = common_gates(study, order, processes);
+    let of_time = of_time(study, order, processes, &time);
+    findings.publish(study, Figure::shots(TIME, own.clone(), &time, None).gates(of_time));
+    let growth = growth(study, order, processes, rate.value);
+    findings.publish(study, Figure::shots(RATE, own.clone(), &rate, None).gates(shared).gates(growth));
+    let reads = study.series("reads", &own);
+    let even: Vec<f64> = reads.iter().filter_map(|series| parallel_readers::fairness(&series.values)).collect();
+    if let Some(found) = Estimate::over_launches(&even, Unit::One, "median over launches of Jain's index") {
+        let least = 1.0 / processes as f64;
+        let index = Number::plain(found.value).named("Jain's index {}");
+        let bounds = Gate::between(&INDEX, index, least * (1.0 - 1e-9), 1.0 + 1e-9);
+        findings.publish(study, Figure::fact(FAIRNESS, own.clone(), &found).higher_is_better().gates(vec![bounds]));
+    }
+    let name = "median over launches of CPU time over window and CPUs";
+    if let Some(found) = Estimate::over_launches(&cpu_shares(study, order, processes), Unit::One, name) {
+        findings.publish(study, Figure::fact(CPU_SHARE, own, &found));
+    }
+}
+
+pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
+    let mut curves = Vec::new();
+    for order in Order::ALL {
+        let of = |processes: usize| {
+            let metric = findings.metric(TIME, &labels(order, processes))?;
+            Some([processes as f64, metric.value, metric.interval95[0], metric.interval95[1]])
+        };
+        let points: Vec<[f64; 4]> = PROCESSES.into_iter().filter_map(of).collect();
+        if points.len() > 1 {
+            curves.push(Curve {
+                name: "file.contention.by_processes".to_owned(),
+                labels: Labels::of([("order", order.name())]),
+                x: Axis { label: "processes".to_owned(), unit: Unit::One },
+                y: Axis { label: "read of 4 KiB".to_owned(), unit: Unit::Nanoseconds },
+                points,
+            });
+        }
+    }
+    curves
+}
+
 /// What all read may fall by when they become more, and a read be faster than alone.
 const SLACK: f64 = 0.05;
+
 const FASTER: f64 = 0.9;
+
 /// What devices may have read beyond what was asked for: descriptions of where files lie.
 const BEYOND: f64 = 0.02;
+
 const DESCRIPTIONS: f64 = 1_048_576.0;
 
 rules! {

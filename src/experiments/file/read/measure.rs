@@ -1,10 +1,5 @@
 //! The timed code: single reads, passes, batches out of the cache, many reads under way; and what proves them.
 
-use std::cell::Cell;
-use std::fs::File;
-use std::path::Path;
-use std::time::{Duration, Instant};
-
 use super::{
     BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, SIZES, TIME, WARM, labels, pass_labels, proof_labels,
 };
@@ -19,36 +14,67 @@ use crate::setup::Profile;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
 use crate::sys::ring::ReadRing;
+use std::cell::Cell;
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let targets = prepare(rig)?;
+    shoot(rig, &targets)?;
+    run_direct(rig, &targets)?;
+    touch_twice(rig, &targets)?;
+    run_depths(rig, &targets)?;
+    let resident = run_cold(rig, &targets)?;
+    run_warm(rig, &targets, &resident)
+}
 
 /// The largest file of a quick run.
 const QUICK_SIZE: u64 = 256 << 20;
+
 /// Parts of a hundred of the run's space that these files may take: other experiments have files as well.
 const SHARE: u64 = 67;
+
 /// What their names begin with.
 const FILES: &str = "read-";
+
 /// Reads of each kind and size that count, how many of them stand together, and how many before them do not count.
 const SHOTS: u32 = 100;
+
 const BURST: u32 = 10;
+
 const LEAD: u32 = 1;
+
 /// Longest time of the single reads of a launch.
 const SHOOTING: Duration = Duration::from_millis(900);
+
 /// Longest time of a direct pass, of a cold one by blocks, and of a cold one through a whole file.
 const DIRECT_TIME: Duration = Duration::from_millis(25);
+
 const COLD_TIME: Duration = Duration::from_millis(40);
+
 const WHOLE_TIME: Duration = Duration::from_millis(700);
+
 /// Blocks of a direct pass, and of a cold one, at most.
 const DIRECT_BLOCKS: u64 = LARGE / BLOCK;
+
 const COLD_BLOCKS: u64 = 4096;
+
 /// Time of reads that do not count before those that do: after a pause a device, and a guest's CPUs, take some milliseconds to
 /// come to their pace.
 const LEAD_TIME: Duration = Duration::from_millis(6);
+
 /// Time of each depth.
 const DEPTH_TIME: Duration = Duration::from_millis(25);
+
 /// Places that are touched twice.
 const TOUCHES: usize = 200;
+
 const TOUCH_TIME: Duration = Duration::from_millis(300);
+
 /// A warm batch is this many times as long as it must be: reads become faster while their order is learnt.
 const WARM_TIMES: u32 = 3;
+
 /// Places of a warm batch's order: a batch goes round in it.
 const WARM_PLACES: usize = 8192;
 

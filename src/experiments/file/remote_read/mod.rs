@@ -50,29 +50,22 @@
 //!
 //! RFC 1813 (NFS version 3), RFC 5531 (ONC RPC); nfs(5), open(2) on O_DIRECT, proc_pid_mountstats(5).
 
-mod expectation;
-mod judgement;
-mod measuring;
+mod explain;
+mod judge;
+mod measure;
+mod predict;
 mod sources;
 
-use std::path::{Path, PathBuf};
-
-use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::experiments::network::partner_elsewhere;
+use crate::experiments::network::{quantile_of_shots, round_trip};
 use crate::experiments::{Experiment, Nature, Need, Publication};
-use crate::machine::Medium;
-use crate::machine::mountstats::{self, Reads};
-use crate::peer::client::Partner;
-use crate::peer::nfs::{Place, Reader};
 use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::remote::{NfsFile, Remote, RemoteDirectory};
 use crate::results::trouble::Trouble;
-use crate::rig::Rig;
-use measuring::{AT_ONCE, Piece};
-use sources::{GROUP, GROUPS, Local, Mounted, Nfs, Proof, SLOT, Source, WARM_SLOTS};
+use crate::results::wording::quantity;
+use crate::statistics::summary::median;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -80,11 +73,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Remote file read",
     measures: "reads of a file on another machine, from its memory and its disk, and the network's part",
     method_version: 1,
-    source: include_str!("remote_read.rs"),
+    source: include_str!("mod.rs"),
     needs: &[NAMED],
     uses: &["network.round_trip.time", "network.bandwidth.rate"],
-    rules: judgement::RULES,
-    constants: expectation::CONSTANTS,
+    rules: judge::RULES,
+    constants: predict::CONSTANTS,
     publishes: &[
         Publication {
             metric: "file.remote_read.block_time",
@@ -119,10 +112,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |setup| 0.1 + 1.6 * f64::from(setup.remote_ways),
     time_out: 120.0,
     memory: |_| 32 << 20,
-    predict: expectation::predict,
-    measure,
-    figures,
-    explain: judgement::explain,
+    predict: predict::predict,
+    measure: measure::measure,
+    figures: judge::figures,
+    explain: explain::explain,
 };
 
 /// A file on another machine, or a machine that lends one.
@@ -139,13 +132,19 @@ const NAMED: Need = Need {
 };
 
 const TIME: &str = "file.remote_read.block_time";
+
 const PENALTY: &str = "file.remote_read.network_penalty";
+
 /// Orders of reads.
 const RANDOM: &str = "random";
+
 const SEQUENTIAL: &str = "sequential";
+
 const ORDERS: [&str; 2] = [RANDOM, SEQUENTIAL];
+
 /// Bytes of a read.
 const SIZES: [u32; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
 /// Bytes of a cold read, from the shortest to the longest.
 const COLD_SIZES: [u32; 3] = [4 << 10, 64 << 10, 1 << 20];
 
@@ -190,144 +189,32 @@ fn cold(via: &str) -> Labels {
     Labels::of([("via", via), ("server", "cold")])
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let remote = rig.setup().remote.clone().unwrap_or_default();
-    let access = rig.setup().access.as_ref();
-    let local = compared(rig);
-    let mut outcomes = Vec::new();
-    if let Some(directory) = &remote.directory {
-        outcomes.push(("mount", measure_mount(rig, directory, local.as_ref())));
-    }
-    if let Some(file) = &remote.nfs {
-        outcomes.push(("nfs", measure_nfs(rig, file, local.as_ref())));
-    }
-    if access.is_some() {
-        let partner = partner_elsewhere(access);
-        let outcome = partner.and_then(|partner| match partner {
-            Some(partner) => measure_peer(rig, partner, local.as_ref()),
-            None => Ok(()),
-        });
-        outcomes.push(("peer", outcome));
-    }
-    let none = outcomes.iter().all(|(_, outcome)| outcome.is_err());
-    let mut failed = None;
-    for (via, outcome) in outcomes {
-        if let Err(trouble) = outcome {
-            rig.unavailable(TIME, &Labels::of([("via", via)]), &trouble.what);
-            failed.get_or_insert(trouble);
-        }
-    }
-    // One way that fails leaves the others their figures.
-    match failed {
-        Some(trouble) if none => Err(trouble),
-        _ => Ok(()),
-    }
+/// Median of the empty exchanges of a way, and the fastest tenth of them.
+fn exchanges(study: &Study<'_>, via: &str) -> Option<(f64, f64)> {
+    let estimate = quantile_of_shots(study, "read", &Labels::of([("via", via), ("what", "exchange")]), 0.5)?;
+    Some((estimate.value, estimate.quantiles?.p10))
 }
 
-/// The file to compare with, in the scratch directory.
-fn compared(rig: &mut Rig<'_>) -> Option<Local> {
-    let scratch = rig
-        .setup()
-        .machine
-        .scratch()
-        .and_then(|storage| storage.mount.as_ref())
-        .map(|mount| PathBuf::from(&mount.directory));
-    let identity = rig.random().u64(..);
-    let local = rig.allows_file(Local::BYTES).and_then(|()| {
-        let directory = scratch.ok_or("nothing is known of the scratch directory")?;
-        Local::make(&directory, identity)
-    });
-    local.map_err(|why| rig.unavailable(PENALTY, &Labels::none(), &why)).ok()
+/// Bytes per second that the path was seen to carry.
+fn carried(study: &Study<'_>, via: &str) -> Option<f64> {
+    median(&study.values("carried", &Labels::of([("via", via)])))
 }
 
-fn as_source(local: Option<&Local>) -> Option<&dyn Source> {
-    local.map(|local| local as &dyn Source)
-}
-
-fn measure_mount(rig: &mut Rig<'_>, at: &RemoteDirectory, local: Option<&Local>) -> Result<(), Trouble> {
-    let file = Mounted::make(Path::new(&at.directory))?;
-    measuring::warm(&file)?;
-    let before = mountstats::reads(&at.mount_point);
-    measuring::shoot_warm(rig, "mount", &file, as_source(local), None)?;
-    let after = mountstats::reads(&at.mount_point);
-    if let (Some(before), Some(after)) = (before, after) {
-        let Reads { calls, bytes, queued, answered, executed } = after.since(&before);
-        let counts = [calls, bytes, queued, answered, executed].map(|count| count as f64);
-        rig.record("client", Labels::of([("via", "mount")]), Unit::One, counts.to_vec())?;
-    }
-    rig.unavailable(TIME, &cold("mount"), &"the file was just written, so the other machine still has it in memory");
-    let readers = (0..AT_ONCE).map(|_| file.reader().map(|read| Box::new(read) as Piece));
-    let readers = readers.collect::<Result<Vec<Piece>, String>>().map_err(Trouble::new)?;
-    measuring::stream(rig, "mount", readers)
-}
-
-fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Local>) -> Result<(), Trouble> {
-    let server = file.server.parse().map_err(|_| Trouble::new(format!("{} is no address", file.server)))?;
-    let place = Place { server, port: file.port, mount_port: file.mount_port, path: file.path.clone() };
-    let reader = Reader::open(&place)?;
-    let bytes = reader.bytes;
-    if bytes < WARM_SLOTS * SLOT {
-        let needed = WARM_SLOTS * SLOT;
-        return Err(Trouble::new(format!("{} has {bytes} bytes, {needed} at least are read", file.path))
-            .hint("name a larger file, best of 64 MiB and more"));
-    }
-    let source = Nfs::new(reader, Proof::NoHoles);
-    match sources::untouched(bytes, rig.run_number(), rig.turn() as usize) {
-        Some(groups) => measuring::shoot_cold(rig, "nfs", &source, &groups, |_| Ok(true))?,
-        None => rig.unavailable(TIME, &cold("nfs"), &"the file has no parts left that this run has not read"),
-    }
-    measuring::warm(&source)?;
-    measuring::shoot_warm(rig, "nfs", &source, as_source(local), Some(&source))?;
-    let mut readers: Vec<Piece> = Vec::new();
-    for _ in 0..AT_ONCE {
-        let mut reader = Reader::open(&place)?;
-        readers.push(Box::new(move |offset, bytes| reader.read(offset, bytes, |_, _| Ok(()))));
-    }
-    measuring::stream(rig, "nfs", readers)
-}
-
-fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Option<&Local>) -> Result<(), Trouble> {
-    let bytes = (WARM_SLOTS + GROUP * GROUPS as u64) * SLOT;
-    let lent = partner.export(partner.is_ipv6(), bytes)?;
-    let source = Nfs::new(Reader::open(&lent.place)?, Proof::Stamps(lent.identity));
-    let mount = lent.storage.as_ref().and_then(|storage| storage.mount.as_ref());
-    if let Some(mount) = mount {
-        rig.remark("peer.file_system", &mount.file_system.value);
-    }
-    if mount.is_some_and(|mount| mount.medium == Medium::Memory) {
-        rig.unavailable(
-            TIME,
-            &cold("peer"),
-            &"the peer's file is in its memory: choose a disk with `sysdyno peer --scratch DIR`",
-        );
-    } else {
-        let mut groups: Vec<u64> = (0..GROUPS as u64).map(|group| (WARM_SLOTS + group * GROUP) * SLOT).collect();
-        rig.random().shuffle(&mut groups);
-        let forget = |order: &str| Ok(partner.forget(order == SEQUENTIAL)? == 0);
-        measuring::shoot_cold(rig, "peer", &source, &groups, forget)?;
-    }
-    measuring::warm(&source)?;
-    measuring::shoot_warm(rig, "peer", &source, as_source(local), Some(&source))?;
-    drop(source);
-    let exported = partner.end_export()?;
-    if let Some(residence) = exported.residence {
-        rig.record("residence", Labels::of([("via", "peer")]), Unit::Nanoseconds, vec![residence as f64])?;
-    }
-    measuring::flow(rig, "peer", &mut partner)
-}
-
-fn figures(study: &Study<'_>, findings: &mut Findings) {
-    for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
-        judgement::publish(study, findings, way);
-    }
-}
-
-fn predict_labels(via: &str) -> Vec<(Labels, u32)> {
-    let kinds = |sizes: &'static [u32], server: &'static str| {
-        ORDERS.into_iter().flat_map(move |order| sizes.iter().map(move |&bytes| (order, bytes, server)))
+/// The round trip that a call is compared with, in words: of TCP where this run has it, else of the empty exchange.
+fn trip(study: &Study<'_>, way: Way<'_>) -> Option<(f64, &'static str)> {
+    let tcp = match way {
+        Way::Peer(peer) => round_trip(study.known, peer).map(|(time, _)| (time, "a round trip of TCP")),
+        _ => None,
     };
-    kinds(&SIZES, "warm")
-        .chain(kinds(&COLD_SIZES, "cold"))
-        .map(|(order, bytes, server)| (labels(via, order, bytes, server), bytes))
-        .collect()
+    tcp.or_else(|| exchanges(study, way.via()).map(|(time, _)| (time, "an empty exchange with the server")))
+}
+
+fn time(nanoseconds: f64) -> String {
+    quantity(nanoseconds, Unit::Nanoseconds)
+}
+
+/// The median of one series in each launch, in nanoseconds.
+fn medians(study: &Study<'_>, of: &Labels) -> Vec<(u32, f64)> {
+    let series = study.numbered_series("read", of);
+    series.into_iter().filter_map(|(launch, found)| Some((launch, study.nanoseconds(median(&found.values)?)))).collect()
 }

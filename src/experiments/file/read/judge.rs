@@ -1,30 +1,167 @@
 //! What must be true of reads, whoever measures them.
 
-use super::{COLD, DIRECT, Order, SIZES, TOUCH_RATIO, WARM, labels, nanoseconds, proof_labels};
+use super::{
+    CACHES, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, SIZES, TIME, TOUCH_RATIO, WARM, labels, pass_labels,
+    proof_labels,
+};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
+use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::file::file_system::{Caveat, Ground};
 use crate::experiments::file::{BLOCK, Class, NO_DEVICE, taken};
+use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{launches, quantity};
 use crate::statistics::summary::median;
 use crate::sys::memory::page_size;
 
+pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    for bytes in SIZES {
+        for order in Order::ALL {
+            for cache in CACHES {
+                publish(study, findings, order, cache, bytes);
+            }
+        }
+    }
+    for bytes in SIZES {
+        for depth in DEPTHS {
+            let labels = Labels::none().with("bytes", bytes).with("depth", depth);
+            let Some(sample) = study.plain_sample("depth", &labels) else { continue };
+            let Some(estimate) = Estimate::median(&sample.as_rates(BLOCK as f64 * 1e9, Unit::BytesPerSecond)) else {
+                continue;
+            };
+            let figure = Figure::shots(DEPTH_RATE, labels, &estimate, Some(taken(study)));
+            findings.publish(study, figure.gates(of_depth(study)));
+        }
+    }
+    findings.curves.extend(curves(findings));
+}
+
+/// The time of a read of one kind, in the unit in which it is known best.
+pub(super) fn time_of(study: &Study<'_>, order: Order, cache: &str, bytes: u64) -> Option<Estimate> {
+    let own = labels(order, cache, bytes);
+    match (order, cache) {
+        (_, WARM) => Estimate::undisturbed(&study.sample("warm", &own.with("request", BLOCK))?),
+        (Order::Random, _) => {
+            Estimate::median(&study.sample_of("read", &own, Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks))?)
+        }
+        (Order::Sequential, _) => Estimate::median(&study.plain_sample("pass", &own.with("request", BLOCK))?),
+    }
+}
+
+/// The same in nanoseconds.
+pub(super) fn nanoseconds(study: &Study<'_>, order: Order, cache: &str, bytes: u64) -> Option<f64> {
+    let found = time_of(study, order, cache, bytes)?;
+    Some(match (found.unit, study.core) {
+        (Unit::Cycles, Some(core)) => found.value * core.period().0,
+        _ => found.value,
+    })
+}
+
+pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, cache: &str, bytes: u64) {
+    let own = labels(order, cache, bytes);
+    let Some(time) = time_of(study, order, cache, bytes) else { return };
+    let gates = of_time(study, order, cache, bytes, &time);
+    if cache == WARM {
+        findings.publish(study, Figure::batches(TIME, own, &time).gates(gates));
+    } else {
+        let others = Some(taken(study));
+        findings.publish(study, Figure::shots(TIME, own, &time, others).gates(gates));
+    }
+    publish_rates(study, findings, order, cache, bytes);
+}
+
+/// The rate: large requests in the order of the file; what blocks at random come to.
+pub(super) fn publish_rates(study: &Study<'_>, findings: &mut Findings, order: Order, cache: &str, bytes: u64) {
+    let own = labels(order, cache, bytes);
+    let request = if order == Order::Random { BLOCK } else { LARGE };
+    let gates = of_rate(study, order, cache, bytes);
+    match (order, cache) {
+        (_, WARM) => {
+            let Some(sample) = study.sample("warm", &own.clone().with("request", request)) else { return };
+            findings.publish(study, Figure::rate(RATE, own, &sample, request as f64).gates(gates));
+        }
+        (Order::Random, _) => {
+            let sample = study.sample_of("read", &own, Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks));
+            let rates = sample.map(|found| found.as_rates(request as f64 * 1e9, Unit::BytesPerSecond));
+            let Some(estimate) = rates.as_ref().and_then(Estimate::median) else { return };
+            findings.publish(study, Figure::own(RATE, own, &estimate).gates(gates));
+        }
+        (Order::Sequential, _) => {
+            let Some(sample) = study.plain_sample("pass", &pass_labels(order, cache, bytes, request)) else { return };
+            let rates = sample.as_rates(request as f64 * 1e9, Unit::BytesPerSecond);
+            let Some(estimate) = Estimate::median(&rates) else { return };
+            let figure = Figure::shots(RATE, own, &estimate, Some(taken(study)));
+            findings.publish(study, figure.gates(gates));
+        }
+    }
+}
+
+/// Time of a block against the size of the file, for every order and cache.
+pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
+    let mut curves = Vec::new();
+    for order in Order::ALL {
+        for cache in CACHES {
+            let of = |bytes: u64| {
+                let metric = findings.metric(TIME, &labels(order, cache, bytes))?;
+                Some([bytes as f64, metric.value, metric.interval95[0], metric.interval95[1]])
+            };
+            let points: Vec<[f64; 4]> = SIZES.into_iter().filter_map(of).collect();
+            if points.len() > 1 {
+                curves.push(Curve {
+                    name: "file.read.by_size".to_owned(),
+                    labels: Labels::of([("order", order.name()), ("cache", cache)]),
+                    x: Axis { label: "file".to_owned(), unit: Unit::Bytes },
+                    y: Axis { label: "read of 4 KiB".to_owned(), unit: Unit::Nanoseconds },
+                    points,
+                });
+            }
+        }
+    }
+    let depths: Vec<[f64; 4]> = findings
+        .metrics
+        .iter()
+        .filter(|metric| metric.name == DEPTH_RATE)
+        .filter_map(|metric| {
+            let depth: f64 = metric.labels.get("depth")?.parse().ok()?;
+            Some([depth, metric.value, metric.interval95[0], metric.interval95[1]])
+        })
+        .collect();
+    if depths.len() > 1 {
+        curves.push(Curve {
+            name: "file.read.by_depth".to_owned(),
+            labels: Labels::of([("order", "random"), ("cache", DIRECT)]),
+            x: Axis { label: "reads under way".to_owned(), unit: Unit::One },
+            y: Axis { label: "rate".to_owned(), unit: Unit::BytesPerSecond },
+            points: depths,
+        });
+    }
+    curves
+}
+
 /// A cold read may be less than a direct one by this share before one of them is doubted.
 const COLD_SLACK: f64 = 0.9;
+
 /// A random read may be faster than the next in order by this share.
 const RANDOM_SLACK: f64 = 1.1;
+
 /// What a read out of the cache takes above a refused system call at least, and at most by itself (nanoseconds).
 const COPY_FLOOR: f64 = 40.0;
+
 const WARM_CEILING: f64 = 10_000.0;
+
 /// How far reads of files of different sizes may be apart.
 const BY_SIZE: f64 = 0.2;
+
 /// What devices may have read beyond what was asked for, as a share and in bytes: descriptions of where the file lies.
 const READ_AHEAD: f64 = 0.02;
+
 const DESCRIPTIONS: f64 = 1_048_576.0;
+
 /// How far a rate may be above what its interface carries: the grain of clocks.
 const INTERFACE_SLACK: f64 = 1.02;
 

@@ -2,6 +2,7 @@
 
 use super::levels::{Curves, Found, MEMORY_OVER_CACHE, Named, Point};
 use super::walk::{self, Pattern, Scope, pages_label};
+use super::{seen, translation};
 use crate::evaluate::estimate::{Estimate, LEVEL};
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -16,22 +17,40 @@ use crate::results::wording::{interval, quantity};
 use crate::statistics::monotone::isotonic_residual;
 use crate::sys::memory::Pages;
 
+pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let (scope, curves, _, found) = seen(study);
+    findings.curves = curves.shown();
+    publish_levels(study, findings, &scope, &curves, &found);
+    translation::publish(study, findings, &scope, &curves, &found);
+    publish_rules(study, findings, &curves);
+    publish_nodes(study, findings);
+}
+
 /// Fewest footprints from which levels are read.
 const FEWEST_FOOTPRINTS: usize = 20;
+
 /// Cycles of a first-level load: a whole number in this range, within the tolerance.
 const FIRST_LEVEL_CYCLES: (f64, f64) = (3.0, 6.0);
+
 const WHOLE_TOLERANCE: f64 = 0.02;
+
 /// Cycles of second- and third-level loads.
 const SECOND_LEVEL_CYCLES: (f64, f64) = (8.0, 25.0);
+
 const THIRD_LEVEL_CYCLES: (f64, f64) = (20.0, 120.0);
+
 /// No load from DRAM is faster, in nanoseconds.
 const MEMORY_FLOOR: f64 = 35.0;
+
 /// A curve may come this close to a decrease (gate G20).
 pub(super) const RESIDUAL: f64 = 0.05;
+
 /// Huge pages may not make a load dearer than this.
 const HUGE_OVER_SMALL: f64 = 1.02;
+
 /// Bounds of a capacity that are further apart than this say nothing of it.
 const WIDEST_SIZE: f64 = 4.0;
+
 /// A capacity that is found is the one that is claimed within these ratios.
 const CONFIRMED: (f64, f64) = (0.7, 1.15);
 

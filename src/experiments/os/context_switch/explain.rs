@@ -1,5 +1,6 @@
 //! The curve over working sets, and what the figures mean.
 
+use super::{Pairing, RINGS, SAME, WORKING_SETS, ring_labels};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::{Axis, Curve, Metric};
@@ -7,8 +8,6 @@ use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::results::wording::{count, number, percent, quantity};
 use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::median;
-
-use super::{Pairing, RINGS, SAME, WORKING_SETS, ring_labels};
 
 /// A point this much below the switch without data contradicts it.
 const BELOW_BARE: f64 = 0.05;

@@ -1,27 +1,97 @@
 //! From curves to figures: the gates of the cache's size.
 
-use super::{BYTES, SLOWER, Swept, full};
+use super::{BYTES, LIMITS, SLOWER, SWEEP, bounded, full};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
+use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{interval, percent};
-use crate::statistics::summary::median;
+use crate::statistics::summary::{median, quantile};
+
+/// Curves of one limit or of the machine over all launches: bytes read with bytes resident.
+pub(super) struct Swept {
+    pub(super) labels: Labels,
+    /// `(read, resident)` of every launch.
+    pub(super) launches: Vec<Vec<(f64, f64)>>,
+}
+
+impl Swept {
+    pub(super) fn of(study: &Study<'_>, labels: Labels) -> Option<Self> {
+        let (read, resident) = (study.series("read", &labels), study.series("resident", &labels));
+        let launches: Vec<Vec<(f64, f64)>> = read
+            .iter()
+            .zip(&resident)
+            .map(|(read, resident)| read.values.iter().copied().zip(resident.values.iter().copied()).collect())
+            .filter(|points: &Vec<(f64, f64)>| !points.is_empty())
+            .collect();
+        (!launches.is_empty()).then_some(Swept { labels, launches })
+    }
+
+    /// The largest size that was whole, the median over launches, and the most that was ever resident. A median, because pages
+    /// of a file that fits may be taken for reasons that have nothing to do with its size.
+    pub(super) fn bounds(&self) -> (f64, f64) {
+        let whole = |points: &[(f64, f64)]| {
+            // Sizes after the first that was not whole were so by luck.
+            points.iter().take_while(|(read, resident)| resident >= read).map(|(read, _)| *read).last().unwrap_or(0.0)
+        };
+        let wholes: Vec<f64> = self.launches.iter().map(|points| whole(points)).collect();
+        let low = median(&wholes).unwrap_or(0.0);
+        let high = self.launches.iter().flatten().map(|(_, resident)| *resident).fold(0.0, f64::max);
+        (low, high)
+    }
+
+    pub(super) fn curve(&self) -> Curve {
+        let first = self.launches.first().map_or(&[][..], Vec::as_slice);
+        let points = first
+            .iter()
+            .enumerate()
+            .filter_map(|(index, (read, _))| {
+                let at: Vec<f64> = self.launches.iter().filter_map(|points| Some(points.get(index)?.1)).collect();
+                Some([*read, median(&at)?, quantile(&at, 0.0)?, quantile(&at, 1.0)?])
+            })
+            .collect();
+        Curve {
+            name: SWEEP.to_owned(),
+            labels: self.labels.clone(),
+            x: Axis { label: "bytes read once".to_owned(), unit: Unit::Bytes },
+            y: Axis { label: "bytes still cached".to_owned(), unit: Unit::Bytes },
+            points,
+        }
+    }
+}
+
+pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    for limit in LIMITS {
+        if let Some(swept) = Swept::of(study, bounded(limit)) {
+            publish_bounded(study, findings, limit, &swept);
+        }
+    }
+    if let Some(swept) = Swept::of(study, full()) {
+        publish_full(study, findings, &swept);
+    }
+}
 
 /// What was read beyond so many limits must have evicted something.
 const BEYOND: f64 = 1.05;
+
 /// A cache smaller than this share of what it may have was held down by something else.
 const LEAST_SHARE: f64 = 0.5;
+
 /// Widest interval, as a share of the limit: two looks, or what the kernel takes back at once.
 const WIDEST: f64 = 0.05;
+
 /// Standard errors by which the share of cached blocks may differ from that of resident pages, and what the probes change.
 const ERRORS: f64 = 4.0;
+
 const PROBED: f64 = 0.02;
+
 /// Share of the pages that were read which the kernel may have forgotten.
 const FORGOTTEN: f64 = 0.05;
+
 /// Widest interval on the whole machine, in steps of the pass.
 const STEPS: f64 = 2.0;
 
@@ -161,4 +231,25 @@ pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &S
         findings.publish(study, Figure::own(BYTES, full(), &estimate).lower_bound().gates(gates));
     }
     findings.curves.push(swept.curve());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_whole_size_is_before_the_first_that_is_not() {
+        let swept = Swept {
+            labels: full(),
+            launches: vec![
+                vec![(10.0, 10.0), (20.0, 20.0), (30.0, 25.0), (40.0, 40.0)],
+                vec![(10.0, 10.0), (20.0, 19.0), (30.0, 26.0)],
+                vec![(10.0, 10.0), (20.0, 19.0), (30.0, 26.0)],
+            ],
+        };
+        assert_eq!(swept.bounds(), (10.0, 40.0));
+        let curve = swept.curve();
+        assert_eq!(curve.points[1].to_vec(), vec![20.0, 19.0, 19.0, 20.0]);
+        assert_eq!(curve.points.len(), 4);
+    }
 }

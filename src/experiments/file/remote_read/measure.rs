@@ -1,28 +1,166 @@
 //! How the reads of one way are taken: the path itself and a file of this machine in the same volley, cold parts once, the rate
 //! of several reads at once.
 
-use std::time::{Duration, Instant};
-
-use super::sources::{GROUP, Nfs, SLOT, Source, WARM_SLOTS};
-use super::{COLD_SIZES, ORDERS, RANDOM, SEQUENTIAL, SIZES, TIME, cold, labels};
+use super::sources::{GROUP, GROUPS, Local, Mounted, Nfs, Proof, SLOT, Source, WARM_SLOTS};
+use super::{COLD_SIZES, ORDERS, PENALTY, RANDOM, SEQUENTIAL, SIZES, TIME, cold, labels, sources};
+use crate::experiments::network::partner_elsewhere;
+use crate::machine::Medium;
+use crate::machine::mountstats::{self, Reads};
 use crate::peer::client::Partner;
+use crate::peer::nfs::{Place, Reader};
 use crate::peer::protocol::{Direction, FlowOrder};
 use crate::results::quantity::{Labels, Unit};
+use crate::results::remote::{NfsFile, RemoteDirectory};
 use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 use crate::rig::shots::{Answer, Shot, Volley};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let remote = rig.setup().remote.clone().unwrap_or_default();
+    let access = rig.setup().access.as_ref();
+    let local = compared(rig);
+    let mut outcomes = Vec::new();
+    if let Some(directory) = &remote.directory {
+        outcomes.push(("mount", measure_mount(rig, directory, local.as_ref())));
+    }
+    if let Some(file) = &remote.nfs {
+        outcomes.push(("nfs", measure_nfs(rig, file, local.as_ref())));
+    }
+    if access.is_some() {
+        let partner = partner_elsewhere(access);
+        let outcome = partner.and_then(|partner| match partner {
+            Some(partner) => measure_peer(rig, partner, local.as_ref()),
+            None => Ok(()),
+        });
+        outcomes.push(("peer", outcome));
+    }
+    let none = outcomes.iter().all(|(_, outcome)| outcome.is_err());
+    let mut failed = None;
+    for (via, outcome) in outcomes {
+        if let Err(trouble) = outcome {
+            rig.unavailable(TIME, &Labels::of([("via", via)]), &trouble.what);
+            failed.get_or_insert(trouble);
+        }
+    }
+    // One way that fails leaves the others their figures.
+    match failed {
+        Some(trouble) if none => Err(trouble),
+        _ => Ok(()),
+    }
+}
+
+/// The file to compare with, in the scratch directory.
+pub(super) fn compared(rig: &mut Rig<'_>) -> Option<Local> {
+    let scratch = rig
+        .setup()
+        .machine
+        .scratch()
+        .and_then(|storage| storage.mount.as_ref())
+        .map(|mount| PathBuf::from(&mount.directory));
+    let identity = rig.random().u64(..);
+    let local = rig.allows_file(Local::BYTES).and_then(|()| {
+        let directory = scratch.ok_or("nothing is known of the scratch directory")?;
+        Local::make(&directory, identity)
+    });
+    local.map_err(|why| rig.unavailable(PENALTY, &Labels::none(), &why)).ok()
+}
+
+pub(super) fn as_source(local: Option<&Local>) -> Option<&dyn Source> {
+    local.map(|local| local as &dyn Source)
+}
+
+pub(super) fn measure_mount(rig: &mut Rig<'_>, at: &RemoteDirectory, local: Option<&Local>) -> Result<(), Trouble> {
+    let file = Mounted::make(Path::new(&at.directory))?;
+    warm(&file)?;
+    let before = mountstats::reads(&at.mount_point);
+    shoot_warm(rig, "mount", &file, as_source(local), None)?;
+    let after = mountstats::reads(&at.mount_point);
+    if let (Some(before), Some(after)) = (before, after) {
+        let Reads { calls, bytes, queued, answered, executed } = after.since(&before);
+        let counts = [calls, bytes, queued, answered, executed].map(|count| count as f64);
+        rig.record("client", Labels::of([("via", "mount")]), Unit::One, counts.to_vec())?;
+    }
+    rig.unavailable(TIME, &cold("mount"), &"the file was just written, so the other machine still has it in memory");
+    let readers = (0..AT_ONCE).map(|_| file.reader().map(|read| Box::new(read) as Piece));
+    let readers = readers.collect::<Result<Vec<Piece>, String>>().map_err(Trouble::new)?;
+    stream(rig, "mount", readers)
+}
+
+pub(super) fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Local>) -> Result<(), Trouble> {
+    let server = file.server.parse().map_err(|_| Trouble::new(format!("{} is no address", file.server)))?;
+    let place = Place { server, port: file.port, mount_port: file.mount_port, path: file.path.clone() };
+    let reader = Reader::open(&place)?;
+    let bytes = reader.bytes;
+    if bytes < WARM_SLOTS * SLOT {
+        let needed = WARM_SLOTS * SLOT;
+        return Err(Trouble::new(format!("{} has {bytes} bytes, {needed} at least are read", file.path))
+            .hint("name a larger file, best of 64 MiB and more"));
+    }
+    let source = Nfs::new(reader, Proof::NoHoles);
+    match sources::untouched(bytes, rig.run_number(), rig.turn() as usize) {
+        Some(groups) => shoot_cold(rig, "nfs", &source, &groups, |_| Ok(true))?,
+        None => rig.unavailable(TIME, &cold("nfs"), &"the file has no parts left that this run has not read"),
+    }
+    warm(&source)?;
+    shoot_warm(rig, "nfs", &source, as_source(local), Some(&source))?;
+    let mut readers: Vec<Piece> = Vec::new();
+    for _ in 0..AT_ONCE {
+        let mut reader = Reader::open(&place)?;
+        readers.push(Box::new(move |offset, bytes| reader.read(offset, bytes, |_, _| Ok(()))));
+    }
+    stream(rig, "nfs", readers)
+}
+
+pub(super) fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Option<&Local>) -> Result<(), Trouble> {
+    let bytes = (WARM_SLOTS + GROUP * GROUPS as u64) * SLOT;
+    let lent = partner.export(partner.is_ipv6(), bytes)?;
+    let source = Nfs::new(Reader::open(&lent.place)?, Proof::Stamps(lent.identity));
+    let mount = lent.storage.as_ref().and_then(|storage| storage.mount.as_ref());
+    if let Some(mount) = mount {
+        rig.remark("peer.file_system", &mount.file_system.value);
+    }
+    if mount.is_some_and(|mount| mount.medium == Medium::Memory) {
+        rig.unavailable(
+            TIME,
+            &cold("peer"),
+            &"the peer's file is in its memory: choose a disk with `sysdyno peer --scratch DIR`",
+        );
+    } else {
+        let mut groups: Vec<u64> = (0..GROUPS as u64).map(|group| (WARM_SLOTS + group * GROUP) * SLOT).collect();
+        rig.random().shuffle(&mut groups);
+        let forget = |order: &str| Ok(partner.forget(order == SEQUENTIAL)? == 0);
+        shoot_cold(rig, "peer", &source, &groups, forget)?;
+    }
+    warm(&source)?;
+    shoot_warm(rig, "peer", &source, as_source(local), Some(&source))?;
+    drop(source);
+    let exported = partner.end_export()?;
+    if let Some(residence) = exported.residence {
+        rig.record("residence", Labels::of([("via", "peer")]), Unit::Nanoseconds, vec![residence as f64])?;
+    }
+    flow(rig, "peer", &mut partner)
+}
 
 /// Most time of the warm volley.
 const WARM_TIME: Duration = Duration::from_millis(450);
+
 /// Cold reads of a kind in a launch: of the longest, and of the shorter ones.
 const COLD_LONG: u32 = 3;
+
 const COLD_SHORT: u32 = 12;
+
 /// Reads at once, and bytes of each, that show what the path carries.
 pub(super) const AT_ONCE: usize = 4;
+
 const PIECE: u32 = 256 << 10;
+
 /// How long they go on, and the share of it at the beginning that does not count.
 const STREAMING: Duration = Duration::from_millis(300);
+
 const LEFT_OUT: f64 = 0.33;
+
 /// The longest such test, where a path is slow.
 const LONGEST_STREAMING: Duration = Duration::from_secs(4);
 

@@ -1,0 +1,135 @@
+//! Where the cache ends, and why.
+
+use super::{BYTES, LIMITS, SLOWER, SWEEP, bounded, full};
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::results::figure::{Place, Scale};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::wording::{duration, factor, percent, quantity};
+use crate::statistics::summary::median;
+
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
+    for limit in LIMITS {
+        mark(findings, &bounded(limit), Some(limit));
+    }
+    mark(findings, &full(), None);
+    narrate(study, findings);
+}
+
+/// Marks on a curve what was found.
+pub(super) fn mark(findings: &mut Findings, labels: &Labels, limit: Option<u64>) {
+    if !findings.curves.iter().any(|curve| curve.labels == *labels) {
+        return;
+    }
+    let found = findings.metric(BYTES, labels).map(|metric| (metric.value, metric.interval95));
+    let note = findings.figure(SWEEP);
+    note.x_scale = Scale::Logarithmic;
+    note.y_scale = Scale::Logarithmic;
+    note.caption = Some("What is still cached of so many bytes that were read once".to_owned());
+    if let Some((at, [low, high])) = found {
+        note.mark(labels.clone(), "size of the cache", Place::Knee { at, low, high });
+    }
+    if let Some(limit) = limit {
+        note.mark(labels.clone(), "limit of the group", Place::Level { at: limit as f64 });
+    }
+}
+
+pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
+    let size = |bytes: f64| quantity(bytes, Unit::Bytes);
+    let mut rows = Vec::new();
+    for limit in LIMITS {
+        let labels = bounded(limit);
+        let Some(metric) = findings.metric(BYTES, &labels) else { continue };
+        let time = |name: &str| {
+            let value = median(&study.values(name, &labels)).map(|ticks| study.nanoseconds(ticks));
+            value.map_or_else(String::new, |value| quantity(value, Unit::Nanoseconds))
+        };
+        let other = median(&study.values("charged_else", &labels)).map_or_else(String::new, size);
+        let [whole, most] = metric.interval95;
+        rows.push(vec![
+            size(limit as f64),
+            metric.text(),
+            percent(metric.value / limit as f64),
+            size(whole),
+            size(most),
+            other,
+            time("hit"),
+            time("miss"),
+        ]);
+    }
+    if let Some(metric) = LIMITS.iter().rev().find_map(|&limit| findings.metric(BYTES, &bounded(limit))) {
+        let limit = metric.labels.get("limit").and_then(|text| text.parse::<f64>().ok()).unwrap_or(metric.value);
+        let text = format!(
+            "A group of {} keeps {} of file data, {} of its limit: a file up to {} is still whole after it was read once, and of a \
+             larger one no more than {} stay, whatever its size.",
+            size(limit),
+            metric.text(),
+            percent(metric.value / limit),
+            size(metric.interval95[0]),
+            size(metric.interval95[1])
+        );
+        findings.say(text);
+    }
+    if !rows.is_empty() {
+        findings.tabulate(
+            "What groups of known size keep, and what a read of 4 KiB takes that finds its block, or does not",
+            &["limit", "cache", "share", "largest whole file", "most cached", "charged for else", "hit", "miss"],
+            rows,
+        );
+    }
+    let (hit, miss) = LIMITS.iter().fold((Vec::new(), Vec::new()), |(mut hits, mut misses), &limit| {
+        hits.extend(study.values("hit", &bounded(limit)));
+        misses.extend(study.values("miss", &bounded(limit)));
+        (hits, misses)
+    });
+    if let Some((hit, miss)) = median(&hit).zip(median(&miss)).filter(|(hit, _)| *hit > 0.0) {
+        let word = if miss > SLOWER * hit { "Time confirms it" } else { "Time does not tell the two apart" };
+        findings.say(format!(
+            "{word}: the median read of a block that was cached took {}, of one that was not {} ({}).",
+            quantity(study.nanoseconds(hit), Unit::Nanoseconds),
+            quantity(study.nanoseconds(miss), Unit::Nanoseconds),
+            factor(miss / hit)
+        ));
+    }
+    match (study.prediction(BYTES, &full()), findings.metric(BYTES, &full())) {
+        (Some(prediction), None) => findings.say(format!(
+            "By the kernel's own figures the file cache of this machine can grow to {}, between {} and {}; `--full-cache` measures \
+             it, and evicts what others have cached.",
+            size(prediction.value),
+            size(prediction.low),
+            size(prediction.high)
+        )),
+        (_, Some(metric)) => {
+            let text = of_filling(study, &metric.text());
+            findings.say(text);
+        }
+        _ => {}
+    }
+}
+
+/// How the whole cache was filled, and what was taken back early.
+pub(super) fn of_filling(study: &Study<'_>, kept: &str) -> String {
+    let with = study.remarks("full.with").first().copied().unwrap_or("new data");
+    let ended = study.remarks("full.ended").first().copied().unwrap_or("it was full");
+    let mut text = format!("Filled with {with}, the cache of this machine kept {kept}. It ended because {ended}.");
+    let last = |name: &str| study.values(name, &full()).last().copied();
+    if let Some((nanoseconds, read)) = last("filling").zip(last("read")).filter(|(_, read)| *read > 0.0) {
+        let seconds = nanoseconds / 1e9;
+        let pace = duration(seconds / (read / f64::from(1 << 30)));
+        text += &format!(" It took {}, {pace} for a gibibyte.", duration(seconds));
+    }
+    if let Some(taken) = last("taken_early").filter(|taken| *taken > 0.0) {
+        let by: Vec<String> = study
+            .setup
+            .machine
+            .memory
+            .reclaimers
+            .iter()
+            .map(|fact| format!("{} ({})", fact.value, fact.source))
+            .collect();
+        let by = if by.is_empty() { "the kernel does not show by what".to_owned() } else { by.join(", ") };
+        text +=
+            &format!(" Meanwhile {} were taken back although memory was unused: {by}.", quantity(taken, Unit::Bytes));
+    }
+    text
+}

@@ -1,0 +1,84 @@
+//! How times grow with the readers, and how even their shares are.
+
+use super::super::Order;
+use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, PROCESSES, RATE, TIME, cpu_shares, labels, rate};
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::results::quantity::Unit;
+use crate::results::wording::{factor, number, quantity};
+use crate::statistics::summary::{self, median};
+
+pub(super) fn shown(value: f64) -> String {
+    quantity(value, Unit::Nanoseconds)
+}
+
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let mut rows = Vec::new();
+    for order in Order::ALL {
+        let alone = rate(study, order, 1).map(|found| found.value);
+        for processes in PROCESSES {
+            let own = labels(order, processes);
+            let (Some(time), Some(rate)) = (findings.metric(TIME, &own), findings.metric(RATE, &own)) else { continue };
+            let tail = study.plain_sample("times", &own).and_then(|sample| {
+                summary::quantile(&sample.launches.iter().flatten().copied().collect::<Vec<f64>>(), 0.99)
+            });
+            let value = |metric: &str| {
+                findings.metric(metric, &own).map_or_else(|| "–".to_owned(), |found| number(found.value))
+            };
+            let queue = median(&study.values("in_flight", &own)).map_or_else(|| "–".to_owned(), number);
+            rows.push(vec![
+                order.name().to_owned(),
+                processes.to_string(),
+                time.text(),
+                tail.map_or_else(|| "–".to_owned(), shown),
+                rate.text(),
+                alone.map_or_else(|| "–".to_owned(), |alone| factor(rate.value / alone)),
+                value(FAIRNESS),
+                value(CPU_SHARE),
+                queue,
+            ]);
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    findings.tabulate(
+        "Processes that read at once, each its own file",
+        &[
+            "order",
+            "processes",
+            "median",
+            "p99",
+            "together",
+            "of one",
+            "fairness",
+            "CPU share",
+            "in the device's queue",
+        ],
+        rows,
+    );
+    let most = PROCESSES[PROCESSES.len() - 1];
+    let pair = |processes| findings.metric(TIME, &labels(Order::Random, processes)).map(|found| found.value);
+    if let (Some(one), Some(all)) = (pair(1), pair(most)) {
+        let line = one * most as f64;
+        findings.say(format!(
+            "A random read takes {} alone and {} among {most} ({}). If all stood in one line it would be {}: the device and the system serve {} of them at once.",
+            shown(one),
+            shown(all),
+            factor(all / one),
+            shown(line),
+            number(line / all)
+        ));
+    }
+    let bound: Vec<String> = Order::ALL
+        .into_iter()
+        .flat_map(|order| PROCESSES.map(|processes| (order, processes)))
+        .filter(|&(order, processes)| {
+            median(&cpu_shares(study, order, processes)).is_some_and(|share| share >= CPU_BOUND)
+        })
+        .map(|(order, processes)| format!("{} by {processes}", order.name()))
+        .collect();
+    if !bound.is_empty() {
+        findings.say(format!("CPU-bound, not bound by the device: {}.", bound.join(", ")));
+    }
+}

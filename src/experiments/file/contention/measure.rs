@@ -1,0 +1,144 @@
+//! The races of a launch: so many readers at once, each of a file of its own.
+
+use super::super::{BLOCK, Order};
+use super::{FILE, PROCESSES, TIME, labels};
+use crate::experiments::file::parallel_readers::{self, Crowd, Reader};
+use crate::experiments::file::stamped_file::Stamped;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::wording::quantity;
+use crate::rig::Rig;
+use crate::statistics::summary::{self};
+use std::time::Duration;
+
+/// What names of its files begin with.
+pub(super) const FILES: &str = "contention-";
+
+/// Parts of a hundred of the run's space that these files may take.
+pub(super) const SHARE: u64 = 40;
+
+/// Windows of a run that has time, and of a quick one.
+pub(super) const WINDOW: Duration = Duration::from_millis(100);
+
+pub(super) const QUICK_WINDOW: Duration = Duration::from_millis(50);
+
+/// The longest window, for devices on which a process reads too few blocks otherwise, and how many those are.
+pub(super) const LONGEST_WINDOW: Duration = Duration::from_millis(500);
+
+pub(super) const ENOUGH_READS: f64 = 20.0;
+
+/// Quantiles that are kept of a window's reads.
+pub(super) const QUANTILES: usize = 199;
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let space = rig.space()?;
+    // No more than its share, and no more than the files of others leave.
+    let room = ((space.bytes / 100 * SHARE).min(space.left_to(FILES)) / FILE) as usize;
+    let counts: Vec<usize> = PROCESSES.into_iter().filter(|&processes| processes <= room).collect();
+    for processes in PROCESSES.into_iter().filter(|processes| !counts.contains(processes)) {
+        let why = format!(
+            "{room} files of {} fit into what is left to them of the space of this run (--scratch-limit BYTES)",
+            quantity(FILE as f64, Unit::Bytes)
+        );
+        for order in Order::ALL {
+            rig.unavailable(TIME, &labels(order, processes), &why);
+        }
+    }
+    let mut files = Vec::new();
+    for number in 0..counts.last().copied().unwrap_or(0) {
+        let path = space.directory.join(format!("{FILES}{number}"));
+        let file = Stamped::obtain(&path, FILE, space.seed())?;
+        let sound = |why: String| {
+            Trouble::new(format!("the test file is not what was written: {why}"))
+                .hint("choose a file system that stores files as they are with --scratch DIR")
+        };
+        file.sound().map_err(sound)?;
+        files.push(file);
+    }
+    let opened: Result<Vec<std::fs::File>, String> = files.iter().map(Stamped::direct).collect();
+    let opened = match opened {
+        Ok(opened) => opened,
+        Err(why) => {
+            rig.unavailable(TIME, &Labels::none(), &why);
+            return Ok(());
+        }
+    };
+    rig.has_partners();
+    let cpus = &rig.setup().allowed;
+    rig.record("cpus", Labels::none(), Unit::One, vec![cpus.len() as f64])?;
+    let base = if rig.setup().profile.is_quick() { QUICK_WINDOW } else { WINDOW };
+    let mut plan: Vec<(Order, usize)> =
+        Order::ALL.into_iter().flat_map(|order| counts.iter().map(move |&count| (order, count))).collect();
+    if plan.is_empty() {
+        return Ok(());
+    }
+    rig.random().shuffle(&mut plan);
+    // One process first: its pace says how long a window must be for the others.
+    let first = race(rig, &files, &opened, cpus, (Order::Random, 1), Duration::from_millis(20))?;
+    let pace = mean_read(&first).map_or(base.as_nanos() as f64, |ticks| rig.nanoseconds(ticks));
+    for (order, processes) in plan {
+        let enough = Duration::from_nanos((pace * ENOUGH_READS * processes as f64) as u64);
+        let window = base.max(enough.min(LONGEST_WINDOW));
+        let crowd = race(rig, &files, &opened, cpus, (order, processes), window)?;
+        record(rig, order, processes, &crowd)?;
+    }
+    Ok(())
+}
+
+pub(super) fn mean_read(crowd: &Crowd) -> Option<f64> {
+    summary::mean(&crowd.tracks.iter().flat_map(|track| track.ticks.iter().copied()).collect::<Vec<f64>>())
+}
+
+pub(super) fn race(
+    rig: &mut Rig<'_>,
+    files: &[Stamped],
+    opened: &[std::fs::File],
+    cpus: &[u32],
+    (order, processes): (Order, usize),
+    window: Duration,
+) -> Result<Crowd, Trouble> {
+    let own = cpus.iter().position(|&cpu| cpu == rig.setup().cpu).unwrap_or(0);
+    let readers: Vec<Reader<'_>> = (0..processes)
+        .map(|index| {
+            let mut places: Vec<u64> = (0..FILE / BLOCK).map(|block| block * BLOCK).collect();
+            if order == Order::Random {
+                rig.random().shuffle(&mut places);
+            } else {
+                let start = rig.random().usize(..places.len());
+                places.rotate_left(start);
+            }
+            // The first on the CPU of the launch, the others on the next ones in turn.
+            Reader { stamped: &files[index], from: &opened[index], cpu: cpus[(own + index) % cpus.len()], places }
+        })
+        .collect();
+    let (source, hertz) = (rig.source()?, rig.ticks(1e9));
+    parallel_readers::race(&readers, BLOCK as usize, source, hertz, window)
+}
+
+pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, crowd: &Crowd) -> Result<(), Trouble> {
+    let labels = labels(order, processes);
+    let times: Vec<f64> =
+        crowd.tracks.iter().flat_map(|track| &track.ticks).map(|&ticks| rig.nanoseconds(ticks)).collect();
+    let window = rig.nanoseconds(crowd.window);
+    let counts: Vec<f64> = crowd.tracks.iter().map(|track| track.ticks.len() as f64).collect();
+    if times.is_empty() {
+        rig.unavailable(TIME, &labels, &"no read began and ended within the window: the device is too slow for it");
+        return Ok(());
+    }
+    let kept = (1..=QUANTILES).filter_map(|step| summary::quantile(&times, step as f64 / (QUANTILES + 1) as f64));
+    rig.record("times", labels.clone(), Unit::Nanoseconds, kept.collect())?;
+    rig.record("reads", labels.clone(), Unit::One, counts)?;
+    rig.record("window", labels.clone(), Unit::Nanoseconds, vec![window])?;
+    let sum = |of: fn(&parallel_readers::Track) -> f64| crowd.tracks.iter().map(of).sum::<f64>();
+    let span = rig.nanoseconds(crowd.whole);
+    rig.record("cpu_time", labels.clone(), Unit::Nanoseconds, vec![sum(|track| track.cpu_time), span])?;
+    rig.record("strays", labels.clone(), Unit::One, vec![sum(|track| track.strays as f64)])?;
+    if crowd.tracks.iter().all(|track| track.read.is_some()) {
+        let read = sum(|track| track.read.unwrap_or(0.0));
+        rig.record("proof", labels.clone(), Unit::Bytes, vec![sum(|track| track.asked), read])?;
+    }
+    if let Some(queue) = crowd.in_flight {
+        rig.record("in_flight", labels, Unit::One, vec![queue])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! What readers of a shared device are expected to get.
+
+use super::super::{BLOCK, Order, predict_direct};
+use super::{FAIRNESS, FILE, PROCESSES, RATE, TIME, labels};
+use crate::experiments::Foreknowledge;
+use crate::experiments::constants::BLOCK_LAYER;
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+
+pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+    let mut all = Vec::new();
+    for order in Order::ALL {
+        for processes in PROCESSES {
+            let time = predict_time(by, order, processes);
+            let count = processes as f64;
+            let rate = (count * BLOCK as f64 * 1e9 / time.value, count * BLOCK as f64 * 1e9 / time.high, {
+                count * BLOCK as f64 * 1e9 / time.low.max(f64::MIN_POSITIVE)
+            });
+            let basis = Basis::guess("a closed system: so many readers, each with one read under way");
+            all.push(Prediction::of(RATE, labels(order, processes), Unit::BytesPerSecond).hardware(
+                &format!("{processes} blocks in the predicted time of a read"),
+                rate,
+                basis,
+            ));
+            all.push(time);
+            all.push(Prediction::of(FAIRNESS, labels(order, processes), Unit::One).software(
+                "queues that forget nobody",
+                (0.99, (1.0 / count).min(0.99), 1.0),
+                Basis::guess("equal readers on an undisturbed machine; one may have all of them"),
+            ));
+        }
+    }
+    all
+}
+
+/// A read of one of several: as alone, and what it waits for the others.
+pub(super) fn predict_time(by: &Foreknowledge<'_>, order: Order, processes: usize) -> Prediction {
+    let prediction = Prediction::of(TIME, labels(order, processes), Unit::Nanoseconds);
+    let own = Labels::of([("order", order.name()), ("cache", "direct")]).with("bytes", FILE);
+    let alone = match by.metric("file.read.block_time", &own) {
+        Some(found) => {
+            let range = (found.value, found.value * 0.8, found.value * 1.3);
+            prediction.hardware("a read by one alone", range, Basis::metric(&format!("file.read.block_time {own}")))
+        }
+        None => predict_direct(by, order, prediction),
+    };
+    if processes == 1 {
+        return alone;
+    }
+    let count = processes as f64;
+    let deepest = by.known.iter().filter(|metric| metric.name == "file.read.depth_rate").map(|metric| metric.value);
+    let (device, basis) = match deepest.reduce(f64::max) {
+        Some(rate) => (count * BLOCK as f64 * 1e9 / rate, Basis::metric("file.read.depth_rate, the highest")),
+        None => (alone.value * (count / 8.0).max(1.0), Basis::guess("a device serves some eight reads at once")),
+    };
+    let cpus = by.setup.machine.available_cpus().max(1.0);
+    let work = BLOCK_LAYER.times(count / cpus);
+    let longest = alone.value.max(device).max(work.0);
+    // Between nobody waiting and all standing in one line.
+    let waiting = longest - alone.value;
+    let waiting = (waiting, 0.0, ((count - 1.0) * alone.high).max(waiting));
+    alone.software(&format!("waiting for {} others", processes - 1), waiting, basis)
+}

@@ -1,0 +1,188 @@
+//! What the network, the bytes and the disk of the other machine take of a read.
+
+use super::{PENALTY, RANDOM, SIZES, TIME, Way, carried, cold, labels, time, trip, ways};
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::experiments::network::{quantile_of_shots, remote_rate};
+use crate::results::document::Rejected;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::wording::{factor, number, percent, quantity};
+use crate::statistics::summary::median;
+
+/// Says what the figures mean.
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
+    for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
+        findings.say(introduction(study, way));
+        tabulate(study, findings, way);
+        explain_line(study, findings, way);
+        explain_disk(findings, way);
+    }
+    compare_ways(study, findings);
+}
+
+/// Where a run has several ways: what each adds to the same read from this machine's memory.
+pub(super) fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
+    let (mut added, mut here) = (Vec::new(), Vec::new());
+    for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
+        let of = Labels::of([("via", way.via()), ("order", RANDOM)]).with("bytes", SIZES[0]);
+        let Some(penalty) = findings.metric(PENALTY, &of) else { continue };
+        let words = match way {
+            Way::Mount(_) => "through the mount",
+            Way::Nfs(_) => "over NFS",
+            Way::Peer(_) => "from the peer",
+        };
+        added.push(format!("{} more {words}", penalty.text()));
+        here.extend(quantile_of_shots(study, "read", &labels(way.via(), RANDOM, SIZES[0], "here"), 0.5));
+    }
+    let here: Vec<f64> = here.iter().map(|found| found.value).collect();
+    if let (Some(here), [first, .., _]) = (median(&here), &added[..]) {
+        findings.say(format!(
+            "A random block takes {} from this machine's memory, and {first}, {}.",
+            time(here),
+            added[1..].join(", ")
+        ));
+    }
+}
+
+/// Where the bytes come from.
+pub(super) fn introduction(study: &Study<'_>, way: Way<'_>) -> String {
+    match way {
+        Way::Mount(mount) => {
+            let counts: Vec<f64> =
+                study.series("client", &Labels::of([("via", "mount")])).iter().fold(vec![0.0; 5], |sums, series| {
+                    sums.iter().zip(&series.values).map(|(sum, count)| sum + count).collect()
+                });
+            let counted = if counts[0] > 0.0 {
+                format!(
+                    " The client counted {} calls; an answer took {} from the leaving of its call, and a call {} in all.",
+                    counts[0],
+                    time(counts[3] / counts[0] * 1e6),
+                    time(counts[4] / counts[0] * 1e6)
+                )
+            } else {
+                String::new()
+            };
+            format!(
+                "Through the mount: {} at {} is {} of {} ({}).{counted}",
+                mount.directory, mount.mount_point, mount.file_system, mount.what, mount.options
+            )
+        }
+        Way::Nfs(file) => format!(
+            "Over NFS: {} of {} bytes on {} port {}, from {}{}; the server answers at most {} at once.",
+            file.path,
+            file.bytes,
+            file.server,
+            file.port,
+            file.local_address,
+            if file.on_link { " on the same link" } else { "" },
+            quantity(f64::from(file.longest_read), Unit::Bytes)
+        ),
+        Way::Peer(peer) => {
+            let residence = median(&study.values("residence", &Labels::of([("via", "peer")])));
+            let kept = residence.map_or_else(String::new, |kept| {
+                format!(" The peer kept a call for {} (median over all sizes) before its answer left.", time(kept))
+            });
+            let on = study.remarks("peer.file_system");
+            let on = on.first().map_or_else(String::new, |found| format!(" on {found}"));
+            format!("From the peer at {}: a nameless file of random bytes{on}.{kept}", peer.address)
+        }
+    }
+}
+
+pub(super) fn tabulate(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+    let via = way.via();
+    let trip = trip(study, way);
+    let mut rows = Vec::new();
+    for bytes in SIZES {
+        let of = Labels::of([("via", via), ("order", RANDOM)]).with("bytes", bytes);
+        let there = findings.metric(TIME, &labels(via, RANDOM, bytes, "warm"));
+        let penalty = findings.metric(PENALTY, &of);
+        let here = quantile_of_shots(study, "read", &labels(via, RANDOM, bytes, "here"), 0.5);
+        let (Some(there), Some(penalty), Some(here)) = (there, penalty, here) else { continue };
+        rows.push(vec![
+            quantity(f64::from(bytes), Unit::Bytes),
+            there.text(),
+            time(here.value),
+            penalty.text(),
+            trip.map_or_else(|| "unknown".to_owned(), |(trip, _)| number(penalty.value / trip)),
+        ]);
+    }
+    if !rows.is_empty() {
+        let caption = format!("A random read (via {via}) from the other machine's memory and from this machine's");
+        let columns = ["read", "other machine", "this machine", "penalty", "round trips"];
+        findings.tabulate(&caption, &columns, rows);
+    }
+}
+
+/// Round trip and rate in the line over sizes.
+pub(super) fn explain_line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+    let via = way.via();
+    let of = Labels::of([("via", via), ("order", RANDOM)]);
+    let value = |name: &str| findings.metric(name, &of).map(|metric| (metric.value, metric.text()));
+    let (Some(intercept), Some(slope)) = (value("file.remote_read.intercept"), value("file.remote_read.per_byte"))
+    else {
+        return;
+    };
+    let mut text = format!(
+        "A random read (via {via}) takes {} however small it is, and {} more for each byte: {} alone with its path.",
+        intercept.1,
+        slope.1,
+        quantity(1e9 / slope.0, Unit::BytesPerSecond)
+    );
+    if let Some((trip, what)) = trip(study, way) {
+        text += &format!(" {} is {}: the first is {} of it.", capital(what), time(trip), factor(intercept.0 / trip));
+    }
+    if let Some(rate) = carried(study, via) {
+        let share = 1e9 / rate / slope.0;
+        text += &format!(
+            " With more under way the path carried {}, so {} of what a byte adds is the path.",
+            quantity(rate, Unit::BytesPerSecond),
+            percent(share.min(1.0))
+        );
+    }
+    if let Way::Peer(_) = way
+        && let Some((rate, name)) = remote_rate(study.known)
+    {
+        text += &format!(" {name} of this run is {}.", quantity(rate, Unit::BytesPerSecond));
+    }
+    findings.say(text);
+}
+
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+pub(super) fn explain_disk(findings: &mut Findings, way: Way<'_>) {
+    let via = way.via();
+    let value = |server: &str| {
+        let of = labels(via, RANDOM, SIZES[0], server);
+        findings.metric(TIME, &of).map(|metric| metric.value)
+    };
+    let no_cold_read = |found: &&Rejected| found.gates.is_empty() && found.labels.includes(&cold(via));
+    if let (Some(cold), Some(warm)) = (value("cold"), value("warm")) {
+        let what = match way {
+            Way::Peer(_) => "proven to be out of the peer's page cache",
+            _ => "read for the first time by this run",
+        };
+        findings.say(format!(
+            "A random block (via {via}) {what} takes {}, {} of one in the server's memory ({}).",
+            time(cold),
+            factor(cold / warm),
+            time(warm)
+        ));
+    } else if let Some(missing) = findings.rejected.iter().find(no_cold_read) {
+        let text = format!("No cold reads via {via}: {}.", missing.reason);
+        findings.say(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_begin_with_a_capital() {
+        assert_eq!((capital("a trip").as_str(), capital("").as_str()), ("A trip", ""));
+    }
+}

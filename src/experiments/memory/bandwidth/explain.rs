@@ -1,0 +1,60 @@
+//! How the rates stand to the core clock, to each other and to the memory bus.
+
+use super::{IN_CACHE, RATE, nodes};
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::experiments::memory::footprint::MEMORY;
+use crate::experiments::memory::streams;
+use crate::results::quantity::Unit;
+use crate::results::wording::{number, quantity};
+use crate::sys::stream::Operation;
+
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let rate = |findings: &Findings, operation, level: &str, threads| {
+        findings.metric(RATE, &streams::labels(operation, level, threads)).map(|metric| metric.value)
+    };
+    let shown = |value: f64| quantity(value, Unit::BytesPerSecond);
+    if let Some(core) = study.core {
+        let mut rows = Vec::new();
+        for level in ["L1", "L2", "L3", MEMORY] {
+            for operation in IN_CACHE {
+                if let Some(found) = rate(findings, operation, level, 1) {
+                    let cells = [level, operation.name()].map(str::to_owned);
+                    rows.push(cells.into_iter().chain([shown(found), number(found / core.0)]).collect());
+                }
+            }
+        }
+        let columns = ["level", "operation", "rate", "bytes per core cycle"];
+        findings.tabulate("One thread, level by level; a copied byte counts once.", &columns, rows);
+    }
+    let rows: Vec<Vec<String>> = Operation::ALL
+        .into_iter()
+        .filter_map(|operation| {
+            let chosen = most_frequent(&study.remarks(&format!("vectors.{}", operation.name())))?;
+            Some(vec![operation.name().to_owned(), chosen])
+        })
+        .collect();
+    findings.tabulate(
+        "Vectors used in memory, by a short trial in each launch.",
+        &["operation", "chosen most often"],
+        rows,
+    );
+    if let (Some(plain), Some(past)) =
+        (rate(findings, Operation::Write, MEMORY, 1), rate(findings, Operation::WriteNt, MEMORY, 1))
+    {
+        findings.say(if plain >= 0.8 * past {
+            format!("Plain stores reach {}, stores past the caches {}: the processor recognises lines that are written as a whole and does not read them first. The bus bytes of plain stores and copies are an upper bound here.", shown(plain), shown(past))
+        } else {
+            format!("Plain stores reach {}, stores past the caches {}: the difference is the lines that are read before they are written.", shown(plain), shown(past))
+        });
+    }
+    if study.setup.machine.is_guest() {
+        findings.say("Below is a hypervisor: how large the last cache really is, who shares it, and who else uses the channels cannot be seen. Rates of L3 and DRAM are what was left for this guest.");
+    }
+    nodes::explain(study, findings);
+}
+
+pub(super) fn most_frequent(names: &[&str]) -> Option<String> {
+    let count = |name: &str| names.iter().filter(|&&other| other == name).count();
+    names.iter().max_by_key(|name| count(name)).map(|&name| name.to_owned())
+}

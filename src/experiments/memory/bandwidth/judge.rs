@@ -1,0 +1,145 @@
+//! The rates that streams give, and what must hold between levels, operations and numbers of threads.
+
+use super::{BUS_RATE, COPY_SLACK, LESS, MOST_VECTORS, RATE, SLACK, THREADS_SLACK, about, nodes, scaling};
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, Rule, rules};
+use crate::evaluate::sample::Sample;
+use crate::evaluate::study::Study;
+use crate::experiments::memory::footprint::{self, MEMORY};
+use crate::experiments::memory::{buffer, streams};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::verdict::Gate;
+use crate::sys::stream::{Operation, Vectors};
+
+pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let mut measured: Vec<&Labels> = Vec::new();
+    for launch in &study.launches {
+        for series in launch.series.iter().filter(|series| series.name == "stream") {
+            if !measured.contains(&&series.labels) {
+                measured.push(&series.labels);
+            }
+        }
+    }
+    // Launches measure in random order, the report does not.
+    let order = |labels: &&Labels| {
+        let level = labels.get("level").unwrap_or_default();
+        let operation = labels.get("operation").and_then(Operation::named);
+        (
+            labels.get("threads").and_then(|threads| threads.parse::<usize>().ok()),
+            labels.get("pages").is_some(),
+            ["L1", "L2", "L3"].iter().position(|name| *name == level).unwrap_or(usize::MAX),
+            Operation::ALL.iter().position(|of| Some(*of) == operation),
+        )
+    };
+    measured.sort_by_key(order);
+    for labels in measured {
+        let Some(sample) = study.sample("stream", labels) else { continue };
+        publish_stream(study, findings, labels, &sample);
+    }
+    findings.curves = scaling::curves(findings);
+    nodes::publish(study, findings);
+}
+
+pub(super) fn publish_stream(study: &Study<'_>, findings: &mut Findings, labels: &Labels, sample: &Sample) {
+    let (Some(operation), Some(level)) = (labels.get("operation").and_then(Operation::named), labels.get("level"))
+    else {
+        return;
+    };
+    let own = stream_gates(study, operation, level, labels, sample);
+    let named = footprint::labelled(labels.clone(), footprint::recorded(study, &about(level, labels)));
+    findings.publish(study, Figure::rate(RATE, named.clone(), sample, 1.0).gates(own.clone()));
+    let cache = ["L1", "L2", "L3"].contains(&level);
+    if !cache && labels.get("pages").is_none() {
+        findings.publish(study, Figure::rate(BUS_RATE, named, sample, operation.bus_factor()).gates(own));
+    }
+}
+
+/// Median cost of a byte in nanoseconds, whatever the sample is in.
+pub(super) fn nanoseconds_per_byte(study: &Study<'_>, sample: &Sample) -> Option<f64> {
+    let estimate = Estimate::median(sample)?;
+    let scale = if sample.unit == Unit::Cycles { study.core?.period().0 } else { 1.0 };
+    Some(estimate.value * scale)
+}
+
+/// Rate in bytes per second of another stream of the same run.
+pub(super) fn rate_of(study: &Study<'_>, labels: &Labels) -> Option<f64> {
+    Some(1e9 / nanoseconds_per_byte(study, &study.sample("stream", labels)?)?)
+}
+
+rules! {
+    VECTORS: "G8" Hard "`memory.bandwidth` of the first cache", "at most {} times {} vectors per cycle", plain(SLACK), plain(MOST_VECTORS);
+    FIRST_CACHE: "G21" Hard "`memory.bandwidth`", "the first cache carries at least {} times what the second does", plain(LESS);
+    OTHER_CACHES: "G21" Noisy "`memory.bandwidth`", "L2 carries at least {} times what L3 does, L3 what DRAM does", plain(LESS);
+    PAST_CACHES: "G21" Remark "`memory.bandwidth`", "stores past the caches carry at least {} times what plain ones do", plain(LESS);
+    COPYING: "G21" Noisy "`memory.bandwidth`", "a copy is at most {} times as fast as a read", plain(COPY_SLACK);
+    THREADS: "G21" Noisy "`memory.bandwidth`", "N threads carry between {} times what one carries and {} N times that", plain(LESS), plain(THREADS_SLACK);
+    PEAK: "G21" Hard "`memory.bandwidth` of DRAM, of each node", "at most {} times the peak of the channels, where that is known", plain(SLACK);
+}
+
+pub(super) fn stream_gates(
+    study: &Study<'_>,
+    operation: Operation,
+    level: &str,
+    labels: &Labels,
+    sample: &Sample,
+) -> Vec<Gate> {
+    let Some(rate) = nanoseconds_per_byte(study, sample).map(|cost| 1e9 / cost) else { return Vec::new() };
+    let threads: usize = labels.get("threads").and_then(|threads| threads.parse().ok()).unwrap_or(1);
+    let own = Number::rate(rate);
+    let mut gates = Vec::new();
+    let mut least = |rule: &Rule, floor: Option<f64>, what: &str| {
+        let gate =
+            |least: f64| Gate::at_least(rule, own.named("{}"), least * LESS).because(format!("{LESS} times {what}"));
+        gates.extend(floor.map(gate));
+    };
+    let at = |operation: Operation, level: &str, threads| rate_of(study, &streams::labels(operation, level, threads));
+    let plain = labels.get("pages").is_none();
+    let next = match level {
+        "L1" => Some(("L2", &FIRST_CACHE)),
+        "L2" => Some(("L3", &OTHER_CACHES)),
+        "L3" => Some((MEMORY, &OTHER_CACHES)),
+        _ => None,
+    };
+    if let Some((next, rule)) = next {
+        least(rule, at(operation, next, 1), next);
+    }
+    if plain && operation == Operation::WriteNt {
+        least(&PAST_CACHES, at(Operation::Write, level, threads), "plain stores");
+    }
+    if plain && threads > 1 {
+        least(&THREADS, at(operation, level, 1), "one thread");
+    }
+    let mut most = |rule: &Rule, ceiling: Option<f64>, slack: f64, what: &str| {
+        let gate =
+            |most: f64| Gate::at_most(rule, own.named("{}"), most * slack).because(format!("{slack} times {what}"));
+        gates.extend(ceiling.map(gate));
+    };
+    if level == "L1" {
+        let widest = study.remarks("vectors.cache").first().and_then(|name| vector_bytes(name));
+        let ceiling = widest.zip(study.core).map(|(bytes, core)| MOST_VECTORS * bytes * core.0);
+        most(&VECTORS, ceiling, SLACK, "four vectors in a cycle, which no core exceeds");
+    }
+    if operation.copies() && plain {
+        most(&COPYING, at(Operation::Read, level, threads), COPY_SLACK, "reading");
+    }
+    if threads > 1 {
+        most(&THREADS, at(operation, level, 1).map(|one| one * threads as f64), THREADS_SLACK, "what each moves alone");
+    }
+    if level == MEMORY
+        && let Some(peak) = &study.setup.machine.memory.peak_bytes_per_second
+    {
+        most(&PEAK, Some(peak.value as f64), SLACK, &format!("the peak of all channels ({})", peak.source));
+    }
+    if level == MEMORY {
+        gates.push(buffer::footprint_gate(study, &about(level, labels), threads));
+    }
+    let pages = labels.get("pages").unwrap_or("huge");
+    gates.extend(buffer::account_gates(study, &about(level, labels).with("pages", pages)));
+    gates
+}
+
+pub(super) fn vector_bytes(name: &str) -> Option<f64> {
+    Vectors::available().iter().find(|vectors| vectors.name == name).map(|vectors| vectors.bytes as f64)
+}

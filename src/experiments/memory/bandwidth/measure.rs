@@ -1,0 +1,250 @@
+//! The streams of a launch: one thread in every level, each set of vectors in memory, several threads at once.
+
+use super::{IN_CACHE, ON_SMALL_PAGES, RATE, nodes, step};
+use crate::experiments::memory::footprint::{self, Level, MEMORY};
+use crate::experiments::memory::pinned_threads::{Pass, Team};
+use crate::experiments::memory::{buffer, streams};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::rig::Rig;
+use crate::rig::sampler::{Sizing, Timed, Workload};
+use crate::statistics::summary::median;
+use crate::sys::arena::Arena;
+use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
+use crate::sys::stream::{Operation, Vectors, Walk};
+use std::cell::{Cell, RefCell};
+
+/// Length of a window of several threads in nanoseconds: several turns of any scheduler's clock.
+pub(super) const WINDOW: f64 = 16_000_000.0;
+
+/// Times that a disturbed window is repeated; how often that was is in the record.
+pub(super) const REPEATS: u32 = 3;
+
+/// Batches of one thread for each window of several.
+pub(super) const BATCHES_PER_WINDOW: u32 = 5;
+
+/// A pass through more bytes than these takes milliseconds: fewer batches of them are taken, and one pass brings them in.
+pub(super) const LONG_PASS: usize = 8 << 20;
+
+/// Batches of the profile for each batch of such passes.
+pub(super) const BATCHES_PER_LONG_PASS: u32 = 3;
+
+/// Bytes for which the time of a window is recorded: windows move different amounts, a series has one.
+pub(super) const NOMINAL: u64 = 1 << 30;
+
+/// Bytes of a pass of a thread in memory: tens of microseconds.
+pub(super) const PASS: usize = 1 << 20;
+
+/// Timings of each set of vectors in the trial.
+pub(super) const TRIALS: usize = 5;
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let cpus = footprint::cpus_of(rig.setup());
+    let level = match footprint::memory_level(rig.setup(), &cpus[..1], rig.memory()) {
+        Ok(level) => level,
+        Err(reason) => {
+            rig.unavailable(RATE, &Labels::of([("level", MEMORY)]), &reason);
+            return Ok(());
+        }
+    };
+    let chosen = measure_alone(rig, &level)?;
+    nodes::measure(rig, &level, vectors_of(&chosen, Operation::Read))?;
+    for threads in streams::team_sizes(cpus.len()) {
+        match footprint::memory_level(rig.setup(), &cpus[..threads], rig.memory()) {
+            Ok(level) => measure_team(rig, &level, &cpus[..threads], cpus.len(), &chosen)?,
+            Err(reason) => rig.unavailable(RATE, &of_team(threads), &reason),
+        }
+    }
+    Ok(())
+}
+
+/// Labels of all figures of a number of threads, and of all on small pages.
+pub(super) fn of_team(threads: usize) -> Labels {
+    Labels::of([("level", MEMORY)]).with("threads", threads)
+}
+
+pub(super) fn on_small_pages() -> Labels {
+    Labels::of([("pages", "4k")])
+}
+
+/// The vectors that an operation uses in memory.
+pub(super) type Chosen = Vec<(Operation, Vectors)>;
+
+pub(super) fn vectors_of(chosen: &Chosen, operation: Operation) -> Vectors {
+    chosen.iter().find(|(of, _)| *of == operation).map_or_else(Vectors::widest, |(_, vectors)| *vectors)
+}
+
+/// One thread: every level, then memory on huge pages and on small ones.
+pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
+    let about = Labels::of([("level", level.name.as_str()), ("pages", "huge"), ("threads", "1")]);
+    rig.record("footprint", about.clone(), Unit::Bytes, vec![level.bytes as f64])?;
+    rig.remark("vectors.cache", &Vectors::widest().name);
+    let (pages, mut arena) = match buffer::obtain(rig, level.bytes, Pages::Huge, &about)? {
+        Ok(taken) => taken,
+        Err(reason) => {
+            rig.unavailable(RATE, &Labels::of([("level", MEMORY), ("threads", "1")]), &reason);
+            return Ok(Vec::new());
+        }
+    };
+    let levels = footprint::cache_levels(&rig.setup().machine.caches, rig.setup().cpu);
+    measure_caches(rig, &levels, &RefCell::new(&mut arena))?;
+    let chosen = choose(rig, level, &mut arena)?;
+    measure_memory(rig, level, &chosen, &Operation::ALL, None, &mut arena)?;
+    drop(arena);
+    if pages == Pages::Small {
+        let off = memory::huge_pages_are_off().then_some(HUGE_PAGES_OFF);
+        rig.unavailable(RATE, &on_small_pages(), &off.unwrap_or("there are no huge pages to compare with"));
+        return Ok(chosen);
+    }
+    // To have them takes longer than to go through them.
+    if rig.setup().profile.is_quick() {
+        rig.unavailable(RATE, &on_small_pages(), &"a quick run has no time for it");
+        return Ok(chosen);
+    }
+    let about = about.with("pages", "4k");
+    match buffer::obtain(rig, level.bytes, Pages::Small, &about)? {
+        Ok((_, mut arena)) => measure_memory(rig, level, &chosen, &ON_SMALL_PAGES, Some("4k"), &mut arena)?,
+        Err(reason) => rig.unavailable(RATE, &on_small_pages(), &reason),
+    }
+    Ok(chosen)
+}
+
+pub(super) fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCell<&mut Arena>) -> Result<(), Trouble> {
+    let few = (rig.batches() / BATCHES_PER_LONG_PASS).max(4);
+    let mut workloads = Vec::new();
+    for level in levels.iter().filter(|level| level.bytes <= arena.borrow().bytes()) {
+        for operation in IN_CACHE {
+            let walk = RefCell::new(Walk::new(Vectors::widest(), operation, level.bytes, level.bytes));
+            let bytes = walk.borrow().bytes();
+            let mut warm = *walk.borrow();
+            let workload = Workload::of("stream", streams::labels(operation, &level.name, 1), bytes, move |passes| {
+                walk.borrow_mut().steps(&mut arena.borrow_mut(), passes);
+                Ok(())
+            });
+            let long = level.bytes > LONG_PASS;
+            let workload = workload.prepared(move || {
+                // Another level's batch stood before this one: its lines leave, this level's come in.
+                warm.steps(&mut arena.borrow_mut(), if long { 1 } else { 2 });
+                Ok(())
+            });
+            let workload = if long { workload.at_most(few) } else { workload };
+            workloads.push(if level.name == "L1" || level.name == "L2" { workload } else { workload.unclocked() });
+        }
+    }
+    rig.sample(workloads)
+}
+
+/// Tries every set of vectors in memory, in turns, and takes the one with the best median for each operation.
+pub(super) fn choose(rig: &mut Rig<'_>, level: &Level, arena: &mut Arena) -> Result<Chosen, Trouble> {
+    let source = rig.source()?;
+    let mut chosen = Vec::new();
+    for operation in Operation::ALL {
+        let sets = Vectors::available();
+        // One walk for all: no set may find in a cache what another has just brought there.
+        let mut walk = Walk::new(sets[0], operation, level.bytes, step(level));
+        let mut rates: Vec<Vec<f64>> = vec![Vec::new(); sets.len()];
+        for _ in 0..TRIALS {
+            for (&vectors, rates) in sets.iter().zip(&mut rates) {
+                walk.turn_to(vectors);
+                let began = source.stamp().ticks;
+                let bytes = walk.step(arena) as f64;
+                rates.push(bytes / rig.nanoseconds((source.stamp().ticks - began) as f64) * 1e9);
+            }
+        }
+        let medians: Vec<f64> = rates.iter().map(|rates| median(rates).unwrap_or(0.0)).collect();
+        for (vectors, &rate) in sets.iter().zip(&medians) {
+            let labels = Labels::of([("operation", operation.name()), ("vectors", vectors.name)]);
+            rig.record("trial", labels, Unit::BytesPerSecond, vec![rate])?;
+        }
+        let best = (0..sets.len()).max_by(|&one, &other| medians[one].total_cmp(&medians[other]));
+        let vectors = best.map_or_else(Vectors::widest, |best| sets[best]);
+        rig.remark(&format!("vectors.{}", operation.name()), &vectors.name);
+        chosen.push((operation, vectors));
+    }
+    Ok(chosen)
+}
+
+/// The operations in memory, one after the other.
+pub(super) fn measure_memory(
+    rig: &mut Rig<'_>,
+    level: &Level,
+    chosen: &Chosen,
+    operations: &[Operation],
+    pages: Option<&str>,
+    arena: &mut Arena,
+) -> Result<(), Trouble> {
+    let mut operations = operations.to_vec();
+    rig.random().shuffle(&mut operations);
+    for operation in operations {
+        let vectors = vectors_of(chosen, operation);
+        let mut walk = Walk::new(vectors, operation, level.bytes, step(level));
+        let labels = streams::labels(operation, &level.name, 1);
+        let labels = pages.map_or(labels.clone(), |pages| labels.with("pages", pages));
+        let workload = Workload::of("stream", labels, walk.bytes(), |steps| {
+            walk.steps(arena, steps);
+            Ok(())
+        });
+        rig.sample(vec![workload.unclocked()])?;
+    }
+    Ok(())
+}
+
+/// Several threads, each with an arena of its own that it wrote itself.
+pub(super) fn measure_team(
+    rig: &mut Rig<'_>,
+    level: &Level,
+    cpus: &[u32],
+    all: usize,
+    chosen: &Chosen,
+) -> Result<(), Trouble> {
+    let operations: Vec<Operation> =
+        Operation::ALL.into_iter().filter(|&operation| streams::is_measured(operation, cpus.len(), all)).collect();
+    let jobs: Vec<Walk> = operations
+        .iter()
+        .map(|&operation| Walk::new(vectors_of(chosen, operation), operation, level.bytes, PASS))
+        .collect();
+    let (bytes, allowed) = (level.bytes, rig.memory());
+    let equip = move |_: usize| -> Result<Pass, String> {
+        let (_, mut arena) = buffer::take_either(bytes as u64, Pages::Huge, None, allowed)?;
+        let mut jobs = jobs.clone();
+        Ok(Box::new(move |job| jobs[job].step(&mut arena)))
+    };
+    let mut team = match Team::with_caller(cpus, rig.source()?, equip) {
+        Ok(team) => team,
+        Err(reason) => {
+            rig.unavailable(RATE, &of_team(cpus.len()), &reason);
+            return Ok(());
+        }
+    };
+    let about = Labels::of([("level", level.name.as_str()), ("pages", "huge")]).with("threads", cpus.len());
+    rig.record("footprint", about, Unit::Bytes, vec![(bytes * cpus.len()) as f64])?;
+    rig.remark(&format!("cpus.{}", cpus.len()), &format!("{:?}", team.cpus()));
+    let hertz = rig.ticks(1e9);
+    let windows = (rig.batches() / BATCHES_PER_WINDOW).max(2);
+    let (team, repeated) = (RefCell::new(&mut team), Cell::new(0_u32));
+    let mut workloads = Vec::new();
+    for (job, &operation) in operations.iter().enumerate() {
+        let (team, repeated) = (&team, &repeated);
+        let labels = streams::labels(operation, &level.name, cpus.len());
+        let workload = Workload::self_timed("stream", labels, NOMINAL, move |_| {
+            let mut found = team.borrow_mut().window(job, WINDOW * hertz / 1e9, hertz)?;
+            for _ in 0..REPEATS {
+                if found.disturbed.is_none() {
+                    break;
+                }
+                repeated.set(repeated.get() + 1);
+                found = team.borrow_mut().window(job, WINDOW * hertz / 1e9, hertz)?;
+            }
+            let ticks = (found.ticks * NOMINAL as f64 / found.bytes) as i64;
+            Ok(match (found.disturbed, found.known) {
+                (Some(_), _) => Timed::Preempted(ticks),
+                (None, true) => Timed::Undisturbed(ticks),
+                (None, false) => Timed::Ticks(ticks),
+            })
+        });
+        workloads.push(workload.sized(Sizing::Exactly(1)).unclocked().at_most(windows));
+    }
+    rig.sample(workloads)?;
+    rig.remark(&format!("repeated.{}", cpus.len()), &repeated.get());
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! The walks of a launch: one kind of pages after the other, and the memory of each node.
+
+use super::walk::{Pattern, Scope, Scratch, Walk, pages_label};
+use crate::experiments::memory::buffer;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::results::wording::quantity;
+use crate::rig::Rig;
+use crate::rig::sampler::{Expected, Sizing, Workload};
+use crate::sys::affinity;
+use crate::sys::chain::LOADS_PER_TURN;
+use crate::sys::memory::{Pages, page_size};
+
+/// Batches of a walk that one of dozens of footprints gets in a launch: levels are made of many of them.
+pub(super) const BATCHES: u32 = 8;
+
+/// Turns in a batch of a footprint that is memory: some thousand loads, over which banks and rows average out.
+pub(super) const MEMORY_TURNS: u64 = 32;
+
+/// Least bytes that a curve of any use needs.
+pub(super) const LEAST_MEMORY: u64 = 4 << 20;
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let scope = Scope::of(rig.setup(), rig.memory());
+    if scope.most() < LEAST_MEMORY {
+        return Err(Trouble::new(format!(
+            "a launch may take {}, a quarter of what is available: too little for a curve",
+            quantity(rig.memory() as f64, Unit::Bytes)
+        ))
+        .hint("free memory, or raise the limit of the control group"));
+    }
+    let mut scratch = Scratch::default();
+    let huge = measure_pages(rig, &scope, Pages::Huge, true, &mut scratch)?;
+    measure_pages(rig, &scope, Pages::Small, !huge, &mut scratch)?;
+    measure_nodes(rig, &scope, &mut scratch)
+}
+
+/// Walks everything that is due on one kind of pages, in random order, in one piece of memory. False when that memory could
+/// not be had.
+pub(super) fn measure_pages(
+    rig: &mut Rig<'_>,
+    scope: &Scope,
+    pages: Pages,
+    decides: bool,
+    scratch: &mut Scratch,
+) -> Result<bool, Trouble> {
+    let mut walks = scope.walks(pages, rig.turn(), decides);
+    let Some(most) = walks.iter().map(|walk| walk.bytes).max() else { return Ok(false) };
+    // Room to move: small footprints shall not always lie at the same place of the memory.
+    let room = (4 * LEAST_MEMORY).min(scope.most()).max(most);
+    let mut arena = match buffer::take(room, pages, None, rig.memory()) {
+        Ok(arena) => arena,
+        Err(reason) => {
+            rig.unavailable("memory.latency.level", &Labels::of([("pages", pages_label(pages))]), &reason);
+            return Ok(false);
+        }
+    };
+    rig.random().shuffle(&mut walks);
+    let mut proven = 0_usize;
+    for walk in walks {
+        let places = (arena.bytes() - walk.bytes as usize) / page_size();
+        let offset = rig.random().usize(..=places) * page_size();
+        let mut random = rig.random().clone();
+        let mut chain = scratch
+            .lay(&walk, scope, &mut arena, offset, &mut random)
+            .map_err(|fault| Trouble::new(format!("the chain of {} is no cycle: {fault}", walk.labels())))?;
+        *rig.random() = random;
+        proven += chain.nodes();
+        let workload = Workload::of("load", walk.labels(), LOADS_PER_TURN, |turns| {
+            chain.walk(turns);
+            Ok(())
+        });
+        rig.sample(vec![sized(workload, scope, &walk)])?;
+    }
+    rig.remark("proven", &proven);
+    Ok(true)
+}
+
+/// How many batches a walk gets and how long they are.
+pub(super) fn sized<'a>(workload: Workload<'a>, scope: &Scope, walk: &Walk) -> Workload<'a> {
+    let (batches, turns) =
+        if scope.is_memory(walk) { (4 * BATCHES, MEMORY_TURNS) } else { (BATCHES, 2 * MEMORY_TURNS) };
+    let workload = workload.at_most(batches);
+    if scope.is_shared(walk) { workload.sized(Sizing::Exactly(turns)) } else { workload }
+}
+
+/// On a machine with several nodes: memory of one node, from a CPU of each; another node's memory in the next turn.
+pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scratch) -> Result<(), Trouble> {
+    let nodes = &rig.setup().machine.memory.nodes;
+    let homes: Vec<u32> =
+        nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();
+    let Some(turn) = scope.far_turn(rig.turn()).filter(|_| homes.len() > 1) else { return Ok(()) };
+    let home = homes[turn as usize % homes.len()];
+    let walk = Walk { pattern: Pattern::Random, pages: Pages::Huge, bytes: scope.memory_footprint() };
+    let taken = buffer::take_either(walk.bytes, Pages::Huge, Some(home), rig.memory());
+    let (pages, mut arena) = match taken {
+        Ok(taken) => taken,
+        Err(reason) => {
+            rig.unavailable("memory.latency.node", &Labels::none().with("memory_node", home), &reason);
+            return Ok(());
+        }
+    };
+    let mut random = rig.random().clone();
+    let mut chain = scratch
+        .lay(&walk, scope, &mut arena, 0, &mut random)
+        .map_err(|fault| Trouble::new(format!("the chain on node {home} is no cycle: {fault}")))?;
+    for node in nodes {
+        let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
+        let moved = affinity::restrict(&[cpu]);
+        if let Err(error) = moved {
+            rig.unavailable(
+                "memory.latency.node",
+                &Labels::none().with("cpu_node", node.node),
+                &format!("cannot run on CPU {cpu}: {error}"),
+            );
+            continue;
+        }
+        let labels = node_labels(node.node, home).with("pages", pages_label(pages));
+        let workload = Workload::of("node", labels, LOADS_PER_TURN, |turns| {
+            chain.walk(turns);
+            Ok(())
+        });
+        let workload = workload.at_most(4 * BATCHES).sized(Sizing::Exactly(MEMORY_TURNS));
+        let sampled = rig.sample(vec![workload.expecting(Expected { migration: true, ..Expected::default() })]);
+        affinity::restrict(&[rig.setup().cpu])
+            .map_err(|error| Trouble::new(format!("cannot return to its CPU: {error}")))?;
+        sampled?;
+    }
+    Ok(())
+}
+
+pub(super) fn node_labels(cpu_node: u32, memory_node: u32) -> Labels {
+    Labels::none().with("cpu_node", cpu_node).with("memory_node", memory_node)
+}

@@ -1,0 +1,175 @@
+//! The flows of a launch, and the steady part of their windows.
+
+use super::super::{OTHER_CPU, SAME_CPU, other_cpu, partner_elsewhere, remark_placement};
+use super::outcomes::{Outcome, keep};
+use super::{Case, RATE, can_wait, loopback_cases, remote_cases};
+use crate::peer::client::Partner;
+use crate::peer::plausible;
+use crate::peer::protocol::{Flowed, Sender};
+use crate::results::quantity::Unit;
+use crate::results::trouble::Trouble;
+use crate::rig::Rig;
+use crate::sys::tcp_counters::congestion_control;
+use std::time::Duration;
+
+/// Nanoseconds that are left out at the beginning of a remote case, and round trips.
+pub(super) const LEFT_OUT: f64 = 1e9;
+
+pub(super) const LEFT_OUT_ROUND_TRIPS: f64 = 20.0;
+
+/// Share of a loopback case that is left out at its beginning.
+pub(super) const LEFT_OUT_SHARE: f64 = 0.5;
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let access = rig.setup().access.as_ref();
+    let other = other_cpu(rig.setup());
+    remark_placement(rig, RATE, other);
+    if let Some(name) = congestion_control() {
+        rig.remark("congestion_control", &name);
+    }
+    rig.has_partners();
+    // A quick run leaves some cases out.
+    let all = !rig.setup().profile.is_quick();
+    let mut order = loopback_cases();
+    order.retain(|&case| all || !can_wait(case));
+    rig.random().shuffle(&mut order);
+    let mut outcomes = Vec::new();
+    for placement in [SAME_CPU, OTHER_CPU] {
+        let cpu = if placement == SAME_CPU { Some(rig.setup().cpu) } else { other };
+        let Some(cpu) = cpu else { continue };
+        let mut partner = Partner::on_loopback(Some(cpu), &[])?;
+        for case in order.iter().filter(|case| case.placement == Some(placement)) {
+            let flow = partner.flow(&case.order());
+            if flow.is_err() {
+                // A partner that was left in the middle of its work is of no more use.
+                partner = Partner::on_loopback(Some(cpu), &[])?;
+            }
+            outcomes.push(flow.and_then(|seen| record(rig, *case, &seen)).map_err(|trouble| (*case, trouble)));
+        }
+    }
+    if let Some(partner) = partner_elsewhere(access)? {
+        outcomes.extend(measure_remote(rig, partner, all)?);
+    }
+    keep(rig, outcomes)
+}
+
+/// The flows to a peer. One that cannot be judged is that case's affair, a peer that is lost is the launch's.
+pub(super) fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, all: bool) -> Result<Vec<Outcome>, Trouble> {
+    let mut order = remote_cases(partner.is_ipv6());
+    order.retain(|&case| all || !can_wait(case));
+    rig.random().shuffle(&mut order);
+    let mut outcomes = Vec::new();
+    for case in order {
+        let seen = partner.flow(&case.order())?;
+        outcomes.push(record(rig, case, &seen).map_err(|trouble| (case, trouble)));
+    }
+    Ok(outcomes)
+}
+
+/// Writes down what both sides saw of a case, if what the other side says of it can be.
+pub(super) fn record(
+    rig: &mut Rig<'_>,
+    case: Case,
+    (own, theirs, lasted): &(Flowed, Flowed, Duration),
+) -> Result<(), Trouble> {
+    let labels = case.labels();
+    // On the loopback both sides are one program with one clock.
+    if case.placement.is_none() {
+        plausible::flow(&case.order(), theirs, *lasted)?;
+    }
+    let round_trip = own.senders.iter().chain(&theirs.senders).map(|sender| sender.round_trip).max().unwrap_or(0);
+    let mut rate = 0.0;
+    let mut windows: Vec<f64> = Vec::new();
+    for receiver in [own, theirs].into_iter().filter(|side| side.windows.len() > 1) {
+        let steady = steady_part(case, &receiver.windows, f64::from(round_trip) * 1e3);
+        rate += rate_of(steady).ok_or_else(|| Trouble::new(format!("no window of a flow is left ({labels})")))?;
+        let rates: Vec<f64> = steady.windows(2).filter_map(rate_of).collect();
+        // Two directions: their windows end at the same times but for the difference of two clocks' sleeps.
+        if windows.is_empty() {
+            windows = rates;
+        } else {
+            windows.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
+        }
+    }
+    if rate <= 0.0 {
+        return Err(Trouble::new(format!("nothing arrived: the other side hangs or is cut off ({labels})"))
+            .hint("look whether the other side still runs, and whether something on the way drops its packets"));
+    }
+    rig.record("rate", labels.clone(), Unit::BytesPerSecond, vec![rate])?;
+    rig.record("window", labels.clone(), Unit::BytesPerSecond, windows)?;
+    let totals = [own.sent, own.received, theirs.sent, theirs.received];
+    rig.record("total", labels.clone(), Unit::Bytes, totals.map(|total| total as f64).to_vec())?;
+    let busy = [own, theirs].map(|side| side.cpu_time as f64 / side.span.max(1) as f64);
+    rig.record("busy", labels.clone(), Unit::One, busy.to_vec())?;
+    for (side, flowed) in [("own", own), ("other", theirs)] {
+        for sender in flowed.senders.iter().take(1) {
+            rig.record("sender", labels.clone().with("side", side), Unit::One, numbers(sender))?;
+        }
+    }
+    Ok(())
+}
+
+/// Busy, receiver-limited and buffer-limited time, segments sent again, round trip, congestion window, segment, window.
+pub(super) fn numbers(sender: &Sender) -> Vec<f64> {
+    vec![
+        sender.busy as f64,
+        sender.receiver_limited as f64,
+        sender.buffer_limited as f64,
+        f64::from(sender.retransmissions),
+        f64::from(sender.round_trip),
+        f64::from(sender.congestion_window),
+        f64::from(sender.segment),
+        f64::from(sender.offered_window),
+    ]
+}
+
+/// The windows after the start and before the last, which the end of the flow may have cut.
+pub(super) fn steady_part(case: Case, windows: &[(u64, i64)], round_trip: f64) -> &[(u64, i64)] {
+    let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return windows };
+    let whole = (last.1 - first.1) as f64;
+    let left_out = match case.placement {
+        Some(_) => whole * LEFT_OUT_SHARE,
+        // Never more than two thirds: something has to be left.
+        None => LEFT_OUT.max(LEFT_OUT_ROUND_TRIPS * round_trip).min(whole * 0.67),
+    };
+    let from = windows.iter().position(|window| (window.1 - first.1) as f64 >= left_out).unwrap_or(0);
+    &windows[from..windows.len().saturating_sub(1).max(from + 1)]
+}
+
+/// Bytes per second from the first window of a part to its last.
+pub(super) fn rate_of(part: &[(u64, i64)]) -> Option<f64> {
+    let (first, last) = (part.first()?, part.last()?);
+    let span = last.1 - first.1;
+    (span > 0).then(|| last.0.saturating_sub(first.0) as f64 / span as f64 * 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PLAIN;
+    use super::*;
+
+    #[test]
+    fn the_start_and_the_cut_end_do_not_count() {
+        // 10 bytes per nanosecond after a slow start of 20 windows, a last window cut short.
+        let remote = Case { placement: None, ..PLAIN };
+        let mut windows: Vec<(u64, i64)> = Vec::new();
+        let (mut bytes, mut time) = (0_u64, 0_i64);
+        for number in 0..60 {
+            bytes += if number < 20 { 10_000_000 } else { 1_000_000_000 };
+            time += 100_000_000;
+            windows.push((bytes, time));
+        }
+        windows.push((bytes, time + 50_000_000));
+        let rate = rate_of(steady_part(remote, &windows, 150e6)).unwrap();
+        assert!((rate / 10e9 - 1.0).abs() < 1e-9, "{rate}");
+    }
+
+    #[test]
+    fn something_is_left_of_the_slowest_path_and_nothing_of_nothing() {
+        let remote = Case { placement: None, ..PLAIN };
+        let windows: Vec<(u64, i64)> = (0..25).map(|number| (number * 100, number as i64 * 100_000_000)).collect();
+        assert!(rate_of(steady_part(remote, &windows, 5e9)).is_some());
+        assert_eq!(rate_of(steady_part(remote, &windows[..1], 0.0)), None);
+        assert_eq!(rate_of(&[]), None);
+    }
+}

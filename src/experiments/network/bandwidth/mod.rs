@@ -1,0 +1,266 @@
+//! # Question
+//!
+//! How many bytes of payload arrive in a second, in each direction, over one connection and over several, by the size of
+//! the writes; and what is it that holds them back?
+//!
+//! # Method
+//!
+//! A sender writes messages of one size as fast as they are taken; a receiver reads up to 128 KiB at a time. Bytes are
+//! counted **at the receiver**: its clock is read at the end of each window, and the figure is the bytes that arrived from
+//! the first window of the steady part to the last, divided by the time between them. What a sender has written is no
+//! figure: it fills buffers first. Totals of both sides are compared at the end, when everything has arrived.
+//!
+//! - **loopback**: 160 ms for each case, the first half left out, because the receive buffer and the congestion control
+//!   find their size and their rate in that time; windows of 5 ms. The other side is a process on another CPU, or on the
+//!   same (placement).
+//! - **remote**: 2.5 s for each case, the first second or twenty round trips left out, because a connection has to find its
+//!   rate; windows of 100 ms.
+//! - **direction**: send (this machine sends), receive, or both at once, where the rate is the sum of both.
+//! - **streams**: connections at once in each direction, each with a thread of its own on both sides. **bytes**: size of a
+//!   write.
+//!
+//! A quick run leaves out writes of 16 KiB and two and four streams on the loopback, and several streams to a peer.
+//!
+//! Receive buffers tune themselves, as for any program that does not set them. Every sender reports from TCP_INFO how long
+//! it had data to send and how much of that time the receiver's window or the send buffer stopped it; both sides report
+//! their CPU time. That names the limit: a CPU that was busy nine tenths of the time; else the receiver's window or the
+//! send buffer, if it stopped the sender more than half of the time, or if what was on its way filled three quarters of
+//! the window; else the path and its congestion control.
+//!
+//! # Prediction
+//!
+//! Loopback: each 64 KiB is copied in and copied out, and needs a buffer; small writes add their system calls. With the
+//! sides on two CPUs both copies go on at once, on one they take turns. Remote: the least of the link's rate less its
+//! headers, the largest receive buffer over the round trip, and what the loopback moves.
+//!
+//! # What could fool us
+//!
+//! - The first second: slow start, and credit that clouds and shapers give at the beginning. On the loopback it is the
+//!   first twentieth of a second, in which the rate has not been found either.
+//! - The congestion control works on the loopback too. One that paces (BBR) may carry less than half of what one that only
+//!   fills a window (CUBIC) carries, and then small things decide, as how a receiver reads: compare machines with the same.
+//! - A loopback figure is a copy benchmark with system calls. It says what the machine could feed a network with, no more.
+//! - One thread for both sides, or both on one CPU, halves it.
+//! - A fixed receive buffer turns off tuning: window over round trip is then the figure, whatever the link can do.
+//! - On a virtual machine the link's stated rate is a claim, or missing.
+//!
+//! # References
+//!
+//! RFC 9293 (TCP), RFC 7323 (windows, time stamps), RFC 6349 (throughput testing); tcp(7), `struct tcp_info` in
+//! linux/tcp.h.
+
+mod explain;
+mod judge;
+mod measure;
+mod outcomes;
+mod predict;
+
+use super::{LOOPBACK, OTHER_CPU, SAME_CPU};
+use crate::evaluate::study::Study;
+use crate::experiments::{Experiment, Nature, Publication};
+use crate::peer::protocol::{Direction, FlowOrder};
+use crate::results::peer::Peer;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::wording::{percent, quantity};
+use crate::statistics::summary::median;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "network.bandwidth",
+    title: "Peak bandwidth",
+    measures: "payload per second at the receiver: directions, streams, sizes of writes",
+    method_version: 1,
+    source: include_str!("mod.rs"),
+    needs: &[LOOPBACK],
+    uses: &["os.system_call.time", "network.round_trip.time"],
+    rules: judge::RULES,
+    constants: predict::CONSTANTS,
+    publishes: &[Publication {
+        metric: "network.bandwidth.rate",
+        unit: Unit::BytesPerSecond,
+        meaning: "payload that arrives",
+        nature: Nature::State,
+        headline: common_case,
+    }],
+    every: |_| 4,
+    seconds: |setup| if setup.has_peer { 15.6 } else { 2.1 },
+    time_out: 120.0,
+    memory: crate::experiments::little_memory,
+    predict: predict::predict,
+    measure: measure::measure,
+    figures: judge::figures,
+    explain: explain::explain,
+};
+
+const RATE: &str = "network.bandwidth.rate";
+
+/// Size of a write where it is not the parameter: what tools of this kind write by default.
+const WRITE: u32 = 128 << 10;
+
+/// Sizes of writes.
+const WRITES: [u32; 4] = [1 << 10, 16 << 10, WRITE, 1 << 20];
+
+/// Duration of a loopback case and of its windows in milliseconds.
+const LOOPBACK_MILLISECONDS: u32 = 160;
+
+const LOOPBACK_WINDOW: u32 = 5;
+
+/// Duration of a remote case and of its windows in milliseconds.
+const REMOTE_MILLISECONDS: u32 = 2_500;
+
+const REMOTE_WINDOW: u32 = 100;
+
+/// A CPU that is busy for this share of the time is the limit.
+const BUSY: f64 = 0.9;
+
+/// What stopped the sender for more than this share of the time is the limit.
+const STOPPED: f64 = 0.5;
+
+/// Share of the receiver's window that is on its way when the window is the limit.
+const FILLED: f64 = 0.75;
+
+/// Bytes of a full frame beside its payload: IP, TCP with time stamps, within the MTU; and around it on an Ethernet.
+const WITHIN: f64 = 52.0;
+
+const AROUND: f64 = 38.0;
+
+/// One flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Case {
+    direction: Direction,
+    streams: u8,
+    bytes: u32,
+    ipv6: bool,
+    /// None on a remote path.
+    placement: Option<&'static str>,
+}
+
+impl Case {
+    fn labels(self) -> Labels {
+        let path = if self.placement.is_some() { "loopback" } else { "remote" };
+        let labels = Labels::of([("direction", self.direction.label()), ("path", path)])
+            .with("streams", self.streams)
+            .with("bytes", self.bytes)
+            .with("ip", if self.ipv6 { 6 } else { 4 });
+        self.placement.map_or(labels.clone(), |placement| labels.with("placement", placement))
+    }
+
+    fn order(self) -> FlowOrder {
+        let (milliseconds, window) = match self.placement {
+            Some(_) => (LOOPBACK_MILLISECONDS, LOOPBACK_WINDOW),
+            None => (REMOTE_MILLISECONDS, REMOTE_WINDOW),
+        };
+        FlowOrder {
+            ipv6: self.ipv6,
+            direction: self.direction,
+            streams: self.streams,
+            message: self.bytes,
+            milliseconds,
+            window,
+        }
+    }
+}
+
+/// Whether a launch in a hurry leaves a case out: on the loopback what others stand for, and many streams to a peer.
+fn can_wait(case: Case) -> bool {
+    match case.placement {
+        Some(_) => case.bytes == 16 << 10 || [2, 4].contains(&case.streams),
+        None => case.streams > 1,
+    }
+}
+
+const PLAIN: Case =
+    Case { direction: Direction::Send, streams: 1, bytes: WRITE, ipv6: false, placement: Some(OTHER_CPU) };
+
+fn loopback_cases() -> Vec<Case> {
+    let mut cases: Vec<Case> = WRITES.into_iter().map(|bytes| Case { bytes, ..PLAIN }).collect();
+    cases.extend([Direction::Receive, Direction::Both].map(|direction| Case { direction, ..PLAIN }));
+    cases.extend([2, 4, 8].map(|streams| Case { streams, ..PLAIN }));
+    cases.push(Case { placement: Some(SAME_CPU), ..PLAIN });
+    cases.push(Case { ipv6: true, ..PLAIN });
+    cases
+}
+
+fn remote_cases(ipv6: bool) -> Vec<Case> {
+    let plain = Case { ipv6, placement: None, ..PLAIN };
+    let mut cases: Vec<Case> =
+        [Direction::Send, Direction::Receive, Direction::Both].map(|direction| Case { direction, ..plain }).to_vec();
+    cases.extend([4, 8].map(|streams| Case { streams, ..plain }));
+    cases
+}
+
+fn cases(peer: Option<&Peer>) -> Vec<Case> {
+    let mut cases = loopback_cases();
+    cases.extend(peer.map(|peer| remote_cases(peer.is_ipv6())).unwrap_or_default());
+    cases
+}
+
+/// The summary shows writes of the common size over IPv4, and everything remote.
+fn common_case(labels: &Labels) -> bool {
+    let loopback = labels.get("path") == Some("loopback");
+    labels.get("bytes") == Some("131072") && (!loopback || labels.get("ip") == Some("4"))
+}
+
+/// Payload of an Ethernet that moves so many bytes per second.
+fn framed(bytes_per_second: f64, mtu: Option<u32>) -> f64 {
+    let mtu = f64::from(mtu.unwrap_or(1500));
+    bytes_per_second * (mtu - WITHIN) / (mtu + AROUND)
+}
+
+/// The median over launches of one number of a series.
+fn middle(study: &Study<'_>, name: &str, labels: &Labels, position: usize) -> Option<f64> {
+    let values: Vec<f64> =
+        study.series(name, labels).iter().filter_map(|series| series.values.get(position).copied()).collect();
+    median(&values)
+}
+
+/// What holds a case back, in words.
+fn limit(study: &Study<'_>, case: Case) -> Option<String> {
+    let labels = case.labels();
+    let (own, other) = (middle(study, "busy", &labels, 0)?, middle(study, "busy", &labels, 1)?);
+    let (own_name, other_name) =
+        if case.placement.is_some() { ("this side", "the other side") } else { ("this machine", "the peer") };
+    if case.placement == Some(SAME_CPU) && own + other >= BUSY {
+        return Some(format!("the CPU that both sides share: {} busy", percent((own + other).min(1.0))));
+    }
+    if own.max(other) >= BUSY {
+        let name = if own >= other { own_name } else { other_name };
+        return Some(format!("the CPU of {name}: {} and {} busy", percent(own), percent(other)));
+    }
+    for side in ["own", "other"] {
+        let of = labels.clone().with("side", side);
+        let Some(busy) = middle(study, "sender", &of, 0).filter(|&busy| busy > 0.0) else { continue };
+        let share = |position| middle(study, "sender", &of, position).map_or(0.0, |found| found / busy);
+        let window = middle(study, "sender", &of, 7).unwrap_or(0.0);
+        let round_trip = middle(study, "sender", &of, 4).unwrap_or(0.0) / 1e6;
+        let rate = median(&study.values("rate", &labels)).unwrap_or(0.0) / f64::from(case.streams);
+        // A sender that paces itself never meets the window it has filled: what is on its way shows it as well.
+        if share(1) > STOPPED || case.placement.is_none() && window > 0.0 && rate * round_trip >= FILLED * window {
+            return Some(format!(
+                "the receiver's window: {1} at the end, the sender stopped by it for {0} of the time",
+                percent(share(1)),
+                quantity(window, Unit::Bytes)
+            ));
+        }
+        if share(2) > STOPPED {
+            return Some(format!("the send buffer: full for {} of the time", percent(share(2))));
+        }
+    }
+    if case.placement.is_some() {
+        return Some(format!("hand-overs between the sides: {} and {} busy", percent(own), percent(other)));
+    }
+    let again =
+        ["own", "other"].into_iter().filter_map(|side| middle(study, "sender", &labels.clone().with("side", side), 3));
+    let again: f64 = again.sum();
+    Some(format!("the path and its congestion control: {again:.0} segments were sent again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ethernet_of_one_gigabit_carries_941_megabits() {
+        assert!((framed(125e6, None) * 8.0 / 1e6 - 941.5).abs() < 0.1);
+    }
+}

@@ -1,0 +1,128 @@
+//! Which figures hops, rings and lines give, and what must hold of them.
+
+use super::{Pairing, SAME, THROUGH, explain, line_labels, pairings};
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::verdict::Gate;
+
+pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let places = study.setup.places();
+    for through in &THROUGH[..2] {
+        let labels = Labels::of([("through", through)]);
+        if let Some(estimate) = study.sample("own", &labels).as_ref().and_then(Estimate::undisturbed) {
+            let name = format!("os.context_switch.{through}_overhead");
+            findings.publish(study, Figure::batches(&name, Labels::none(), &estimate));
+        }
+    }
+    for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
+        publish_hop(study, findings, &pairing);
+    }
+    for place in &places {
+        publish_line(study, findings, &place.placement);
+    }
+    findings.curves.extend(explain::curves(study).0);
+}
+
+pub(super) fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {
+    let labels = pairing.labels();
+    let sample = study.sample("hop", &labels);
+    let Some((sample, gross)) = sample.as_ref().and_then(|sample| Some((sample, Estimate::undisturbed(sample)?)))
+    else {
+        return;
+    };
+    let mut own = vec![proof(study, &labels, &gross)];
+    own.extend(two_calls(study, &gross, pairing));
+    own.extend(symmetry(study, pairing));
+    findings.publish(study, Figure::batches("os.context_switch.time", labels.clone(), &gross).gates(own));
+    if !pairing.has_net() {
+        return;
+    }
+    let passage = study.sample("own", &Labels::of([("through", pairing.through)]));
+    if let Some(net) = passage.and_then(|passage| {
+        let (hops, passage) = (sample.shared_with(&passage), passage.shared_with(sample));
+        Estimate::net(&hops, &passage)
+    }) {
+        let mut own = vec![proof(study, &labels, &gross), gates::net_resolved(&net, gross.value)];
+        if net.unit == Unit::Cycles {
+            own.push(gates::floor(&NET_FLOOR, &net, LEAST_NET).because("no kernel switches tasks in less"));
+        }
+        findings
+            .publish(study, Figure::batches("os.context_switch.net", labels, &net).of_gross(gross.value).gates(own));
+    }
+}
+
+/// No kernel wakes and switches in fewer core cycles.
+pub(super) const LEAST_NET: f64 = 300.0;
+
+/// How far the two halves of a round trip may differ.
+pub(super) const ASYMMETRY: f64 = 0.2;
+
+rules! {
+    TWO_CALLS: "G8" Hard "`os.context_switch.time` on one CPU", "a hop takes at least two system calls";
+    NET_FLOOR: "G8" Hard "`os.context_switch.net`", "a net switch takes at least {}", cycles(LEAST_NET);
+    LINE_FLOOR: "G8" Hard "`os.cache_line_transfer.time`", "at least {}", time(LEAST_LINE);
+    LINE_FASTER: "G20" Hard "`os.cache_line_transfer.time`", "a cache line moves faster than a task on that CPU is woken";
+    SWITCHES: "G25" Hard "`os.context_switch`", "the kernel counts one switch, voluntary or forced, for every hop within 1 %, no page fault, and everybody on the CPU of the label";
+    SYMMETRY: "halves" Noisy "`os.context_switch.time` on one CPU", "the token takes as long there as back, within {}", share(ASYMMETRY);
+}
+
+/// G25: every hop is a switch that the kernel counted, everybody on the CPU of the label.
+pub(super) fn proof(study: &Study<'_>, labels: &Labels, gross: &Estimate) -> Gate {
+    let wrong = gross.account.wrong;
+    let why =
+        study.remarks(&format!("wrong.hop {labels}")).first().map_or_else(String::new, |reason| format!(": {reason}"));
+    Gate::holds(
+        &SWITCHES,
+        wrong == 0,
+        if wrong == 0 {
+            "the kernel counted one switch for every hop, on the CPUs of the label".to_owned()
+        } else {
+            format!("{wrong} of {} batches were not switches{why}", gross.account.taken)
+        },
+    )
+}
+
+/// G8: a hop contains two system calls.
+pub(super) fn two_calls(study: &Study<'_>, gross: &Estimate, pairing: &Pairing) -> Option<Gate> {
+    let floor = study
+        .known
+        .iter()
+        .find(|metric| metric.name == "os.system_call.time" && metric.labels == Labels::of([("call", "getppid")]))?;
+    let cycles = floor.cycles.filter(|_| gross.unit == Unit::Cycles);
+    (pairing.placement == SAME)
+        .then(|| gates::floor(&TWO_CALLS, gross, 2.0 * cycles.unwrap_or(floor.value)).because("two system calls"))
+}
+
+/// The token takes as long there as back: otherwise something else is in one half.
+pub(super) fn symmetry(study: &Study<'_>, pairing: &Pairing) -> Option<Gate> {
+    let half = |direction: &str| {
+        let values = study.values("half", &pairing.labels().with("direction", direction));
+        crate::statistics::summary::median(&values)
+    };
+    let (there, back) = (half("there")?, half("back")?);
+    let difference = (there - back).abs() / f64::midpoint(there, back);
+    Some(Gate::at_most(&SYMMETRY, Number::share(difference).named("there and back differ by {}"), ASYMMETRY))
+}
+
+pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement: &str) {
+    let labels = line_labels(placement);
+    let Some(estimate) = study.sample("line", &labels).as_ref().and_then(Estimate::undisturbed) else { return };
+    let wake_up =
+        Pairing { between: "threads", through: "futex", placement: placement.to_owned(), target: Some("idle") };
+    let mut own = vec![
+        gates::floor_in_time(&LINE_FLOOR, study, &estimate, LEAST_LINE)
+            .because("two cores cannot exchange a line in less"),
+    ];
+    if let Some(wake_up) = study.sample("hop", &wake_up.labels()).as_ref().and_then(Estimate::undisturbed) {
+        own.push(Gate::at_most(&LINE_FASTER, estimate.named("{}"), wake_up.value).because("a wake-up there"));
+    }
+    findings.publish(study, Figure::batches("os.cache_line_transfer.time", labels, &estimate).gates(own));
+}
+
+/// Least time in nanoseconds: the sibling threads of one core share its first cache, a few cycles away.
+pub(super) const LEAST_LINE: f64 = 1.5;

@@ -1,0 +1,223 @@
+//! The passages of a launch: hops between two tasks on one CPU and on two, a line between cores, rings with working sets.
+
+use super::{Pairing, RINGS, SAME, WORKING_SETS, line_labels, own, pairings, ring_labels};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::trouble::Trouble;
+use crate::rig::Rig;
+use crate::rig::sampler::{Expected, Sizing, Switches, Witness, Workload};
+use crate::sys::relay::{Burden, Circle, Load, Relay};
+use crate::sys::spinner::{Duty, Spinner};
+use crate::sys::token::{Event, Futex, Passage, Pipe};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Batches are this many times as long as the shortest, so that a hundredth of their hops is a hop.
+pub(super) const LONGER: u32 = 4;
+
+/// Batches of line transfers are this many times as long as others: where a host moves a CPU, lines come several times faster
+/// than when the batch was sized, and it must still be long enough for the clock.
+pub(super) const LINE_LONGER: u32 = 8;
+
+/// Batches of a ring in one launch.
+pub(super) const RING_BATCHES: u32 = 8;
+
+/// Laps before a batch of a ring, because its members work on another set than before.
+pub(super) const LAPS_BEFORE: u64 = 2;
+
+/// Round trips of which the two halves are timed.
+pub(super) const HALVES: usize = 60;
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    let places = rig.setup().places();
+    if places.is_empty() {
+        rig.unavailable("os.cache_line_transfer.time", &Labels::none(), &"this run may use one CPU only");
+    }
+    let awake = Awake::start(rig, places.iter().map(|place| place.cpu));
+    let partners: Vec<(String, Option<Rc<Spinner>>)> = places
+        .iter()
+        .map(|place| {
+            let spinner = Spinner::new(place.cpu, Duty::Answer);
+            if let Err(error) = &spinner {
+                rig.unavailable("os.cache_line_transfer.time", &line_labels(&place.placement), error);
+            }
+            (place.placement.clone(), spinner.ok().map(Rc::new))
+        })
+        .collect();
+    let mut workloads = Vec::new();
+    // Processes before threads: a forked child has one thread only, whatever its parent has.
+    for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
+        let cpu =
+            places.iter().find(|place| place.placement == pairing.placement).map_or(rig.setup().cpu, |place| place.cpu);
+        let hop = match pairing.through {
+            "pipe" => hop::<Pipe>(rig, &pairing, cpu, &awake),
+            "eventfd" => hop::<Event>(rig, &pairing, cpu, &awake),
+            _ => hop::<Futex>(rig, &pairing, cpu, &awake),
+        };
+        match hop {
+            Ok(workload) => workloads.push(workload),
+            Err(error) => rig.unavailable("os.context_switch.time", &pairing.labels(), &error),
+        }
+    }
+    workloads.push(own::<Pipe>("pipe")?);
+    workloads.push(own::<Event>("eventfd")?);
+    for (placement, partner) in partners {
+        workloads.extend(partner.map(|partner| line(&placement, &partner).at_most(rig.batches())));
+    }
+    workloads.extend(ring(rig)?);
+    rig.sample(workloads)
+}
+
+/// Tasks that keep the measured CPU and one other awake.
+pub(super) struct Awake {
+    pub(super) spinners: Vec<(u32, Rc<Spinner>)>,
+    pub(super) reason: Option<String>,
+}
+
+impl Awake {
+    pub(super) fn start(rig: &Rig<'_>, others: impl Iterator<Item = u32>) -> Self {
+        let others: Vec<u32> = others.collect();
+        let cpus = others.iter().copied().chain((!others.is_empty()).then_some(rig.setup().cpu));
+        let started: Result<Vec<_>, std::io::Error> =
+            cpus.map(|cpu| Ok((cpu, Rc::new(Spinner::new(cpu, Duty::KeepAwake)?)))).collect();
+        match started {
+            Ok(spinners) => Awake { spinners, reason: None },
+            Err(error) => Awake { spinners: Vec::new(), reason: Some(error.to_string()) },
+        }
+    }
+
+    /// The two that keep a pair of CPUs awake.
+    pub(super) fn of(&self, cpus: [u32; 2]) -> Result<Vec<Rc<Spinner>>, String> {
+        match &self.reason {
+            Some(reason) => Err(format!("no task can keep a CPU awake: {reason}")),
+            None => Ok(self
+                .spinners
+                .iter()
+                .filter(|(cpu, _)| cpus.contains(cpu))
+                .map(|(_, spinner)| Rc::clone(spinner))
+                .collect()),
+        }
+    }
+}
+
+/// A pair of tasks and the workload of their hops; the halves of its round trips are recorded here.
+pub(super) fn hop<P: Passage>(
+    rig: &mut Rig<'_>,
+    pairing: &Pairing,
+    cpu: u32,
+    awake: &Awake,
+) -> Result<Workload<'static>, String> {
+    let circle =
+        Circle { cpus: vec![rig.setup().cpu, cpu], threads: pairing.between == "threads", burden: Burden::default() };
+    let relay = Rc::new(Relay::<P>::start(&circle).map_err(|error| error.to_string())?);
+    let labels = pairing.labels();
+    if pairing.placement == SAME && rig.counts_ticks() {
+        relay.laps(HALVES as u64)?;
+        let halves: Vec<(i64, i64)> = (0..HALVES).map(|_| relay.halves()).collect::<Result<_, _>>()?;
+        for (direction, values) in [
+            ("there", halves.iter().map(|half| half.0 as f64).collect::<Vec<f64>>()),
+            ("back", halves.iter().map(|half| half.1 as f64).collect()),
+        ] {
+            rig.record("half", labels.clone().with("direction", direction), Unit::Ticks, values)
+                .map_err(|trouble| trouble.what)?;
+        }
+    }
+    let switches = if pairing.placement == SAME { Switches::One } else { Switches::Sleep };
+    let witnesses = witnesses(&relay, circle.cpus);
+    let laps = Rc::clone(&relay);
+    let workload = Workload::of("hop", labels, 2, move |round_trips| laps.laps(round_trips))
+        .sized(Sizing::ByTimes(LONGER))
+        .expecting(Expected { switches, ..Expected::default() })
+        .witnessed(witnesses);
+    // What happens between CPUs never comes to rest: the warm-up does not wait for it.
+    let workload = if pairing.placement == SAME { workload } else { workload.at_most(rig.batches()) };
+    if pairing.target != Some("awake") {
+        return Ok(workload);
+    }
+    let spinners = awake.of([rig.setup().cpu, cpu])?;
+    let stopped = spinners.clone();
+    Ok(workload.prepared(move || spinners.iter().try_for_each(|spinner| spinner.start())).tidied(move || {
+        for spinner in &stopped {
+            spinner.stop();
+        }
+        Ok(())
+    }))
+}
+
+/// What the kernel counts for the other members of a relay.
+pub(super) fn witnesses<P: Passage>(
+    relay: &Rc<Relay<P>>,
+    cpus: Vec<u32>,
+) -> impl FnMut() -> Result<Vec<Witness>, String> + 'static {
+    let relay = Rc::clone(relay);
+    move || {
+        let states = relay.states()?;
+        Ok(states
+            .into_iter()
+            .zip(&cpus[1..])
+            .map(|(state, &wanted)| Witness { counters: state.counters, cpu: state.cpu, wanted })
+            .collect())
+    }
+}
+
+/// A cache line between the measured CPU and a partner's.
+pub(super) fn line(placement: &str, partner: &Rc<Spinner>) -> Workload<'static> {
+    let (starts, stops, answers) = (Rc::clone(partner), Rc::clone(partner), Rc::clone(partner));
+    Workload::of("line", line_labels(placement), 2, move |round_trips| answers.round_trips(round_trips))
+        .sized(Sizing::ByTimes(LINE_LONGER))
+        .prepared(move || starts.start())
+        .tidied(move || {
+            stops.stop();
+            Ok(())
+        })
+}
+
+/// The ring of this launch, over all working sets, and a member alone with each of them.
+pub(super) fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Trouble> {
+    let members = RINGS[rig.turn() as usize % RINGS.len()];
+    let largest = WORKING_SETS[WORKING_SETS.len() - 1];
+    let burden = Burden { working_set: largest, spin: 0 };
+    if (members * largest) as u64 > rig.memory() {
+        rig.remark(&format!("ring.{members}"), &"it would take more than a quarter of the available memory");
+        return Ok(Vec::new());
+    }
+    let circle = Circle { cpus: vec![rig.setup().cpu; members], threads: false, burden };
+    let relay = match Relay::<Pipe>::start(&circle) {
+        Ok(relay) => Rc::new(relay),
+        Err(error) => {
+            rig.remark(&format!("ring.{members}"), &format!("{members} processes: {error}"));
+            return Ok(Vec::new());
+        }
+    };
+    let alone = Rc::new(RefCell::new((
+        Pipe::circle(1, true).map_err(|error| Trouble::new(format!("cannot make a pipe: {error}")))?,
+        Load::new(burden),
+    )));
+    let mut workloads = Vec::new();
+    for bytes in WORKING_SETS {
+        let (ready, laps) = (Rc::clone(&relay), Rc::clone(&relay));
+        let around = Workload::of("hop", ring_labels(members, bytes), members as u64, move |count| laps.laps(count))
+            .expecting(Expected { switches: Switches::OneOrMore, ..Expected::default() })
+            .at_most(RING_BATCHES)
+            .prepared(move || {
+                ready.work_on(bytes);
+                ready.laps(LAPS_BEFORE)
+            })
+            .witnessed(witnesses(&relay, circle.cpus.clone()));
+        workloads.push(around);
+        let alone = Rc::clone(&alone);
+        workloads.push(
+            Workload::of("own", ring_labels(1, bytes), 1, move |times| {
+                let (passage, load) = &*alone.borrow();
+                for _ in 0..times {
+                    load.carry(bytes);
+                    if !(passage[0].pass() && passage[0].take()) {
+                        return Err("the kernel refused to pass the token".to_owned());
+                    }
+                }
+                Ok(())
+            })
+            .at_most(RING_BATCHES),
+        );
+    }
+    Ok(workloads)
+}
