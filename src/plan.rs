@@ -3,7 +3,7 @@
 use crate::experiments::{self, Experiment};
 use crate::machine::Machine;
 use crate::results::log::Step;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::results::wording::duration;
 use crate::setup::Setup;
 
@@ -39,7 +39,7 @@ pub struct Plan {
 }
 
 /// The experiments that words select: identifiers, chapters, or everything when there are none.
-pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, Trouble> {
+pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, Problem> {
     if words.is_empty() {
         return Ok(experiments::TABLE.to_vec());
     }
@@ -53,7 +53,7 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, Trouble> {
     Ok(experiments::TABLE.iter().copied().filter(chosen).collect())
 }
 
-fn unknown(word: &str) -> Trouble {
+fn unknown(word: &str) -> Problem {
     let mut names: Vec<&str> = experiments::TABLE.iter().map(|experiment| experiment.id).collect();
     names.extend(experiments::chapters());
     // A user may know only the second half of an identifier.
@@ -68,7 +68,7 @@ fn unknown(word: &str) -> Trouble {
     } else {
         format!("did you mean {}? `sysdyno list` shows every experiment", near.join(" or "))
     };
-    Trouble::new(format!("there is no experiment or chapter named '{word}'")).hint(hint)
+    Problem::new(format!("there is no experiment or chapter named '{word}'")).hint(hint)
 }
 
 /// Seconds that one launch is expected to take.
@@ -83,9 +83,9 @@ pub fn takes_part(experiment: &Experiment, round: u32, setup: &Setup) -> bool {
 }
 
 /// Makes the plan; refuses a time limit that does not allow a single round.
-pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) -> Result<Plan, Trouble> {
+pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) -> Result<Plan, Problem> {
     let profile = setup.profile;
-    let skipped: Vec<Option<Trouble>> = selected.iter().map(|experiment| experiment.unmet(setup)).collect();
+    let skipped: Vec<Option<Problem>> = selected.iter().map(|experiment| experiment.unmet(setup)).collect();
     let running: Vec<&'static Experiment> = selected
         .iter()
         .zip(&skipped)
@@ -109,7 +109,7 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
     }
     if rounds == 0 && !running.is_empty() {
         let needed = START_SECONDS + seconds_of(1);
-        return Err(Trouble::new(format!(
+        return Err(Problem::new(format!(
             "a time limit of {} is too short: one round of this plan takes about {}",
             duration(limit_seconds),
             duration(needed)
@@ -151,18 +151,18 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
 }
 
 /// The CPU to measure on: the one asked for, else one that interrupts and other work are likely to spare.
-pub fn choose_cpu(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Result<u32, Trouble> {
+pub fn choose_cpu(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Result<u32, Problem> {
     let list = || allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     match asked {
         Some(cpu) if allowed.contains(&cpu) => Ok(cpu),
-        Some(cpu) => Err(Trouble::new(format!("CPU {cpu} does not exist or is not allowed to this process"))
+        Some(cpu) => Err(Problem::new(format!("CPU {cpu} does not exist or is not allowed to this process"))
             .hint(format!("CPUs allowed here: {}", list()))),
         None => {
             let fastest = |cpu: &u32| machine.maximum_core_hertz(*cpu).map_or(0.0, |found| found.value);
             let top = allowed.iter().map(fastest).fold(0.0, f64::max);
             // The last of the fastest: the first CPU takes most interrupts.
             allowed.iter().copied().rfind(|cpu| fastest(cpu) >= top * 0.99).ok_or_else(|| {
-                Trouble::new("the affinity mask of this process cannot be read").hint("name a CPU with --cpu N")
+                Problem::new("the affinity mask of this process cannot be read").hint("name a CPU with --cpu N")
             })
         }
     }
@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_near_ones() {
-        let trouble = select(&words(&["cpu.tmier"])).err().unwrap();
-        assert!(trouble.hint.unwrap().contains("cpu.timer"));
-        let trouble = select(&words(&["procedure_cal"])).err().unwrap();
-        assert!(trouble.hint.unwrap().contains("cpu.procedure_call"));
-        let trouble = select(&words(&["zzz"])).err().unwrap();
-        assert!(trouble.hint.unwrap().contains("chapters are cpu"));
+        let problem = select(&words(&["cpu.tmier"])).err().unwrap();
+        assert!(problem.hint.unwrap().contains("cpu.timer"));
+        let problem = select(&words(&["procedure_cal"])).err().unwrap();
+        assert!(problem.hint.unwrap().contains("cpu.procedure_call"));
+        let problem = select(&words(&["zzz"])).err().unwrap();
+        assert!(problem.hint.unwrap().contains("chapters are cpu"));
     }
 
     #[test]

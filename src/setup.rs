@@ -9,8 +9,8 @@ use crate::machine::Machine;
 use crate::machine::placement::Place;
 use crate::results::log::Log;
 use crate::results::peer::Peer;
+use crate::results::problem::Problem;
 use crate::results::remote::Remote;
-use crate::results::trouble::Trouble;
 
 /// The description of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct Setup {
     /// Files on another machine, once they were found.
     pub remote: Option<Remote>,
     /// Bytes that files of the run may take together, or why there can be none.
-    pub room: Result<u64, Trouble>,
+    pub room: Result<u64, Problem>,
     /// What the whole file cache is filled with, where that was asked for.
     pub full_cache: Option<FillWith>,
 }
@@ -202,7 +202,7 @@ mod tests {
         let access = PeerAccess { address: "[::1]:7".parse().unwrap(), secret: "hush".to_owned() };
         let setup = Setup {
             access: Some(access),
-            room: Err(Trouble::new("no room").hint("make some")),
+            room: Err(Problem::new("no room").hint("make some")),
             full_cache: Some(FillWith::Files),
             ..Setup::of(machine, 3, vec![1, 3], Profile::Rigorous)
         };

@@ -12,7 +12,7 @@ pub mod experiments {
     pub mod consistency {
         pub use crate::experiments::consistency::checks;
     }
-    pub use crate::experiments::{Experiment, Foreknowledge, TABLE, catalogue, chapters, find};
+    pub use crate::experiments::{Experiment, PredictionInput, TABLE, catalogue, chapters, find};
     pub mod constants {
         pub use crate::experiments::constants::UNITS;
     }
@@ -140,8 +140,8 @@ pub mod results {
     pub mod series {
         pub use crate::results::series::{Class, Classes, Series};
     }
-    pub mod trouble {
-        pub use crate::results::trouble::Trouble;
+    pub mod problem {
+        pub use crate::results::problem::Problem;
     }
     pub mod verdict {
         pub use crate::results::verdict::{AgainstPrediction, Gate, Trust};

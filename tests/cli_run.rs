@@ -170,7 +170,7 @@ fn a_short_time_cuts_rounds_and_says_so() {
 fn a_scratch_directory_that_is_not_there_is_refused() {
     assert!(refused(&run(&["--scratch", "/no/such/place"])).contains("/no/such/place"));
     let complaint = refused(&run(&["--scratch", "/proc/cpuinfo", "--dry-run"]));
-    assert!(complaint.contains("/proc/cpuinfo is no directory") && complaint.contains("--scratch"), "{complaint}");
+    assert!(complaint.contains("/proc/cpuinfo is not a directory") && complaint.contains("--scratch"), "{complaint}");
     assert!(refused(&run(&["--scratch", "/proc/cpuinfo/below", "--dry-run"])).contains("cannot look at"));
     assert!(refused(&run(&["--scratch-limit", "9000000G", "--dry-run"])).contains("are free there"));
 }

@@ -12,9 +12,9 @@ use sysdyno::testing::results::document::{Document, Metric, Outcome, Section};
 use sysdyno::testing::results::evidence::{Evidence, Remark};
 use sysdyno::testing::results::log::{Clock, FORMAT, Header, Launch, Log, Step};
 use sysdyno::testing::results::prediction::{Basis, Prediction};
+use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::{Labels, Unit};
 use sysdyno::testing::results::series::{Class, Classes, Series};
-use sysdyno::testing::results::trouble::Trouble;
 use sysdyno::testing::results::verdict::{AgainstPrediction, Trust};
 use sysdyno::testing::{assemble, experiments};
 
@@ -297,7 +297,7 @@ fn a_launch_without_a_chain_stands_aside_where_others_tell_cycles() {
 fn launches_that_failed_do_not_count_and_are_named() {
     let document = assemble::document(&log(|launch| {
         if launch.number == 5 {
-            launch.failed = Some(Trouble::new("the launch was killed by SIGKILL"));
+            launch.failed = Some(Problem::new("the launch was killed by SIGKILL"));
             of_code(launch, "registers", |series| series.values.fill(1.0));
         }
         if launch.number == 6 {
@@ -315,7 +315,7 @@ fn launches_that_failed_do_not_count_and_are_named() {
 #[test]
 fn an_experiment_without_a_good_launch_has_failed() {
     let document = assemble::document(&log(|launch| {
-        launch.failed = Some(Trouble::new("cannot start a launch").hint("check the limits"));
+        launch.failed = Some(Problem::new("cannot start a launch").hint("check the limits"));
     }));
     let section = section(&document);
     assert_eq!((section.outcome, section.metrics.len()), (Outcome::Failed, 0));

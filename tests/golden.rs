@@ -27,7 +27,7 @@ fn place(name: &str) -> PathBuf {
 }
 
 fn read(name: &str) -> Log {
-    log::read(&place(name)).unwrap_or_else(|trouble| panic!("{name} is not readable any more: {trouble}"))
+    log::read(&place(name)).unwrap_or_else(|problem| panic!("{name} is not readable any more: {problem}"))
 }
 
 fn document(name: &str) -> Document {

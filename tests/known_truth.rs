@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use sysdyno::testing::machine;
 use sysdyno::testing::results::log::Clock;
+use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::Labels;
 use sysdyno::testing::results::series::Class;
-use sysdyno::testing::results::trouble::Trouble;
 use sysdyno::testing::rig::clock::{calibrate, counter_usable};
 use sysdyno::testing::rig::instruments::{Instruments, Live};
 use sysdyno::testing::rig::request::Request;
@@ -70,7 +70,7 @@ impl Bench {
         let request = Request {
             setup,
             clock,
-            space: Err(Trouble::new("no files here")),
+            space: Err(Problem::new("no files here")),
             experiment: String::new(),
             launch: 1,
             turn: 0,

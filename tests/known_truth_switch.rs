@@ -12,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sysdyno::testing::machine;
+use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::Labels;
 use sysdyno::testing::results::series::Class;
-use sysdyno::testing::results::trouble::Trouble;
 use sysdyno::testing::rig::Rig;
 use sysdyno::testing::rig::clock::{calibrate, counter_usable};
 use sysdyno::testing::rig::request::Request;
@@ -72,7 +72,7 @@ fn sampled(batches: u32, workloads: Vec<Workload<'_>>) -> (Vec<Logged>, Vec<Stri
     let request = Request {
         setup,
         clock: calibrate(source, Duration::from_millis(50)).unwrap(),
-        space: Err(Trouble::new("no files here")),
+        space: Err(Problem::new("no files here")),
         experiment: "test".to_owned(),
         launch: 1,
         turn: 0,

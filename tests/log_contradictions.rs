@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sysdyno::testing::results::log::{self, Log};
-use sysdyno::testing::results::trouble::Trouble;
+use sysdyno::testing::results::problem::Problem;
 
 fn within(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -19,7 +19,7 @@ fn complete() -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn read(lines: &[Value]) -> Result<Log, Trouble> {
+fn read(lines: &[Value]) -> Result<Log, Problem> {
     let file = tempfile::NamedTempFile::new().unwrap();
     let text = lines.iter().fold(String::new(), |text, line| text + &line.to_string() + "\n");
     fs::write(file.path(), text).unwrap();
@@ -91,7 +91,7 @@ fn every_stored_log_is_read() {
     }
     assert!(stored.len() >= 8, "{stored:?}");
     for log in stored {
-        log::read(&log).unwrap_or_else(|trouble| panic!("{}: {trouble}", log.display()));
+        log::read(&log).unwrap_or_else(|problem| panic!("{}: {problem}", log.display()));
     }
 }
 

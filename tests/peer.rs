@@ -134,9 +134,9 @@ fn a_wrong_secret_is_refused_each_time() {
     let peer = peer(&[]);
     let wrong = Secret::of("a secret of somebody else").unwrap();
     survives("wrong secret", &peer, |_| {
-        let trouble = Partner::elsewhere(address(&peer), &wrong).err().unwrap();
+        let problem = Partner::elsewhere(address(&peer), &wrong).err().unwrap();
         // With many at once the oldest makes room, and sees only that it was closed.
-        assert!(trouble.what.contains("refuses the secret") || trouble.what.contains("closed"), "{trouble}");
+        assert!(problem.what.contains("refuses the secret") || problem.what.contains("closed"), "{problem}");
     });
 }
 
@@ -146,8 +146,8 @@ fn more_clients_than_sessions_are_told_to_wait() {
     let secret = Secret::of(&peer.secret).unwrap();
     let first = Partner::elsewhere(address(&peer), &secret).unwrap();
     let _second = Partner::elsewhere(address(&peer), &secret).unwrap();
-    let trouble = Partner::elsewhere(address(&peer), &secret).err().unwrap();
-    assert!(trouble.what.contains("busy") && trouble.hint.unwrap().contains("again"));
+    let problem = Partner::elsewhere(address(&peer), &secret).err().unwrap();
+    assert!(problem.what.contains("busy") && problem.hint.unwrap().contains("again"));
     drop(first);
     wait_until("a session is free", Duration::from_secs(5), || Partner::elsewhere(address(&peer), &secret).ok());
 }

@@ -19,7 +19,7 @@ use sysdyno::testing::peer::client::Partner;
 use sysdyno::testing::peer::nfs::Reader;
 use sysdyno::testing::peer::plausible;
 use sysdyno::testing::peer::protocol::{Direction, FlowOrder};
-use sysdyno::testing::results::trouble::Trouble;
+use sysdyno::testing::results::problem::Problem;
 
 /// A peer on the loopback that holds every echo, and whose clock shows so many percent of the time.
 fn peer(percent: &str) -> Serving {
@@ -33,7 +33,7 @@ fn partner(peer: &Serving) -> Partner {
 }
 
 /// What each clock makes of a question; the one that is right has to be believed.
-fn judged(ask: impl Fn(&mut Partner) -> Result<(), Trouble>, lies: &[&str]) {
+fn judged(ask: impl Fn(&mut Partner) -> Result<(), Problem>, lies: &[&str]) {
     ask(&mut partner(&peer("100"))).unwrap();
     for lie in lies {
         let refused = ask(&mut partner(&peer(lie))).expect_err(lie);

@@ -435,7 +435,7 @@ fn nothing_but_skips_is_a_report_too() {
     log.predictions.clear();
     for step in &mut log.steps {
         step.skipped =
-            Some(sysdyno::testing::results::trouble::Trouble::new("this machine lacks it").hint("buy another"));
+            Some(sysdyno::testing::results::problem::Problem::new("this machine lacks it").hint("buy another"));
     }
     let document = assemble::document(&log);
     assert_true(&document, "everything was skipped");

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use sysdyno::testing::machine;
 use sysdyno::testing::results::log::Clock;
+use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::Labels;
 use sysdyno::testing::results::series::Class;
-use sysdyno::testing::results::trouble::Trouble;
 use sysdyno::testing::rig::instruments::Instruments;
 use sysdyno::testing::rig::sampler::{
     Expected, Sampled, Sampler, Settings, Sizing, Switches, Timed, Witness, Workload,
@@ -202,7 +202,7 @@ fn the_limits_of_a_batch_follow_bias_resolution_and_interrupts() {
     let request = sysdyno::testing::rig::request::Request {
         setup: Setup::of(machine::detect(Path::new("/nonexistent"), Path::new("/")), 0, vec![0], Profile::Default),
         clock: Clock { source: "tsc".to_owned(), hertz: 1e9, error_ppm: 0.0, slew_ppm: 0.0 },
-        space: Err(Trouble::new("no files here")),
+        space: Err(Problem::new("no files here")),
         experiment: String::new(),
         launch: 1,
         turn: 0,

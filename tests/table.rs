@@ -10,7 +10,7 @@ use std::path::Path;
 
 use support::runs::{output, text, told};
 use support::trees::{MACHINES, files, tree};
-use sysdyno::testing::experiments::{self, Experiment, Foreknowledge, TABLE, catalogue, constants};
+use sysdyno::testing::experiments::{self, Experiment, PredictionInput, TABLE, catalogue, constants};
 use sysdyno::testing::machine;
 use sysdyno::testing::results::prediction::Prediction;
 use sysdyno::testing::results::quantity::{Labels, Unit};
@@ -112,7 +112,7 @@ fn setup(name: &str) -> Setup {
 }
 
 fn predictions(experiment: &Experiment, name: &str) -> Vec<Prediction> {
-    (experiment.predict)(&Foreknowledge { setup: &setup(name), known: &[] })
+    (experiment.predict)(&PredictionInput { setup: &setup(name), known: &[] })
 }
 
 #[test]

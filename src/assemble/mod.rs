@@ -5,7 +5,7 @@ mod practice;
 use std::path::Path;
 
 use crate::evaluate::findings::Findings;
-use crate::evaluate::spoilt::name_spoilt;
+use crate::evaluate::missing::name_missing;
 use crate::evaluate::study::Study;
 use crate::evaluate::unavailable::name_unavailable;
 use crate::experiments::highlights::highlights;
@@ -13,11 +13,11 @@ use crate::experiments::{self, Experiment, consistency};
 use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
 use crate::results::log::{self, Launch, Log, Step};
 use crate::results::prediction::Prediction;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::setup::Setup;
 
 /// The document of a log file, with the checksum of the file.
-pub fn document_of(path: &Path) -> Result<Document, Trouble> {
+pub fn document_of(path: &Path) -> Result<Document, Problem> {
     let mut document = document(&log::read(path)?);
     document.run.log_sha256 = Some(log::checksum(path)?);
     Ok(document)
@@ -111,10 +111,10 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
         figures: Vec::new(),
         analysis: Vec::new(),
     };
-    if let Some(trouble) = &step.skipped {
+    if let Some(problem) = &step.skipped {
         section.outcome = Outcome::Skipped;
-        section.reason = Some(trouble.what.clone());
-        section.hint.clone_from(&trouble.hint);
+        section.reason = Some(problem.what.clone());
+        section.hint.clone_from(&problem.hint);
         return section;
     }
     let study = Study::of(setup, log, &step.experiment, known).filter(|study| !study.launches.is_empty());
@@ -125,7 +125,7 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
             name_unavailable(&study, &mut findings);
             (experiment.explain)(&study, &mut findings);
             findings.say_predictions();
-            name_spoilt(&study, &mut findings);
+            name_missing(&study, &mut findings);
             fill(&mut section, experiment, findings);
         }
         (None, _) => {
@@ -188,7 +188,7 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
 
 fn failure(launch: &Launch) -> Option<String> {
     match (&launch.failed, launch.seconds) {
-        (Some(trouble), _) => Some(format!("launch {}: {}", launch.number, trouble.what)),
+        (Some(problem), _) => Some(format!("launch {}: {}", launch.number, problem.what)),
         (None, None) => Some(format!("launch {}: the run died during it", launch.number)),
         (None, Some(_)) if !launch.interrupted && !launch.succeeded() => {
             Some(format!("launch {}: it ended without evidence", launch.number))

@@ -4,7 +4,7 @@ use clap::builder::Resettable;
 
 use super::arguments::{CompletionOptions, command};
 use super::{DONE, Failure, print};
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 pub(super) fn completions(options: &CompletionOptions) -> Result<u8, Failure> {
     let mut text = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn manual() -> Result<u8, Failure> {
             page.render_options_section(&mut text)
         })
     });
-    rendered.map_err(|error| Failure::while_working(Trouble::new(format!("cannot render the manual: {error}"))))?;
+    rendered.map_err(|error| Failure::while_working(Problem::new(format!("cannot render the manual: {error}"))))?;
     print(&format!("{}{}", String::from_utf8_lossy(&text), examples_section(&examples)))?;
     Ok(DONE)
 }

@@ -4,8 +4,8 @@
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::machine::Machine;
+use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
-use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 
 /// Least stack of the main thread in bytes. Launches have the same: one in a thread of another stack would not lie where those
@@ -16,28 +16,28 @@ const LEAST_STACK: u64 = 512 << 10;
 const LEAST_MEMORY: u64 = 32 << 20;
 
 /// Launches are this program again, and the kernel's files say what it may use.
-pub(super) fn has_proc() -> Result<(), Trouble> {
+pub(super) fn has_proc() -> Result<(), Problem> {
     std::fs::read_link("/proc/self/exe").map(drop).map_err(|error| {
-        Trouble::new(format!("/proc/self/exe cannot be read: {error}; without it no launch can be started"))
+        Problem::new(format!("/proc/self/exe cannot be read: {error}; without it no launch can be started"))
             .hint("mount it first: mount -t proc proc /proc")
     })
 }
 
 /// A stack that suffices, looked at before anything else: there is nobody to tell once it has overflowed.
-pub(super) fn has_stack() -> Result<(), Trouble> {
+pub(super) fn has_stack() -> Result<(), Problem> {
     let (soft, _) = getrlimit(Resource::RLIMIT_STACK).unwrap_or((RLIM_INFINITY, RLIM_INFINITY));
     if soft >= LEAST_STACK {
         return Ok(());
     }
-    Err(Trouble::new(format!("the stack may have {} KiB, and {} KiB are needed", soft >> 10, LEAST_STACK >> 10))
+    Err(Problem::new(format!("the stack may have {} KiB, and {} KiB are needed", soft >> 10, LEAST_STACK >> 10))
         .hint(format!("raise the limit first: ulimit -s {}", LEAST_STACK >> 10)))
 }
 
 /// A limit of memory under which a run would be killed in the middle.
-pub(super) fn has_room(machine: &Machine) -> Result<(), Trouble> {
+pub(super) fn has_room(machine: &Machine) -> Result<(), Problem> {
     let bytes = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     if let Some(memory) = machine.limits.memory_bytes.as_ref().filter(|memory| memory.value < LEAST_MEMORY) {
-        return Err(Trouble::new(format!(
+        return Err(Problem::new(format!(
             "the control groups allow {} of memory ({}); a run needs {}, and the kernel would kill it",
             bytes(memory.value),
             memory.source,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 /// A place for the result as JSON.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) enum Target {
 
 impl Target {
     /// The place of that name; `-` is standard output. Nothing is left there yet.
-    pub(super) fn of(name: &Path) -> Result<Self, Trouble> {
+    pub(super) fn of(name: &Path) -> Result<Self, Problem> {
         if name.as_os_str() == "-" {
             return Ok(Target::Stdout);
         }
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    fn pipe(name: &Path) -> Result<Self, Trouble> {
+    fn pipe(name: &Path) -> Result<Self, Problem> {
         // Opening must not wait for a reader.
         let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(name);
         match opened {
@@ -62,18 +62,18 @@ impl Target {
     }
 
     /// Writes the result.
-    pub(super) fn write(&mut self, text: &str) -> Result<(), Trouble> {
+    pub(super) fn write(&mut self, text: &str) -> Result<(), Problem> {
         let (name, outcome) = match self {
             Target::Stdout => return Ok(()),
             Target::File(name) => (&*name, std::fs::write(&*name, text)),
             Target::Pipe(name, pipe) => (&*name, pipe.write_all(text.as_bytes())),
         };
-        outcome.map_err(|error| Trouble::new(format!("cannot write {}: {error}", name.display())))
+        outcome.map_err(|error| Problem::new(format!("cannot write {}: {error}", name.display())))
     }
 }
 
-fn refused(name: &Path, why: &str) -> Trouble {
-    Trouble::new(format!("cannot write {}: {why}", name.display()))
+fn refused(name: &Path, why: &str) -> Problem {
+    Problem::new(format!("cannot write {}: {why}", name.display()))
         .hint("choose another file with --json FILE, or - for standard output")
 }
 

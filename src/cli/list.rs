@@ -9,7 +9,7 @@ use super::{DONE, Failure, json, print, terminal_width};
 use crate::experiments::{self, Experiment};
 use crate::machine;
 use crate::report::terminal::plain_table;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::setup::{Profile, Setup};
 use crate::sys::affinity;
 
@@ -24,7 +24,7 @@ struct Entry {
     needs: Vec<&'static str>,
     metrics: Vec<&'static str>,
     runs_here: bool,
-    reason: Option<Trouble>,
+    reason: Option<Problem>,
 }
 
 pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {

@@ -6,11 +6,11 @@ use super::arguments::MachineOptions;
 use super::{DONE, Failure, json, print, terminal_width};
 use crate::machine::{self, Machine};
 use crate::report::terminal::plain_table;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 pub(super) fn machine(options: &MachineOptions) -> Result<u8, Failure> {
     if !options.root.is_dir() {
-        return Err(Trouble::new(format!("{} is no directory", options.root.display()))
+        return Err(Problem::new(format!("{} is not a directory", options.root.display()))
             .hint("--root takes a directory that holds copies of /proc, /sys and /etc of a machine")
             .into());
     }

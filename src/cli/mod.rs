@@ -6,7 +6,6 @@
 mod arguments;
 mod completions;
 mod doctor;
-mod elsewhere;
 mod explain;
 mod footing;
 mod json_target;
@@ -14,9 +13,10 @@ mod launch;
 mod list;
 mod machine;
 mod peer;
-mod peering;
+mod peer_options;
 mod predict;
 mod published;
+mod remote_options;
 mod report;
 mod run;
 
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::foreign;
 use crate::sys::talk;
 
@@ -41,29 +41,29 @@ const WRONG_COMMAND: u8 = 2;
 /// A signal ended the run; what was measured is kept.
 const INTERRUPTED: u8 = 130;
 
-/// Trouble with the exit code it deserves.
+/// Problem with the exit code it deserves.
 struct Failure {
     code: u8,
-    trouble: Trouble,
+    problem: Problem,
 }
 
-impl From<Trouble> for Failure {
+impl From<Problem> for Failure {
     /// What verbs refuse by themselves is a wrong command; what went wrong later says so explicitly.
-    fn from(trouble: Trouble) -> Self {
-        Failure { code: WRONG_COMMAND, trouble }
+    fn from(problem: Problem) -> Self {
+        Failure { code: WRONG_COMMAND, problem }
     }
 }
 
 impl Failure {
-    fn while_working(trouble: Trouble) -> Self {
-        Failure { code: FAILED, trouble }
+    fn while_working(problem: Problem) -> Self {
+        Failure { code: FAILED, problem }
     }
 }
 
 /// Parses, acts, and returns the exit code.
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
-    if let Err(trouble) = footing::has_stack() {
-        complain(&trouble);
+    if let Err(problem) = footing::has_stack() {
+        complain(&problem);
         return ExitCode::from(WRONG_COMMAND);
     }
     let typed: Vec<OsString> = words.collect();
@@ -91,13 +91,13 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Launch => launch::launch(),
     };
     ExitCode::from(outcome.unwrap_or_else(|failure| {
-        complain(&failure.trouble);
+        complain(&failure.problem);
         failure.code
     }))
 }
 
-fn complain(trouble: &Trouble) {
-    talk::line(format_args!("error: {trouble}"));
+fn complain(problem: &Problem) {
+    talk::line(format_args!("error: {problem}"));
 }
 
 /// Writes data to standard output. A reader that has gone away (`| head`) does not count as an error. Words of others are in nearly everything:
@@ -105,7 +105,7 @@ fn complain(trouble: &Trouble) {
 fn print(text: &str) -> Result<(), Failure> {
     match std::io::stdout().lock().write_all(foreign::shown(text).as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::while_working(Trouble::new(format!("cannot write to standard output: {error}"))))
+            Err(Failure::while_working(Problem::new(format!("cannot write to standard output: {error}"))))
         }
         _ => Ok(()),
     }
@@ -123,5 +123,5 @@ fn terminal_width() -> Option<u16> {
 fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
         .map(|text| foreign::escaped(&text).into_owned() + "\n")
-        .map_err(|error| Failure::while_working(Trouble::new(format!("cannot encode: {error}"))))
+        .map_err(|error| Failure::while_working(Problem::new(format!("cannot encode: {error}"))))
 }

@@ -10,14 +10,14 @@ use std::time::Duration;
 use signal_hook::flag;
 
 use super::arguments::PeerOptions;
-use super::peering::{VARIABLE, read_secret};
+use super::peer_options::{VARIABLE, read_secret};
 use super::{DONE, Failure, print};
 use crate::conduct::interrupt::signals_that_end;
 use crate::peer::authentication::Secret;
 use crate::peer::limits::Limits;
 use crate::peer::server::Server;
 use crate::peer::ssh;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::process;
 
 pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
@@ -35,7 +35,7 @@ pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals_that_end() {
         flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| Failure::while_working(Trouble::new(format!("cannot watch for signals: {error}"))))?;
+            .map_err(|error| Failure::while_working(Problem::new(format!("cannot watch for signals: {error}"))))?;
     }
     if options.remove_program {
         ssh::remove_own_copy();
@@ -60,7 +60,7 @@ fn secret(options: &PeerOptions) -> Result<(Secret, String), Failure> {
         return Ok((read_secret(file)?, format!("--peer-secret-file {}", file.display())));
     }
     if let Ok(text) = std::env::var(VARIABLE) {
-        let wrong = |trouble: Trouble| Trouble { what: format!("{VARIABLE}: {}", trouble.what), ..trouble };
+        let wrong = |problem: Problem| Problem { what: format!("{VARIABLE}: {}", problem.what), ..problem };
         let secret = Secret::of(&text).map_err(wrong)?;
         return Ok((secret, format!("# with the same {VARIABLE}")));
     }

@@ -6,7 +6,7 @@ use super::arguments::PredictOptions;
 use super::{DONE, Failure, json, print, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::machine;
 use crate::plan;
 use crate::report::terminal::plain_table;
@@ -26,7 +26,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let allowed = affinity::allowed();
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
     let setup = Setup::of(machine, cpu, allowed, Profile::Default);
-    let by = Foreknowledge { setup: &setup, known: &known };
+    let by = PredictionInput { setup: &setup, known: &known };
     let predictions: Vec<Prediction> = selected.iter().flat_map(|experiment| (experiment.predict)(&by)).collect();
     if options.json {
         print(&json(&predictions)?)?;

@@ -8,21 +8,21 @@ use crate::assemble;
 use crate::report::{content, text};
 use crate::results::document::Document;
 use crate::results::log;
+use crate::results::problem::Problem;
 use crate::results::published::Published;
-use crate::results::trouble::Trouble;
 
 pub(super) fn published(options: &PublishedOptions) -> Result<u8, Failure> {
     let all = Published::embedded();
     let ids: Vec<String> = all.reports.iter().map(|report| report.id.clone()).collect();
     if let Some(wanted) = options.report.as_ref().filter(|wanted| !ids.contains(wanted)) {
-        return Err(Trouble::new(format!("there is no report '{wanted}'"))
+        return Err(Problem::new(format!("there is no report '{wanted}'"))
             .hint(format!("the reports are {}", ids.join(", ")))
             .into());
     }
     let found = all.filtered(options.report.as_deref(), options.operation.as_deref());
     if found.figures.is_empty() {
         let word = options.operation.as_deref().unwrap_or_default();
-        return Err(Trouble::new(format!("no published operation has '{word}' in its name"))
+        return Err(Problem::new(format!("no published operation has '{word}' in its name"))
             .hint("`sysdyno published` alone lists all of them; words are such as call, fault, bandwidth")
             .into());
     }

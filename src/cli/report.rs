@@ -10,8 +10,8 @@ use crate::conduct::figures;
 use crate::report::page::Page;
 use crate::report::{content, csv, html, json, markdown, terminal, text};
 use crate::results::document::Document;
+use crate::results::problem::Problem;
 use crate::results::published::Published;
-use crate::results::trouble::Trouble;
 use crate::sys::talk;
 
 pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
@@ -40,7 +40,7 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
 }
 
 /// The log of a run directory, or the log itself.
-pub(super) fn place(run: &Path) -> Result<PathBuf, Trouble> {
+pub(super) fn place(run: &Path) -> Result<PathBuf, Problem> {
     if run.is_file() { Ok(run.to_path_buf()) } else { Ok(RunDirectory::open(run)?.log()) }
 }
 
@@ -63,6 +63,6 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
 
 fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
     Failure::from(
-        Trouble::new(format!("cannot write {}: {error}", file.display())).hint("choose another file with --output"),
+        Problem::new(format!("cannot write {}: {error}", file.display())).hint("choose another file with --output"),
     )
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::arguments::RunOptions;
 use super::json_target::Target;
-use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, elsewhere, footing, peering, print, terminal_width};
+use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, footing, peer_options, print, remote_options, terminal_width};
 use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};
 use crate::conduct::interrupt::Interrupt;
@@ -19,8 +19,8 @@ use crate::plan::{self, Plan};
 use crate::report::{json, terminal};
 use crate::results::document::{self, Document};
 use crate::results::log::{FORMAT, Header};
+use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
-use crate::results::trouble::Trouble;
 use crate::results::wording::{count, duration, launches, quantity};
 use crate::setup::Setup;
 use crate::sys::{affinity, process, talk};
@@ -48,7 +48,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     let quiet = doctor::checks(&setup.machine, setup.cpu, NOISE_SPAN);
     // Before the log has its first line: from then on a signal ends it politely.
     let interrupt = Interrupt::watch()?;
-    let command = peering::without_secret(command);
+    let command = peer_options::without_secret(command);
     let recording = match before {
         Some(before) => before.reopen(command)?,
         None => start(options.output.as_deref(), header(&setup, command))?,
@@ -96,7 +96,7 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<(Setup,
 
 /// Finds the other machines that were named. For a run that is resumed they have to be those that it was begun with.
 fn find_others(options: &RunOptions, before: Option<&Before>, setup: &mut Setup) -> Result<Option<Connected>, Failure> {
-    let target = peering::target(&options.peer)?;
+    let target = peer_options::target(&options.peer)?;
     if let Some(before) = before {
         before.peer_is_named(target.is_some())?;
     }
@@ -106,7 +106,7 @@ fn find_others(options: &RunOptions, before: Option<&Before>, setup: &mut Setup)
     if let (Some(before), Some(peer)) = (before, &setup.peer) {
         before.same_peer(peer)?;
     }
-    setup.remote = elsewhere::find(&options.remote)?;
+    setup.remote = remote_options::find(&options.remote)?;
     if let Some(before) = before {
         before.same_remote(setup.remote.as_ref())?;
     }
@@ -130,7 +130,7 @@ fn header(setup: &Setup, command: Vec<String>) -> Header {
 }
 
 /// The run directory with the beginning of its log: where it was named, or one that is named after the run.
-fn start(output: Option<&Path>, header: Header) -> Result<Recording, Trouble> {
+fn start(output: Option<&Path>, header: Header) -> Result<Recording, Problem> {
     let (directory, writer) = match output {
         Some(path) => RunDirectory::create(path, &header)?,
         None => RunDirectory::create_in(Path::new("sysdyno-runs"), header)?,
@@ -212,15 +212,15 @@ fn warn_of_own_peer(setup: &Setup) {
 }
 
 fn conclude(
-    outcome: Result<Outcome, Trouble>,
+    outcome: Result<Outcome, Problem>,
     directory: &RunDirectory,
     target: Option<Target>,
 ) -> Result<u8, Failure> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(trouble) => {
+        Err(problem) => {
             talk::line(format_args!("what was measured is in {}", directory.path().display()));
-            return Err(Failure::while_working(trouble));
+            return Err(Failure::while_working(problem));
         }
     };
     let document = &outcome.document;
@@ -241,9 +241,9 @@ fn tell(document: &Document, target: Option<Target>, directory: &RunDirectory) -
     }
     print(&terminal::summary(document, terminal_width()))?;
     let Some(mut target) = target else { return Ok(()) };
-    target.write(&json::render(document)?).map_err(|trouble| {
+    target.write(&json::render(document)?).map_err(|problem| {
         let elsewhere = format!("the same result is in {}", directory.path().join("result.json").display());
-        Failure::while_working(trouble.hint(elsewhere))
+        Failure::while_working(problem.hint(elsewhere))
     })
 }
 
@@ -257,9 +257,9 @@ fn foresee(options: &RunOptions, setup: &Setup, plan: &Plan) -> Result<String, F
     for line in foresee_filling(setup, plan) {
         text += &(line + "\n");
     }
-    text += &elsewhere::foresee(&options.remote)?;
-    if let Some(target) = peering::target(&options.peer)? {
-        text += &peering::foresee(&target).map_err(Failure::while_working)?;
+    text += &remote_options::foresee(&options.remote)?;
+    if let Some(target) = peer_options::target(&options.peer)? {
+        text += &peer_options::foresee(&target).map_err(Failure::while_working)?;
     }
     Ok(text)
 }
@@ -270,7 +270,7 @@ fn describe(plan: &Plan, setup: &Setup) -> String {
     for step in &plan.steps {
         text += &match &step.skipped {
             None => format!("{:<24} {}\n", step.experiment, launches(step.launches as usize)),
-            Some(trouble) => format!("{:<24} skipped: {}\n", step.experiment, trouble.what),
+            Some(problem) => format!("{:<24} skipped: {}\n", step.experiment, problem.what),
         };
     }
     text += &format!(

@@ -9,8 +9,8 @@ use crate::machine::{Identity, Machine, Relation};
 use crate::plan;
 use crate::results::log::{self, Log, LogWriter, Refused};
 use crate::results::peer::Peer;
+use crate::results::problem::Problem;
 use crate::results::remote::Remote;
-use crate::results::trouble::Trouble;
 use crate::results::wording::count;
 use crate::rig::request::CANARY;
 use crate::sys::clock::Source;
@@ -27,10 +27,10 @@ pub struct Before {
 
 impl Before {
     /// Opens a run. One that another process is measuring is refused.
-    pub fn open(run: &Path) -> Result<Self, Trouble> {
+    pub fn open(run: &Path) -> Result<Self, Problem> {
         let directory = RunDirectory::open(run)?;
         let writer = match LogWriter::reopen(&directory.log()) {
-            Err(Refused::Taken(trouble)) => return Err(trouble),
+            Err(Refused::Taken(problem)) => return Err(problem),
             found => found,
         };
         let log = log::read(&directory.log())?;
@@ -48,12 +48,12 @@ impl Before {
     }
 
     /// The experiments of the run, if this machine and this build can resume it.
-    pub fn experiments(&self, machine: &Machine) -> Result<Vec<&'static Experiment>, Trouble> {
+    pub fn experiments(&self, machine: &Machine) -> Result<Vec<&'static Experiment>, Problem> {
         if !self.is_complete() {
             self.same_machine(machine)?;
         }
         if self.log.machine.fingerprint != machine.fingerprint {
-            return Err(Trouble::new(format!(
+            return Err(Problem::new(format!(
                 "this run was begun on another machine ({}), this one is {}",
                 self.log.machine.fingerprint, machine.fingerprint
             ))
@@ -61,12 +61,12 @@ impl Before {
         }
         let wanted: Vec<String> = self.log.steps.iter().map(|step| step.experiment.clone()).collect();
         if wanted.is_empty() {
-            return Err(Trouble::new("the run died before it had a plan").hint("start a new run"));
+            return Err(Problem::new("the run died before it had a plan").hint("start a new run"));
         }
         let selected = plan::select(&wanted)?;
         for (step, experiment) in self.log.steps.iter().zip(&selected) {
             if step.method_version != experiment.method_version {
-                return Err(Trouble::new(format!(
+                return Err(Problem::new(format!(
                     "{} was measured with method version {}, this build has version {}",
                     step.experiment, step.method_version, experiment.method_version
                 ))
@@ -77,12 +77,12 @@ impl Before {
     }
 
     /// Refuses a log that another machine of the same model began, or this one with another kernel.
-    fn same_machine(&self, machine: &Machine) -> Result<(), Trouble> {
+    fn same_machine(&self, machine: &Machine) -> Result<(), Problem> {
         let Some(begun) = &self.log.header.identity else { return Ok(()) };
         let here = Identity::read(Path::new("/"));
         let relation = begun.relation_to(&here);
         if relation == Relation::Other {
-            return Err(Trouble::new(format!(
+            return Err(Problem::new(format!(
                 "this run was begun on another machine of the same model: on {}, this one is {}",
                 begun.node,
                 if begun.node == here.node { "another of that name" } else { &here.node }
@@ -93,7 +93,7 @@ impl Before {
         if let (Some(then), Some(now)) = (release(&self.log.machine), release(machine))
             && then != now
         {
-            return Err(Trouble::new(format!("this run was begun with the kernel {then}, this one is {now}"))
+            return Err(Problem::new(format!("this run was begun with the kernel {then}, this one is {now}"))
                 .hint("figures of two kernels do not belong into one run: start a new one"));
         }
         if relation == Relation::Restarted {
@@ -105,23 +105,23 @@ impl Before {
     }
 
     /// Whether a peer is named where the run had one, before it is contacted.
-    pub fn peer_is_named(&self, named: bool) -> Result<(), Trouble> {
+    pub fn peer_is_named(&self, named: bool) -> Result<(), Problem> {
         match &self.log.peer {
             Some(before) if !named => {
-                Err(Trouble::new(format!("this run was measured against a peer at {}", before.address))
+                Err(Problem::new(format!("this run was measured against a peer at {}", before.address))
                     .hint("start `sysdyno peer` there again and give --peer HOST:PORT with its secret"))
             }
             None if named => {
-                Err(Trouble::new("this run was begun without a peer").hint("go on without --peer, or start a new run"))
+                Err(Problem::new("this run was begun without a peer").hint("go on without --peer, or start a new run"))
             }
             _ => Ok(()),
         }
     }
 
     /// Whether the peer is the machine that it was.
-    pub fn same_peer(&self, peer: &Peer) -> Result<(), Trouble> {
+    pub fn same_peer(&self, peer: &Peer) -> Result<(), Problem> {
         match &self.log.peer {
-            Some(before) if before.machine.fingerprint != peer.machine.fingerprint => Err(Trouble::new(format!(
+            Some(before) if before.machine.fingerprint != peer.machine.fingerprint => Err(Problem::new(format!(
                 "this run was begun with another machine as its peer ({}), this one is {}",
                 before.machine.fingerprint, peer.machine.fingerprint
             ))
@@ -131,7 +131,7 @@ impl Before {
     }
 
     /// Whether the files on another machine are those that the run was begun with.
-    pub fn same_remote(&self, found: Option<&Remote>) -> Result<(), Trouble> {
+    pub fn same_remote(&self, found: Option<&Remote>) -> Result<(), Problem> {
         let names = |remote: Option<&Remote>| {
             let nfs = remote.and_then(|remote| remote.nfs.as_ref()).map(|nfs| nfs.url.clone());
             (nfs, remote.and_then(|remote| remote.directory.as_ref()).map(|directory| directory.directory.clone()))
@@ -148,11 +148,11 @@ impl Before {
                 format!("give {}", flags.into_iter().flatten().collect::<Vec<_>>().join(" "))
             }
         };
-        Err(Trouble::new("this run was begun with other files on another machine").hint(hint))
+        Err(Problem::new("this run was begun with other files on another machine").hint(hint))
     }
 
     /// Goes on with the log.
-    pub fn reopen(self, command: Vec<String>) -> Result<Recording, Trouble> {
+    pub fn reopen(self, command: Vec<String>) -> Result<Recording, Problem> {
         let Before { directory, log, writer } = self;
         let launches = log.launches.iter().filter(|launch| launch.experiment != CANARY).count() as u64;
         let recording = Recording { directory, writer: writer?, resumed: Some((command, log.clock)) };

@@ -12,8 +12,8 @@ use super::{figures, whole};
 use crate::report::{content, csv, html, json, markdown};
 use crate::results::document::Document;
 use crate::results::log::{Header, LogWriter, Record};
+use crate::results::problem::Problem;
 use crate::results::published::Published;
-use crate::results::trouble::Trouble;
 use crate::sys::file::REGULAR_ONLY;
 use crate::sys::process;
 
@@ -52,7 +52,7 @@ const NAMES: u32 = 100;
 impl RunDirectory {
     /// Creates a directory of that name for a new run and begins its log. One that holds a run already, or that belongs to
     /// another user, is refused, and nothing is changed then.
-    pub fn create(path: &Path, header: &Header) -> Result<(Self, LogWriter), Trouble> {
+    pub fn create(path: &Path, header: &Header) -> Result<(Self, LogWriter), Problem> {
         if std::fs::symlink_metadata(path).is_ok() {
             own(path)?;
         }
@@ -61,7 +61,7 @@ impl RunDirectory {
     }
 
     /// Creates a directory for a new run in a place, named after the run: a free name, whatever began in the same second.
-    pub fn create_in(place: &Path, mut header: Header) -> Result<(Self, LogWriter), Trouble> {
+    pub fn create_in(place: &Path, mut header: Header) -> Result<(Self, LogWriter), Problem> {
         std::fs::create_dir_all(place).map_err(|error| uncreatable(place, &error))?;
         own(place)?;
         let name = header.id.clone();
@@ -76,30 +76,30 @@ impl RunDirectory {
                 Ok(()) => return RunDirectory { path }.begin(&header),
             }
         }
-        Err(Trouble::new(format!("no name is free for a run directory in {}", place.display()))
+        Err(Problem::new(format!("no name is free for a run directory in {}", place.display()))
             .hint("choose another with --output DIR"))
     }
 
     /// Writes the first line of the log. Finding out only after minutes of measuring that nothing can be written would waste
     /// them.
-    fn begin(self, header: &Header) -> Result<(Self, LogWriter), Trouble> {
+    fn begin(self, header: &Header) -> Result<(Self, LogWriter), Problem> {
         let mut log = LogWriter::create(&self.log())?;
-        log.write(&Record::Run(header.clone())).map_err(|trouble| {
+        log.write(&Record::Run(header.clone())).map_err(|problem| {
             // It has no line: nothing that anybody wrote is lost.
             let _ = std::fs::remove_file(self.log());
-            Trouble::new(trouble.what).hint("choose a place that you can write to, with space, with --output DIR")
+            Problem::new(problem.what).hint("choose a place that you can write to, with space, with --output DIR")
         })?;
         Ok((self, log))
     }
 
     /// The directory of a run that exists: its directory, or the log in it.
-    pub fn open(path: &Path) -> Result<Self, Trouble> {
+    pub fn open(path: &Path) -> Result<Self, Problem> {
         let directory = if path.is_file() { path.parent().unwrap_or(Path::new(".")) } else { path };
         let directory = RunDirectory { path: directory.to_path_buf() };
         if directory.log().is_file() {
             Ok(directory)
         } else {
-            Err(Trouble::new(format!("{} is no run directory: it has no log.jsonl", path.display()))
+            Err(Problem::new(format!("{} is no run directory: it has no log.jsonl", path.display()))
                 .hint("`sysdyno run` names the directory it writes; by default it is under sysdyno-runs/"))
         }
     }
@@ -115,7 +115,7 @@ impl RunDirectory {
 
     /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `metrics.csv`,
     /// `report.html` and its figures.
-    pub fn write_result(&self, document: &Document) -> Result<(), Trouble> {
+    pub fn write_result(&self, document: &Document) -> Result<(), Problem> {
         self.write_whole(RESULT, &json::render(document)?)?;
         self.write_whole(METRICS, &csv::render(document)?)?;
         let page = content::page(document, &Published::embedded());
@@ -133,10 +133,10 @@ impl RunDirectory {
             && markdown::drawings(&page).iter().all(|(name, _)| !read(&format!("{FIGURES}/{name}")).is_empty())
     }
 
-    fn write_whole(&self, name: &str, text: &str) -> Result<(), Trouble> {
+    fn write_whole(&self, name: &str, text: &str) -> Result<(), Problem> {
         let place = self.path.join(name);
         whole::write(&place, text)
-            .map_err(|error| Trouble::new(format!("cannot write {}: {error}", place.display())).hint(RENDER_LATER))
+            .map_err(|error| Problem::new(format!("cannot write {}: {error}", place.display())).hint(RENDER_LATER))
     }
 }
 
@@ -157,15 +157,15 @@ fn read_regular(place: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Refuses a directory that is none, or that belongs to another user, who could change what is written there. A link to one
 /// must be this user's as well.
-fn own(path: &Path) -> Result<(), Trouble> {
+fn own(path: &Path) -> Result<(), Problem> {
     let cannot = |why: String| {
-        Trouble::new(format!("cannot use the directory {} for a run: {why}", path.display()))
+        Problem::new(format!("cannot use the directory {} for a run: {why}", path.display()))
             .hint("choose a new directory with --output DIR, which may be inside of this one")
     };
     let unknown = |error: std::io::Error| cannot(error.to_string());
     let (name, found) = (path.symlink_metadata().map_err(unknown)?, path.metadata().map_err(unknown)?);
     if !found.is_dir() {
-        return Err(cannot("it is no directory".to_owned()));
+        return Err(cannot("it is not a directory".to_owned()));
     }
     let user = process::effective_user();
     match [name.uid(), found.uid()].into_iter().find(|&owner| owner != user) {
@@ -174,8 +174,8 @@ fn own(path: &Path) -> Result<(), Trouble> {
     }
 }
 
-fn uncreatable(path: &Path, error: &std::io::Error) -> Trouble {
-    Trouble::new(format!("cannot create the run directory {}: {error}", path.display()))
+fn uncreatable(path: &Path, error: &std::io::Error) -> Problem {
+    Problem::new(format!("cannot create the run directory {}: {error}", path.display()))
         .hint("choose a place that you can write to with --output DIR")
 }
 

@@ -8,16 +8,16 @@ use std::path::Path;
 use super::whole;
 use crate::report::markdown;
 use crate::report::page::Page;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 /// Folder of the figures, as reports link it.
 const FOLDER: &str = "figures";
 
 /// Writes every drawing of a report below a directory, each file whole or not at all.
-pub fn write(beside: &Path, page: &Page) -> Result<(), Trouble> {
+pub fn write(beside: &Path, page: &Page) -> Result<(), Problem> {
     let folder = beside.join(FOLDER);
     let unwritable = |path: &Path, error: &io::Error| {
-        Trouble::new(format!("cannot write {}: {error}", path.display()))
+        Problem::new(format!("cannot write {}: {error}", path.display()))
             .hint("the log is complete: `sysdyno report DIR -o FILE` writes the figures beside FILE")
     };
     prepare(&folder).map_err(|error| unwritable(&folder, &error))?;

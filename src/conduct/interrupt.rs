@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::process;
 
 /// Watches for signals that ask to end.
@@ -26,7 +26,7 @@ pub fn signals_that_end() -> impl Iterator<Item = i32> {
 
 impl Interrupt {
     /// Begins to watch. A second signal while the first is being dealt with changes nothing.
-    pub fn watch() -> Result<Self, Trouble> {
+    pub fn watch() -> Result<Self, Problem> {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in signals_that_end() {
             flag::register_usize(number, Arc::clone(&signal), number as usize).map_err(|error| unwatchable(&error))?;
@@ -55,10 +55,10 @@ impl Interrupt {
 
 /// A limit on the size of files (ulimit -f) kills whoever reaches it. Caught, the write fails instead, and a run or a launch
 /// ends with a reason.
-pub fn outlive_size_limit() -> Result<(), Trouble> {
+pub fn outlive_size_limit() -> Result<(), Problem> {
     flag::register(Signal::SIGXFSZ as i32, Arc::default()).map(drop).map_err(|error| unwatchable(&error))
 }
 
-fn unwatchable(error: &std::io::Error) -> Trouble {
-    Trouble::new(format!("cannot watch for signals: {error}")).hint("run it where signal handlers are allowed")
+fn unwatchable(error: &std::io::Error) -> Problem {
+    Problem::new(format!("cannot watch for signals: {error}")).hint("run it where signal handlers are allowed")
 }

@@ -10,7 +10,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::results::log::Record;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::rig::request::Request;
 use crate::sys::process;
 
@@ -31,7 +31,7 @@ pub enum Ended {
     /// Killed, because a signal asked the run to end.
     Interrupted,
     /// In any other way.
-    Failed(Trouble),
+    Failed(Problem),
 }
 
 /// Launches are this very file, even if it was replaced or removed since.
@@ -43,9 +43,9 @@ pub fn launch(request: &Request, time_out: Duration, interrupt: &Interrupt) -> (
     let mut child = match start(request) {
         Ok(child) => child,
         Err(error) => {
-            let trouble = Trouble::new(format!("cannot start a launch: {error}"))
+            let problem = Problem::new(format!("cannot start a launch: {error}"))
                 .hint("check limits on processes (ulimit -u, pids cgroup) and that /proc is mounted");
-            return (Ended::Failed(trouble), Vec::new());
+            return (Ended::Failed(problem), Vec::new());
         }
     };
     // Only a stop of this process while the launch runs is of interest.
@@ -62,13 +62,13 @@ pub fn launch(request: &Request, time_out: Duration, interrupt: &Interrupt) -> (
     let ended = match (cut_short, status, garbled) {
         (Some(CutShort::Interrupted), ..) => Ended::Interrupted,
         (Some(CutShort::Failed(reason)), ..) => Ended::Failed(reason),
-        (None, Err(error), _) => Ended::Failed(Trouble::new(format!("lost track of the launch: {error}"))),
+        (None, Err(error), _) => Ended::Failed(Problem::new(format!("lost track of the launch: {error}"))),
         (None, Ok(status), _) if !status.success() => Ended::Failed(describe(status, &heard.complaint)),
         (None, Ok(_), Some(garbled)) => {
-            Ended::Failed(Trouble::new(format!("the launch wrote a broken record: {garbled}")))
+            Ended::Failed(Problem::new(format!("the launch wrote a broken record: {garbled}")))
         }
         (None, Ok(_), None) if !records.iter().any(|record| matches!(record, Record::Evidence { .. })) => {
-            Ended::Failed(Trouble::new("the launch ended without evidence"))
+            Ended::Failed(Problem::new("the launch ended without evidence"))
         }
         (None, Ok(_), None) => Ended::Well,
     };
@@ -108,7 +108,7 @@ struct Heard {
 /// Why a launch was killed.
 enum CutShort {
     Interrupted,
-    Failed(Trouble),
+    Failed(Problem),
 }
 
 /// How much later than asked for this process may wake up without having been stopped.
@@ -138,7 +138,7 @@ fn listen(child: &mut Child, time_out: Duration, interrupt: &Interrupt) -> Heard
             again -= 1;
         } else if left.is_zero() && !output_ready && !complaint_ready {
             heard.cut_short = Some(CutShort::Failed(
-                Trouble::new("the launch did not end in its time and was killed")
+                Problem::new("the launch did not end in its time and was killed")
                     .hint("run `sysdyno doctor`: a stopped or overloaded machine makes launches hang"),
             ));
             return heard;
@@ -151,7 +151,7 @@ fn listen(child: &mut Child, time_out: Duration, interrupt: &Interrupt) -> Heard
         }
         if heard.output.len() > MOST_OUTPUT {
             heard.cut_short =
-                Some(CutShort::Failed(Trouble::new("the launch wrote more than any launch should and was killed")));
+                Some(CutShort::Failed(Problem::new("the launch wrote more than any launch should and was killed")));
             return heard;
         }
     }
@@ -201,7 +201,7 @@ fn parse(output: &[u8]) -> (Vec<Record>, Option<String>) {
 }
 
 /// An exit status in words, with what the launch complained of.
-fn describe(status: ExitStatus, complaint: &[u8]) -> Trouble {
+fn describe(status: ExitStatus, complaint: &[u8]) -> Problem {
     let complaint = String::from_utf8_lossy(complaint);
     let mut lines = complaint.lines();
     let said = lines.next().map(|line| line.trim_start_matches("error: ").to_owned()).filter(|line| !line.is_empty());
@@ -215,7 +215,7 @@ fn describe(status: ExitStatus, complaint: &[u8]) -> Trouble {
         (None, Some(said)) => said,
         (None, None) => format!("the launch ended with exit status {}", status.code().unwrap_or(-1)),
     };
-    Trouble { what, hint }
+    Problem { what, hint }
 }
 
 #[cfg(test)]

@@ -28,15 +28,15 @@ use std::time::{Duration, Instant};
 
 use crate::assemble;
 use crate::experiments::file::control_group;
-use crate::experiments::{self, Experiment, Foreknowledge, Nature};
+use crate::experiments::{self, Experiment, Nature, PredictionInput};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
 use crate::results::document::{Document, Metric};
 use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::series::Series;
-use crate::results::trouble::Trouble;
 use crate::rig::canary;
 use crate::rig::request::{CANARY, Request};
 use crate::setup::Setup;
@@ -89,7 +89,7 @@ pub fn run(
     recording: Recording,
     progress: &Progress,
     interrupt: &Interrupt,
-) -> Result<Outcome, Trouble> {
+) -> Result<Outcome, Problem> {
     let Recording { directory, mut writer, resumed } = recording;
     let quiet = Record::Quiet { checks: quiet.to_vec() };
     let clock = if let Some((command, clock)) = resumed {
@@ -128,7 +128,7 @@ pub fn run(
     }
     tidy_up(&setup.machine, progress);
     let makes_files = plan.running.iter().any(|experiment| experiment.makes_files());
-    let none = || Trouble::new("this run has no directory for files").hint("choose a place with --scratch DIR");
+    let none = || Problem::new("this run has no directory for files").hint("choose a place with --scratch DIR");
     let scratch = if makes_files { Scratch::make(setup) } else { Err(none()) };
     let began = Instant::now();
     Conductor { setup, plan, directory, progress, interrupt, writer, clock, began, scratch }.conduct()
@@ -144,7 +144,7 @@ struct Conductor<'a> {
     clock: Clock,
     began: Instant,
     /// The directory for files, where an experiment of the plan needs one.
-    scratch: Result<Scratch, Trouble>,
+    scratch: Result<Scratch, Problem>,
 }
 
 /// Why a run adds no more rounds.
@@ -157,13 +157,13 @@ enum Stop {
 }
 
 impl Conductor<'_> {
-    fn conduct(mut self) -> Result<Outcome, Trouble> {
+    fn conduct(mut self) -> Result<Outcome, Problem> {
         let stop = match self.rounds() {
             Ok(stop) => stop,
-            Err(trouble) => {
+            Err(problem) => {
                 // What is in the log stays; the reason may not fit on the disk any more.
-                let _ = self.finish(false, &trouble.what);
-                return Err(trouble);
+                let _ = self.finish(false, &problem.what);
+                return Err(problem);
             }
         };
         self.progress.done();
@@ -180,12 +180,12 @@ impl Conductor<'_> {
         Ok(Outcome { document, interrupted: matches!(stop, Stop::Interrupted(_)) })
     }
 
-    fn finish(&mut self, complete: bool, reason: &str) -> Result<(), Trouble> {
+    fn finish(&mut self, complete: bool, reason: &str) -> Result<(), Problem> {
         let seconds = self.elapsed();
         self.writer.write(&Record::Finish { at: directory::now(), complete, reason: reason.to_owned(), seconds })
     }
 
-    fn log(&self) -> Result<Log, Trouble> {
+    fn log(&self) -> Result<Log, Problem> {
         log::read(&self.directory.log())
     }
 
@@ -193,7 +193,7 @@ impl Conductor<'_> {
         self.began.elapsed().as_secs_f64()
     }
 
-    fn rounds(&mut self) -> Result<Stop, Trouble> {
+    fn rounds(&mut self) -> Result<Stop, Problem> {
         if self.plan.running.is_empty() {
             return Ok(Stop::NothingRuns);
         }
@@ -225,7 +225,7 @@ impl Conductor<'_> {
     }
 
     /// In the order of the table, each experiment that was not yet predicted is; then it is launched for the first time.
-    fn first_round(&mut self, log: &Log, state: &mut Rounds) -> Result<Option<Stop>, Trouble> {
+    fn first_round(&mut self, log: &Log, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
         for &experiment in &self.plan.running {
             let before = || log.launches.iter().filter(|launch| launch.experiment == experiment.id);
             // What was sampled already cannot be predicted any more: a run that is resumed adds nothing then.
@@ -242,11 +242,11 @@ impl Conductor<'_> {
     }
 
     /// Writes the predictions of an experiment that a log does not have yet.
-    fn predict(&mut self, experiment: &Experiment, log: &Log) -> Result<(), Trouble> {
+    fn predict(&mut self, experiment: &Experiment, log: &Log) -> Result<(), Problem> {
         let there: Vec<&Prediction> =
             log.predictions.iter().filter(|(of, _)| of == experiment.id).map(|(_, found)| found).collect();
         let known = assemble::known_metrics(&self.log()?);
-        let by = Foreknowledge { setup: self.setup, known: &known };
+        let by = PredictionInput { setup: self.setup, known: &known };
         let is_new = |new: &Prediction| !there.iter().any(|found| found.is_for(&new.metric, &new.labels));
         for prediction in (experiment.predict)(&by).into_iter().filter(is_new) {
             self.writer.write(&Record::Prediction { experiment: experiment.id.to_owned(), prediction })?;
@@ -291,7 +291,7 @@ impl Conductor<'_> {
         experiment: &'static Experiment,
         round: u32,
         state: &mut Rounds,
-    ) -> Result<Option<Stop>, Trouble> {
+    ) -> Result<Option<Stop>, Problem> {
         let left = self.plan.estimated_seconds - self.elapsed();
         self.progress.show(state.ended, self.plan.rounds, experiment.id, left);
         let began = Instant::now();
@@ -299,8 +299,8 @@ impl Conductor<'_> {
         let filling = self.fill_seconds(round).filter(|_| experiment.makes_files()).unwrap_or(0.0);
         let (ended, _) = self.launch(experiment.id, round, state, experiment.time_out + filling)?;
         state.note(experiment.id, &ended, began.elapsed().as_secs_f64());
-        if let Ended::Failed(trouble) = &ended {
-            self.progress.say(&format!("{}: launch {} failed: {}", experiment.id, state.number, trouble.what));
+        if let Ended::Failed(problem) = &ended {
+            self.progress.say(&format!("{}: launch {} failed: {}", experiment.id, state.number, problem.what));
             if state.given_up(experiment.id) {
                 self.progress.say(&format!(
                     "{}: {FAILURES_IN_A_ROW} launches failed in a row, it is not launched again",
@@ -324,7 +324,7 @@ impl Conductor<'_> {
         round: u32,
         state: &mut Rounds,
         time_out: f64,
-    ) -> Result<(Ended, Vec<Series>), Trouble> {
+    ) -> Result<(Ended, Vec<Series>), Problem> {
         state.number += 1;
         let number = state.number;
         let request = Request {
@@ -355,7 +355,7 @@ impl Conductor<'_> {
         }
         let failed = match &ended {
             Ended::Well | Ended::Interrupted => None,
-            Ended::Failed(trouble) => Some(trouble.clone()),
+            Ended::Failed(problem) => Some(problem.clone()),
         };
         self.writer.write(&Record::LaunchEnd {
             launch: number,
@@ -368,7 +368,7 @@ impl Conductor<'_> {
     }
 
     /// Sends out the canaries and closes the round.
-    fn end_round(&mut self, round: u32, state: &mut Rounds) -> Result<(), Trouble> {
+    fn end_round(&mut self, round: u32, state: &mut Rounds) -> Result<(), Problem> {
         let (_, series) = self.launch(CANARY, round, state, 10.0)?;
         let disturbed = state.judge_canaries(&series);
         state.ended += 1;
@@ -379,7 +379,7 @@ impl Conductor<'_> {
     /// The stopping rule: planned rounds, more for disturbed rounds and wide intervals.
     ///
     /// The rounds that are added for wide intervals are for the experiments that have them.
-    fn enough(&self, state: &mut Rounds) -> Result<Option<Stop>, Trouble> {
+    fn enough(&self, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
         let plan = self.plan;
         if let Some(signal) = self.interrupt.caught() {
             return Ok(Some(Stop::Interrupted(signal)));
@@ -401,7 +401,7 @@ impl Conductor<'_> {
 
     /// The experiments that have a cost that is not known well enough, and can be by the rounds that may still be added: an
     /// interval narrows with the root of the rounds.
-    fn wide(&self, ended: u32) -> Result<BTreeSet<String>, Trouble> {
+    fn wide(&self, ended: u32) -> Result<BTreeSet<String>, Problem> {
         let document = assemble::document(&self.log()?);
         let narrows = (f64::from(self.plan.most_rounds) / f64::from(ended)).sqrt();
         let is_wide = |metric: &Metric| {

@@ -7,15 +7,15 @@ use std::path::Path;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 
-use crate::experiments::file::file_system::Ground;
+use crate::experiments::file::file_system::FileSystem;
 use crate::peer::authentication::Secret;
 use crate::peer::client::Partner;
 use crate::peer::nfs::{Place, Reader};
 use crate::peer::resolve;
 use crate::peer::ssh::{self, Brought};
 use crate::results::peer::Peer;
+use crate::results::problem::Problem;
 use crate::results::remote::{NfsFile, RemoteDirectory};
-use crate::results::trouble::Trouble;
 use crate::setup::PeerAccess;
 use crate::sys::talk;
 
@@ -54,7 +54,7 @@ pub struct NfsTarget {
 }
 
 /// Connects to a peer, which says who it is.
-pub fn connect(target: &PeerTarget) -> Result<Connected, Trouble> {
+pub fn connect(target: &PeerTarget) -> Result<Connected, Problem> {
     match target {
         PeerTarget::Ssh(host) => {
             let brought = ssh::bring(host)?;
@@ -66,7 +66,7 @@ pub fn connect(target: &PeerTarget) -> Result<Connected, Trouble> {
 }
 
 /// The addresses of a host, with a port.
-pub fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, Trouble> {
+pub fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, Problem> {
     Ok(resolve::resolve(host)?.into_iter().map(|address| SocketAddr::new(address, port)).collect())
 }
 
@@ -76,8 +76,8 @@ fn greet(
     secret: &Secret,
     started: &str,
     brought: Option<Brought>,
-) -> Result<Connected, Trouble> {
-    let mut last = Trouble::new("the host has no address");
+) -> Result<Connected, Problem> {
+    let mut last = Problem::new("the host has no address");
     for &address in addresses {
         match Partner::elsewhere(address, secret) {
             Ok(mut partner) => {
@@ -103,15 +103,15 @@ fn greet(
                 let access = PeerAccess { address, secret: secret.text().to_owned() };
                 return Ok(Connected { facts, access, _brought: brought });
             }
-            Err(trouble) => last = trouble,
+            Err(problem) => last = problem,
         }
     }
     Err(last)
 }
 
 /// A directory, which has to be another machine's.
-pub fn remote_directory(directory: &Path) -> Result<RemoteDirectory, Trouble> {
-    let ground = Ground::of(directory)?;
+pub fn remote_directory(directory: &Path) -> Result<RemoteDirectory, Problem> {
+    let ground = FileSystem::of(directory)?;
     ground.is_remote()?;
     let storage = crate::machine::storage_at(directory);
     let mount = storage.and_then(|storage| storage.mount);
@@ -125,21 +125,21 @@ pub fn remote_directory(directory: &Path) -> Result<RemoteDirectory, Trouble> {
 }
 
 /// The file at an address, tried at each address of the host.
-pub fn nfs_file(url: &str, target: &NfsTarget) -> Result<NfsFile, Trouble> {
+pub fn nfs_file(url: &str, target: &NfsTarget) -> Result<NfsFile, Problem> {
     let NfsTarget { host, port, mount_port, path } = target;
-    let mut last = Trouble::new(format!("{host} has no address"));
+    let mut last = Problem::new(format!("{host} has no address"));
     for at in addresses(host, *port)? {
         match Reader::open(&Place { server: at.ip(), port: *port, mount_port: *mount_port, path: path.clone() }) {
             Ok(reader) => return describe(url, at, *mount_port, &reader),
-            Err(trouble) => last = trouble,
+            Err(problem) => last = problem,
         }
     }
     Err(last)
 }
 
-fn describe(url: &str, at: SocketAddr, mount_port: Option<u16>, reader: &Reader) -> Result<NfsFile, Trouble> {
+fn describe(url: &str, at: SocketAddr, mount_port: Option<u16>, reader: &Reader) -> Result<NfsFile, Problem> {
     if reader.bytes < SMALLEST {
-        return Err(Trouble::new(format!("{} has {} bytes, less than {SMALLEST}", reader.path, reader.bytes))
+        return Err(Problem::new(format!("{} has {} bytes, less than {SMALLEST}", reader.path, reader.bytes))
             .hint("name a larger file, best of 64 MiB and more: each cold read needs bytes of its own"));
     }
     let server: IpAddr = at.ip().to_canonical();

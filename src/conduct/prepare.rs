@@ -6,40 +6,40 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 
 use crate::machine::{self, Machine};
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::rig::clock;
 use crate::setup::Setup;
 use crate::sys::clock::Source;
 use crate::sys::{affinity, talk};
 
 /// Describes this machine, with a directory for files or the current one.
-pub fn look_at_machine(scratch: Option<&Path>) -> Result<Machine, Trouble> {
+pub fn look_at_machine(scratch: Option<&Path>) -> Result<Machine, Problem> {
     Ok(machine::detect(Path::new("/"), &scratch_directory(scratch)?))
 }
 
 /// Where files go. What was named is looked at before anything is measured; of the current directory, which nobody named, the
 /// experiments say what they miss.
-fn scratch_directory(named: Option<&Path>) -> Result<PathBuf, Trouble> {
+fn scratch_directory(named: Option<&Path>) -> Result<PathBuf, Problem> {
     let Some(directory) = named else { return Ok(PathBuf::from(".")) };
     let here = directory.display();
     // Logs are text: another name would stand in them for this one.
     if std::fs::canonicalize(directory).is_ok_and(|place| place.to_str().is_none()) {
-        return Err(Trouble::new(format!("the name of the scratch directory {here} is not UTF-8"))
+        return Err(Problem::new(format!("the name of the scratch directory {here} is not UTF-8"))
             .hint("choose a directory whose whole path is UTF-8 with --scratch DIR"));
     }
     match std::fs::metadata(directory) {
         Ok(found) if !found.is_dir() => {
-            Err(Trouble::new(format!("{here} is no directory")).hint("choose one for files with --scratch DIR"))
+            Err(Problem::new(format!("{here} is not a directory")).hint("choose one for files with --scratch DIR"))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(Trouble::new(format!("the scratch directory {here} does not exist"))
+            Err(Problem::new(format!("the scratch directory {here} does not exist"))
                 .hint("create it, or choose another with --scratch DIR"))
         }
-        Err(error) => Err(Trouble::new(format!("cannot look at the scratch directory {here}: {error}"))
+        Err(error) => Err(Problem::new(format!("cannot look at the scratch directory {here}: {error}"))
             .hint("choose another with --scratch DIR")),
         Ok(_) => {
             access(directory, AccessFlags::W_OK | AccessFlags::X_OK).map(|()| directory.to_owned()).map_err(|error| {
-                Trouble::new(format!("no files can be made in the scratch directory {here}: {}", error.desc()))
+                Problem::new(format!("no files can be made in the scratch directory {here}: {}", error.desc()))
                     .hint("choose a directory that you may write to with --scratch DIR")
             })
         }
@@ -47,7 +47,7 @@ fn scratch_directory(named: Option<&Path>) -> Result<PathBuf, Trouble> {
 }
 
 /// The counter if it can be used, else the kernel's clock, as asked.
-pub fn clock_source(asked: Option<Source>, setup: &Setup) -> Result<Source, Trouble> {
+pub fn clock_source(asked: Option<Source>, setup: &Setup) -> Result<Source, Problem> {
     match asked {
         Some(Source::MonotonicRaw) => Ok(Source::MonotonicRaw),
         Some(Source::Counter) => counter_usable(setup.cpu).map(|()| Source::Counter),
@@ -58,8 +58,8 @@ pub fn clock_source(asked: Option<Source>, setup: &Setup) -> Result<Source, Trou
             }
             Ok(match counter_usable(setup.cpu) {
                 Ok(()) => Source::Counter,
-                Err(trouble) => {
-                    talk::line(format_args!("warning: {trouble}"));
+                Err(problem) => {
+                    talk::line(format_args!("warning: {problem}"));
                     Source::MonotonicRaw
                 }
             })
@@ -68,6 +68,6 @@ pub fn clock_source(asked: Option<Source>, setup: &Setup) -> Result<Source, Trou
 }
 
 /// Whether the counter can be used on a CPU, tried there.
-pub fn counter_usable(cpu: u32) -> Result<(), Trouble> {
+pub fn counter_usable(cpu: u32) -> Result<(), Problem> {
     affinity::restored(|| clock::counter_usable(cpu))
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Identity, Machine, Mounted, Relation};
+use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
-use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::request::Space;
 use crate::setup::Setup;
@@ -67,7 +67,7 @@ pub struct Swept {
 
 impl Scratch {
     /// Makes the directory, whose files may take the room of the run.
-    pub fn make(setup: &Setup) -> Result<Self, Trouble> {
+    pub fn make(setup: &Setup) -> Result<Self, Problem> {
         let mount = mount(&setup.machine)?;
         let bytes = setup.room.clone()?;
         let place = PathBuf::from(&mount.directory);
@@ -85,7 +85,7 @@ impl Scratch {
             Ok(owner) => Ok(Scratch { space: Space { directory, bytes }, _owner: owner }),
             Err(error) => {
                 let _ = fs::remove_dir_all(&directory);
-                Err(Trouble::new(format!("cannot make the directory {} for files: {error}", directory.display()))
+                Err(Problem::new(format!("cannot make the directory {} for files: {error}", directory.display()))
                     .hint("choose a place that can be written to, with space, with --scratch DIR"))
             }
         }
@@ -104,24 +104,24 @@ impl Drop for Scratch {
     }
 }
 
-fn mount(machine: &Machine) -> Result<&Mounted, Trouble> {
+fn mount(machine: &Machine) -> Result<&Mounted, Problem> {
     let mount = machine.scratch().and_then(|storage| storage.mount.as_ref());
     mount.ok_or_else(|| {
-        Trouble::new("nothing is known of the scratch directory").hint("choose a place with --scratch DIR")
+        Problem::new("nothing is known of the scratch directory").hint("choose a place with --scratch DIR")
     })
 }
 
 /// Bytes that the files of a run may take together: a tenth of the free space and no more than 2 GiB, or what `limit` allows.
 /// Else why the limit cannot be kept there, said before anything is measured.
-pub fn room(machine: &Machine, limit: Option<u64>) -> Result<u64, Trouble> {
+pub fn room(machine: &Machine, limit: Option<u64>) -> Result<u64, Problem> {
     allowed(mount(machine)?, limit)
 }
 
-fn allowed(mount: &Mounted, limit: Option<u64>) -> Result<u64, Trouble> {
+fn allowed(mount: &Mounted, limit: Option<u64>) -> Result<u64, Problem> {
     let text = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     match (limit, mount.free_bytes.as_ref().map(|free| free.value)) {
         (Some(limit), Some(free)) if limit > free => {
-            let refused = Trouble::new(format!(
+            let refused = Problem::new(format!(
                 "--scratch-limit allows files of {} together, but only {} are free there",
                 text(limit),
                 text(free)

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use crate::experiments;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::rig::request::{CANARY, Request};
 use crate::rig::{Rig, canary};
 use crate::sys::clock::monotonic_raw;
@@ -15,19 +15,19 @@ use super::interrupt::outlive_size_limit;
 const LONGEST_REQUEST: u64 = 16 << 20;
 
 /// Carries out the request on `input`.
-pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Trouble> {
+pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Problem> {
     let started = monotonic_raw();
     let mut text = String::new();
     input
         .take(LONGEST_REQUEST)
         .read_to_string(&mut text)
-        .map_err(|error| Trouble::new(format!("cannot read the request: {error}")))?;
+        .map_err(|error| Problem::new(format!("cannot read the request: {error}")))?;
     let request: Request = serde_json::from_str(&text).map_err(|error| {
-        Trouble::new(format!("this is not an order: {error}"))
+        Problem::new(format!("this is not an order: {error}"))
             .hint("`launch` is how `run` starts its measuring processes; use `sysdyno run`")
     })?;
     if !process::die_with_parent(request.conductor) {
-        return Err(Trouble::new("the conducting process is gone"));
+        return Err(Problem::new("the conducting process is gone"));
     }
     outlive_size_limit()?;
     let mut rig = Rig::set_up(&request, started, out)?;
@@ -35,7 +35,7 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Trouble> {
         canary::measure(&mut rig)?;
     } else {
         let experiment = experiments::find(&request.experiment)
-            .ok_or_else(|| Trouble::new(format!("there is no experiment named {}", request.experiment)))?;
+            .ok_or_else(|| Problem::new(format!("there is no experiment named {}", request.experiment)))?;
         (experiment.measure)(&mut rig)?;
     }
     rig.finish()

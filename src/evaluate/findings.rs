@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::results::document::{Block, Curve, Metric, Rejected};
-use crate::results::figure::FigureNote;
+use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Better, CoreCycles, Hertz, Labels, Unit};
 use crate::results::verdict::{AgainstPrediction, Gate, Severity, Trust, Verdict};
@@ -28,7 +28,7 @@ pub struct Findings {
     pub rejected: Vec<Rejected>,
     pub curves: Vec<Curve>,
     /// What drawings of the curves should show beside their points.
-    pub figures: Vec<FigureNote>,
+    pub figures: Vec<DrawingNote>,
     /// What it means.
     pub analysis: Vec<Block>,
 }
@@ -97,9 +97,9 @@ impl Findings {
     }
 
     /// The remarks on the drawing of the curves of a name: caption, scales, knees, plateaus.
-    pub fn figure(&mut self, curve: &str) -> &mut FigureNote {
+    pub fn figure(&mut self, curve: &str) -> &mut DrawingNote {
         let position = self.figures.iter().position(|note| note.curve == curve).unwrap_or_else(|| {
-            self.figures.push(FigureNote::of(curve));
+            self.figures.push(DrawingNote::of(curve));
             self.figures.len() - 1
         });
         &mut self.figures[position]

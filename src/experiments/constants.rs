@@ -7,7 +7,7 @@ use crate::machine::{CoreClass, Machine, Medium};
 use crate::results::prediction::Basis;
 use crate::results::quantity::{Labels, Nanoseconds};
 
-use super::Foreknowledge;
+use super::PredictionInput;
 
 /// One number with its range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -172,7 +172,7 @@ impl Constant {
 }
 
 /// What forwarding a store to a load costs on this core.
-pub fn store_forwarding(by: &Foreknowledge<'_>) -> Constant {
+pub fn store_forwarding(by: &PredictionInput<'_>) -> Constant {
     match by.setup.machine.core_class(by.setup.cpu) {
         CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 | CoreClass::AmdZen5 => STORE_FORWARD_RENAMED,
         CoreClass::IntelGoldenCove | CoreClass::IntelRedwoodCove | CoreClass::IntelLionCove => STORE_FORWARD_SOMETIMES,
@@ -182,12 +182,12 @@ pub fn store_forwarding(by: &Foreknowledge<'_>) -> Constant {
 }
 
 /// What copying one small page's entry for a child and taking it away again cost on this machine.
-pub fn page_of_child(by: &Foreknowledge<'_>) -> (Constant, Constant) {
+pub fn page_of_child(by: &PredictionInput<'_>) -> (Constant, Constant) {
     if by.setup.machine.is_guest() { (FORK_PAGE_GUEST, EXIT_PAGE_GUEST) } else { (FORK_PAGE, EXIT_PAGE) }
 }
 
 /// What a reading of the counter costs on this processor.
-pub fn counter_reading(by: &Foreknowledge<'_>) -> Constant {
+pub fn counter_reading(by: &PredictionInput<'_>) -> Constant {
     match by.setup.machine.cpu.vendor.as_ref().map(|vendor| vendor.value.as_str()) {
         Some("AuthenticAMD" | "HygonGenuine") => COUNTER_READING_ZEN,
         _ => COUNTER_READING,
@@ -195,7 +195,7 @@ pub fn counter_reading(by: &Foreknowledge<'_>) -> Constant {
 }
 
 /// Step of the counter on this processor.
-pub fn counter_step(by: &Foreknowledge<'_>) -> Constant {
+pub fn counter_step(by: &PredictionInput<'_>) -> Constant {
     match by.setup.machine.cpu.vendor.as_ref().map(|vendor| vendor.value.as_str()) {
         Some("AuthenticAMD" | "HygonGenuine") => COUNTER_STEP_ZEN,
         Some("GenuineIntel") => COUNTER_STEP_INTEL,
@@ -204,7 +204,7 @@ pub fn counter_step(by: &Foreknowledge<'_>) -> Constant {
 }
 
 /// What a call and its return cost on this core.
-pub fn call_and_return(by: &Foreknowledge<'_>) -> Constant {
+pub fn call_and_return(by: &PredictionInput<'_>) -> Constant {
     match by.setup.machine.core_class(by.setup.cpu) {
         CoreClass::AmdZen1 | CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 => CALL_AND_RETURN_ZEN,
         CoreClass::Unknown => CALL_AND_RETURN_UNKNOWN,
@@ -214,7 +214,7 @@ pub fn call_and_return(by: &Foreknowledge<'_>) -> Constant {
 
 /// What leaving a guest for its hypervisor and coming back costs, in nanoseconds: from CPUID, which does nothing else there,
 /// where this run has timed it.
-pub fn guest_exit(by: &Foreknowledge<'_>) -> ((f64, f64, f64), Basis) {
+pub fn guest_exit(by: &PredictionInput<'_>) -> ((f64, f64, f64), Basis) {
     match by.metric("cpu.timer.overhead", &Labels::of([("method", "cpuid_rdtsc")])) {
         Some(timed) => (
             (timed.value, timed.value * 0.5, timed.value * 2.0),
@@ -240,7 +240,7 @@ pub fn disk_read(machine: &Machine) -> Option<Constant> {
 }
 
 /// What a byte of a long transfer takes from a device like the one behind the scratch directory.
-pub fn disk_byte(by: &Foreknowledge<'_>) -> Constant {
+pub fn disk_byte(by: &PredictionInput<'_>) -> Constant {
     match by.setup.machine.scratch().and_then(|storage| storage.device.as_ref()) {
         Some(device) if device.is_virtual => DISK_BYTE_VIRTUAL,
         Some(device) if device.name.starts_with("nvme") => DISK_BYTE_NVME,
@@ -265,7 +265,7 @@ pub struct CycleTime {
 
 impl CycleTime {
     /// The best that is known: this run's figure, else the machine's claims, else the constant.
-    pub fn known(by: &Foreknowledge<'_>) -> Self {
+    pub fn known(by: &PredictionInput<'_>) -> Self {
         if let Some(metric) = by.metric("cpu.cycle_time", &Labels::none()) {
             // The clock wanders between the first round and the last: 3 % is what turbo bins do within minutes.
             let range = |factor: f64| Nanoseconds(metric.value * factor);

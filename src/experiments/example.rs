@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use division::EXPERIMENT;
 
-use super::Foreknowledge;
+use super::PredictionInput;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::machine;
 use crate::results::log::{Clock, Launch, Record};
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::rig::Rig;
 use crate::rig::clock::{calibrate, counter_usable};
 use crate::rig::request::Request;
@@ -29,7 +29,7 @@ fn launch(setup: &Setup, clock: &Clock, number: u32) -> Launch {
     let request = Request {
         setup: setup.clone(),
         clock: clock.clone(),
-        space: Err(Trouble::new("no files here")),
+        space: Err(Problem::new("no files here")),
         experiment: EXPERIMENT.id.to_owned(),
         launch: number,
         turn: number - 1,
@@ -66,7 +66,7 @@ fn launch(setup: &Setup, clock: &Clock, number: u32) -> Launch {
 fn findings(setup: &Setup) -> Findings {
     let source = if counter_usable(setup.cpu).is_ok() { Source::Counter } else { Source::MonotonicRaw };
     let clock = calibrate(source, Duration::from_millis(50)).expect("a clock");
-    let predictions = (EXPERIMENT.predict)(&Foreknowledge { setup, known: &[] });
+    let predictions = (EXPERIMENT.predict)(&PredictionInput { setup, known: &[] });
     assert_eq!(predictions.len(), 1);
     let launches: Vec<Launch> = (1..=LAUNCHES).map(|number| launch(setup, &clock, number)).collect();
     let study = Study {

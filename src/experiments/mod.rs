@@ -23,8 +23,8 @@ use crate::evaluate::gate::Rule;
 use crate::evaluate::study::Study;
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 use crate::setup::Setup;
 
@@ -86,9 +86,9 @@ pub struct Experiment {
     /// Bytes of memory that a launch takes at most.
     pub memory: fn(&Setup) -> u64,
     /// Says what will be measured.
-    pub predict: fn(&Foreknowledge<'_>) -> Vec<Prediction>,
+    pub predict: fn(&PredictionInput<'_>) -> Vec<Prediction>,
     /// Measures, in a launch of its own.
-    pub measure: fn(&mut Rig<'_>) -> Result<(), Trouble>,
+    pub measure: fn(&mut Rig<'_>) -> Result<(), Problem>,
     /// Turns what was logged into figures and curves.
     pub figures: fn(&Study<'_>, &mut Findings),
     /// Says what the figures mean, in words, tables and notes on drawings.
@@ -102,7 +102,7 @@ pub struct Need {
     /// In words, for `list`.
     pub what: &'static str,
     /// Whether this run has it; if not, why and what to do.
-    pub check: fn(&Setup) -> Result<(), Trouble>,
+    pub check: fn(&Setup) -> Result<(), Problem>,
 }
 
 /// A metric that an experiment publishes.
@@ -144,14 +144,14 @@ pub fn little_memory(_: &Setup) -> u64 {
 }
 
 /// What a prediction may be made from.
-pub struct Foreknowledge<'a> {
+pub struct PredictionInput<'a> {
     /// What is known of the run before anything is timed.
     pub setup: &'a Setup,
     /// Figures of earlier experiments of this run.
     pub known: &'a [Metric],
 }
 
-impl Foreknowledge<'_> {
+impl PredictionInput<'_> {
     /// The earlier figure with a name and labels.
     pub fn metric(&self, name: &str, labels: &Labels) -> Option<&Metric> {
         self.known.iter().find(|metric| metric.name == name && metric.labels.same_figure(labels))
@@ -165,7 +165,7 @@ impl Experiment {
     }
 
     /// The first of its needs that a run does not have, and why.
-    pub fn unmet(&self, setup: &Setup) -> Option<Trouble> {
+    pub fn unmet(&self, setup: &Setup) -> Option<Problem> {
         self.needs.iter().find_map(|need| (need.check)(setup).err())
     }
 

@@ -7,7 +7,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::process;
 
 /// Bytes of random numbers, proofs and keys.
@@ -30,12 +30,12 @@ impl std::fmt::Debug for Secret {
 
 impl Secret {
     /// A secret that somebody chose; blanks around it do not belong to it.
-    pub fn of(text: &str) -> Result<Self, Trouble> {
+    pub fn of(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
         if (SHORTEST_SECRET..=LONGEST_SECRET).contains(&text.len()) {
             Ok(Secret(text.to_owned()))
         } else {
-            Err(Trouble::new(format!(
+            Err(Problem::new(format!(
                 "a secret has {SHORTEST_SECRET} to {LONGEST_SECRET} characters, this one has {}",
                 text.len()
             ))
@@ -44,7 +44,7 @@ impl Secret {
     }
 
     /// A fresh one of 128 random bits.
-    pub fn fresh() -> Result<Self, Trouble> {
+    pub fn fresh() -> Result<Self, Problem> {
         let bytes = random()?;
         Ok(Secret(hexadecimal(&bytes[..16])))
     }
@@ -62,10 +62,10 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Random bytes from the kernel.
-pub fn random() -> Result<[u8; BYTES], Trouble> {
+pub fn random() -> Result<[u8; BYTES], Problem> {
     let mut bytes = [0; BYTES];
     process::random_bytes(&mut bytes)
-        .map_err(|error| Trouble::new(format!("the kernel gives no random bytes: {error}")))?;
+        .map_err(|error| Problem::new(format!("the kernel gives no random bytes: {error}")))?;
     Ok(bytes)
 }
 

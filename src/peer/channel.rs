@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::socket;
 
 use super::authentication::{BYTES, keyed};
@@ -145,9 +145,9 @@ impl Channel {
     }
 }
 
-impl From<Silence> for Trouble {
+impl From<Silence> for Problem {
     fn from(silence: Silence) -> Self {
-        Trouble::new(format!("the peer is lost: {}", silence.words()))
+        Problem::new(format!("the peer is lost: {}", silence.words()))
             .hint("look whether the peer still runs there, and whether the machines still reach each other")
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 
 use crate::machine::{Machine, Storage};
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::affinity;
 use crate::sys::process::{self, Forked};
 
@@ -82,8 +82,8 @@ pub struct EchoEnd {
 impl Partner {
     /// A child of this process on the loopback, pinned to a CPU if one is given, with Unix sockets for messages of some
     /// sizes. The calling process must have one thread.
-    pub fn on_loopback(cpu: Option<u32>, unix: &[u32]) -> Result<Self, Trouble> {
-        let cannot = |error: io::Error| Trouble::new(format!("cannot start the other side on loopback: {error}"));
+    pub fn on_loopback(cpu: Option<u32>, unix: &[u32]) -> Result<Self, Problem> {
+        let cannot = |error: io::Error| Problem::new(format!("cannot start the other side on loopback: {error}"));
         let (own, theirs) = UnixStream::pair().map_err(cannot)?;
         let key = random()?;
         let (mut own_unix, mut their_unix) = (Vec::new(), Vec::new());
@@ -125,9 +125,9 @@ impl Partner {
     }
 
     /// A session of a peer elsewhere.
-    pub fn elsewhere(at: SocketAddr, secret: &Secret) -> Result<Self, Trouble> {
+    pub fn elsewhere(at: SocketAddr, secret: &Secret) -> Result<Self, Problem> {
         let stream = data::connect(at, STALLED).map_err(|error| {
-            Trouble::new(format!("the peer at {at} cannot be reached: {error}")).hint(
+            Problem::new(format!("the peer at {at} cannot be reached: {error}")).hint(
                 "is `sysdyno peer` running there, listening beyond its loopback, and is the port open on the way?",
             )
         })?;
@@ -152,21 +152,21 @@ impl Partner {
         self.address.is_some_and(|address| address.is_ipv6())
     }
 
-    fn ask(&mut self, request: &Request, within: Duration) -> Result<Reply, Trouble> {
+    fn ask(&mut self, request: &Request, within: Duration) -> Result<Reply, Problem> {
         self.channel.send(request, STALLED)?;
         self.hear(within)
     }
 
-    fn hear(&mut self, within: Duration) -> Result<Reply, Trouble> {
+    fn hear(&mut self, within: Duration) -> Result<Reply, Problem> {
         match self.channel.receive::<Reply>(within) {
-            Ok(Reply::Cannot { reason }) => Err(Trouble::new(format!("the other side cannot: {reason}"))),
+            Ok(Reply::Cannot { reason }) => Err(Problem::new(format!("the other side cannot: {reason}"))),
             Ok(reply) => Ok(reply),
             Err(silence) => Err(silence.into()),
         }
     }
 
     /// Who the other side is.
-    pub fn describe(&mut self) -> Result<(String, Machine), Trouble> {
+    pub fn describe(&mut self) -> Result<(String, Machine), Problem> {
         match self.ask(&Request::Describe {}, PATIENCE)? {
             Reply::Description { version, machine } => Ok((version, *machine)),
             other => Err(unexpected(&other)),
@@ -174,8 +174,8 @@ impl Partner {
     }
 
     /// Opens echo services and connects to them.
-    pub fn echo(&mut self, ipv6: bool, tcp: &[u32], udp: bool) -> Result<EchoLines, Trouble> {
-        let cannot = |error: io::Error| Trouble::new(format!("cannot connect to an echo service: {error}"));
+    pub fn echo(&mut self, ipv6: bool, tcp: &[u32], udp: bool) -> Result<EchoLines, Problem> {
+        let cannot = |error: io::Error| Problem::new(format!("cannot connect to an echo service: {error}"));
         let address = self.address(ipv6);
         let own = udp
             .then(|| {
@@ -188,7 +188,7 @@ impl Partner {
         let request = Request::Echo { ipv6, tcp: tcp.to_vec(), udp: port, unix: false };
         self.opened.get_or_insert_with(Instant::now);
         let (ports, udp_port, token) = self.listening(&request)?;
-        let token = data::token_of(&token).ok_or_else(|| Trouble::new("the peer sent a token that is none"))?;
+        let token = data::token_of(&token).ok_or_else(|| Problem::new("the peer sent a token that is none"))?;
         let mut lines = EchoLines::default();
         for (&bytes, port) in tcp.iter().zip(ports) {
             let line = data::open(SocketAddr::new(address, port), &token, None).map_err(cannot)?;
@@ -204,7 +204,7 @@ impl Partner {
     }
 
     /// Has the Unix sockets served, and gives this side's ends; without any where there are none.
-    pub fn echo_unix(&mut self) -> Result<Vec<(u32, Socket)>, Trouble> {
+    pub fn echo_unix(&mut self) -> Result<Vec<(u32, Socket)>, Problem> {
         if self.unix.is_empty() {
             return Ok(Vec::new());
         }
@@ -212,13 +212,13 @@ impl Partner {
         self.listening(&Request::Echo { ipv6: false, tcp: Vec::new(), udp: None, unix: true })?;
         for (_, line) in &self.unix {
             line.set_read_timeout(Some(STALLED))
-                .map_err(|error| Trouble::new(format!("cannot prepare a Unix socket: {error}")))?;
+                .map_err(|error| Problem::new(format!("cannot prepare a Unix socket: {error}")))?;
         }
         Ok(std::mem::take(&mut self.unix))
     }
 
     /// Ends all echo services; their connections must be closed already.
-    pub fn end_echo(&mut self) -> Result<EchoEnd, Trouble> {
+    pub fn end_echo(&mut self) -> Result<EchoEnd, Problem> {
         match self.ask(&Request::EndEcho {}, PATIENCE)? {
             Reply::Echoed { services, cpu_time, run_delay } => {
                 let session = self.began.elapsed();
@@ -231,14 +231,14 @@ impl Partner {
     }
 
     /// Has that many connections accepted; gives the port.
-    pub fn accept(&mut self, ipv6: bool, connections: u32) -> Result<u16, Trouble> {
+    pub fn accept(&mut self, ipv6: bool, connections: u32) -> Result<u16, Problem> {
         let (ports, ..) = self.listening(&Request::Accept { ipv6, connections })?;
-        ports.first().copied().ok_or_else(|| Trouble::new("the other side names no port"))
+        ports.first().copied().ok_or_else(|| Problem::new("the other side names no port"))
     }
 
     /// Waits until the other side has closed a connection, which this side began to close at a time; its residence in
     /// nanoseconds, and whether it saw an abort. A residence that does not fit into that span is refused.
-    pub fn closed(&mut self, closing: Instant) -> Result<(i64, bool), Trouble> {
+    pub fn closed(&mut self, closing: Instant) -> Result<(i64, bool), Problem> {
         match self.hear(PATIENCE)? {
             Reply::Closed { residence, reset } => {
                 plausible::time("a residence", residence, closing.elapsed())?;
@@ -249,7 +249,7 @@ impl Partner {
     }
 
     /// After the last connection: counters of the other side.
-    pub fn accepted(&mut self) -> Result<Vec<(String, u64)>, Trouble> {
+    pub fn accepted(&mut self) -> Result<Vec<(String, u64)>, Problem> {
         match self.hear(PATIENCE)? {
             Reply::Accepted { counters } => plausible::counters(&counters).map(|()| counters),
             other => Err(unexpected(&other)),
@@ -257,7 +257,7 @@ impl Partner {
     }
 
     /// Has a file of so many bytes written and served over NFS.
-    pub fn export(&mut self, ipv6: bool, bytes: u64) -> Result<Lent, Trouble> {
+    pub fn export(&mut self, ipv6: bool, bytes: u64) -> Result<Lent, Problem> {
         self.opened = Some(Instant::now());
         match self.ask(&Request::Export { ipv6, bytes }, WRITING)? {
             Reply::Exporting { port, path, identity, storage } => {
@@ -271,7 +271,7 @@ impl Partner {
 
     /// Has the exported file dropped from the other side's page cache; the bytes that stayed there nevertheless.
     /// From then on it reads ahead of sequential reads, or nothing but what is asked.
-    pub fn forget(&mut self, ahead: bool) -> Result<u64, Trouble> {
+    pub fn forget(&mut self, ahead: bool) -> Result<u64, Problem> {
         match self.ask(&Request::Forget { ahead }, PATIENCE)? {
             Reply::Forgotten { resident } => Ok(resident),
             other => Err(unexpected(&other)),
@@ -279,7 +279,7 @@ impl Partner {
     }
 
     /// Ends the export.
-    pub fn end_export(&mut self) -> Result<Exported, Trouble> {
+    pub fn end_export(&mut self) -> Result<Exported, Problem> {
         match self.ask(&Request::EndExport {}, WRITING)? {
             Reply::Exported(exported) => {
                 let open = self.opened.take().unwrap_or(self.began).elapsed();
@@ -293,12 +293,12 @@ impl Partner {
     }
 
     /// Runs a flow; gives what this side and the other one saw, and how long it took from the order to the report.
-    pub fn flow(&mut self, order: &FlowOrder) -> Result<(Flowed, Flowed, Duration), Trouble> {
-        let cannot = |error: io::Error| Trouble::new(format!("cannot open a stream: {error}"));
+    pub fn flow(&mut self, order: &FlowOrder) -> Result<(Flowed, Flowed, Duration), Problem> {
+        let cannot = |error: io::Error| Problem::new(format!("cannot open a stream: {error}"));
         let began = Instant::now();
         let (ports, _, token) = self.listening(&Request::Flow(*order))?;
-        let token = data::token_of(&token).ok_or_else(|| Trouble::new("the peer sent a token that is none"))?;
-        let port = ports.first().copied().ok_or_else(|| Trouble::new("the other side names no port"))?;
+        let token = data::token_of(&token).ok_or_else(|| Problem::new("the peer sent a token that is none"))?;
+        let port = ports.first().copied().ok_or_else(|| Problem::new("the other side names no port"))?;
         let to = SocketAddr::new(self.address(order.ipv6), port);
         let open = || (0..order.streams).map(|_| data::open(to, &token, None)).collect::<io::Result<Vec<Socket>>>();
         let mut streams = Streams::default();
@@ -322,7 +322,7 @@ impl Partner {
 
 impl Partner {
     /// Asks for something that listens: its ports and the token that opens it.
-    fn listening(&mut self, request: &Request) -> Result<(Vec<u16>, Option<u16>, String), Trouble> {
+    fn listening(&mut self, request: &Request) -> Result<(Vec<u16>, Option<u16>, String), Problem> {
         match self.ask(request, PATIENCE)? {
             Reply::Listening { tcp, udp, token } => {
                 let ports: Vec<u16> = tcp.iter().copied().chain(udp).collect();
@@ -335,10 +335,10 @@ impl Partner {
 
     /// Refuses ports of a peer elsewhere that its kernel does not give to a program that asks for any port: below 1024 are
     /// the services of its system, and a client that is root would be sent to them from a port that they trust.
-    fn announced(&self, ports: &[u16]) -> Result<(), Trouble> {
+    fn announced(&self, ports: &[u16]) -> Result<(), Problem> {
         match ports.iter().find(|&&port| port < UNPRIVILEGED) {
             Some(port) if self.child.is_none() => {
-                Err(Trouble::new(format!("the peer names port {port}, which belongs to a service of its system"))
+                Err(Problem::new(format!("the peer names port {port}, which belongs to a service of its system"))
                     .hint("use the same version of sysdyno on both machines, and a peer that you trust"))
             }
             _ => Ok(()),
@@ -354,7 +354,7 @@ impl Drop for Partner {
     }
 }
 
-fn unexpected(reply: &Reply) -> Trouble {
+fn unexpected(reply: &Reply) -> Problem {
     let text = format!("{reply:?}");
     let what: String = text.chars().take_while(|letter| letter.is_alphanumeric()).collect();
     Silence::Broken(format!("an answer to another question came: {what}")).into()

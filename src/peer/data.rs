@@ -27,7 +27,7 @@ const QUEUE: i32 = 1024;
 
 /// A fresh token.
 pub fn token() -> io::Result<Token> {
-    let bytes = random().map_err(|trouble| io::Error::other(trouble.what))?;
+    let bytes = random().map_err(|problem| io::Error::other(problem.what))?;
     let mut token = [0; TOKEN];
     token.copy_from_slice(&bytes[..TOKEN]);
     Ok(token)

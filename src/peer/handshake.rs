@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 use super::authentication::{BYTES, Challenge, Purpose, Secret, random};
 use super::channel::{Channel, Side, Silence, fill, put};
@@ -40,10 +40,10 @@ fn greeted(bytes: &[u8; GREETING]) -> Result<(u16, [u8; BYTES]), String> {
 }
 
 /// The client's side.
-pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel, Trouble> {
+pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel, Problem> {
     let deadline = Instant::now() + within;
     let lost = |silence: Silence| {
-        Trouble::new(format!("no peer can be spoken to there: {}", silence.words()))
+        Problem::new(format!("no peer can be spoken to there: {}", silence.words()))
             .hint("is it `sysdyno peer` that listens at this address and port?")
     };
     let own = random()?;
@@ -52,7 +52,7 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
     fill(stream.as_fd(), &mut bytes, deadline).map_err(lost)?;
     let (version, peers) = greeted(&bytes).map_err(|why| lost(Silence::Broken(why)))?;
     if version != VERSION {
-        return Err(Trouble::new(format!(
+        return Err(Problem::new(format!(
             "the peer speaks version {version} of the protocol, this side version {VERSION}"
         ))
         .hint("use the same version of sysdyno on both machines"));
@@ -61,16 +61,16 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
     put(stream.as_fd(), &challenge.proof(secret, Purpose::Client), deadline).map_err(lost)?;
     let mut answer = [0; 1 + BYTES];
     fill(stream.as_fd(), &mut answer, deadline).map_err(|silence| match silence {
-        Silence::Closed => Trouble::new("the peer refuses the secret")
+        Silence::Closed => Problem::new("the peer refuses the secret")
             .hint("give the secret that it printed when it was started, with --peer-secret or --peer-secret-file"),
         silence => lost(silence),
     })?;
     if !challenge.proves(secret, Purpose::Peer, &answer[1..]) {
-        return Err(Trouble::new("who answers there does not know the secret: it is not your peer")
+        return Err(Problem::new("who answers there does not know the secret: it is not your peer")
             .hint("check the address; something may sit between the two machines"));
     }
     if answer[0] != 0 {
-        return Err(Trouble::new("the peer is busy: all its sessions are taken").hint("try again when others are done"));
+        return Err(Problem::new("the peer is busy: all its sessions are taken").hint("try again when others are done"));
     }
     let key = challenge.proof(secret, Purpose::Session);
     Ok(Channel::new(stream, key, Side::Client))
@@ -128,7 +128,7 @@ mod tests {
         Secret::of("a secret of some length").unwrap()
     }
 
-    fn meet(clients: &Secret, verdict: Verdict) -> (Result<Channel, Trouble>, Option<Channel>) {
+    fn meet(clients: &Secret, verdict: Verdict) -> (Result<Channel, Problem>, Option<Channel>) {
         let (one, other) = UnixStream::pair().unwrap();
         let peer = std::thread::spawn(move || answer(other.into(), &secret(), SOON, || verdict));
         let asked = ask(one.into(), clients, SOON);

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 use super::echoing::MOST_RESIDENCES;
 use super::protocol::{Direction, Echoed, FlowOrder, Flowed, MOST_SERVICES};
@@ -22,8 +22,8 @@ const SHORTEST: f64 = 0.95;
 const MOST_COUNTERS: usize = 64;
 const LONGEST_NAME: usize = 40;
 
-fn refused(why: &str) -> Trouble {
-    Trouble::new(format!("the peer reports what cannot be: {why}"))
+fn refused(why: &str) -> Problem {
+    Problem::new(format!("the peer reports what cannot be: {why}"))
         .hint("compare the clocks of both machines over a minute, and run the same version of sysdyno on both")
 }
 
@@ -37,7 +37,7 @@ fn accounted(lasted: Duration, threads: f64) -> f64 {
     (longest(lasted) + GRAIN.as_nanos() as f64) * threads
 }
 
-fn within(what: &str, nanoseconds: f64, most: f64) -> Result<(), Trouble> {
+fn within(what: &str, nanoseconds: f64, most: f64) -> Result<(), Problem> {
     if (0.0..=most).contains(&nanoseconds) {
         return Ok(());
     }
@@ -45,12 +45,12 @@ fn within(what: &str, nanoseconds: f64, most: f64) -> Result<(), Trouble> {
 }
 
 /// A time in nanoseconds that the other side says it took, within a span that this side timed.
-pub fn time(what: &str, nanoseconds: i64, lasted: Duration) -> Result<(), Trouble> {
+pub fn time(what: &str, nanoseconds: i64, lasted: Duration) -> Result<(), Problem> {
     within(what, nanoseconds as f64, longest(lasted))
 }
 
 /// A median of so many times that followed one another: half of them were at least as long.
-pub fn median(what: &str, nanoseconds: u64, count: u64, lasted: Duration) -> Result<(), Trouble> {
+pub fn median(what: &str, nanoseconds: u64, count: u64, lasted: Duration) -> Result<(), Problem> {
     let as_long = (count / 2).max(1) as f64;
     within(what, nanoseconds as f64, longest(lasted) / as_long)
 }
@@ -62,7 +62,7 @@ pub fn echoes(
     run_delay: Option<i64>,
     session: Duration,
     open: Duration,
-) -> Result<(), Trouble> {
+) -> Result<(), Problem> {
     if services.len() > MOST_SERVICES {
         return Err(refused(&format!("{} echo services, at most {MOST_SERVICES} were opened", services.len())));
     }
@@ -85,7 +85,7 @@ pub fn echoes(
 }
 
 /// Names of counters are words of the kernel; they become labels.
-pub fn counters(counters: &[(String, u64)]) -> Result<(), Trouble> {
+pub fn counters(counters: &[(String, u64)]) -> Result<(), Problem> {
     let is_word = |name: &str| {
         (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(|letter| letter.is_ascii_alphanumeric())
     };
@@ -96,7 +96,7 @@ pub fn counters(counters: &[(String, u64)]) -> Result<(), Trouble> {
 }
 
 /// What the other side saw of a flow, within the span from its order to its report.
-pub fn flow(order: &FlowOrder, theirs: &Flowed, lasted: Duration) -> Result<(), Trouble> {
+pub fn flow(order: &FlowOrder, theirs: &Flowed, lasted: Duration) -> Result<(), Problem> {
     let most = longest(lasted);
     if order.direction == Direction::Receive && !theirs.windows.is_empty() {
         return Err(refused("bytes that arrived there, and nothing was sent there"));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, Question, TYPE};
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 /// Time for one name server to answer one question.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,9 +24,9 @@ const REPLY: usize = 4096;
 const PORT: u16 = 53;
 
 /// Host and port of `HOST:PORT`, `1.2.3.4:PORT` or `[::1]:PORT`.
-pub fn split(text: &str) -> Result<(String, u16), Trouble> {
+pub fn split(text: &str) -> Result<(String, u16), Problem> {
     let wrong = || {
-        Trouble::new(format!("'{text}' is no address of a peer"))
+        Problem::new(format!("'{text}' is no address of a peer"))
             .hint("give HOST:PORT, such as server:4000, 192.0.2.7:4000 or [2001:db8::7]:4000")
     };
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
@@ -43,12 +43,12 @@ pub fn split(text: &str) -> Result<(String, u16), Trouble> {
 }
 
 /// Every address of a host, in the order in which to try them.
-pub fn resolve(host: &str) -> Result<Vec<IpAddr>, Trouble> {
+pub fn resolve(host: &str) -> Result<Vec<IpAddr>, Problem> {
     let read = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
     resolve_with(host, &read("/etc/hosts"), &read("/etc/resolv.conf"), PORT)
 }
 
-fn resolve_with(host: &str, hosts: &str, configuration: &str, port: u16) -> Result<Vec<IpAddr>, Trouble> {
+fn resolve_with(host: &str, hosts: &str, configuration: &str, port: u16) -> Result<Vec<IpAddr>, Problem> {
     if let Ok(literal) = host.parse() {
         return Ok(vec![literal]);
     }
@@ -70,7 +70,7 @@ fn resolve_with(host: &str, hosts: &str, configuration: &str, port: u16) -> Resu
         }
     }
     let why = if unheard { "no name server answered" } else { "no name server knows it" };
-    Err(Trouble::new(format!("the host name {host} has no address: {why}"))
+    Err(Problem::new(format!("the host name {host} has no address: {why}"))
         .hint("give its address instead of its name, or add it to /etc/hosts"))
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::process::{self, Forked};
 use crate::sys::socket;
 
@@ -88,18 +88,18 @@ impl Server {
         limits: Limits,
         pretence: Pretence,
         scratch: PathBuf,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Problem> {
         let listener = TcpListener::bind(at).map_err(|error| {
-            Trouble::new(format!("cannot listen at {at}: {error}"))
+            Problem::new(format!("cannot listen at {at}: {error}"))
                 .hint("choose an address of this machine and a free port with --listen ADDR:PORT")
         })?;
-        listener.set_nonblocking(true).map_err(|error| Trouble::new(format!("cannot listen at {at}: {error}")))?;
+        listener.set_nonblocking(true).map_err(|error| Problem::new(format!("cannot listen at {at}: {error}")))?;
         Ok(Server { listener, secret, limits, pretence, scratch })
     }
 
     /// Where it listens.
-    pub fn address(&self) -> Result<SocketAddr, Trouble> {
-        self.listener.local_addr().map_err(|error| Trouble::new(format!("the listener has no address: {error}")))
+    pub fn address(&self) -> Result<SocketAddr, Problem> {
+        self.listener.local_addr().map_err(|error| Problem::new(format!("the listener has no address: {error}")))
     }
 
     /// Serves until told to stop, or until a lifeline ends. The calling process must have one thread. `say` is given a line where

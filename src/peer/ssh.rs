@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 use super::authentication::Secret;
 
@@ -43,22 +43,22 @@ fn script(bytes: u64) -> String {
 }
 
 /// Refuses what ssh would take for something else than a host: an option of its own that runs a command, above all.
-pub fn check_host(text: &str) -> Result<(), Trouble> {
+pub fn check_host(text: &str) -> Result<(), Problem> {
     let (user, host) = text.rsplit_once('@').unwrap_or(("user", text));
     let is_option = |word: &str| word.is_empty() || word.starts_with('-');
     if is_option(text) || is_option(user) || is_option(host) {
         let what =
-            Trouble::new(format!("'{text}' is no host for ssh: a host is not empty and does not begin with '-'"));
+            Problem::new(format!("'{text}' is no host for ssh: a host is not empty and does not begin with '-'"));
         return Err(what.hint("give ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT"));
     }
     Ok(())
 }
 
 /// Copies this very program to a host and starts it there as a peer.
-pub fn bring(host: &str) -> Result<Brought, Trouble> {
+pub fn bring(host: &str) -> Result<Brought, Problem> {
     check_host(host)?;
     let program = std::fs::read("/proc/self/exe")
-        .map_err(|error| Trouble::new(format!("cannot read this program to copy it: {error}")))?;
+        .map_err(|error| Problem::new(format!("cannot read this program to copy it: {error}")))?;
     let secret = Secret::fresh()?;
     let (target, port) = match host.rsplit_once(':') {
         Some((target, port)) if port.parse::<u16>().is_ok() => (target, Some(port)),
@@ -77,24 +77,24 @@ pub fn bring(host: &str) -> Result<Brought, Trouble> {
         .process_group(0)
         .spawn()
         .map_err(|error| {
-            Trouble::new(format!("cannot start ssh: {error}"))
+            Problem::new(format!("cannot start ssh: {error}"))
                 .hint("install an ssh client, or start `sysdyno peer` there yourself and use --peer HOST:PORT")
         })?;
     let outcome = start(&mut ssh, &program, &secret);
     match outcome {
         Ok(address) => Ok(Brought { ssh, address, secret }),
-        Err(trouble) => {
+        Err(problem) => {
             let _ = ssh.kill();
             let _ = ssh.wait();
-            Err(trouble)
+            Err(problem)
         }
     }
 }
 
 /// Sends program and secret and waits for the announcement.
-fn start(ssh: &mut Child, program: &[u8], secret: &Secret) -> Result<SocketAddr, Trouble> {
+fn start(ssh: &mut Child, program: &[u8], secret: &Secret) -> Result<SocketAddr, Problem> {
     let (Some(output), Some(complaints)) = (ssh.stdout.take(), ssh.stderr.take()) else {
-        return Err(Trouble::new("ssh has no output"));
+        return Err(Problem::new("ssh has no output"));
     };
     // Reading waits for the other machine, which may never answer: a thread does it, and is left behind if need be.
     let (said, heard) = mpsc::channel();
@@ -111,12 +111,12 @@ fn start(ssh: &mut Child, program: &[u8], secret: &Secret) -> Result<SocketAddr,
         input.write_all(program).and_then(|()| writeln!(input, "{}", secret.text())).and_then(|()| input.flush())
     });
     let (line, complaint) = heard.recv_timeout(PATIENCE).map_err(|_| {
-        Trouble::new("no peer came up behind ssh in time")
+        Problem::new("no peer came up behind ssh in time")
             .hint("try `ssh HOST true` to see whether it asks for something")
     })?;
     let complaint = complaint.lines().last().unwrap_or("it says nothing").to_owned();
     let failed = || {
-        Trouble::new(format!("the peer could not be started through ssh: {complaint}"))
+        Problem::new(format!("the peer could not be started through ssh: {complaint}"))
             .hint("try `ssh HOST true`: it must work without a question; the machine there must have this architecture")
     };
     if !matches!(sent, Some(Ok(()))) {

@@ -4,7 +4,7 @@
 //! so such a word begins with a single quote, which spreadsheets show as text; a number never does.
 
 use crate::results::document::{Document, Metric};
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::foreign;
 
 /// Column heads.
@@ -38,8 +38,8 @@ const HEADS: [&str; 26] = [
 ];
 
 /// The file.
-pub fn render(document: &Document) -> Result<String, Trouble> {
-    let cannot = |error: &dyn std::fmt::Display| Trouble::new(format!("cannot encode the figures: {error}"));
+pub fn render(document: &Document) -> Result<String, Problem> {
+    let cannot = |error: &dyn std::fmt::Display| Problem::new(format!("cannot encode the figures: {error}"));
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADS).map_err(|error| cannot(&error))?;
     for section in &document.experiments {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::figure::FigureNote;
+use super::drawing_note::DrawingNote;
 use super::log::Clock;
 use super::peer::Peer;
 use super::prediction::Prediction;
@@ -239,7 +239,7 @@ pub struct Section {
     /// Curves.
     pub series: Vec<Curve>,
     /// What drawings of the curves should show beside their points.
-    pub figures: Vec<FigureNote>,
+    pub figures: Vec<DrawingNote>,
     /// What the figures mean: computed sentences and tables.
     pub analysis: Vec<Block>,
 }

@@ -4,17 +4,17 @@
 //! run), computes more of them (evaluating a log) or renders them (reports).
 
 pub mod document;
+pub mod drawing_note;
 pub mod evidence;
-pub mod figure;
 pub mod gate_numbers;
 pub mod log;
 pub mod peer;
 pub mod prediction;
+pub mod problem;
 pub mod published;
 pub mod quantity;
 pub mod remote;
 pub mod schema;
 pub mod series;
-pub mod trouble;
 pub mod verdict;
 pub mod wording;

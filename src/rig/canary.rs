@@ -10,8 +10,8 @@
 use std::time::Duration;
 
 use crate::machine::placement::Place;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::sys::arena::Arena;
 use crate::sys::chain::{Chain, LOADS_PER_TURN};
 use crate::sys::clock::Source;
@@ -49,20 +49,20 @@ const FLUSHED_LINES: usize = 512;
 /// one interrupt.
 const REPETITIONS: usize = 8;
 
-fn memory(bytes: usize) -> Result<Arena, Trouble> {
+fn memory(bytes: usize) -> Result<Arena, Problem> {
     let mut arena = Arena::map(bytes, Pages::Small)
-        .map_err(|error| Trouble::new(format!("the memory of the canaries could not be had: {error}")))?;
+        .map_err(|error| Problem::new(format!("the memory of the canaries could not be had: {error}")))?;
     arena.write();
     Ok(arena)
 }
 
-fn chain<'a>(arena: &'a mut Arena, random: &mut fastrand::Rng) -> Result<Chain<'a>, Trouble> {
+fn chain<'a>(arena: &'a mut Arena, random: &mut fastrand::Rng) -> Result<Chain<'a>, Problem> {
     let bytes = arena.bytes();
-    arena.lay_random(bytes, LINE, random).map_err(|fault| Trouble::new(format!("a chain of the canaries: {fault}")))
+    arena.lay_random(bytes, LINE, random).map_err(|fault| Problem::new(format!("a chain of the canaries: {fault}")))
 }
 
 /// Measures every canary and records one value each, in ticks per step; the clock canary in ticks per core cycle.
-pub fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let (mut near, mut far) = (memory(NEAR)?, memory(FAR)?);
     let (mut near, mut far) = (chain(&mut near, rig.random())?, chain(&mut far, rig.random())?);
     let source = rig.request.source()?;

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::results::log::Clock;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::clock::{Source, monotonic, monotonic_raw};
 use crate::sys::{affinity, arch};
 
@@ -67,9 +67,9 @@ pub fn deviation(clock: &Clock, first: &Pair, second: &Pair) -> Option<(f64, f64
 }
 
 /// Whether the counter can be the clock of a run; otherwise the reason.
-pub fn counter_usable(cpu: u32) -> Result<(), Trouble> {
+pub fn counter_usable(cpu: u32) -> Result<(), Problem> {
     let refuse = |why: String| {
-        Err(Trouble::new(format!("the {} cannot be used: {why}", arch::COUNTER))
+        Err(Problem::new(format!("the {} cannot be used: {why}", arch::COUNTER))
             .hint("CLOCK_MONOTONIC_RAW is used instead; short operations need longer batches with it"))
     };
     if !arch::counter_permitted() {
@@ -91,12 +91,12 @@ pub fn counter_usable(cpu: u32) -> Result<(), Trouble> {
 }
 
 /// Finds the rate over `span`; sleeping is fine, the counter must not stop.
-pub fn calibrate(source: Source, span: Duration) -> Result<Clock, Trouble> {
+pub fn calibrate(source: Source, span: Duration) -> Result<Clock, Problem> {
     let (first, first_monotonic) = (pair(source), monotonic());
     std::thread::sleep(span);
     let (second, second_monotonic) = (pair(source), monotonic());
     let (hertz, error) = rate(&first, &second).ok_or_else(|| {
-        Trouble::new("the clock did not advance during calibration")
+        Problem::new("the clock did not advance during calibration")
             .hint("try --clock monotonic_raw; if that fails too the machine keeps no time")
     })?;
     let raw = (second.nanoseconds - first.nanoseconds) as f64;

@@ -2,7 +2,7 @@
 //! a scripted clock; [`Live`] is the real thing.
 
 use super::request::Request;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median};
 use crate::sys::arch::{self, CHAIN_CYCLES, Kernel, Stamp};
 use crate::sys::clock::Source;
@@ -60,7 +60,7 @@ struct Chain {
 
 impl Live {
     /// Finds bias and resolution of the clock and validates the chains.
-    pub fn start(request: &Request) -> Result<Self, Trouble> {
+    pub fn start(request: &Request) -> Result<Self, Problem> {
         let source = request.source()?;
         let mut live = Live {
             source,

@@ -16,9 +16,9 @@ use std::io::Write;
 
 use crate::results::evidence::{Evidence, Remark};
 use crate::results::log::Record;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::Series;
-use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::setup::Setup;
 use crate::sys::clock::{Source, monotonic_raw};
@@ -58,10 +58,10 @@ impl<'a> Rig<'a> {
     /// Pins the launch to its CPU, finds the clock's bias and the core clock, and starts the evidence.
     ///
     /// `started` is CLOCK_MONOTONIC_RAW at the start of the process, for the tool's own share of the launch.
-    pub fn set_up(request: &'a Request, started: i64, out: &'a mut dyn Write) -> Result<Self, Trouble> {
+    pub fn set_up(request: &'a Request, started: i64, out: &'a mut dyn Write) -> Result<Self, Problem> {
         let cpu = request.setup.cpu;
         affinity::restrict(&[cpu]).map_err(|error| {
-            Trouble::new(format!("cannot run on CPU {cpu}: {error}")).hint("choose another with --cpu N")
+            Problem::new(format!("cannot run on CPU {cpu}: {error}")).hint("choose another with --cpu N")
         })?;
         let anchor = clock::pair(request.source()?);
         let instruments = Live::start(request)?;
@@ -119,7 +119,7 @@ impl<'a> Rig<'a> {
     }
 
     /// The run's own directory for files and how much they may take; or why there is none.
-    pub fn space(&self) -> Result<&'a Space, Trouble> {
+    pub fn space(&self) -> Result<&'a Space, Problem> {
         self.request.space.as_ref().map_err(Clone::clone)
     }
 
@@ -139,7 +139,7 @@ impl<'a> Rig<'a> {
     }
 
     /// The clock of the run.
-    pub fn source(&self) -> Result<Source, Trouble> {
+    pub fn source(&self) -> Result<Source, Problem> {
         self.request.source()
     }
 
@@ -186,7 +186,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Takes interleaved, frequency-normalised batches of all workloads and records one series for each.
-    pub fn sample(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Trouble> {
+    pub fn sample(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Problem> {
         self.span.partners |= workloads.iter().any(|workload| workload.witnesses.is_some());
         let settings = Settings::of(self.request, &self.instruments);
         let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run(workloads);
@@ -198,7 +198,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Records values that are not batches: readings, sizes, counts.
-    pub fn record(&mut self, name: &str, labels: Labels, unit: Unit, values: Vec<f64>) -> Result<(), Trouble> {
+    pub fn record(&mut self, name: &str, labels: Labels, unit: Unit, values: Vec<f64>) -> Result<(), Problem> {
         self.record_series(Series::plain(name, labels, unit, values))
     }
 
@@ -212,7 +212,7 @@ impl<'a> Rig<'a> {
         self.evidence.remarks.push(Remark::unavailable(metric, labels, why));
     }
 
-    fn record_series(&mut self, series: Series) -> Result<(), Trouble> {
+    fn record_series(&mut self, series: Series) -> Result<(), Problem> {
         let began = monotonic_raw();
         let record =
             Record::Series { launch: self.request.launch, experiment: self.request.experiment.clone(), series };
@@ -222,7 +222,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Closes the evidence and records it: the last record of a launch.
-    pub fn finish(mut self) -> Result<(), Trouble> {
+    pub fn finish(mut self) -> Result<(), Problem> {
         self.evidence.ticks_per_cycle_after = self.instruments.steady_probe();
         let counters_now = counters::thread();
         let now = monotonic_raw();
@@ -259,10 +259,10 @@ fn difference(now: Option<f64>, before: Option<f64>) -> Option<f64> {
 }
 
 /// Writes one record as one line.
-fn write_record(out: &mut dyn Write, record: &Record) -> Result<(), Trouble> {
-    let mut line = serde_json::to_vec(record).map_err(|error| Trouble::new(format!("cannot encode: {error}")))?;
+fn write_record(out: &mut dyn Write, record: &Record) -> Result<(), Problem> {
+    let mut line = serde_json::to_vec(record).map_err(|error| Problem::new(format!("cannot encode: {error}")))?;
     line.push(b'\n');
     out.write_all(&line)
         .and_then(|()| out.flush())
-        .map_err(|error| Trouble::new(format!("cannot hand records to the conducting process: {error}")))
+        .map_err(|error| Problem::new(format!("cannot hand records to the conducting process: {error}")))
 }

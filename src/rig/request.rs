@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::results::log::Clock;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::setup::Setup;
 use crate::sys::clock::Source;
 
@@ -18,7 +18,7 @@ pub struct Request {
     /// The run's clock.
     pub clock: Clock,
     /// The run's own directory for files, or why it has none.
-    pub space: Result<Space, Trouble>,
+    pub space: Result<Space, Problem>,
     /// Experiment to measure, or [`CANARY`].
     pub experiment: String,
     /// Number of the launch in the run, from 1.
@@ -81,9 +81,9 @@ pub const CANARY: &str = "canary";
 
 impl Request {
     /// The clock source of the run.
-    pub fn source(&self) -> Result<Source, Trouble> {
+    pub fn source(&self) -> Result<Source, Problem> {
         Source::named(&self.clock.source).ok_or_else(|| {
-            Trouble::new(format!("this build has no clock named {}", self.clock.source))
+            Problem::new(format!("this build has no clock named {}", self.clock.source))
                 .hint("resume a run with the version and on the architecture that began it")
         })
     }

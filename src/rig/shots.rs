@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::Rig;
 use super::instruments::Instruments;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::{Class, Classes, Series};
-use crate::results::trouble::Trouble;
 
 /// Shots of one kind that may get lost in a row before nobody is believed to be there.
 const LOST_IN_A_ROW: u32 = 3;
@@ -33,7 +33,7 @@ pub struct Shot<'a> {
 
 /// How a volley is fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Volley {
+pub struct Interleaved {
     /// Name of the series.
     pub name: &'static str,
     /// Shots of each kind that count.
@@ -59,17 +59,17 @@ struct Fired {
 
 impl Rig<'_> {
     /// Fires a volley and records two series for each kind: its times in ticks, and `lost`, how many were lost and fired.
-    pub fn shoot(&mut self, kinds: &mut [Shot<'_>], volley: &Volley) -> Result<(), Trouble> {
+    pub fn shoot(&mut self, kinds: &mut [Shot<'_>], interleaved: &Interleaved) -> Result<(), Problem> {
         let mut fired: Vec<Fired> = kinds.iter().map(|_| Fired::default()).collect();
-        let end = Instant::now() + volley.within;
+        let end = Instant::now() + interleaved.within;
         let mut order: Vec<usize> = (0..kinds.len()).collect();
-        let mut left = volley.shots;
+        let mut left = interleaved.shots;
         while left > 0 {
-            let burst = volley.burst.min(left);
+            let burst = interleaved.burst.min(left);
             self.random.shuffle(&mut order);
             for &index in &order {
-                for number in 0..volley.lead + burst {
-                    self.fire(&mut kinds[index], &mut fired[index], volley, number >= volley.lead)?;
+                for number in 0..interleaved.lead + burst {
+                    self.fire(&mut kinds[index], &mut fired[index], interleaved, number >= interleaved.lead)?;
                 }
             }
             left -= burst;
@@ -81,7 +81,7 @@ impl Rig<'_> {
             let total = fired.values.len() as f64 + f64::from(fired.lost);
             let lost = Series::plain("lost", kind.labels.clone(), Unit::One, vec![f64::from(fired.lost), total]);
             if !fired.values.is_empty() {
-                let mut series = Series::plain(volley.name, kind.labels.clone(), Unit::Ticks, fired.values);
+                let mut series = Series::plain(interleaved.name, kind.labels.clone(), Unit::Ticks, fired.values);
                 series.classes = Classes(fired.classes);
                 self.record_series(series)?;
             }
@@ -90,8 +90,14 @@ impl Rig<'_> {
         Ok(())
     }
 
-    fn fire(&mut self, kind: &mut Shot<'_>, fired: &mut Fired, volley: &Volley, counts: bool) -> Result<(), Trouble> {
-        if let Some(gap) = volley.gap {
+    fn fire(
+        &mut self,
+        kind: &mut Shot<'_>,
+        fired: &mut Fired,
+        interleaved: &Interleaved,
+        counts: bool,
+    ) -> Result<(), Problem> {
+        if let Some(gap) = interleaved.gap {
             std::thread::sleep(gap);
         }
         let start = self.instruments.stamp();
@@ -103,7 +109,7 @@ impl Rig<'_> {
                 fired.lost_in_a_row += 1;
                 fired.lost += u32::from(counts);
                 if fired.lost_in_a_row >= LOST_IN_A_ROW {
-                    return Err(Trouble::new(format!(
+                    return Err(Problem::new(format!(
                         "{LOST_IN_A_ROW} exchanges in a row were not answered ({})",
                         kind.labels
                     ))
@@ -113,7 +119,7 @@ impl Rig<'_> {
                 }
                 return Ok(());
             }
-            Err(why) => return Err(Trouble::new(format!("{why} ({})", kind.labels))),
+            Err(why) => return Err(Problem::new(format!("{why} ({})", kind.labels))),
         }
         if counts {
             let ticks = stop.ticks - start.ticks;

@@ -37,7 +37,7 @@ const SHORTEST_LEVEL_OCTAVES: f64 = 0.75;
 const RAMP_SLOPE: f64 = 0.25;
 
 /// Slope up to which neighbouring pieces are one, in ln(latency) per octave: levels of a last cache rise by as much, because
-/// translations get dearer and neighbours take their share, ramps rise by five times as much and more.
+/// translations cost more and neighbours take their share, ramps rise by five times as much and more.
 const GENTLE_SLOPE: f64 = 0.12;
 
 /// Levels whose latencies are closer than this ratio are one level.

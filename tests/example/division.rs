@@ -31,10 +31,10 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, constants};
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always, little_memory};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication, always, little_memory};
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
@@ -95,7 +95,7 @@ extern "C" fn divisions(turns: u64) {
     black_box(value);
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cycle = CycleTime::known(by);
     vec![
         Prediction::of("cpu.division.time", Labels::none(), Unit::Nanoseconds)
@@ -104,7 +104,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     ]
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.sample(vec![
         Workload::kernel("short", Labels::none(), DIVISIONS, divisions),
         Workload::kernel("long", Labels::none(), DIVISIONS, divisions).sized(Sizing::TimesThat(TIMES, 0)),

@@ -58,8 +58,8 @@ pub fn handshake(bytes: &[u8]) {
     assert_eq!(said.len(), if greeted { GREETING } else { 0 }, "what a stranger is told");
 
     let (own, stranger) = played(bytes);
-    let trouble = bounded(MOST_HELD, || handshake::ask(own.into(), &secret, PATIENCE).err());
-    assert!(trouble.is_some_and(|trouble| !trouble.what.contains(secret.text())), "a stranger passed for a peer");
+    let problem = bounded(MOST_HELD, || handshake::ask(own.into(), &secret, PATIENCE).err());
+    assert!(problem.is_some_and(|problem| !problem.what.contains(secret.text())), "a stranger passed for a peer");
     let said = heard(stranger);
     let speaks = greeted && bytes[MAGIC.len()..GREETING - 32] == VERSION.to_le_bytes();
     assert_eq!(said.len(), GREETING + if speaks { PROOF } else { 0 }, "what is told to who may be the peer");

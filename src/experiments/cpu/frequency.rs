@@ -52,10 +52,10 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::experiments::constants::CycleTime;
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always, never};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication, always, never};
 use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{factor, number, percent, quantity};
 use crate::rig::Rig;
@@ -139,7 +139,7 @@ rules! {
 const CHAINS: [(&str, arch::Kernel, u64); 3] =
     [("multiply", arch::multiply_chain, 20), ("add", arch::add_chain, 60), ("mixed", arch::mixed_chain, 40)];
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     if let Some(claim) = by.setup.machine.tsc_hertz_claims().best() {
         predictions.push(Prediction::of("cpu.frequency.tsc", Labels::none(), Unit::Hertz).hardware(
@@ -174,7 +174,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     predictions
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut workloads: Vec<Workload<'_>> = CHAINS
         .into_iter()
         .map(|(chain, kernel, instructions)| {

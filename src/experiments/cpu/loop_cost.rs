@@ -47,11 +47,11 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, constants, store_forwarding};
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication, always};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::number;
 use crate::rig::Rig;
@@ -125,7 +125,7 @@ fn code_labels(code: &str) -> Labels {
     Labels::of([("code", code)])
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cycle = CycleTime::known(by);
     let prediction = |code| Prediction::of("cpu.loop.overhead", code_labels(code), Unit::Nanoseconds);
     let branch = || (cycle.of(TAKEN_BRANCH.times(1.0)), TAKEN_BRANCH.basis());
@@ -148,7 +148,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     ]
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut workloads = Vec::new();
     for (code, kernel) in
         CODES.into_iter().zip([arch::REGISTER_LOOPS[0], arch::memory_loop as arch::Kernel, compiled_loop])

@@ -59,11 +59,11 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, PIPELINE_SLOT, call_and_return, constants, store_forwarding};
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{CoreCycles, Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::number;
 use crate::rig::Rig;
@@ -285,7 +285,7 @@ fn variants() -> impl Iterator<Item = (&'static str, &'static str)> {
     CODES.into_iter().flat_map(|code| CHAINS.into_iter().map(move |chain| (code, chain)))
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     for (code, chain) in variants() {
         for arguments in 0..=MOST_ARGUMENTS {
@@ -300,7 +300,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 }
 
 /// Branches and pipeline slots run side by side: the longer of the two is the cost.
-fn predict_call(by: &Foreknowledge<'_>, arguments: usize, code: &str, chain: &str) -> Prediction {
+fn predict_call(by: &PredictionInput<'_>, arguments: usize, code: &str, chain: &str) -> Prediction {
     let cycle = CycleTime::known(by);
     let prediction = Prediction::of("cpu.procedure_call.time", labels_with(arguments, code, chain), Unit::Nanoseconds);
     let call = call_and_return(by);
@@ -324,7 +324,7 @@ fn longest(one: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
     (one.0.max(other.0), one.1.max(other.1), one.2.max(other.2))
 }
 
-fn predict_argument(by: &Foreknowledge<'_>, code: &str, chain: &str) -> Prediction {
+fn predict_argument(by: &PredictionInput<'_>, code: &str, chain: &str) -> Prediction {
     let cycle = CycleTime::known(by);
     let prediction = Prediction::of("cpu.procedure_call.per_argument", labels(code, chain), Unit::Nanoseconds);
     if code == "memory" {
@@ -336,7 +336,7 @@ fn predict_argument(by: &Foreknowledge<'_>, code: &str, chain: &str) -> Predicti
     }
 }
 
-fn predict_stack_argument(by: &Foreknowledge<'_>, code: &str, chain: &str) -> Prediction {
+fn predict_stack_argument(by: &PredictionInput<'_>, code: &str, chain: &str) -> Prediction {
     let cycle = CycleTime::known(by);
     let (value, _, high) = STORE_SLOT.times(if code == "memory" { 2.0 } else { 1.0 });
     Prediction::of("cpu.procedure_call.seventh_argument", labels(code, chain), Unit::Nanoseconds).hardware(
@@ -346,7 +346,7 @@ fn predict_stack_argument(by: &Foreknowledge<'_>, code: &str, chain: &str) -> Pr
     )
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut workloads = Vec::new();
     for (code, chain) in variants() {
         for (arguments, kernel) in kernels(code, chain).into_iter().enumerate() {

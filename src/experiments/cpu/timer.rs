@@ -64,10 +64,10 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CPUID, Constant, CycleTime, KERNEL_ROUND_TRIP, constants, counter_reading, counter_step,
 };
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::number;
 use crate::rig::Rig;
@@ -199,7 +199,7 @@ fn basic_clock(labels: &Labels) -> bool {
     ["rdtsc", "cntvct", "clock_gettime"].iter().any(|method| labels.get("method") == Some(method))
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     for reader in &readers(true) {
         predictions.push(predict_reading(by, reader, "cpu.timer.overhead"));
@@ -212,7 +212,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     predictions
 }
 
-fn predict_reading(by: &Foreknowledge<'_>, reader: &Reader, metric: &str) -> Prediction {
+fn predict_reading(by: &PredictionInput<'_>, reader: &Reader, metric: &str) -> Prediction {
     let cycle = CycleTime::known(by);
     let prediction = Prediction::of(metric, labels(reader), Unit::Nanoseconds);
     let inside = |what: &str| metric == "cpu.timer.overhead" || !what.starts_with("CPUID");
@@ -229,7 +229,7 @@ fn predict_reading(by: &Foreknowledge<'_>, reader: &Reader, metric: &str) -> Pre
     )
 }
 
-fn predict_resolution(by: &Foreknowledge<'_>, reader: &Reader) -> Prediction {
+fn predict_resolution(by: &PredictionInput<'_>, reader: &Reader) -> Prediction {
     let prediction = Prediction::of("cpu.timer.resolution", labels(reader), Unit::Nanoseconds);
     let step = counter_step(by);
     match reader.name {
@@ -247,7 +247,7 @@ fn predict_resolution(by: &Foreknowledge<'_>, reader: &Reader) -> Prediction {
 }
 
 /// What a reading consists of: software or not, what, constant.
-fn terms(by: &Foreknowledge<'_>, reader: &Reader) -> Vec<(bool, &'static str, Constant)> {
+fn terms(by: &PredictionInput<'_>, reader: &Reader) -> Vec<(bool, &'static str, Constant)> {
     let reading = (false, "reading the counter", counter_reading(by));
     let ordered = (false, "waiting for earlier instructions", ORDERED_READING);
     let fence = (false, "LFENCE or barrier", LOAD_FENCE);
@@ -273,7 +273,7 @@ fn terms(by: &Foreknowledge<'_>, reader: &Reader) -> Vec<(bool, &'static str, Co
     }
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let counter = rig.counts_ticks();
     let readers = readers(counter);
     let mut counter_step = None;
@@ -296,7 +296,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
 }
 
 /// Back-to-back pairs, with the chain of the self-test at every place; one mean each, in the idiom's own unit.
-fn measure_pairs(rig: &mut Rig<'_>, reader: &Reader) -> Result<(), Trouble> {
+fn measure_pairs(rig: &mut Rig<'_>, reader: &Reader) -> Result<(), Problem> {
     let mut pilot = [0_i64; 8];
     let began = crate::sys::clock::monotonic_raw();
     (reader.pairs)(&mut pilot, ChainAt::Nowhere);

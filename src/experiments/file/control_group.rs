@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::machine::{self, MemoryGroups};
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::process;
 
 /// Beginning of the names of such groups; number and start of the conducting process follow.
@@ -47,13 +47,13 @@ pub struct Charged {
 
 impl Group {
     /// Makes a group with a limit for a launch of the run that a process conducts, and enters it.
-    pub fn enter(conductor: u32, bytes: u64) -> Result<Self, Trouble> {
+    pub fn enter(conductor: u32, bytes: u64) -> Result<Self, Problem> {
         let groups = machine::memory_groups().ok_or_else(|| {
-            Trouble::new("no control groups for memory are mounted here").hint(
+            Problem::new("no control groups for memory are mounted here").hint(
                 "it needs a kernel with the memory controller (cgroup_enable=memory on some boards) and /sys/fs/cgroup",
             )
         })?;
-        let name = name_of(conductor).ok_or_else(|| Trouble::new("/proc does not tell when the run began"))?;
+        let name = name_of(conductor).ok_or_else(|| Problem::new("/proc does not tell when the run began"))?;
         let mut refusal = None;
         for above in &groups.directories {
             match Group::inside(&groups, above, &name, bytes) {
@@ -63,7 +63,7 @@ impl Group {
             }
         }
         let reason = refusal.unwrap_or_else(|| "this process is in no group".to_owned());
-        Err(Trouble::new(format!("no control group with a limit on memory can be made here: {reason}")).hint(
+        Err(Problem::new(format!("no control group with a limit on memory can be made here: {reason}")).hint(
             "run it as root, or in a group that is yours: systemd-run --user --scope -p Delegate=yes sysdyno run file.cache_size",
         ))
     }

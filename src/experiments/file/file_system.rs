@@ -1,4 +1,4 @@
-//! Ground: what kind of file system files are to lie on, and what that means for reading them.
+//! FileSystem: what kind of file system files are to lie on, and what that means for reading them.
 //!
 //! Two things say it: the magic number that statfs(2) gives, and the type and options of the mount. Where neither is known
 //! the ground is taken for a disk of this machine, and the proofs of each figure decide.
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::machine::{self, Medium, Storage};
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::file;
 
 /// Magic numbers of statfs(2), with the type as the mount table names it.
@@ -47,7 +47,7 @@ const MAGICS: [(u64, &str, Medium); 31] = [
 
 /// What files lie on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ground {
+pub struct FileSystem {
     pub kind: Medium,
     /// Type, as the mount table names it; by the magic number where there is no mount table.
     pub file_system: String,
@@ -87,20 +87,20 @@ impl Caveat {
     }
 }
 
-impl Ground {
+impl FileSystem {
     /// Looks at a directory.
-    pub fn of(directory: &Path) -> Result<Self, Trouble> {
+    pub fn of(directory: &Path) -> Result<Self, Problem> {
         let opened = File::open(directory).map_err(|error| {
-            Trouble::new(format!("cannot look at {}: {error}", directory.display()))
+            Problem::new(format!("cannot look at {}: {error}", directory.display()))
                 .hint("name a directory that exists and may be read")
         })?;
         let magic = file::file_system_magic(&opened).ok();
-        Ok(Ground::from(magic, machine::storage_at(directory).as_ref(), file::is_memory_mapped_device(&opened)))
+        Ok(FileSystem::from(magic, machine::storage_at(directory).as_ref(), file::is_memory_mapped_device(&opened)))
     }
 
     /// By the mount table alone: for what was described before, or elsewhere.
     pub fn of_storage(storage: &Storage) -> Self {
-        Ground::from(None, Some(storage), false)
+        FileSystem::from(None, Some(storage), false)
     }
 
     /// From what the kernel says of it.
@@ -138,38 +138,38 @@ impl Ground {
         add(kind == Medium::Overlay, Caveat::Layered);
         add(kind == Medium::UserSpace, Caveat::Program);
         let what = mount.map(|mount| mount.what.clone()).unwrap_or_default();
-        Ground { kind, file_system, options, what, caveats }
+        FileSystem { kind, file_system, options, what, caveats }
     }
 
     /// Whether files here can be read from a device of this machine; if not, why.
-    pub fn is_local(&self) -> Result<(), Trouble> {
+    pub fn is_local(&self) -> Result<(), Problem> {
         let elsewhere = "choose a directory on a local disk with --scratch DIR";
         let name = &self.file_system;
         match self.kind {
             _ if option_read_only(&self.options) => {
-                Err(Trouble::new(format!("the {name} file system is mounted read-only")).hint(elsewhere))
+                Err(Problem::new(format!("the {name} file system is mounted read-only")).hint(elsewhere))
             }
             Medium::Memory => {
-                Err(Trouble::new(format!("the files are in memory ({name}): there is no device to wait for"))
+                Err(Problem::new(format!("the files are in memory ({name}): there is no device to wait for"))
                     .hint(elsewhere))
             }
             Medium::Network => {
-                Err(Trouble::new(format!("the files are on another machine ({name}): this reads local ones"))
+                Err(Problem::new(format!("the files are on another machine ({name}): this reads local ones"))
                     .hint(format!("{elsewhere}, or read it as remote with --remote-dir DIR")))
             }
             _ if self.caveats.contains(&Caveat::OwnCache) || self.caveats.contains(&Caveat::MemoryMapped) => {
                 let why = self.caveats.iter().map(|caveat| caveat.text()).collect::<Vec<_>>().join("; ");
-                Err(Trouble::new(format!("nothing can be proven cold on {name}: {why}")).hint(elsewhere))
+                Err(Problem::new(format!("nothing can be proven cold on {name}: {why}")).hint(elsewhere))
             }
             _ => Ok(()),
         }
     }
 
     /// Whether files here are read from another machine, or by a program that may ask one; if not, why.
-    pub fn is_remote(&self) -> Result<(), Trouble> {
+    pub fn is_remote(&self) -> Result<(), Problem> {
         match self.kind {
             Medium::Network | Medium::UserSpace => Ok(()),
-            _ => Err(Trouble::new(format!("{} is a file system of this machine, not a remote one", self.file_system))
+            _ => Err(Problem::new(format!("{} is a file system of this machine, not a remote one", self.file_system))
                 .hint("name a directory on NFS, SMB, sshfs, 9p or the like")),
         }
     }
@@ -190,8 +190,8 @@ mod tests {
         Storage { scratch: true, mount, device: None, device_unknown: None }
     }
 
-    fn ground(magic: u64, file_system: &str, options: &str) -> Ground {
-        Ground::from(Some(magic), Some(&storage(file_system, options)), false)
+    fn ground(magic: u64, file_system: &str, options: &str) -> FileSystem {
+        FileSystem::from(Some(magic), Some(&storage(file_system, options)), false)
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn grounds_without_a_device_to_wait_for_are_refused_by_name() {
-        let refused = |found: Ground| found.is_local().unwrap_err().what;
+        let refused = |found: FileSystem| found.is_local().unwrap_err().what;
         assert!(refused(ground(0x0102_1994, "tmpfs", "rw")).contains("in memory (tmpfs)"));
         assert!(refused(ground(0x2FC1_2FC1, "zfs", "rw")).contains("cache of its own"));
         assert!(refused(ground(0xEF53, "ext4", "rw,dax=always")).contains("DAX"));
@@ -231,9 +231,13 @@ mod tests {
 
     #[test]
     fn the_ground_of_this_machine_is_looked_up() {
-        assert_eq!(Ground::of(Path::new("/proc")).unwrap().kind, Medium::Disk, "unknown types are left to the proofs");
-        assert!(Ground::of(Path::new("/nonexistent")).is_err());
-        if let Ok(shared) = Ground::of(Path::new("/dev/shm")).map(|found| (found.kind, found.file_system)) {
+        assert_eq!(
+            FileSystem::of(Path::new("/proc")).unwrap().kind,
+            Medium::Disk,
+            "unknown types are left to the proofs"
+        );
+        assert!(FileSystem::of(Path::new("/nonexistent")).is_err());
+        if let Ok(shared) = FileSystem::of(Path::new("/dev/shm")).map(|found| (found.kind, found.file_system)) {
             assert_eq!(shared, (Medium::Memory, "tmpfs".to_owned()));
         }
     }

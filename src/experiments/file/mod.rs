@@ -12,13 +12,13 @@ pub mod stamped_file;
 use super::constants::{
     BLOCK_LAYER, CONTEXT_SWITCH, CycleTime, DISK_READ, DISK_READ_UNKNOWN, KERNEL_ROUND_TRIP, constants, disk_read,
 };
-use super::{Foreknowledge, Need};
+use super::{Need, PredictionInput};
 use crate::evaluate::study::Study;
 use crate::machine::{Machine, Mounted};
 use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
 use crate::results::quantity::Labels;
-use crate::results::trouble::Trouble;
-use file_system::Ground;
+use file_system::FileSystem;
 
 constants! {
     /// A read of 4 KiB behind another: from the buffer of a disk that turns, or a turn later.
@@ -34,14 +34,14 @@ pub const PLACE: Need = Need {
         let read_only = mount.is_some_and(|mount| mount.options.split(',').any(|option| option == "ro"));
         match mount {
             None => {
-                Err(Trouble::new("nothing is known of the scratch directory").hint("choose a place with --scratch DIR"))
+                Err(Problem::new("nothing is known of the scratch directory").hint("choose a place with --scratch DIR"))
             }
             Some(mount) if read_only => {
-                Err(Trouble::new(format!("the file system at {} is mounted read-only", mount.mount_point))
+                Err(Problem::new(format!("the file system at {} is mounted read-only", mount.mount_point))
                     .hint("choose a place that can be written to with --scratch DIR"))
             }
             Some(Mounted { directory, no_files: Some(why), .. }) => {
-                Err(Trouble::new(format!("no files can be made in {directory}: {why}"))
+                Err(Problem::new(format!("no files can be made in {directory}: {why}"))
                     .hint("choose a directory that you may write to with --scratch DIR"))
             }
             Some(_) => Ok(()),
@@ -53,7 +53,7 @@ pub const PLACE: Need = Need {
 pub const DISK: Need = Need {
     id: "disk",
     what: "a local disk below it",
-    check: |setup| setup.machine.scratch().map_or(Ok(()), |storage| Ground::of_storage(storage).is_local()),
+    check: |setup| setup.machine.scratch().map_or(Ok(()), |storage| FileSystem::of_storage(storage).is_local()),
 };
 
 /// Bytes of a block: what a figure of block time reads at once.
@@ -150,7 +150,7 @@ impl Class {
 pub const NO_DEVICE: f64 = 2_000.0;
 
 /// What one read of a block past the cache is expected to take: parts of hardware and of software.
-pub fn predict_direct(by: &Foreknowledge<'_>, order: Order, prediction: Prediction) -> Prediction {
+pub fn predict_direct(by: &PredictionInput<'_>, order: Order, prediction: Prediction) -> Prediction {
     let fault =
         |kind: &str| by.metric("memory.page_fault.time", &Labels::of([("kind", kind)])).map(|found| found.value);
     if let (Some(cold), Some(cached)) = (fault("file_cold"), fault("file_cached_single"))
@@ -178,7 +178,7 @@ pub fn predict_direct(by: &Foreknowledge<'_>, order: Order, prediction: Predicti
 }
 
 /// The way into the kernel and back.
-pub fn entered(by: &Foreknowledge<'_>, prediction: Prediction) -> Prediction {
+pub fn entered(by: &PredictionInput<'_>, prediction: Prediction) -> Prediction {
     let refused = Labels::of([("call", "enosys")]);
     if let Some(found) = by.metric("os.system_call.time", &refused) {
         let range = (found.value, found.value * 0.8, found.value * 1.5);

@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::clock::Source;
 use crate::sys::file::{self, Buffer};
 use crate::sys::memory::SharedWords;
@@ -62,7 +62,7 @@ pub struct Track {
 
 /// What a crowd did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Crowd {
+pub struct Race {
     /// Process by process.
     pub tracks: Vec<Track>,
     /// Length of the counted part of the window, in ticks.
@@ -74,14 +74,8 @@ pub struct Crowd {
 }
 
 /// Lets readers of blocks of `block` bytes read for a time. The calling process must have one thread only.
-pub fn race(
-    readers: &[Reader<'_>],
-    block: usize,
-    source: Source,
-    hertz: f64,
-    time: Duration,
-) -> Result<Crowd, Trouble> {
-    let cannot = |what: &str, why: &dyn std::fmt::Display| Trouble::new(format!("{what}: {why}"));
+pub fn race(readers: &[Reader<'_>], block: usize, source: Source, hertz: f64, time: Duration) -> Result<Race, Problem> {
+    let cannot = |what: &str, why: &dyn std::fmt::Display| Problem::new(format!("{what}: {why}"));
     let words = SharedWords::new(2).map_err(|error| cannot("no memory to share with readers", &error))?;
     let window = (time.as_secs_f64() * hertz) as i64;
     let mut children = Vec::new();
@@ -124,11 +118,11 @@ fn conduct(
     source: Source,
     hertz: f64,
     window: i64,
-) -> Result<Crowd, Trouble> {
+) -> Result<Race, Problem> {
     let until = Instant::now() + PATIENCE;
     while words.at(READY).load(Ordering::Acquire) < readers.len() as i64 {
         if Instant::now() > until || children.iter().any(|(child, _)| child.ended()) {
-            return Err(Trouble::new("a reading process did not get ready"));
+            return Err(Problem::new("a reading process did not get ready"));
         }
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -143,13 +137,13 @@ fn conduct(
     let mut tracks = Vec::new();
     for (_, from) in children {
         let mut report = Vec::new();
-        from.read_to_end(&mut report).map_err(|error| Trouble::new(format!("a reader's report got lost: {error}")))?;
+        from.read_to_end(&mut report).map_err(|error| Problem::new(format!("a reader's report got lost: {error}")))?;
         let numbers: Vec<f64> = serde_json::from_slice(&report)
-            .map_err(|_| Trouble::new(format!("a reader failed: {}", String::from_utf8_lossy(&report))))?;
-        tracks.push(decode(&numbers).ok_or_else(|| Trouble::new("a reader's report is not whole"))?);
+            .map_err(|_| Problem::new(format!("a reader failed: {}", String::from_utf8_lossy(&report))))?;
+        tracks.push(decode(&numbers).ok_or_else(|| Problem::new("a reader's report is not whole"))?);
     }
     let in_flight = (!queue.is_empty()).then(|| queue.iter().sum::<f64>() / queue.len() as f64);
-    Ok(Crowd { tracks, window: window as f64 * (1.0 - LEAD), whole: window as f64, in_flight })
+    Ok(Race { tracks, window: window as f64 * (1.0 - LEAD), whole: window as f64, in_flight })
 }
 
 fn encode(track: &Track) -> Vec<f64> {

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::file::{self, Buffer, DeviceCounters, Direct};
 use crate::sys::memory::page_size;
 use crate::sys::{counters, fault};
@@ -64,7 +64,7 @@ fn stamp(identity: u64, number: u64, seed: u64) -> [u8; STAMP] {
 
 impl Stamped {
     /// Writes a file of whole blocks and waits until it is on the device; one of that name is replaced.
-    pub fn write(path: &Path, bytes: u64, seed: u64) -> Result<Self, Trouble> {
+    pub fn write(path: &Path, bytes: u64, seed: u64) -> Result<Self, Problem> {
         let partial = path.with_extension("partial");
         // First, because both together may be more than a run may take.
         let _ = std::fs::remove_file(path);
@@ -73,14 +73,14 @@ impl Stamped {
         written.map_err(|error| {
             // Nothing half-written stays.
             let _ = std::fs::remove_file(&partial);
-            let trouble = Trouble::new(format!("cannot write the test file {}: {error}", path.display()));
+            let problem = Problem::new(format!("cannot write the test file {}: {error}", path.display()));
             match error.raw_os_error() {
-                Some(libc::EDQUOT) => trouble.hint(
+                Some(libc::EDQUOT) => problem.hint(
                     "the quota there is used up, though the file system has room: allow less with --scratch-limit BYTES, or \
                      choose another place with --scratch DIR",
                 ),
-                Some(libc::ENOSPC) => trouble.hint("free space, or choose a place with --scratch DIR"),
-                _ => trouble.hint("choose a place that can be written to with --scratch DIR"),
+                Some(libc::ENOSPC) => problem.hint("free space, or choose a place with --scratch DIR"),
+                _ => problem.hint("choose a place that can be written to with --scratch DIR"),
             }
         })
     }
@@ -128,7 +128,7 @@ impl Stamped {
     }
 
     /// The file of that name, size and seed if it is there and whole, else a new one.
-    pub fn obtain(path: &Path, bytes: u64, seed: u64) -> Result<Self, Trouble> {
+    pub fn obtain(path: &Path, bytes: u64, seed: u64) -> Result<Self, Problem> {
         match Stamped::open(path, bytes, seed) {
             Some(found) => Ok(found),
             None => Stamped::write(path, bytes, seed),
@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_leaves_nothing_and_says_what_to_do() {
-        let trouble = Stamped::write(Path::new("/nonexistent/file"), BYTES, 5).unwrap_err();
-        assert!(trouble.hint.unwrap().contains("--scratch"));
+        let problem = Stamped::write(Path::new("/nonexistent/file"), BYTES, 5).unwrap_err();
+        assert!(problem.hint.unwrap().contains("--scratch"));
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{percent, quantity};
 use crate::rig::Rig;
@@ -34,7 +34,7 @@ pub fn obtain(
     bytes: usize,
     pages: Pages,
     labels: &Labels,
-) -> Result<Result<(Pages, Arena), String>, Trouble> {
+) -> Result<Result<(Pages, Arena), String>, Problem> {
     let taken = take_either(bytes as u64, pages, None, rig.memory());
     if let Ok((_, arena)) = &taken
         && let Ok(found) = arena.backing()

@@ -43,11 +43,11 @@ use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
 use crate::experiments::memory::streams;
-use crate::experiments::{Experiment, Foreknowledge, Nature, Need, Publication};
+use crate::experiments::{Experiment, Nature, Need, PredictionInput, Publication};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
@@ -121,10 +121,10 @@ rules! {
     AGREES: "G40" Noisy "`memory.loaded_latency` load=idle", "the interval of an idle load and that of the experiment on latency for the same pages are at most {} apart", share(AGREEMENT);
 }
 
-fn two_cpus(setup: &Setup) -> Result<(), Trouble> {
+fn two_cpus(setup: &Setup) -> Result<(), Problem> {
     let machine = &setup.machine;
     if setup.allowed.len() < 2 {
-        return Err(Trouble::new("only one CPU may be used: nothing can load the memory beside it")
+        return Err(Problem::new("only one CPU may be used: nothing can load the memory beside it")
             .hint("start it with more CPUs in its affinity mask (taskset, cpuset)"));
     }
     let half = machine.launch_memory_bytes() / 2;
@@ -132,10 +132,10 @@ fn two_cpus(setup: &Setup) -> Result<(), Trouble> {
     match level {
         Ok(name) if name == MEMORY => Ok(()),
         Ok(name) => {
-            Err(Trouble::new(format!("memory allows a footprint of {name} only, which the last cache may hold"))
+            Err(Problem::new(format!("memory allows a footprint of {name} only, which the last cache may hold"))
                 .hint("free memory, or raise the memory limit of the container"))
         }
-        Err(reason) => Err(Trouble::new(reason).hint("free memory, or raise the memory limit of the container")),
+        Err(reason) => Err(Problem::new(reason).hint("free memory, or raise the memory limit of the container")),
     }
 }
 
@@ -148,7 +148,7 @@ fn about() -> Labels {
     Labels::of([("load", "idle"), ("pages", "huge")])
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let (latency, basis) = streams::memory_latency(by);
     LOADS
         .into_iter()
@@ -169,10 +169,10 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 }
 
 /// One CPU follows pointers, the others read.
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let cpus = footprint::cpus_of(rig.setup());
     let refused = |reason: String| {
-        Trouble::new(format!("the memory cannot be loaded: {reason}")).hint("free memory, or allow more of it")
+        Problem::new(format!("the memory cannot be loaded: {reason}")).hint("free memory, or allow more of it")
     };
     let half = rig.memory() / 2;
     let chased = footprint::memory_level(rig.setup(), &cpus[..1], half).map_err(refused)?;
@@ -182,7 +182,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let line = footprint::line_bytes(rig.setup()) as usize;
     let mut chain = arena
         .lay_random(chased.bytes, line, rig.random())
-        .map_err(|fault| Trouble::new(format!("the chain through the memory is no cycle: {fault}")))?;
+        .map_err(|fault| Problem::new(format!("the chain through the memory is no cycle: {fault}")))?;
     let equip = readers(rig.source()?, streamed.bytes, half);
     let mut team = Team::beside(&cpus[1..], rig.source()?, equip).map_err(refused)?;
     rig.remark("cpus", &format!("{:?}", team.cpus()));

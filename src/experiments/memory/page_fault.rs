@@ -66,11 +66,11 @@ use crate::experiments::memory::touching::{
     Cold, PROOFS, Shared, Tally, count, counted, drop_from_cache, huge_pages_work, labels, read_past, scratch_file,
     touching,
 };
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
 use crate::machine::Medium;
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
@@ -168,7 +168,7 @@ rules! {
     SUM: "G40" Noisy "`memory.page_fault` kind=file_cold", "a cold fault costs a direct read and a minor fault, within {}", share(PARTS);
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cycle = CycleTime::known(by);
     let of = |constant: Constant, count: f64| {
         let range = constant.times(count);
@@ -226,9 +226,9 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     all
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if rig.memory() < 2 * (HUGE_PAGES * HUGE_PAGE) as u64 {
-        return Err(Trouble::new("there is too little memory for a batch of pages")
+        return Err(Problem::new("there is too little memory for a batch of pages")
             .hint("free memory, or raise the memory limit of the container"));
     }
     let mut tally = Tally::default();
@@ -247,7 +247,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     tally.record(rig)
 }
 
-fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Trouble> {
+fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Problem> {
     let page = page_size();
     let map = || Untouched::anonymous(BATCH * page_size(), Pages::Small).map_err(|error| error.to_string());
     let (written, read) = (tally.open(WRITE, BATCH), tally.open(READ, BATCH));
@@ -265,8 +265,8 @@ fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Trouble
 }
 
 /// A mapping all pages of which a sleeping child shares.
-fn copying<'a>(counts: Shared<Vec<f64>>) -> Result<Workload<'a>, Trouble> {
-    let cannot = |error: std::io::Error| Trouble::new(format!("cannot prepare a child: {error}"));
+fn copying<'a>(counts: Shared<Vec<f64>>) -> Result<Workload<'a>, Problem> {
+    let cannot = |error: std::io::Error| Problem::new(format!("cannot prepare a child: {error}"));
     let page = page_size();
     let mut stamp = SharedNumber::new().map_err(cannot)?;
     let holder: Shared<Option<Child>> = Rc::default();
@@ -311,7 +311,7 @@ fn huge<'a>(counts: Shared<Vec<f64>>) -> Workload<'a> {
     })
 }
 
-fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Trouble> {
+fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Problem> {
     let page = page_size();
     let mut workloads = Vec::new();
     // Where the kernel maps a whole large folio in one fault, a file of this size takes two of them: several mappings make a
@@ -336,7 +336,7 @@ fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(
 }
 
 /// Cold pages, and beside them the same number of pages read past the cache.
-fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Trouble> {
+fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Problem> {
     let (page, bytes) = (page_size(), FILE * page_size());
     let medium = rig.setup().machine.scratch().and_then(|storage| storage.mount.as_ref()).map(|mount| mount.medium);
     let random = RefCell::new(fastrand::Rng::with_seed(rig.random().u64(..)));

@@ -6,7 +6,7 @@ use crate::results::quantity::Labels;
 use crate::sys::stream::{LINE, Operation};
 
 use super::footprint::MEMORY;
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::constants::{Constant, CycleTime, constants};
 
 constants! {
@@ -71,7 +71,7 @@ pub struct Expected {
 }
 
 /// Bytes of the widest vectors of the CPU, as its features say.
-fn vector_bytes(by: &Foreknowledge<'_>) -> f64 {
+fn vector_bytes(by: &PredictionInput<'_>) -> f64 {
     let has = |feature: &str| by.setup.machine.cpu.has_feature(feature);
     match (has("avx512f"), has("avx2")) {
         (true, _) => 64.0,
@@ -81,7 +81,7 @@ fn vector_bytes(by: &Foreknowledge<'_>) -> f64 {
 }
 
 /// Widest path between a core and its nearest cache, in bytes: Zen moved wider vectors in halves until its fifth generation.
-fn path_bytes(by: &Foreknowledge<'_>) -> f64 {
+fn path_bytes(by: &PredictionInput<'_>) -> f64 {
     match by.setup.machine.core_class(by.setup.cpu) {
         CoreClass::AmdZen1 => 16.0,
         CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 => 32.0,
@@ -90,7 +90,7 @@ fn path_bytes(by: &Foreknowledge<'_>) -> f64 {
 }
 
 /// What one thread is expected to move at a level of cache.
-pub fn expected_in_cache(by: &Foreknowledge<'_>, level: &str, operation: Operation) -> Expected {
+pub fn expected_in_cache(by: &PredictionInput<'_>, level: &str, operation: Operation) -> Expected {
     let cycle = CycleTime::known(by);
     let wide = vector_bytes(by).min(path_bytes(by));
     let per_cycle = |constant: Constant, bytes: f64| {
@@ -113,7 +113,7 @@ pub fn expected_in_cache(by: &Foreknowledge<'_>, level: &str, operation: Operati
 }
 
 /// The latency of a load from memory: this run's figure on huge pages where there is one, else the constant.
-pub fn memory_latency(by: &Foreknowledge<'_>) -> ((f64, f64, f64), Basis) {
+pub fn memory_latency(by: &PredictionInput<'_>) -> ((f64, f64, f64), Basis) {
     match by.metric("memory.latency.level", &Labels::of([("level", MEMORY), ("pages", "huge")])) {
         Some(metric) => {
             ((metric.value, metric.value * 0.85, metric.value * 1.2), Basis::metric("memory.latency.level"))
@@ -124,7 +124,7 @@ pub fn memory_latency(by: &Foreknowledge<'_>) -> ((f64, f64, f64), Basis) {
 
 /// What so many threads are expected to move to and from main memory: by Little's law lines in flight × line / latency for
 /// one, for several what each adds, and never more than the channels carry where these are known.
-pub fn expected_in_memory(by: &Foreknowledge<'_>, operation: Operation, threads: usize) -> Expected {
+pub fn expected_in_memory(by: &PredictionInput<'_>, operation: Operation, threads: usize) -> Expected {
     let ((latency, least, most), basis) = memory_latency(by);
     let line = LINE as f64 * 1e9;
     let lines = LINES_IN_FLIGHT;
@@ -137,9 +137,9 @@ pub fn expected_in_memory(by: &Foreknowledge<'_>, operation: Operation, threads:
         Operation::CopyNt => STREAMED_COPY_OVER_READ.times(1.0),
     };
     let more = THREAD_SHARE.times((threads - 1) as f64);
-    let crowd = (1.0 + more.0, 1.0 + more.1, 1.0 + more.2);
+    let race = (1.0 + more.0, 1.0 + more.1, 1.0 + more.2);
     let product = |one: (f64, f64, f64), other: (f64, f64, f64)| (one.0 * other.0, one.1 * other.1, one.2 * other.2);
-    let mut rate = product(product(reads, share), crowd);
+    let mut rate = product(product(reads, share), race);
     let mut what = format!("{} lines in flight × {LINE} B / latency", lines.value);
     if threads > 1 {
         what += " for the first thread, and what the others add";

@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Workload};
 use crate::sys::counters;
@@ -42,7 +42,7 @@ impl Tally {
     }
 
     /// Records the counts of every kind.
-    pub fn record(self, rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    pub fn record(self, rig: &mut Rig<'_>) -> Result<(), Problem> {
         for (kind, pages, counts) in self.kinds {
             rig.record("faults", labels(kind), Unit::One, counts.take())?;
             rig.record("pages", labels(kind), Unit::One, vec![pages as f64])?;

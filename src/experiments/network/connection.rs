@@ -63,12 +63,12 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{STACK_TCP, constants};
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
 use crate::peer::client::Partner;
 use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{factor, quantity};
 use crate::rig::Rig;
@@ -201,7 +201,7 @@ fn phases(path: Path) -> &'static [&'static str] {
     if path.ipv6 && path.placement.is_some() { &WITHOUT_PORTS } else { &PHASES }
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
     paths(by.setup.peer.as_ref())
         .into_iter()
@@ -210,7 +210,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
         .collect()
 }
 
-fn predict_phase(by: &Foreknowledge<'_>, terms: &Terms, path: Path, phase: &str) -> Prediction {
+fn predict_phase(by: &PredictionInput<'_>, terms: &Terms, path: Path, phase: &str) -> Prediction {
     let prediction = Prediction::of(TIME, path.labels(phase), Unit::Nanoseconds);
     if ["close", "abort"].contains(&phase) {
         let waking = if path.placement.is_some() { 1.0 } else { 0.0 };
@@ -271,7 +271,7 @@ impl Times {
     }
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let access = rig.setup().access.as_ref();
     let other = other_cpu(rig.setup());
     remark_placement(rig, TIME, other);
@@ -296,8 +296,8 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
                 continue;
             }
             let ends = if ipv6 { &[End::Abort] } else { ends };
-            if let Err(trouble) = connect_all(rig, &mut partner, path, ends, count) {
-                rig.unavailable(TIME, &path.all_phases(), &trouble.what);
+            if let Err(problem) = connect_all(rig, &mut partner, path, ends, count) {
+                rig.unavailable(TIME, &path.all_phases(), &problem.what);
                 // A partner that was left in the middle of its work is of no more use.
                 partner = Partner::on_loopback(Some(cpu), &[])?;
             }
@@ -314,7 +314,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     record_counters(rig, before)
 }
 
-fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[End], most: u32) -> Result<(), Trouble> {
+fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[End], most: u32) -> Result<(), Problem> {
     let path = Path { ipv6: partner.is_ipv6(), placement: None };
     let began = crate::sys::clock::monotonic_raw();
     connections(rig, partner, path, ends, PILOT)?;
@@ -324,7 +324,7 @@ fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[End], most: 
 }
 
 /// Makes so many connections for each end and records their times.
-fn connect_all(rig: &mut Rig<'_>, partner: &mut Partner, path: Path, ends: &[End], count: u32) -> Result<(), Trouble> {
+fn connect_all(rig: &mut Rig<'_>, partner: &mut Partner, path: Path, ends: &[End], count: u32) -> Result<(), Problem> {
     let times = connections(rig, partner, path, ends, count)?;
     for (phase, values) in times.phases {
         rig.record("connection", path.labels(phase), Unit::Ticks, values)?;
@@ -344,7 +344,7 @@ fn connections(
     path: Path,
     ends: &[End],
     count: u32,
-) -> Result<Times, Trouble> {
+) -> Result<Times, Problem> {
     let times = |end: &End| if *end == End::Abort { count } else { holding(count) };
     let mut order: Vec<End> = ends.iter().flat_map(|end| std::iter::repeat_n(*end, times(end) as usize)).collect();
     rig.random().shuffle(&mut order);
@@ -381,8 +381,8 @@ fn one(
     end: End,
     number: u32,
     times: &mut Times,
-) -> Result<bool, Trouble> {
-    let cannot = |error: io::Error| Trouble::new(format!("cannot prepare a connection: {error}"));
+) -> Result<bool, Problem> {
+    let cannot = |error: io::Error| Problem::new(format!("cannot prepare a connection: {error}"));
     let spread = (path.placement.is_some() && !path.ipv6).then_some(number);
     let socket = to_connect(path.ipv6, spread).map_err(cannot)?;
     let address = SockAddr::from(to);
@@ -390,13 +390,13 @@ fn one(
     match connected {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            return Err(Trouble::new(format!("the connection to {to} was refused: nothing listens there")));
+            return Err(Problem::new(format!("the connection to {to} was refused: nothing listens there")));
         }
         // Its SYN was dropped again and again: the queue of the listener is full.
         Err(error) if handshake_timed_out(&error) => {
             return Ok(false);
         }
-        Err(error) => return Err(Trouble::new(format!("no connection to {to}: {error}"))),
+        Err(error) => return Err(Problem::new(format!("no connection to {to}: {error}"))),
     }
     let info = socket::tcp_info(socket.as_fd()).map_err(cannot)?;
     let (answer, answered) = rig.timed(|| {
@@ -406,7 +406,7 @@ fn one(
     match answered {
         Ok(()) => {}
         Err(error) if socket::timed_out(&error) => return Ok(false),
-        Err(error) => return Err(Trouble::new(format!("a new connection broke: {error}"))),
+        Err(error) => return Err(Problem::new(format!("a new connection broke: {error}"))),
     }
     if info.retransmissions > 0 {
         times.repeated.push(setup);
@@ -424,8 +424,8 @@ fn one(
 }
 
 /// Ends a connection and times that.
-fn finish(rig: &mut Rig<'_>, socket: Socket, end: End, times: &mut Times) -> Result<(), Trouble> {
-    let broke = |error: io::Error| Trouble::new(format!("a connection could not be ended: {error}"));
+fn finish(rig: &mut Rig<'_>, socket: Socket, end: End, times: &mut Times) -> Result<(), Problem> {
+    let broke = |error: io::Error| Problem::new(format!("a connection could not be ended: {error}"));
     match end {
         End::Close => {
             let (time, ()) = rig.timed(|| drop(socket));
@@ -443,7 +443,7 @@ fn finish(rig: &mut Rig<'_>, socket: Socket, end: End, times: &mut Times) -> Res
             });
             match ended.map_err(broke)? {
                 0 => times.add(end.phase(), time),
-                _ => return Err(Trouble::new("bytes came after the end of a connection")),
+                _ => return Err(Problem::new("bytes came after the end of a connection")),
             }
         }
     }

@@ -140,10 +140,10 @@ pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'st
                     lines.push(Line { kind: Kind { ipv6, ..kind("udp", 1, Some(placement)) }, socket, echo: None });
                 }
             }
-            Err(trouble) => {
+            Err(problem) => {
                 for protocol in ["tcp", "udp"] {
                     let missing = Kind { ipv6, ..kind(protocol, 1, Some(placement)) };
-                    rig.unavailable(TIME, &missing.way(), &trouble.what);
+                    rig.unavailable(TIME, &missing.way(), &problem.what);
                 }
             }
         }
@@ -154,7 +154,7 @@ pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'st
             socket,
             echo: None,
         })),
-        Err(trouble) => rig.unavailable(TIME, &kind("unix", 1, Some(placement)).way(), &trouble.what),
+        Err(problem) => rig.unavailable(TIME, &kind("unix", 1, Some(placement)).way(), &problem.what),
     }
     with_every_datagram(lines)
 }

@@ -16,15 +16,15 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CONTEXT_SWITCH, CycleTime, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants,
 };
-use crate::experiments::{Foreknowledge, Need};
+use crate::experiments::{Need, PredictionInput};
 use crate::machine::{InterfaceKind, Machine};
 use crate::peer::authentication::Secret;
 use crate::peer::client::Partner;
 use crate::results::document::{Metric, Quantiles};
 use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::rig::Rig;
 use crate::setup::{PeerAccess, Setup};
@@ -50,7 +50,7 @@ const LOOPBACK: Need = Need {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let reached = listener.and_then(|listener| TcpStream::connect_timeout(&listener.local_addr()?, SOON));
         reached.map(drop).map_err(|error| {
-            Trouble::new(format!("the loopback interface does not answer: {error}"))
+            Problem::new(format!("the loopback interface does not answer: {error}"))
                 .hint("bring it up as root: ip link set lo up")
         })
     },
@@ -81,7 +81,7 @@ fn remark_placement(rig: &mut Rig<'_>, metric: &str, other: Option<u32>) {
 }
 
 /// A session with the peer of the run, if it has one.
-pub(super) fn partner_elsewhere(access: Option<&PeerAccess>) -> Result<Option<Partner>, Trouble> {
+pub(super) fn partner_elsewhere(access: Option<&PeerAccess>) -> Result<Option<Partner>, Problem> {
     access.map(|access| Partner::elsewhere(access.address, &Secret::of(&access.secret)?)).transpose()
 }
 
@@ -97,7 +97,7 @@ impl Watch {
     }
 
     /// Records the share of the time that others had the CPU.
-    fn record(self, rig: &mut Rig<'_>) -> Result<(), Trouble> {
+    fn record(self, rig: &mut Rig<'_>) -> Result<(), Problem> {
         let span = (crate::sys::clock::monotonic_raw() - self.began) as f64;
         let Some(delay) = counters::run_delay().zip(self.delay).map(|(now, before)| now - before) else {
             return Ok(());
@@ -179,7 +179,7 @@ struct Terms {
 
 impl Terms {
     /// From figures of this run where there are some, else from the constants table.
-    fn known(by: &Foreknowledge<'_>) -> Self {
+    fn known(by: &PredictionInput<'_>) -> Self {
         let cycle = CycleTime::known(by);
         let measured = |name: &str, wanted: &dyn Fn(&Labels) -> bool| {
             let found = by.known.iter().find(|metric| metric.name == name && wanted(&metric.labels))?;
@@ -226,7 +226,7 @@ fn interface<'a>(machine: &'a Machine, peer: &Peer) -> Option<&'a crate::machine
 }
 
 /// What the way to the peer and back costs beside software: links, radios, distance; for so many bytes each way.
-fn path_terms(by: &Foreknowledge<'_>, peer: &Peer, bytes: f64, prediction: Prediction) -> Prediction {
+fn path_terms(by: &PredictionInput<'_>, peer: &Peer, bytes: f64, prediction: Prediction) -> Prediction {
     let interface = interface(&by.setup.machine, peer);
     let radio = interface.is_some_and(|found| found.kind == InterfaceKind::Wireless);
     let crossing = if radio { RADIO_CROSSING } else { LINK_CROSSING };
@@ -314,7 +314,7 @@ pub(super) fn shortest_round_trip(known: &[Metric], peer: &Peer) -> Option<f64> 
 }
 
 /// What TCP counted in this namespace during the launch.
-fn record_counters(rig: &mut Rig<'_>, before: Option<TcpCounters>) -> Result<(), Trouble> {
+fn record_counters(rig: &mut Rig<'_>, before: Option<TcpCounters>) -> Result<(), Problem> {
     if let (Some(before), Some(after)) = (before, tcp_counters()) {
         for (name, value) in after.since(&before).pairs() {
             rig.record("counter", Labels::of([("name", name)]), Unit::One, vec![value as f64])?;
@@ -333,7 +333,7 @@ fn wakes(prediction: Prediction, times: f64) -> Prediction {
 }
 
 /// Handshakes without anybody behind them are no connections (G28).
-fn nobody_accepts(to: SocketAddr, attempts: u32, before: Option<TcpCounters>) -> Trouble {
+fn nobody_accepts(to: SocketAddr, attempts: u32, before: Option<TcpCounters>) -> Problem {
     let counted = match (before, tcp_counters()) {
         (Some(before), Some(after)) => {
             let words: Vec<String> = after
@@ -347,7 +347,7 @@ fn nobody_accepts(to: SocketAddr, attempts: u32, before: Option<TcpCounters>) ->
         }
         _ => "the kernel's counters cannot be read".to_owned(),
     };
-    Trouble::new(format!("G28: {attempts} connections to {to} in a row were not accepted by any process ({counted})"))
+    Problem::new(format!("G28: {attempts} connections to {to} in a row were not accepted by any process ({counted})"))
         .hint("the listener there completes handshakes, but its process does not take them: it hangs or is overloaded")
 }
 

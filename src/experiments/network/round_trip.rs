@@ -68,17 +68,17 @@ use crate::evaluate::gate::{Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP, constants};
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
 use crate::peer::client::Partner;
 use crate::results::document::{Axis, Curve};
 use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{factor, percent, quantity};
 use crate::rig::Rig;
-use crate::rig::shots::{Shot, Volley};
+use crate::rig::shots::{Interleaved, Shot};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -158,7 +158,7 @@ constants! {
 rules! {
     ANSWER: "G8" Hard "`network.round_trip.time`", "an answer takes at least {}", time(FLOOR);
     BELOW_TCP: "G20" Remark "`network.round_trip.time`", "a Unix socket takes at most {} times TCP's time, ICMP at most {} times TCP's on two CPUs", plain(SLACK), plain(SLACK);
-    OUT_OF_MACHINE: "G27" Hard "`network.round_trip.time`", "a remote round trip is no shorter than one within a CPU (factor {})", plain(SLACK);
+    OUT_OF_MACHINE: "G27" Hard "`network.round_trip.time`", "a remote round trip takes at least as long as one within a CPU (factor {})", plain(SLACK);
     LOSS: "loss" Noisy "`network.round_trip.time`", "at most {} of the exchanges were not answered", share(LOST);
 }
 /// ICMP and TCP of one path may differ by this share before it is said (G40).
@@ -171,7 +171,7 @@ fn common_exchange(labels: &Labels) -> bool {
     small && (!loopback || labels.get("ip") != Some("6"))
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
     let mut predictions = Vec::new();
     for kind in kinds(by.setup.peer.as_ref()) {
@@ -185,7 +185,7 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     predictions
 }
 
-fn predict_median(by: &Foreknowledge<'_>, terms: &Terms, kind: Kind, prediction: Prediction) -> Prediction {
+fn predict_median(by: &PredictionInput<'_>, terms: &Terms, kind: Kind, prediction: Prediction) -> Prediction {
     let bytes = f64::from(kind.bytes);
     let prediction = match (kind.remote, by.setup.peer.as_ref()) {
         (true, Some(peer)) => path_terms(by, peer, bytes, prediction),
@@ -228,15 +228,15 @@ fn predict_tail(probability: f64, median: Prediction) -> Prediction {
     median.software("what happens seldom", tail, basis)
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let access = rig.setup().access.as_ref();
     let other = other_cpu(rig.setup());
     remark_placement(rig, TIME, other);
     let mut same = Partner::on_loopback(Some(rig.setup().cpu), &SIZES)?;
     let near = lines_to(rig, &mut same, SAME_CPU);
     let shots = SHOTS_PER_BATCH * rig.batches();
-    let volley = Volley { name: "exchange", shots, burst: 20, lead: 2, gap: None, within: LOOPBACK_TIME };
-    shoot(rig, near, &volley)?;
+    let interleaved = Interleaved { name: "exchange", shots, burst: 20, lead: 2, gap: None, within: LOOPBACK_TIME };
+    shoot(rig, near, &interleaved)?;
     same.end_echo()?;
     drop(same);
     let mut far = Vec::new();
@@ -251,9 +251,14 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         if ipv6 { std::net::Ipv6Addr::LOCALHOST.into() } else { std::net::Ipv4Addr::LOCALHOST.into() }
     }));
     let watch = Watch::start();
-    let paused =
-        Volley { shots: (rig.batches() / BATCHES_PER_PAUSE).max(2), burst: 1, lead: 0, gap: Some(GAP), ..volley };
-    let far = shoot(rig, far, &volley)?;
+    let paused = Interleaved {
+        shots: (rig.batches() / BATCHES_PER_PAUSE).max(2),
+        burst: 1,
+        lead: 0,
+        gap: Some(GAP),
+        ..interleaved
+    };
+    let far = shoot(rig, far, &interleaved)?;
     watch.record(rig)?;
     shoot(rig, paused_lines(far, &loopback_kinds()), &paused)?;
     if let Some(partner) = away.as_mut() {
@@ -261,27 +266,32 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     }
     drop(away);
     match partner_elsewhere(access)? {
-        Some(partner) => measure_remote(rig, partner, &volley, &paused),
+        Some(partner) => measure_remote(rig, partner, &interleaved, &paused),
         None => Ok(()),
     }
 }
 
 /// Fires a volley along all lines and gives them back.
-fn shoot(rig: &mut Rig<'_>, lines: Vec<Line>, volley: &Volley) -> Result<Vec<Line>, Trouble> {
+fn shoot(rig: &mut Rig<'_>, lines: Vec<Line>, interleaved: &Interleaved) -> Result<Vec<Line>, Problem> {
     for line in &lines {
         line.socket
             .set_read_timeout(Some(PATIENCE))
-            .map_err(|error| Trouble::new(format!("cannot prepare a socket: {error}")))?;
+            .map_err(|error| Problem::new(format!("cannot prepare a socket: {error}")))?;
     }
     let mut shots: Vec<Shot<'_>> =
         lines.iter().map(|line| Shot { labels: line.kind.labels(), fire: exchange(line) }).collect();
-    rig.shoot(&mut shots, volley)?;
+    rig.shoot(&mut shots, interleaved)?;
     drop(shots);
     Ok(lines)
 }
 
 /// The same exchanges with the peer, as many as their time allows.
-fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, volley: &Volley, paused: &Volley) -> Result<(), Trouble> {
+fn measure_remote(
+    rig: &mut Rig<'_>,
+    mut partner: Partner,
+    interleaved: &Interleaved,
+    paused: &Interleaved,
+) -> Result<(), Problem> {
     let ipv6 = partner.is_ipv6();
     let address = partner.address(ipv6);
     let found = partner.echo(ipv6, &SIZES, true)?;
@@ -295,10 +305,10 @@ fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, volley: &Volley, paus
     let mut lines = with_every_datagram(lines);
     lines.extend(icmp_lines(rig, &wanted, |_| address).into_iter().filter(|line| line.kind.ipv6 == ipv6));
     // A long way leaves time for few exchanges: one each in turn then, so that every kind has as many.
-    let volley = Volley { burst: 5, lead: 1, within: REMOTE_TIME, ..*volley };
-    let lines = shoot(rig, lines, &volley)?;
+    let interleaved = Interleaved { burst: 5, lead: 1, within: REMOTE_TIME, ..*interleaved };
+    let lines = shoot(rig, lines, &interleaved)?;
     let within = REMOTE_TIME / 4;
-    let lines = shoot(rig, paused_lines(lines, &wanted), &Volley { within, ..*paused })?;
+    let lines = shoot(rig, paused_lines(lines, &wanted), &Interleaved { within, ..*paused })?;
     drop(lines);
     let end = partner.end_echo()?;
     for service in end.services {

@@ -60,11 +60,11 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{self, Constant, constants};
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{number, quantity};
 use crate::rig::Rig;
@@ -223,7 +223,7 @@ fn ways_with_memory(resident: usize, pages: &str) -> Vec<Way> {
         .collect()
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let small = constants::page_of_child(by);
     let mut predictions: Vec<Prediction> = combinations()
         .into_iter()
@@ -274,8 +274,8 @@ fn predict_child(way: Way, setting: Setting, (copied, removed): (Constant, Const
     add(prediction, "the dynamic loader", DYNAMIC_LOADER, f64::from(u8::from(way.image == Some("dynamic"))))
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let cannot = |error: std::io::Error| Trouble::new(format!("cannot prepare children: {error}"));
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let cannot = |error: std::io::Error| Problem::new(format!("cannot prepare children: {error}"));
     let images = Images::find().map_err(cannot)?;
     let stamp = SharedNumber::new().map_err(cannot)?;
     if images.dynamic.is_none() {
@@ -316,7 +316,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
 }
 
 /// All ways that are measured with memory, if there is enough of it and it has the pages asked for.
-fn measure_with_memory(rig: &mut Rig<'_>, kit: &Kit<'_>, setting: Setting, shots: u32) -> Result<(), Trouble> {
+fn measure_with_memory(rig: &mut Rig<'_>, kit: &Kit<'_>, setting: Setting, shots: u32) -> Result<(), Problem> {
     if setting.pages == "huge" && setting.resident < COMPARED {
         return Ok(());
     }

@@ -39,10 +39,10 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, constants};
 use crate::experiments::os::kernel_work;
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication, always, little_memory};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication, always, little_memory};
 use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::number;
 use crate::rig::Rig;
@@ -122,7 +122,7 @@ fn labels(how: &str) -> Labels {
     Labels::of([("how", how)])
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cycle = CycleTime::known(by);
     let bare = by.metric("os.system_call.time", &Labels::of([("call", "getppid")]));
     let (entry, basis) = match bare {
@@ -147,13 +147,13 @@ fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
     OPERATIONS.iter().map(of).collect()
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if let Err(reason) = available() {
         rig.unavailable(TIME, &Labels::none(), &reason);
         return Ok(());
     }
     let handled =
-        Handled::counted().map_err(|error| Trouble::new(format!("cannot install a signal handler: {error}")))?;
+        Handled::counted().map_err(|error| Problem::new(format!("cannot install a signal handler: {error}")))?;
     let parent = system_call::parent_number();
     let bare = repeated(BARE, Labels::none(), || system_call::parent_number() - parent);
     let install = repeated("operation", labels(INSTALL), || handled.install());

@@ -33,7 +33,7 @@
 //!
 //! - A library may answer instead of the kernel: old C libraries kept the process number; the vDSO answers clock reads.
 //! - A write of no bytes, or to a closed file, returns at once and looks fast. Here every answer is checked.
-//! - System-call filters (containers), tracing and audit make every call dearer; the machine description records them. The
+//! - System-call filters (containers), tracing and audit raise the cost of every call; the machine description records them. The
 //!   kernel remembers a filter's answer for calls that exist only: under a filter enosys is no floor, and is not used as one.
 //! - Mitigations change the figure two- to fivefold; their state belongs to it.
 //! - A hypervisor that runs the guest's kernel without hardware help takes part in every entry.
@@ -64,10 +64,10 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CycleTime, KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL,
 };
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::number;
 use crate::rig::Rig;
@@ -174,7 +174,7 @@ rules! {
     CONSISTENCE: "G5" Hard "`os.system_call.service`", "what a call costs above the floor within launches is what the two figures differ by, within {} of the call", share(CONSISTENT);
     ENTRY_FLOOR: "G8" Hard "`os.system_call.time` of the refused call", "entering the kernel takes at least {}", cycles(FLOOR_CYCLES);
     NOT_BELOW_REFUSED: "G20" Hard "`os.system_call.time`", "no system call is more than {} cheaper than the refused one, unless a system-call filter is installed", share(FLOOR_SLACK);
-    BATCHED: "G20" Hard "`os.system_call.time`", "32 no-operations in a batch are not dearer each than one";
+    BATCHED: "G20" Hard "`os.system_call.time`", "each of 32 no-operations in a batch costs at most what one alone costs";
 }
 /// Calls in a batch, of which the first hundreds may run on what the branch predictors remember of other calls.
 const CALLS_PER_BATCH: u64 = 2048;
@@ -198,7 +198,7 @@ fn common_call(labels: &Labels) -> bool {
     !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let entry = Entry::known(by);
     let served = CALLS.iter().filter(|call| enters_alone(call) && call.name != FUNCTION);
     CALLS.iter().map(|call| entry.prediction(call)).chain(served.map(|call| entry.service(call))).collect()
@@ -217,7 +217,7 @@ struct Entry {
 
 impl Entry {
     /// From the real clock read of this run where there is one, else from the constants table.
-    fn known(by: &Foreknowledge<'_>) -> Self {
+    fn known(by: &PredictionInput<'_>) -> Self {
         let cycle = CycleTime::known(by);
         let lost_return = cycle.of(RETURN_AFTER_KERNEL.times(1.0));
         let timed = by.metric("cpu.timer.overhead", &Labels::of([("method", "clock_gettime_syscall")]));
@@ -283,8 +283,8 @@ impl Entry {
     }
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
-    let cannot_open = |error: std::io::Error| Trouble::new(format!("cannot open a device file: {error}"));
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let cannot_open = |error: std::io::Error| Problem::new(format!("cannot open a device file: {error}"));
     let zero = File::open("/dev/zero").map_err(cannot_open)?;
     let null = File::options().write(true).open("/dev/null").map_err(cannot_open)?;
     let filtered = process::is_filtered();
@@ -420,8 +420,8 @@ fn yields<'a>(call: &Call, source: Source, longest: f64) -> Workload<'a> {
     })
 }
 
-fn ring_workload<'a>(call: &Call, count: u32) -> Result<Workload<'a>, Trouble> {
-    let mut ring = Ring::new().map_err(|error| Trouble::new(format!("cannot set up a ring: {error}")))?;
+fn ring_workload<'a>(call: &Call, count: u32) -> Result<Workload<'a>, Problem> {
+    let mut ring = Ring::new().map_err(|error| Problem::new(format!("cannot set up a ring: {error}")))?;
     Ok(Workload::of("call", labels(call.name), u64::from(count), move |turns| {
         for _ in 0..turns {
             match ring.no_operations(count) {
@@ -472,7 +472,7 @@ fn enters_alone(call: &Call) -> bool {
 }
 
 /// True where a system-call filter was installed. The kernel remembers the filter's answer for calls that exist and runs it
-/// for a number that no call has: the refused number is then dearer than some calls, and no floor.
+/// for a number that no call has: the refused number then costs more than some calls and bounds nothing.
 fn is_filtered(study: &Study<'_>) -> bool {
     !study.remarks(FILTERED).is_empty()
 }

@@ -54,10 +54,10 @@ use crate::experiments::constants::{
     Constant, CycleTime, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END,
     THREAD_SWITCH, THREAD_TASK, WAKE_OTHER_CPU,
 };
-use crate::experiments::{Experiment, Foreknowledge, Nature, Publication};
+use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{number, percent, quantity};
 use crate::rig::Rig;
@@ -143,7 +143,7 @@ fn combinations() -> Vec<(&'static str, &'static str, &'static str)> {
     all
 }
 
-fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let costs = Costs::known(by);
     combinations().into_iter().map(|(how, maker, child)| costs.prediction(how, maker, child)).collect()
 }
@@ -172,7 +172,7 @@ const STAGES: [(&str, Range, Constant); 3] = [
 const SPANS: [(usize, f64, f64); 3] = [(1, 2.0, 900.0), (2, 5.0, 1500.0), (3, 8.0, 3000.0)];
 
 impl Costs {
-    fn known(by: &Foreknowledge<'_>) -> Self {
+    fn known(by: &PredictionInput<'_>) -> Self {
         let cycle = CycleTime::known(by);
         let child = Labels::of([("how", "vfork_wait"), ("child", SAME)]).with("resident", 0);
         let child = by.metric("os.process_creation.time", &child).map(|metric| metric.value);
@@ -231,7 +231,7 @@ impl Costs {
     }
 }
 
-fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.remark("library", &thread::library());
     let source = if rig.counts_ticks() { Source::Counter } else { Source::MonotonicRaw };
     let makers: Vec<RefCell<Maker>> =
@@ -261,7 +261,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     }
     let sampled = rig.sample(kit.workloads(FREE, rig.batches()));
     affinity::restrict(&[rig.setup().cpu])
-        .map_err(|error| Trouble::new(format!("cannot go back to one CPU: {error}")))?;
+        .map_err(|error| Problem::new(format!("cannot go back to one CPU: {error}")))?;
     sampled?;
     if let Some(maker) = makers.iter().map(RefCell::borrow).find(|maker| maker.by == LIBRARY && maker.made > 0) {
         let share = maker.elsewhere as f64 / maker.made as f64;
@@ -365,7 +365,7 @@ fn tried(by: &'static str, call: Call, source: Source) -> Result<Maker, String> 
 
 /// Counts page faults of the whole process over a number of threads, one after the other, and how long the creator was
 /// runnable while the thread that had woken it was still ending.
-fn count(rig: &mut Rig<'_>, maker: &mut Maker, alone: Alone) -> Result<Option<f64>, Trouble> {
+fn count(rig: &mut Rig<'_>, maker: &mut Maker, alone: Alone) -> Result<Option<f64>, Problem> {
     let mut delays = Vec::new();
     let before = counters::process_faults();
     for _ in 0..BLOCKS {

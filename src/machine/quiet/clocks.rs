@@ -42,7 +42,7 @@ pub(super) fn governor(view: &View<'_>) -> Finding {
         "from nothing once the clock is up, to highest by lowest frequency while it is not",
     );
     let remedy = format!("echo performance | sudo tee {CPUS}/cpu*/cpufreq/scaling_governor");
-    Finding::Trouble(format!("frequency governor {}", governor.value), Some(effect), Some(remedy))
+    Finding::Problem(format!("frequency governor {}", governor.value), Some(effect), Some(remedy))
 }
 
 /// Turbo makes the frequency depend on temperature and on the neighbours.
@@ -63,7 +63,7 @@ pub(super) fn turbo(view: &View<'_>) -> Finding {
     } else {
         format!("echo 0 | sudo tee {}", turbo.source)
     };
-    Finding::Trouble("turbo is on".to_owned(), Some(effect), Some(remedy))
+    Finding::Problem("turbo is on".to_owned(), Some(effect), Some(remedy))
 }
 
 /// Clock sources that programs read without entering the kernel.
@@ -88,7 +88,7 @@ pub(super) fn clock(view: &View<'_>) -> Finding {
         } else {
             "find out why the kernel gave up the counter: sudo dmesg | grep -i -e tsc -e clocksource".to_owned()
         };
-        return Finding::Trouble(format!("clock source {}", source.value), Some(effect), Some(remedy));
+        return Finding::Problem(format!("clock source {}", source.value), Some(effect), Some(remedy));
     }
     if machine.cpu.counter_is_invariant() {
         return Finding::Fine(format!("the counter is invariant and the clock source is {}", source.value));
@@ -96,7 +96,7 @@ pub(super) fn clock(view: &View<'_>) -> Finding {
     let effect =
         Effect::percent("every time", (0.0, 50.0), "the counter follows the frequency, or stops in idle states");
     let detail = format!("clock source {}, but the processor does not promise an invariant counter", source.value);
-    Finding::Trouble(detail, Some(effect), None)
+    Finding::Problem(detail, Some(effect), None)
 }
 
 /// Waking a CPU from a deep idle state takes longer than what is measured.
@@ -115,7 +115,7 @@ pub(super) fn idle(view: &View<'_>) -> Finding {
             );
             let remedy =
                 format!("for file in {CPUS}/cpu*/cpuidle/state[1-9]*/disable; do echo 1 | sudo tee $file; done");
-            Finding::Trouble(
+            Finding::Problem(
                 format!("idle CPUs go as deep as {name} ({time} µs to wake up)"),
                 Some(effect),
                 Some(remedy),
@@ -125,7 +125,7 @@ pub(super) fn idle(view: &View<'_>) -> Finding {
             let reason = "an idle CPU of a guest gives itself back to the host, which has to schedule it again";
             let effect = Effect::new(spoils, (5.0, 50.0), EffectUnit::Microseconds, reason);
             let remedy = "on the host: sudo sh -c 'echo 200000 > /sys/module/kvm/parameters/halt_poll_ns'".to_owned();
-            Finding::Trouble("idle CPUs go back to the hypervisor".to_owned(), Some(effect), Some(remedy))
+            Finding::Problem("idle CPUs go back to the hypervisor".to_owned(), Some(effect), Some(remedy))
         }
         Some((_, name)) => Finding::Fine(format!("the deepest idle state is {name}")),
         None => Finding::Unknown("no idle driver is visible".to_owned()),
@@ -170,7 +170,7 @@ pub(super) fn power(view: &View<'_>) -> Finding {
                 "firmware halves frequencies on battery, more when it is low",
             );
             let remedy = "plug the machine in".to_owned();
-            Finding::Trouble(format!("running on battery {name}"), Some(effect), Some(remedy))
+            Finding::Problem(format!("running on battery {name}"), Some(effect), Some(remedy))
         }
         None if system.is_empty() => Finding::Fine("no battery".to_owned()),
         None => Finding::Fine("not running on battery".to_owned()),

@@ -22,7 +22,7 @@ pub(super) fn siblings(view: &View<'_>) -> Finding {
         "two threads share execution units, buffers and private caches; chains of dependent operations suffer least",
     );
     let remedy = "echo off | sudo tee /sys/devices/system/cpu/smt/control".to_owned();
-    Finding::Trouble(
+    Finding::Problem(
         format!("{paired} of {} CPUs share their core with another one", known.len()),
         Some(effect),
         Some(remedy),
@@ -49,7 +49,7 @@ pub(super) fn steal(view: &View<'_>) -> Finding {
         "the average since boot; what is stolen comes in slices of a millisecond and more, so single batches lose far more",
     );
     let remedy = "use a machine with CPUs of its own (dedicated instance), or another hour".to_owned();
-    Finding::Trouble(format!("{percent:.2} % of the wanted CPU time was stolen since boot"), Some(effect), Some(remedy))
+    Finding::Problem(format!("{percent:.2} % of the wanted CPU time was stolen since boot"), Some(effect), Some(remedy))
 }
 
 /// Tasks that run now, which the load average only shows a minute later, and waits for disks are none.
@@ -75,7 +75,7 @@ pub(super) fn load(view: &View<'_>) -> Finding {
         (0.0, others / cpus * 100.0),
         "the others' fair part of the CPUs, as far as the scheduler cannot place them elsewhere",
     );
-    Finding::Trouble(detail, Some(effect), Some("see who it is and stop it: top -b -n 1 | head -20".to_owned()))
+    Finding::Problem(detail, Some(effect), Some("see who it is and stop it: top -b -n 1 | head -20".to_owned()))
 }
 
 /// The part of the time in which some task waited for a CPU.
@@ -89,7 +89,7 @@ pub(super) fn pressure(view: &View<'_>) -> Finding {
         return Finding::Fine(detail);
     }
     let effect = Effect::percent("every time", (0.0, waiting), "a batch that waits is longer by what it waits");
-    Finding::Trouble(detail, Some(effect), Some("see who it is and stop it: top -b -n 1 | head -20".to_owned()))
+    Finding::Problem(detail, Some(effect), Some("see who it is and stop it: top -b -n 1 | head -20".to_owned()))
 }
 
 /// The last ten seconds' average of the `some` line. Kernels before 5.13 write no `full` line for CPUs, so a reader that
@@ -121,7 +121,7 @@ pub(super) fn quota(view: &View<'_>) -> Finding {
         Effect::percent(spoils, (0.0, worst), "when the quota is used up, all threads stop until the period ends");
     let value = if quota.source.ends_with("cpu.max") { "max" } else { "-1" };
     let remedy = format!("outside of the container: echo {value} | sudo tee {}", quota.source);
-    Finding::Trouble(detail, Some(effect), Some(remedy))
+    Finding::Problem(detail, Some(effect), Some(remedy))
 }
 
 /// CPUs that exist and may not be used.
@@ -137,7 +137,7 @@ pub(super) fn affinity(view: &View<'_>) -> Finding {
     let detail =
         format!("only CPUs {usable} of {online} may be used: placements and thread counts beyond them are skipped");
     let remedy = format!("taskset --cpu-list {online} sysdyno run (as far as the control group allows)");
-    Finding::Trouble(detail, None, Some(remedy))
+    Finding::Problem(detail, None, Some(remedy))
 }
 
 /// Pages that come back from disk.
@@ -154,7 +154,7 @@ pub(super) fn swap(view: &View<'_>) -> Finding {
                 "a read from the swap device: solid-state at best, a turning disk at worst",
             );
             let detail = format!("{} of swap are in use", crate::machine::wording::bytes(used.value));
-            Finding::Trouble(detail, Some(effect), Some("sudo swapoff -a".to_owned()))
+            Finding::Problem(detail, Some(effect), Some("sudo swapoff -a".to_owned()))
         }
         _ => Finding::Unknown("/proc/meminfo says nothing about swap".to_owned()),
     }
@@ -176,7 +176,7 @@ pub(super) fn reclaim(view: &View<'_>) -> Finding {
         (0.0, 100.0),
         "data that was cached and not read again for a while is gone, however much memory is free",
     );
-    Finding::Trouble(
+    Finding::Problem(
         format!("memory is taken back before it is short: {}", all.join("; ")),
         Some(effect),
         Some("stop it while you measure: echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state".to_owned()),
@@ -200,7 +200,7 @@ pub(super) fn numa_balancing(view: &View<'_>) -> Finding {
                 "faults on pages that are unmapped to watch them, and their migration",
             );
             let remedy = format!("echo 0 | sudo tee {SWITCH}");
-            Finding::Trouble(format!("automatic balancing between {nodes} NUMA nodes"), Some(effect), Some(remedy))
+            Finding::Problem(format!("automatic balancing between {nodes} NUMA nodes"), Some(effect), Some(remedy))
         }
     }
 }

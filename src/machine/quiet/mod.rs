@@ -100,7 +100,7 @@ enum Finding {
     /// A normal condition that costs something.
     Normal(String, Effect),
     /// Something that spoils.
-    Trouble(String, Option<Effect>, Option<String>),
+    Problem(String, Option<Effect>, Option<String>),
     /// The check could not look.
     Unknown(String),
 }
@@ -110,7 +110,7 @@ impl Finding {
         let (ok, known, detail, effect, remedy) = match self {
             Finding::Fine(detail) => (true, true, detail, None, None),
             Finding::Normal(detail, effect) => (true, true, detail, Some(effect), None),
-            Finding::Trouble(detail, effect, remedy) => (false, true, detail, effect, remedy),
+            Finding::Problem(detail, effect, remedy) => (false, true, detail, effect, remedy),
             Finding::Unknown(detail) => (false, false, detail, None, None),
         };
         Check { check: name.to_owned(), ok, known, detail, effect, remedy }

@@ -16,13 +16,13 @@ pub(super) fn huge_pages(view: &View<'_>) -> Finding {
     if let Some(allowed) = view.machine.memory.transparent_allowed.as_ref().filter(|allowed| !allowed.value) {
         let detail = format!("{HUGE_PAGES_OFF} ({}): figures for huge pages are skipped", allowed.source);
         let remedy = "start it from a shell or service that does not set PR_SET_THP_DISABLE".to_owned();
-        return Finding::Trouble(detail, None, Some(remedy));
+        return Finding::Problem(detail, None, Some(remedy));
     }
     let remedy = Some(format!("echo madvise | sudo tee {SWITCH}"));
     match mode.value.as_str() {
         "madvise" => Finding::Fine("transparent huge pages where a program asks for them".to_owned()),
         "never" => {
-            Finding::Trouble("no transparent huge pages: figures for huge pages are skipped".to_owned(), None, remedy)
+            Finding::Problem("no transparent huge pages: figures for huge pages are skipped".to_owned(), None, remedy)
         }
         _ => {
             let effect = Effect::percent(
@@ -30,7 +30,7 @@ pub(super) fn huge_pages(view: &View<'_>) -> Finding {
                 (0.0, 40.0),
                 "fewer page-table entries to copy and fewer translation misses, depending on what the kernel found free",
             );
-            Finding::Trouble(format!("transparent huge pages: {}", mode.value), Some(effect), remedy)
+            Finding::Problem(format!("transparent huge pages: {}", mode.value), Some(effect), remedy)
         }
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn privileges(view: &View<'_>) -> Finding {
         return Finding::Fine("nothing is refused".to_owned());
     }
     let remedy = "run as root (in a container: with the capabilities that are named)".to_owned();
-    Finding::Trouble(format!("not possible: {}", missing.join(", ")), None, Some(remedy))
+    Finding::Problem(format!("not possible: {}", missing.join(", ")), None, Some(remedy))
 }
 
 /// Software events need no hardware, but permission.
@@ -104,7 +104,7 @@ pub(super) fn perf_events(view: &View<'_>) -> Finding {
     }
     let detail =
         format!("perf_event_paranoid is {}: migrations, switches and faults are counted more coarsely", paranoid.value);
-    Finding::Trouble(detail, None, Some("sudo sysctl kernel.perf_event_paranoid=2".to_owned()))
+    Finding::Problem(detail, None, Some("sudo sysctl kernel.perf_event_paranoid=2".to_owned()))
 }
 
 /// Files that never reach a disk.
@@ -115,7 +115,7 @@ pub(super) fn scratch(view: &View<'_>) -> Finding {
     let remedy = Some("sysdyno run --scratch DIR, with a directory on a local disk".to_owned());
     if let Some(why) = &mount.no_files {
         let detail = format!("no files can be made in {}: {why}; file figures are skipped", mount.directory);
-        return Finding::Trouble(detail, None, remedy);
+        return Finding::Problem(detail, None, remedy);
     }
     let place = format!("{} is on {}", mount.directory, mount.file_system.value);
     let what = match mount.medium {
@@ -125,7 +125,7 @@ pub(super) fn scratch(view: &View<'_>) -> Finding {
         Medium::Network => "on another machine: file figures would be network figures",
         Medium::UserSpace => "served by a program: file figures would be that program's",
     };
-    Finding::Trouble(format!("{place}, {what}"), None, remedy)
+    Finding::Problem(format!("{place}, {what}"), None, remedy)
 }
 
 /// A hypervisor takes the CPU away, invents facts and adds a level of page tables.
@@ -144,7 +144,7 @@ pub(super) fn hypervisor(view: &View<'_>) -> Finding {
         "two-level address translation makes a translation miss up to twice as long; interrupts and devices leave the guest",
     );
     let remedy = "none from inside; a bare-metal instance has no hypervisor".to_owned();
-    Finding::Trouble(format!("a hypervisor is below: {} ({})", name.value, name.source), Some(effect), Some(remedy))
+    Finding::Problem(format!("a hypervisor is below: {} ({})", name.value, name.source), Some(effect), Some(remedy))
 }
 
 /// A container adds layers to files and filters to system calls.
@@ -157,7 +157,7 @@ pub(super) fn container(view: &View<'_>) -> Finding {
         };
     };
     let detail = format!("signs of a container: {} ({}); /proc and /sys may show the host", name.value, name.source);
-    Finding::Trouble(detail, None, Some("run the binary on the host: it is static and needs nothing".to_owned()))
+    Finding::Problem(detail, None, Some("run the binary on the host: it is static and needs nothing".to_owned()))
 }
 
 /// A filter program runs before each system call.
@@ -169,7 +169,7 @@ pub(super) fn seccomp(view: &View<'_>) -> Finding {
             let reason = "the filter runs before each call; calls that its bitmap allows cost the least";
             let effect = Effect::new("every system call", (10.0, 150.0), EffectUnit::Cycles, reason);
             let remedy = "docker run --security-opt seccomp=unconfined, or run on the host".to_owned();
-            Finding::Trouble("a filter program sees every system call".to_owned(), Some(effect), Some(remedy))
+            Finding::Problem("a filter program sees every system call".to_owned(), Some(effect), Some(remedy))
         }
     }
 }
@@ -181,7 +181,7 @@ pub(super) fn tracing(view: &View<'_>) -> Finding {
         let effect =
             Effect::new("system calls, signals, process creation", (2.0, 50.0), EffectUnit::Microseconds, reason);
         let remedy = "run without strace or a debugger".to_owned();
-        return Finding::Trouble(format!("process {} traces this one", tracer.value), Some(effect), Some(remedy));
+        return Finding::Problem(format!("process {} traces this one", tracer.value), Some(effect), Some(remedy));
     }
     if view.tree.exists("/proc/self/status") {
         Finding::Fine("nobody traces this process".to_owned())

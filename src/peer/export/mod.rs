@@ -60,7 +60,7 @@ pub struct Export {
 impl Export {
     /// Writes the file and has it served. The calling process must have one thread.
     pub fn open(directory: &Path, bytes: u64, (own, client): (IpAddr, IpAddr), limits: Limits) -> io::Result<Self> {
-        let fresh = || random().map_err(|trouble| io::Error::other(trouble.what));
+        let fresh = || random().map_err(|problem| io::Error::other(problem.what));
         let (handles, name) = (fresh()?, fresh()?);
         let mut shelf_directory = [0; HANDLE];
         let mut shelf_file = [0; HANDLE];

@@ -21,7 +21,7 @@ use nfs3_types::portmap::{self, IPPROTO_TCP, PMAP_PORT, PMAP_PROG, mapping};
 use nfs3_types::rpc::{auth_unix, opaque_auth};
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::process;
 use answers::{Largest, Listed, LookedUp, Mounted, Read3};
 use stream::{Stream, connect, now};
@@ -67,7 +67,7 @@ pub struct Reader {
 
 impl Reader {
     /// Connects, mounts what holds the path, and finds the file: in a directory the largest one.
-    pub fn open(place: &Place) -> Result<Self, Trouble> {
+    pub fn open(place: &Place) -> Result<Self, Problem> {
         let credential = || {
             let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
             let machinename = Opaque::owned(process::host_name().into_bytes());
@@ -94,24 +94,24 @@ impl Reader {
         reader.bytes = bytes;
         if kind == ftype3::NF3DIR {
             let (name, file, bytes) = reader.largest()?.ok_or_else(|| {
-                Trouble::new(format!("{} on {server} holds no file", place.path))
+                Problem::new(format!("{} on {server} holds no file", place.path))
                     .hint("name a file of some MiB there; nothing is written over NFS")
             })?;
             reader.path = format!("{}/{name}", place.path.trim_end_matches('/'));
             (reader.file, reader.bytes) = (file, bytes);
         } else if kind != ftype3::NF3REG {
-            return Err(Trouble::new(format!("{} on {server} is neither a file nor a directory", place.path)));
+            return Err(Problem::new(format!("{} on {server} is neither a file nor a directory", place.path)));
         }
         Ok(reader)
     }
 
-    fn look_up(&mut self, name: &str) -> Result<nfs_fh3, Trouble> {
+    fn look_up(&mut self, name: &str) -> Result<nfs_fh3, Problem> {
         let what = diropargs3 { dir: self.file.clone(), name: filename3(Opaque::borrowed(name.as_bytes())) };
         let found: LookedUp = self.find(NFS_PROGRAM::NFSPROC3_LOOKUP, &LOOKUP3args { what })?;
         succeeded(found, &format!("look up {name}")).map(|found| found.0)
     }
 
-    fn longest_read(&mut self) -> Result<Option<u32>, Trouble> {
+    fn longest_read(&mut self) -> Result<Option<u32>, Problem> {
         let args = FSINFO3args { fsroot: self.file.clone() };
         let found: FSINFO3res = self.find(NFS_PROGRAM::NFSPROC3_FSINFO, &args)?;
         // A server may refuse to say this of a file; reads are then as long as is usual.
@@ -121,14 +121,14 @@ impl Reader {
         })
     }
 
-    fn attributes(&mut self) -> Result<(ftype3, u64), Trouble> {
+    fn attributes(&mut self) -> Result<(ftype3, u64), Problem> {
         let args = GETATTR3args { object: self.file.clone() };
         let found: GETATTR3res = self.find(NFS_PROGRAM::NFSPROC3_GETATTR, &args)?;
         succeeded(found, "read the attributes").map(|found| (found.obj_attributes.type_, found.obj_attributes.size))
     }
 
     /// The largest file in the first part of a directory.
-    fn largest(&mut self) -> Result<Option<(String, nfs_fh3, u64)>, Trouble> {
+    fn largest(&mut self) -> Result<Option<(String, nfs_fh3, u64)>, Problem> {
         let (cookie, cookieverf) = (0, cookieverf3([0; nfs3::NFS3_COOKIEVERFSIZE]));
         let args =
             READDIRPLUS3args { dir: self.file.clone(), cookie, cookieverf, dircount: LISTING / 4, maxcount: LISTING };
@@ -138,10 +138,10 @@ impl Reader {
     }
 
     /// A call on the way to the file.
-    fn find<R: Unpack>(&mut self, procedure: NFS_PROGRAM, args: &(impl Pack + Send + Sync)) -> Result<R, Trouble> {
+    fn find<R: Unpack>(&mut self, procedure: NFS_PROGRAM, args: &(impl Pack + Send + Sync)) -> Result<R, Problem> {
         in_time(self.due)?;
         self.call(procedure, args).map_err(|why| {
-            Trouble::new(format!("the NFS server cannot be spoken to: {why}"))
+            Problem::new(format!("the NFS server cannot be spoken to: {why}"))
                 .hint("does it serve version 3 over TCP at this port, and to this client?")
         })
     }
@@ -185,7 +185,7 @@ impl Reader {
     }
 }
 
-fn succeeded<T, E>(answer: Nfs3Result<T, E>, what: &str) -> Result<T, Trouble> {
+fn succeeded<T, E>(answer: Nfs3Result<T, E>, what: &str) -> Result<T, Problem> {
     match answer {
         Nfs3Result::Ok(found) => Ok(found),
         Nfs3Result::Err((status, _)) => {
@@ -196,20 +196,20 @@ fn succeeded<T, E>(answer: Nfs3Result<T, E>, what: &str) -> Result<T, Trouble> {
                 }
                 _ => "the word is that of RFC 1813",
             };
-            Err(Trouble::new(format!("the NFS server refuses to {what}: {status:?}")).hint(hint))
+            Err(Problem::new(format!("the NFS server refuses to {what}: {status:?}")).hint(hint))
         }
     }
 }
 
 /// Mounts the deepest directory of a path that the server exports; what is left of the path.
-fn mount(mounts: &mut RpcClient<Stream>, path: &str, due: Instant) -> Result<(nfs_fh3, Vec<String>), Trouble> {
+fn mount(mounts: &mut RpcClient<Stream>, path: &str, due: Instant) -> Result<(nfs_fh3, Vec<String>), Problem> {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut denied = None;
     for depth in (0..=names.len()).rev() {
         let above = format!("/{}", names[..depth].join("/"));
         let (what, procedure) = (dirpath(Opaque::owned(above.into_bytes())), MOUNT_PROGRAM::MOUNTPROC3_MNT as u32);
         in_time(due)?;
-        match now(mounts.call(mount::PROGRAM, mount::VERSION, procedure, &what)).map_err(Trouble::new)? {
+        match now(mounts.call(mount::PROGRAM, mount::VERSION, procedure, &what)).map_err(Problem::new)? {
             Ok(Mounted(Ok(found))) => {
                 let rest = names[depth..].iter().map(|&name| name.to_owned()).collect();
                 return Ok((found, rest));
@@ -218,13 +218,13 @@ fn mount(mounts: &mut RpcClient<Stream>, path: &str, due: Instant) -> Result<(nf
                 denied.get_or_insert(why);
             }
             Err(error) => {
-                return Err(Trouble::new(format!("the NFS server does not answer a mount: {error}"))
+                return Err(Problem::new(format!("the NFS server does not answer a mount: {error}"))
                     .hint("name the port of its mount service: nfs://HOST:PORT/path?mountport=N"));
             }
         }
     }
     let why = denied.map_or_else(String::new, |why| format!(": {why:?}"));
-    Err(Trouble::new(format!("the NFS server exports nothing of {path} to this client{why}"))
+    Err(Problem::new(format!("the NFS server exports nothing of {path} to this client{why}"))
         .hint("ask it what it exports: showmount -e HOST"))
 }
 
@@ -245,15 +245,15 @@ fn mount_port(place: &Place) -> u16 {
 }
 
 /// Whether there is time for another call.
-fn in_time(due: Instant) -> Result<(), Trouble> {
+fn in_time(due: Instant) -> Result<(), Problem> {
     if Instant::now() < due {
         return Ok(());
     }
-    Err(Trouble::new(format!("the NFS server is too slow: no file was found within {} s", FINDING.as_secs()))
+    Err(Problem::new(format!("the NFS server is too slow: no file was found within {} s", FINDING.as_secs()))
         .hint("name the file itself instead of a directory, and look how busy the server is"))
 }
 
-fn unreachable(place: &Place, error: &io::Error) -> Trouble {
-    Trouble::new(format!("the NFS server {} cannot be reached: {error}", SocketAddr::new(place.server, place.port)))
+fn unreachable(place: &Place, error: &io::Error) -> Problem {
+    Problem::new(format!("the NFS server {} cannot be reached: {error}", SocketAddr::new(place.server, place.port)))
         .hint("is the address right, does NFS version 3 listen there over TCP, and is the port open on the way?")
 }

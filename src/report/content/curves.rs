@@ -6,7 +6,7 @@ use super::anchor;
 use crate::report::drawing::{CurvePlot, Drawing, Line, Plot, Point};
 use crate::report::page::{Cell, Table};
 use crate::results::document::{Curve, Metric, Section};
-use crate::results::figure::FigureNote;
+use crate::results::drawing_note::DrawingNote;
 use crate::results::quantity::Labels;
 use crate::results::wording::{interval, mark, measured, measured_interval};
 
@@ -35,7 +35,7 @@ fn is_drawn(curve: &Curve) -> bool {
 fn of_name(section: &Section, name: &str) -> Vec<Drawing> {
     let curves: Vec<&Curve> = section.series.iter().filter(|curve| curve.name == name && is_drawn(curve)).collect();
     let note = section.figures.iter().find(|note| note.curve == name).cloned();
-    let note = note.unwrap_or_else(|| FigureNote::of(name));
+    let note = note.unwrap_or_else(|| DrawingNote::of(name));
     let divided = divided(&curves, note.divided_by.as_deref());
     divided.into_iter().map(|(common, curves)| drawing(section, name, &note, &common, &curves)).collect()
 }
@@ -73,7 +73,7 @@ fn parted<'a>(curves: &[&'a Curve], key: &str) -> Vec<(Option<&'a str>, Vec<&'a 
     parts
 }
 
-fn drawing(section: &Section, name: &str, note: &FigureNote, common: &Labels, curves: &[&Curve]) -> Drawing {
+fn drawing(section: &Section, name: &str, note: &DrawingNote, common: &Labels, curves: &[&Curve]) -> Drawing {
     let first = curves[0];
     let title = |curve: &Curve| {
         let own = curve.labels.pairs().filter(|(key, _)| common.get(key).is_none());

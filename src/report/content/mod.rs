@@ -1,13 +1,13 @@
 //! What the report says, in order: front, machine, methodology, one section per experiment, summary, checks, published
 //! figures, what is missing, how to reproduce. Every part is computed from the document; none knows an experiment.
 
-mod beside;
-mod closing;
+mod appendix;
 mod curves;
 mod evidence;
 mod front;
 mod machine;
 mod methodology;
+mod published_comparison;
 mod section;
 mod summary;
 
@@ -20,7 +20,7 @@ use crate::results::quantity::Unit;
 use crate::results::verdict::{AgainstPrediction, Trust};
 use crate::results::wording::mark;
 
-pub use beside::part as published;
+pub use published_comparison::part as published;
 
 /// The report of a run.
 pub fn page(document: &Document, published: &Published) -> Page {
@@ -35,9 +35,9 @@ pub fn page(document: &Document, published: &Published) -> Page {
     }
     parts.push(summary::figures(document));
     parts.push(summary::checks(document));
-    parts.push(beside::part(published, Some(document)));
-    parts.push(closing::missing(document));
-    parts.push(closing::reproduce(document));
+    parts.push(published_comparison::part(published, Some(document)));
+    parts.push(appendix::missing(document));
+    parts.push(appendix::reproduce(document));
     name_drawings(&mut parts);
     Page {
         title: format!("What the primitives of {} cost", host(document)),

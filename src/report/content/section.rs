@@ -6,7 +6,7 @@ use super::{anchor, curves, cycles, evidence, field, label, measured, short_labe
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Part, Piece, Table};
 use crate::results::document::{Block, Metric, Outcome, Section, record};
-use crate::results::figure::Scale;
+use crate::results::drawing_note::Scale;
 use crate::results::prediction::{Basis, Part as Half, Prediction};
 use crate::results::wording::{count, duration, interval, quantity, rough};
 

@@ -1,11 +1,11 @@
 //! The summary table in the form of the classic reports, and the checks between experiments.
 
-use super::closing::pointer;
+use super::appendix::pointer;
 use super::{chapter_title, cycles, field, measured, short_label, verdict};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Part, Piece, Table, Tone};
 use crate::results::document::{CheckOutcome, CompositeCheck, Document, Metric, Outcome};
-use crate::results::figure::Scale;
+use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 use crate::results::wording::{factor, percent, quantity};
 

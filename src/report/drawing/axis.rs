@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-use crate::results::figure::Scale;
+use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 use crate::results::wording;
 

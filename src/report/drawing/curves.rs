@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::canvas::{Ink, escaped};
 use super::{FONT, Frame, LETTER, SERIES, Space, WIDTH, at, legend, sign, text_at, touchable};
 use crate::results::document;
-use crate::results::figure::{FigureNote, Join, Place};
+use crate::results::drawing_note::{DrawingNote, Join, Place};
 
 /// Height of a drawing of curves, legend left out.
 const HEIGHT: u32 = 400;
@@ -17,7 +17,7 @@ pub struct CurvePlot {
     /// The figure.
     pub y: document::Axis,
     /// Scales, joins and marks.
-    pub note: FigureNote,
+    pub note: DrawingNote,
     /// The curves, in the order of the legend.
     pub lines: Vec<Line>,
 }
@@ -202,7 +202,7 @@ impl CurvePlot {
         out
     }
 
-    fn series_of(&self, mark: &crate::results::figure::Mark) -> String {
+    fn series_of(&self, mark: &crate::results::drawing_note::Mark) -> String {
         let named = mark.labels.to_string();
         let index = self.lines.iter().position(|line| !named.is_empty() && line.name == named);
         index.map_or_else(String::new, |index| format!("s{}", index % SERIES))

@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::canvas::Ink;
 use super::{BELOW, Frame, LETTER, SERIES, Space, WIDTH, at, legend, sign, text_at, touchable};
-use crate::results::figure::Scale;
+use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 
 /// Height of a row.

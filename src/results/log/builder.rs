@@ -8,10 +8,10 @@ use crate::machine::{Machine, quiet::Check};
 use crate::results::evidence::Evidence;
 use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::Labels;
 use crate::results::remote::Remote;
 use crate::results::series::Series;
-use crate::results::trouble::Trouble;
 
 /// A clock may differ by this factor from what the machine says of its counter: a guest that was moved keeps the statements
 /// of the machine on which it was started.
@@ -201,9 +201,9 @@ impl LogBuilder {
     }
 
     /// The whole log; `damage` says what was wrong with the file.
-    pub fn finish(self, damage: Option<String>) -> Result<Log, Trouble> {
+    pub fn finish(self, damage: Option<String>) -> Result<Log, Problem> {
         let machine = self.machine.ok_or_else(|| {
-            Trouble::new("the log ends before the machine is described: nothing was measured")
+            Problem::new("the log ends before the machine is described: nothing was measured")
                 .hint("start the run again")
         })?;
         let log = self.log;

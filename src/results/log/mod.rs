@@ -18,9 +18,9 @@ use sha2::{Digest, Sha256};
 use super::evidence::Evidence;
 use super::peer::Peer;
 use super::prediction::Prediction;
+use super::problem::Problem;
 use super::remote::Remote;
 use super::series::Series;
-use super::trouble::Trouble;
 use crate::machine::{Identity, Machine, quiet::Check};
 use builder::LogBuilder;
 
@@ -80,7 +80,7 @@ pub struct Step {
     pub launches: u32,
     /// Why it does not run here, if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skipped: Option<Trouble>,
+    pub skipped: Option<Problem>,
 }
 
 /// One line of the log.
@@ -163,7 +163,7 @@ pub enum Record {
         seconds: f64,
         /// Why it failed, if it did; its series are then evidence, not figures.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        failed: Option<Trouble>,
+        failed: Option<Problem>,
         /// True when it was killed because a signal asked the run to end.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
@@ -214,7 +214,7 @@ pub struct Launch {
     /// Seconds from start to end; none when the run died first.
     pub seconds: Option<f64>,
     /// Why it failed.
-    pub failed: Option<Trouble>,
+    pub failed: Option<Problem>,
     /// True when it was killed because the run was to end.
     pub interrupted: bool,
 }
@@ -264,9 +264,9 @@ pub struct Log {
 }
 
 /// SHA-256 of a log file, in hexadecimal: names the exact record that a report was computed from.
-pub fn checksum(path: &Path) -> Result<String, Trouble> {
+pub fn checksum(path: &Path) -> Result<String, Problem> {
     let bytes = std::fs::read(path)
-        .map_err(|error| Trouble::new(format!("cannot read the log {}: {error}", path.display())))?;
+        .map_err(|error| Problem::new(format!("cannot read the log {}: {error}", path.display())))?;
     Ok(Sha256::digest(&bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
@@ -281,13 +281,13 @@ fn ends_with_a_line(file: &File) -> std::io::Result<bool> {
 }
 
 /// Reads a log. An unfinished last line is damage, not an error: everything before it is kept.
-pub fn read(path: &Path) -> Result<Log, Trouble> {
+pub fn read(path: &Path) -> Result<Log, Problem> {
     let file = File::open(path).map_err(|error| {
-        Trouble::new(format!("cannot read the log {}: {error}", path.display()))
+        Problem::new(format!("cannot read the log {}: {error}", path.display()))
             .hint("give the run directory that `sysdyno run` named, or the log.jsonl in it")
     })?;
     let foreign = |why: String| {
-        Trouble::new(format!("{} is not a sysdyno log: {why}", path.display()))
+        Problem::new(format!("{} is not a sysdyno log: {why}", path.display()))
             .hint("a log is the log.jsonl of a run directory; its first line has \"record\":\"run\"")
     };
     let whole = ends_with_a_line(&file).map_err(|error| foreign(error.to_string()))?;
@@ -303,14 +303,14 @@ pub fn read(path: &Path) -> Result<Log, Trouble> {
         Err(error) => return Err(foreign(format!("first line: {error}"))),
     };
     if header.log != FORMAT {
-        return Err(Trouble::new(format!("{} has format {}, this build reads {FORMAT}", path.display(), header.log))
+        return Err(Problem::new(format!("{} has format {}, this build reads {FORMAT}", path.display(), header.log))
             .hint("use the version of sysdyno that wrote it, or a newer one"));
     }
     let mut builder = LogBuilder::new(header);
     let mut unread: Option<(usize, String)> = None;
     while let Some((index, line)) = lines.next() {
         if let Some((number, error)) = unread {
-            return Err(Trouble::new(format!("the log {} is damaged: line {number}: {error}", path.display()))
+            return Err(Problem::new(format!("the log {} is damaged: line {number}: {error}", path.display()))
                 .hint("only the last line of a log may be cut off; take the file from a copy"));
         }
         // What goes on with the run cuts such a line off, whatever it says.
@@ -325,7 +325,7 @@ pub fn read(path: &Path) -> Result<Log, Trouble> {
             serde_json::from_slice::<Record>(&line).map(Some).map_err(|error| error.to_string())
         }) {
             Ok(Some(record)) => builder.take(record).map_err(|why| {
-                Trouble::new(format!("the log {} contradicts itself: line {}: {why}", path.display(), index + 1))
+                Problem::new(format!("the log {} contradicts itself: line {}: {why}", path.display(), index + 1))
                     .hint("no run writes this: the file was changed or put together; take it from a copy")
             })?,
             Ok(None) => {}

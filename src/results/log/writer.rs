@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::Record;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::file::REGULAR_ONLY;
 use crate::sys::lock::{self, Locking};
 
@@ -21,15 +21,15 @@ pub struct LogWriter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// Another process is writing it, or it holds a run already.
-    Taken(Trouble),
+    Taken(Problem),
     /// The file system does not allow it.
-    Unwritable(Trouble),
+    Unwritable(Problem),
 }
 
-impl From<Refused> for Trouble {
-    fn from(refused: Refused) -> Trouble {
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
         match refused {
-            Refused::Taken(trouble) | Refused::Unwritable(trouble) => trouble,
+            Refused::Taken(problem) | Refused::Unwritable(problem) => problem,
         }
     }
 }
@@ -40,7 +40,7 @@ impl LogWriter {
     pub fn create(path: &Path) -> Result<Self, Refused> {
         let uncreatable = |error: std::io::Error| {
             Refused::Unwritable(
-                Trouble::new(format!("cannot create the log {}: {error}", path.display()))
+                Problem::new(format!("cannot create the log {}: {error}", path.display()))
                     .hint("choose another directory with --output DIR"),
             )
         };
@@ -52,7 +52,7 @@ impl LogWriter {
         let writer = LogWriter::locked(file, path)?;
         if writer.file.metadata().map_err(uncreatable)?.len() > 0 {
             return Err(Refused::Taken(
-                Trouble::new(format!("{} holds a run already", directory(path)))
+                Problem::new(format!("{} holds a run already", directory(path)))
                     .hint("choose another directory with --output DIR, or go on with that run: --resume DIR"),
             ));
         }
@@ -73,7 +73,7 @@ impl LogWriter {
             Locking::Taken(by) => {
                 let by = by.map_or_else(|| "another process".to_owned(), |number| format!("process {number}"));
                 Err(Refused::Taken(
-                    Trouble::new(format!("the run in {} is still going: {by} is writing its log", directory(path)))
+                    Problem::new(format!("the run in {} is still going: {by} is writing its log", directory(path)))
                         .hint(
                             "wait until it ends, or end it with SIGINT; for a run beside it choose another directory",
                         ),
@@ -83,8 +83,8 @@ impl LogWriter {
     }
 
     /// Cuts off an unfinished last line, which a run that died leaves. Returns the number of bytes cut.
-    pub fn cut_unfinished(&mut self) -> Result<u64, Trouble> {
-        let cannot = |error: std::io::Error| Trouble::new(format!("cannot go on with the log: {error}"));
+    pub fn cut_unfinished(&mut self) -> Result<u64, Problem> {
+        let cannot = |error: std::io::Error| Problem::new(format!("cannot go on with the log: {error}"));
         let mut text = Vec::new();
         self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
         self.file.read_to_end(&mut text).map_err(cannot)?;
@@ -96,8 +96,8 @@ impl LogWriter {
     }
 
     /// Writes one record as one line. After an error nothing of the line remains, so the log stays valid.
-    pub fn write(&mut self, record: &Record) -> Result<(), Trouble> {
-        let mut line = serde_json::to_vec(record).map_err(|error| Trouble::new(format!("cannot encode: {error}")))?;
+    pub fn write(&mut self, record: &Record) -> Result<(), Problem> {
+        let mut line = serde_json::to_vec(record).map_err(|error| Problem::new(format!("cannot encode: {error}")))?;
         line.push(b'\n');
         let before = self.file.metadata().map(|facts| facts.len());
         self.file.write_all(&line).and_then(|()| self.file.flush()).map_err(|error| {
@@ -105,7 +105,7 @@ impl LogWriter {
                 // Best effort: the reader copes with an unfinished last line as well.
                 let _ = self.file.set_len(length);
             }
-            Trouble::new(format!("cannot write the log: {error}"))
+            Problem::new(format!("cannot write the log: {error}"))
                 .hint("what was measured so far is kept; free space, then go on with --resume")
         })
     }
@@ -117,8 +117,8 @@ fn open_existing(path: &Path) -> std::io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::Error::other("it is no regular file")) }
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Trouble {
-    Trouble::new(format!("cannot append to the log {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> Problem {
+    Problem::new(format!("cannot append to the log {}: {error}", path.display()))
         .hint("the run directory must be writable to resume")
 }
 
@@ -143,12 +143,12 @@ mod tests {
         let mut writer = LogWriter::create(&place).unwrap();
         writer.write(&round(1)).unwrap();
         for refused in [LogWriter::create(&place), LogWriter::reopen(&place)] {
-            let Err(Refused::Taken(trouble)) = refused else { panic!("a second writer") };
-            assert!(trouble.what.contains("is still going"), "{trouble}");
+            let Err(Refused::Taken(problem)) = refused else { panic!("a second writer") };
+            assert!(problem.what.contains("is still going"), "{problem}");
         }
         drop(writer);
-        let Err(Refused::Taken(trouble)) = LogWriter::create(&place) else { panic!("a second run") };
-        assert!(trouble.what.contains("holds a run already"), "{trouble}");
+        let Err(Refused::Taken(problem)) = LogWriter::create(&place) else { panic!("a second run") };
+        assert!(problem.what.contains("holds a run already"), "{problem}");
         LogWriter::reopen(&place).unwrap().write(&round(2)).unwrap();
         assert_eq!(std::fs::read_to_string(&place).unwrap().lines().count(), 2);
     }

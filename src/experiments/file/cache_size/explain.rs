@@ -3,7 +3,7 @@
 use super::{BYTES, LIMITS, SLOWER, SWEEP, bounded, full};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::results::figure::{Place, Scale};
+use crate::results::drawing_note::{Place, Scale};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{duration, factor, percent, quantity};
 use crate::statistics::summary::median;

@@ -5,8 +5,8 @@ use super::vitals::Vitals;
 use super::{BYTES, full};
 use crate::experiments::file::stamped_file::Stamped;
 use crate::machine;
+use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
-use crate::results::trouble::Trouble;
 use crate::results::wording::{duration, quantity};
 use crate::rig::Rig;
 use crate::setup::FillWith;
@@ -42,7 +42,7 @@ const AVAILABLE_SHARE: f64 = 0.05;
 const AVAILABLE: u64 = 256 << 20;
 
 /// Fills it; `began` is when this launch began to measure, and from then on it may take so many seconds.
-pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds: f64) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds: f64) -> Result<(), Problem> {
     let memory = Vitals::read();
     let (Some(total), Some(available)) = (memory.total, memory.available) else {
         rig.unavailable(BYTES, &full(), &"/proc/meminfo does not tell how much memory there is");
@@ -154,7 +154,7 @@ impl Filling {
             return Ok(());
         }
         let words = |error: std::io::Error| error.to_string();
-        let space = rig.space().map_err(|trouble| trouble.what)?;
+        let space = rig.space().map_err(|problem| problem.what)?;
         let path = space.directory.join(format!("{FILES}{}", self.sources.len()));
         let (file, bytes) = match self.with {
             FillWith::Holes => {
@@ -163,7 +163,7 @@ impl Filling {
                 (file, self.target)
             }
             FillWith::Files => {
-                let stamped = Stamped::write(&path, self.step, space.seed()).map_err(|trouble| trouble.what)?;
+                let stamped = Stamped::write(&path, self.step, space.seed()).map_err(|problem| problem.what)?;
                 stamped.sound()?;
                 stamped.evict()?;
                 (stamped.buffered()?, self.step)
@@ -204,7 +204,7 @@ impl Filling {
         }
     }
 
-    fn record(self, rig: &mut Rig<'_>, end: &End, seconds: f64) -> Result<(), Trouble> {
+    fn record(self, rig: &mut Rig<'_>, end: &End, seconds: f64) -> Result<(), Problem> {
         let word = match self.with {
             FillWith::Holes => "holes of a sparse file (zeros that no device was asked for: capacity only)",
             FillWith::Files => "files written for it",

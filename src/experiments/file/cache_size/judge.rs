@@ -97,7 +97,7 @@ const STEPS: f64 = 2.0;
 
 rules! {
     WITHIN_LIMIT: "G38" Hard "`file.cache_size.bytes`", "the size is an interval (0 where none was whole), from the largest that was still whole (median over launches; on the whole machine the least once it grew no more) to the most that was ever resident, and no more than the limit or the memory";
-    PAGES_READ: "G38" Hard "`file.cache_size.bytes` mode=bounded", "resident and evicted pages are no more than were read";
+    PAGES_READ: "G38" Hard "`file.cache_size.bytes` mode=bounded", "resident and evicted pages together are at most those that were read";
     HALF: "G38" Noisy "`file.cache_size.bytes` mode=bounded", "at least {} of the limit", share(LEAST_SHARE);
     PROBES: "G38" Noisy "`file.cache_size.bytes` mode=bounded", "the share of random blocks that the cache answers is that of resident pages ({} standard errors and {})", plain(ERRORS), share(PROBED);
     GREW_NO_MORE: "G38" Noisy "`file.cache_size.bytes` mode=full", "it grew no more and no memory was unused, else the figure is \"at least\"";

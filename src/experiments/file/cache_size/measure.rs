@@ -5,8 +5,8 @@ use crate::experiments::file::BLOCK;
 use crate::experiments::file::control_group::Group;
 use crate::experiments::file::stamped_file::Stamped;
 use crate::machine;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::setup::Profile;
@@ -30,7 +30,7 @@ pub(super) fn file_bytes(limit: u64) -> u64 {
     limit + limit / 2
 }
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let began = Instant::now();
     measure_bounded(rig)?;
     // Ordered for one launch of a run only: it takes the time it takes, and others pay for it.
@@ -50,7 +50,7 @@ const PROBES: usize = 256;
 /// Blocks that are not cached and are read from the device: each read changes the cache.
 const MISSES: usize = 64;
 
-pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let space = rig.space()?;
     let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     // Half of the space is left to others, but for the smallest file.
@@ -81,8 +81,8 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     // Known before anything is written: a file for nothing would be a poor joke.
     let group = match Group::enter(rig.conductor(), limits[0]) {
         Ok(group) => group,
-        Err(trouble) => {
-            rig.unavailable(BYTES, &Labels::of([("mode", "bounded")]), &said(&trouble));
+        Err(problem) => {
+            rig.unavailable(BYTES, &Labels::of([("mode", "bounded")]), &said(&problem));
             return Ok(());
         }
     };
@@ -101,7 +101,7 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         }
     }
     // Nobody else's cache keeps what nobody reads again.
-    stamped.evict().map_err(Trouble::new)
+    stamped.evict().map_err(Problem::new)
 }
 
 /// Bytes of the one file for all limits, whosever turn it is: it is written once, and what is left to others stays the same.
@@ -110,8 +110,8 @@ fn file_for_all(profile: Profile, memory: u64, most: u64) -> u64 {
     file_bytes(wanted(profile).iter().rev().find(fits).copied().unwrap_or(LIMITS[0]))
 }
 
-fn said(trouble: &Trouble) -> String {
-    trouble.hint.as_ref().map_or_else(|| trouble.what.clone(), |hint| format!("{} ({hint})", trouble.what))
+fn said(problem: &Problem) -> String {
+    problem.hint.as_ref().map_or_else(|| problem.what.clone(), |hint| format!("{} ({hint})", problem.what))
 }
 
 /// What one pass showed.
@@ -137,7 +137,7 @@ impl Pass {
         let mut buffer = Buffer::new(request as usize);
         let end = file_bytes(limit);
         // What is allocated from here on is charged to the group.
-        let group = Group::enter(rig.conductor(), limit).map_err(|trouble| said(&trouble))?;
+        let group = Group::enter(rig.conductor(), limit).map_err(|problem| said(&problem))?;
         let mut at = 0;
         while at < end {
             read_on(&reader, stamped, &mut buffer, at)?;
@@ -195,7 +195,7 @@ impl Pass {
         Ok(())
     }
 
-    fn record(self, rig: &mut Rig<'_>, labels: &Labels) -> Result<(), Trouble> {
+    fn record(self, rig: &mut Rig<'_>, labels: &Labels) -> Result<(), Problem> {
         rig.record("read", labels.clone(), Unit::Bytes, self.read)?;
         rig.record("resident", labels.clone(), Unit::Bytes, self.resident)?;
         rig.record("evicted", labels.clone(), Unit::Bytes, self.evicted)?;

@@ -1,7 +1,7 @@
 //! What the kernel's own figures say of the size of the cache.
 
 use super::{BYTES, LIMITS, bounded, full};
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::constants::constants;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::Unit;
@@ -14,7 +14,7 @@ constants! {
 /// Share of what is available that others may take before it is measured.
 const OTHERS: f64 = 0.05;
 
-pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut all: Vec<Prediction> = LIMITS.iter().map(|&limit| of_group(limit)).collect();
     all.extend(of_machine(by));
     all
@@ -33,7 +33,7 @@ fn of_group(limit: u64) -> Prediction {
         .software("what else is charged to it", less(bytes), CHARGED_ELSE.basis())
 }
 
-fn of_machine(by: &Foreknowledge<'_>) -> Option<Prediction> {
+fn of_machine(by: &PredictionInput<'_>) -> Option<Prediction> {
     let memory = &by.setup.machine.memory;
     let (total, available) = (memory.total_bytes.as_ref()?, memory.available_bytes.as_ref()?);
     let prediction = Prediction::of(BYTES, full(), Unit::Bytes);

@@ -6,7 +6,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
-use crate::experiments::file::file_system::{Caveat, Ground};
+use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::parallel_readers::{self};
 use crate::experiments::file::{Class, NO_DEVICE, Order};
 use crate::results::document::{Axis, Curve};
@@ -107,7 +107,7 @@ pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) ->
             (asked, read) = (asked + wanted, read + found);
         }
     }
-    let program = study.setup.machine.scratch().map(Ground::of_storage);
+    let program = study.setup.machine.scratch().map(FileSystem::of_storage);
     if program.is_some_and(|ground| ground.caveats.contains(&Caveat::Program)) {
         let why = "a program provides the files: the kernel asks no device, and only the stamps prove what was read";
         gates.push(Gate::holds(&READ_BY_PROGRAM, false, why));

@@ -2,10 +2,10 @@
 
 use super::super::{BLOCK, Order};
 use super::{FILE, PROCESSES, TIME, labels};
-use crate::experiments::file::parallel_readers::{self, Crowd, Reader};
+use crate::experiments::file::parallel_readers::{self, Race, Reader};
 use crate::experiments::file::stamped_file::Stamped;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::statistics::summary::{self};
@@ -30,7 +30,7 @@ pub(super) const ENOUGH_READS: f64 = 20.0;
 /// Quantiles that are kept of a window's reads.
 pub(super) const QUANTILES: usize = 199;
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let space = rig.space()?;
     // No more than its share, and no more than the files of others leave.
     let room = ((space.bytes / 100 * SHARE).min(space.left_to(FILES)) / FILE) as usize;
@@ -49,7 +49,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
         let path = space.directory.join(format!("{FILES}{number}"));
         let file = Stamped::obtain(&path, FILE, space.seed())?;
         let sound = |why: String| {
-            Trouble::new(format!("the test file is not what was written: {why}"))
+            Problem::new(format!("the test file is not what was written: {why}"))
                 .hint("choose a file system that stores files as they are with --scratch DIR")
         };
         file.sound().map_err(sound)?;
@@ -79,14 +79,14 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     for (order, processes) in plan {
         let enough = Duration::from_nanos((pace * ENOUGH_READS * processes as f64) as u64);
         let window = base.max(enough.min(LONGEST_WINDOW));
-        let crowd = race(rig, &files, &opened, cpus, (order, processes), window)?;
-        record(rig, order, processes, &crowd)?;
+        let race = race(rig, &files, &opened, cpus, (order, processes), window)?;
+        record(rig, order, processes, &race)?;
     }
     Ok(())
 }
 
-pub(super) fn mean_read(crowd: &Crowd) -> Option<f64> {
-    summary::mean(&crowd.tracks.iter().flat_map(|track| track.ticks.iter().copied()).collect::<Vec<f64>>())
+pub(super) fn mean_read(race: &Race) -> Option<f64> {
+    summary::mean(&race.tracks.iter().flat_map(|track| track.ticks.iter().copied()).collect::<Vec<f64>>())
 }
 
 pub(super) fn race(
@@ -96,7 +96,7 @@ pub(super) fn race(
     cpus: &[u32],
     (order, processes): (Order, usize),
     window: Duration,
-) -> Result<Crowd, Trouble> {
+) -> Result<Race, Problem> {
     let own = cpus.iter().position(|&cpu| cpu == rig.setup().cpu).unwrap_or(0);
     let readers: Vec<Reader<'_>> = (0..processes)
         .map(|index| {
@@ -115,12 +115,12 @@ pub(super) fn race(
     parallel_readers::race(&readers, BLOCK as usize, source, hertz, window)
 }
 
-pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, crowd: &Crowd) -> Result<(), Trouble> {
+pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, race: &Race) -> Result<(), Problem> {
     let labels = labels(order, processes);
     let times: Vec<f64> =
-        crowd.tracks.iter().flat_map(|track| &track.ticks).map(|&ticks| rig.nanoseconds(ticks)).collect();
-    let window = rig.nanoseconds(crowd.window);
-    let counts: Vec<f64> = crowd.tracks.iter().map(|track| track.ticks.len() as f64).collect();
+        race.tracks.iter().flat_map(|track| &track.ticks).map(|&ticks| rig.nanoseconds(ticks)).collect();
+    let window = rig.nanoseconds(race.window);
+    let counts: Vec<f64> = race.tracks.iter().map(|track| track.ticks.len() as f64).collect();
     if times.is_empty() {
         rig.unavailable(TIME, &labels, &"no read began and ended within the window: the device is too slow for it");
         return Ok(());
@@ -129,15 +129,15 @@ pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, crowd: &
     rig.record("times", labels.clone(), Unit::Nanoseconds, kept.collect())?;
     rig.record("reads", labels.clone(), Unit::One, counts)?;
     rig.record("window", labels.clone(), Unit::Nanoseconds, vec![window])?;
-    let sum = |of: fn(&parallel_readers::Track) -> f64| crowd.tracks.iter().map(of).sum::<f64>();
-    let span = rig.nanoseconds(crowd.whole);
+    let sum = |of: fn(&parallel_readers::Track) -> f64| race.tracks.iter().map(of).sum::<f64>();
+    let span = rig.nanoseconds(race.whole);
     rig.record("cpu_time", labels.clone(), Unit::Nanoseconds, vec![sum(|track| track.cpu_time), span])?;
     rig.record("strays", labels.clone(), Unit::One, vec![sum(|track| track.strays as f64)])?;
-    if crowd.tracks.iter().all(|track| track.read.is_some()) {
+    if race.tracks.iter().all(|track| track.read.is_some()) {
         let read = sum(|track| track.read.unwrap_or(0.0));
         rig.record("proof", labels.clone(), Unit::Bytes, vec![sum(|track| track.asked), read])?;
     }
-    if let Some(queue) = crowd.in_flight {
+    if let Some(queue) = race.in_flight {
         rig.record("in_flight", labels, Unit::One, vec![queue])?;
     }
     Ok(())

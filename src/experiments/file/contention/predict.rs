@@ -2,12 +2,12 @@
 
 use super::super::{BLOCK, Order, predict_direct};
 use super::{FAIRNESS, FILE, PROCESSES, RATE, TIME, labels};
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::constants::BLOCK_LAYER;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 
-pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut all = Vec::new();
     for order in Order::ALL {
         for processes in PROCESSES {
@@ -34,7 +34,7 @@ pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 }
 
 /// A read of one of several: as alone, and what it waits for the others.
-pub(super) fn predict_time(by: &Foreknowledge<'_>, order: Order, processes: usize) -> Prediction {
+pub(super) fn predict_time(by: &PredictionInput<'_>, order: Order, processes: usize) -> Prediction {
     let prediction = Prediction::of(TIME, labels(order, processes), Unit::Nanoseconds);
     let own = Labels::of([("order", order.name()), ("cache", "direct")]).with("bytes", FILE);
     let alone = match by.metric("file.read.block_time", &own) {

@@ -10,7 +10,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::experiments::file::file_system::{Caveat, Ground};
+use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::{BLOCK, Class, NO_DEVICE, taken};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
@@ -262,7 +262,7 @@ fn time(value: f64) -> String {
 
 /// True where a program provides the files: then the kernel asks no device for them.
 fn no_device_counts(study: &Study<'_>) -> bool {
-    let ground = study.setup.machine.scratch().map(Ground::of_storage);
+    let ground = study.setup.machine.scratch().map(FileSystem::of_storage);
     ground.is_some_and(|ground| ground.caveats.contains(&Caveat::Program))
 }
 

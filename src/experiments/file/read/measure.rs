@@ -4,12 +4,12 @@ use super::{
     BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, SIZES, TIME, WARM, labels, pass_labels, proof_labels,
 };
 use crate::experiments::file::stamped_file::{Stamped, Witness};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
-use crate::rig::shots::{Answer, Shot, Volley};
+use crate::rig::shots::{Answer, Interleaved, Shot};
 use crate::setup::Profile;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
@@ -19,7 +19,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let targets = prepare(rig)?;
     shoot(rig, &targets)?;
     run_direct(rig, &targets)?;
@@ -93,8 +93,8 @@ pub(super) struct Target {
 
 impl Target {
     /// A file and its places in a random order.
-    fn of(stamped: Stamped, random: &mut fastrand::Rng) -> Result<Self, Trouble> {
-        let cannot = |why: String| Trouble::new(format!("cannot read the test file: {why}"));
+    fn of(stamped: Stamped, random: &mut fastrand::Rng) -> Result<Self, Problem> {
+        let cannot = |why: String| Problem::new(format!("cannot read the test file: {why}"));
         let direct = stamped.direct().ok();
         let (anywhere, ordered) = (stamped.buffered().map_err(cannot)?, stamped.buffered().map_err(cannot)?);
         file::advise(&anywhere, Advice::Random).map_err(|error| cannot(error.to_string()))?;
@@ -121,8 +121,8 @@ fn unavailable(rig: &mut Rig<'_>, cache: &str, bytes: u64, why: &str) {
     rig.unavailable(TIME, &Labels::of([("cache", cache)]).with("bytes", bytes), &why);
 }
 
-fn wrong(why: impl std::fmt::Display) -> Trouble {
-    Trouble::new(format!("a read of the test file went wrong: {why}"))
+fn wrong(why: impl std::fmt::Display) -> Problem {
+    Problem::new(format!("a read of the test file went wrong: {why}"))
 }
 
 /// Sizes whose files have room in so many bytes.
@@ -137,13 +137,13 @@ fn sizes(mut left: u64, profile: Profile) -> Vec<u64> {
 }
 
 /// Finds or writes the files.
-pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Trouble> {
+pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Problem> {
     let space = rig.space()?;
     // No more than its share, and no more than the files of others leave.
     let room = (space.bytes / 100 * SHARE).min(space.left_to(FILES));
     let sizes = sizes(room, rig.setup().profile);
     if sizes.is_empty() {
-        return Err(Trouble::new(format!(
+        return Err(Problem::new(format!(
             "{} are left to test files of the {} that files of this run may take together: too few",
             quantity(room as f64, Unit::Bytes),
             quantity(space.bytes as f64, Unit::Bytes)
@@ -163,7 +163,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Trouble> {
             new
         };
         let sound = stamped.sound().map_err(|why| {
-            Trouble::new(format!("the test file is not what was written: {why}"))
+            Problem::new(format!("the test file is not what was written: {why}"))
                 .hint("choose a file system that stores files as they are with --scratch DIR")
         })?;
         if let Some(extents) = sound.extents {
@@ -190,7 +190,7 @@ fn remark_device(rig: &mut Rig<'_>) {
         rig.remark("interface", &rate);
     }
     if let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) {
-        let kind = crate::experiments::file::file_system::Ground::of(Path::new(file.trim()))
+        let kind = crate::experiments::file::file_system::FileSystem::of(Path::new(file.trim()))
             .map_or_else(|_| "a file system that cannot be looked at".to_owned(), |ground| ground.file_system);
         rig.remark("below", &format!("it is the file {} on {kind}", file.trim()));
     }
@@ -233,7 +233,7 @@ impl Proof {
         Proof { witness: Witness::of(targets[0].stamped.file()), asked: 0.0 }
     }
 
-    fn record(self, rig: &mut Rig<'_>, order: Order, cache: &str) -> Result<(), Trouble> {
+    fn record(self, rig: &mut Rig<'_>, order: Order, cache: &str) -> Result<(), Problem> {
         match self.witness.seen().own_bytes {
             Some(read) if self.asked > 0.0 => {
                 rig.record("proof", proof_labels(order, cache), Unit::Bytes, vec![self.asked, read as f64])
@@ -244,7 +244,7 @@ impl Proof {
 }
 
 /// Single random reads, direct and cold, of all files in turns.
-pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble> {
+pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem> {
     let each = (SHOTS + SHOTS / BURST * LEAD) as usize;
     let (asked, cold_reads) = (Cell::new(0_u64), Cell::new(0_u64));
     let mut shots: Vec<Shot<'_>> = Vec::new();
@@ -282,8 +282,8 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble
         shots.push(Shot { labels: labels(Order::Random, COLD, bytes), fire: Box::new(fire) });
     }
     let mut proof = Proof::begin(targets);
-    let volley = Volley { name: "read", shots: SHOTS, burst: BURST, lead: LEAD, gap: None, within: SHOOTING };
-    rig.shoot(&mut shots, &volley)?;
+    let interleaved = Interleaved { name: "read", shots: SHOTS, burst: BURST, lead: LEAD, gap: None, within: SHOOTING };
+    rig.shoot(&mut shots, &interleaved)?;
     drop(shots);
     proof.asked = asked.get() as f64;
     proof.record(rig, Order::Random, COLD)?;
@@ -303,7 +303,7 @@ fn pass(
     request: u64,
     most: u64,
     within: Duration,
-) -> Result<(u64, f64), Trouble> {
+) -> Result<(u64, f64), Problem> {
     let mut buffer = Buffer::new(request as usize);
     let end = Instant::now() + within;
     let most = most.min((target.bytes() - start) / request);
@@ -324,7 +324,7 @@ fn pass(
 
 /// Blocks past the cache in the order of the file, at its end from its beginning again, each timed by itself. Returns the
 /// nanoseconds of those that count, and how many were read.
-fn singles(rig: &mut Rig<'_>, target: &Target, direct: &File, start: u64) -> Result<(Vec<f64>, u64), Trouble> {
+fn singles(rig: &mut Rig<'_>, target: &Target, direct: &File, start: u64) -> Result<(Vec<f64>, u64), Problem> {
     let mut buffer = Buffer::new(BLOCK as usize);
     let begin = Instant::now() + LEAD_TIME;
     let end = begin + DIRECT_TIME;
@@ -347,7 +347,7 @@ fn singles(rig: &mut Rig<'_>, target: &Target, direct: &File, start: u64) -> Res
 }
 
 /// Passes past the cache: by blocks and by large requests, from a random place.
-pub(super) fn run_direct(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble> {
+pub(super) fn run_direct(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem> {
     let mut proof = Proof::begin(targets);
     for target in targets {
         let Some(direct) = &target.direct else { continue };
@@ -365,7 +365,7 @@ pub(super) fn run_direct(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Tr
     proof.record(rig, Order::Sequential, DIRECT)
 }
 
-fn record_pass(rig: &mut Rig<'_>, cache: &str, bytes: u64, request: u64, done: u64, ticks: f64) -> Result<(), Trouble> {
+fn record_pass(rig: &mut Rig<'_>, cache: &str, bytes: u64, request: u64, done: u64, ticks: f64) -> Result<(), Problem> {
     if done == 0 {
         return Ok(());
     }
@@ -374,7 +374,7 @@ fn record_pass(rig: &mut Rig<'_>, cache: &str, bytes: u64, request: u64, done: u
 }
 
 /// The same places past the cache twice (gate G35).
-pub(super) fn touch_twice(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble> {
+pub(super) fn touch_twice(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem> {
     let Some((target, direct)) = targets.last().and_then(|target| Some((target, target.direct.as_ref()?))) else {
         return Ok(());
     };
@@ -398,7 +398,7 @@ pub(super) fn touch_twice(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), T
 }
 
 /// Many random reads under way past the cache, in the largest file.
-pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Trouble> {
+pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem> {
     let Some((target, direct)) = targets.last().and_then(|target| Some((target, target.direct.as_ref()?))) else {
         return Ok(());
     };
@@ -429,7 +429,7 @@ pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Tr
 
 /// Cold passes: by blocks, then by large requests through the whole file, which fills the cache. Returns the files that are
 /// wholly cached then, by position.
-pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[Target]) -> Result<Vec<usize>, Trouble> {
+pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[Target]) -> Result<Vec<usize>, Problem> {
     let mut resident = Vec::new();
     let mut proof = Proof::begin(targets);
     for (index, target) in targets.iter().enumerate() {
@@ -456,7 +456,7 @@ pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[Target]) -> Result<Vec<usiz
 }
 
 /// Batches out of the cache, of every file that is wholly in it.
-pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[Target], resident: &[usize]) -> Result<(), Trouble> {
+pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[Target], resident: &[usize]) -> Result<(), Problem> {
     let mut held = Vec::new();
     for &index in resident {
         let target = &targets[index];

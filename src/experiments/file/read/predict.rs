@@ -1,14 +1,14 @@
 //! What reads are expected to take.
 
 use super::{BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, SIZES, TIME, WARM, labels};
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::constants::{COPY_BYTE, CycleTime, FILE_PAGE_LOOKUP, PAGE_ALLOCATION, disk_byte};
 use crate::experiments::file::{as_rate, entered, predict_direct};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 
 /// Predicts every size, whatever a run will have time and space for.
-pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut all = Vec::new();
     for bytes in SIZES {
         for order in Order::ALL {
@@ -40,7 +40,7 @@ pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 }
 
 /// One read of a block.
-fn block_time(by: &Foreknowledge<'_>, order: Order, cache: &str, prediction: Prediction) -> Prediction {
+fn block_time(by: &PredictionInput<'_>, order: Order, cache: &str, prediction: Prediction) -> Prediction {
     let cycle = CycleTime::known(by);
     let copy = COPY_BYTE.times(BLOCK as f64);
     let lookup = |prediction: Prediction| {
@@ -72,7 +72,7 @@ fn block_time(by: &Foreknowledge<'_>, order: Order, cache: &str, prediction: Pre
 }
 
 /// One request of a mebibyte.
-fn large_time(by: &Foreknowledge<'_>, cache: &str, prediction: Prediction) -> Prediction {
+fn large_time(by: &PredictionInput<'_>, cache: &str, prediction: Prediction) -> Prediction {
     let cycle = CycleTime::known(by);
     let pages = LARGE as f64 / BLOCK as f64;
     let byte = disk_byte(by);

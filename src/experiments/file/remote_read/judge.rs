@@ -45,7 +45,7 @@ pub(super) const COLDER: f64 = 1.3;
 rules! {
     FLOOR_OF_READ: "G8" Hard "`file.remote_read.block_time`, `.intercept`", "a read from another machine takes at least {}", time(FLOOR);
     NOT_BELOW_LOCAL: "G20" Hard "`file.remote_read.block_time` server=warm", "a read from another machine takes no less than one from this machine's page cache";
-    FIRST_TOUCH: "G20" Remark "`file.remote_read.block_time` server=cold", "a first touch is no faster than a second (factor {})", plain(SLACK);
+    FIRST_TOUCH: "G20" Remark "`file.remote_read.block_time` server=cold", "a first touch takes at least as long as a second (factor {})", plain(SLACK);
     WAITS: "G27" Hard "`file.remote_read.block_time`, `.network_penalty`", "a read, and the penalty, take at least {} times the fastest tenth of empty exchanges with the server", plain(TRIPS);
     ONE_OF_SEVERAL: "G29" Remark "`file.remote_read.block_time` server=warm", "one read at a time carries at most {} times what several carry", plain(SLACK);
     COLD: "G35" Remark "`file.remote_read.block_time` server=cold", "a random first touch takes at least {} times a second one", plain(COLDER);

@@ -9,15 +9,15 @@ use crate::machine::mountstats::{self, Reads};
 use crate::peer::client::Partner;
 use crate::peer::nfs::{Place, Reader};
 use crate::peer::protocol::{Direction, FlowOrder};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::remote::{NfsFile, RemoteDirectory};
-use crate::results::trouble::Trouble;
 use crate::rig::Rig;
-use crate::rig::shots::{Answer, Shot, Volley};
+use crate::rig::shots::{Answer, Interleaved, Shot};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let remote = rig.setup().remote.clone().unwrap_or_default();
     let access = rig.setup().access.as_ref();
     let local = compared(rig);
@@ -39,14 +39,14 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
     let none = outcomes.iter().all(|(_, outcome)| outcome.is_err());
     let mut failed = None;
     for (via, outcome) in outcomes {
-        if let Err(trouble) = outcome {
-            rig.unavailable(TIME, &Labels::of([("via", via)]), &trouble.what);
-            failed.get_or_insert(trouble);
+        if let Err(problem) = outcome {
+            rig.unavailable(TIME, &Labels::of([("via", via)]), &problem.what);
+            failed.get_or_insert(problem);
         }
     }
     // One way that fails leaves the others their figures.
     match failed {
-        Some(trouble) if none => Err(trouble),
+        Some(problem) if none => Err(problem),
         _ => Ok(()),
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn as_source(local: Option<&Local>) -> Option<&dyn Source> {
     local.map(|local| local as &dyn Source)
 }
 
-pub(super) fn measure_mount(rig: &mut Rig<'_>, at: &RemoteDirectory, local: Option<&Local>) -> Result<(), Trouble> {
+pub(super) fn measure_mount(rig: &mut Rig<'_>, at: &RemoteDirectory, local: Option<&Local>) -> Result<(), Problem> {
     let file = Mounted::make(Path::new(&at.directory))?;
     warm(&file)?;
     let before = mountstats::reads(&at.mount_point);
@@ -84,18 +84,18 @@ pub(super) fn measure_mount(rig: &mut Rig<'_>, at: &RemoteDirectory, local: Opti
     }
     rig.unavailable(TIME, &cold("mount"), &"the file was just written, so the other machine still has it in memory");
     let readers = (0..AT_ONCE).map(|_| file.reader().map(|read| Box::new(read) as Piece));
-    let readers = readers.collect::<Result<Vec<Piece>, String>>().map_err(Trouble::new)?;
+    let readers = readers.collect::<Result<Vec<Piece>, String>>().map_err(Problem::new)?;
     stream(rig, "mount", readers)
 }
 
-pub(super) fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Local>) -> Result<(), Trouble> {
-    let server = file.server.parse().map_err(|_| Trouble::new(format!("{} is no address", file.server)))?;
+pub(super) fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Local>) -> Result<(), Problem> {
+    let server = file.server.parse().map_err(|_| Problem::new(format!("{} is no address", file.server)))?;
     let place = Place { server, port: file.port, mount_port: file.mount_port, path: file.path.clone() };
     let reader = Reader::open(&place)?;
     let bytes = reader.bytes;
     if bytes < WARM_SLOTS * SLOT {
         let needed = WARM_SLOTS * SLOT;
-        return Err(Trouble::new(format!("{} has {bytes} bytes, {needed} at least are read", file.path))
+        return Err(Problem::new(format!("{} has {bytes} bytes, {needed} at least are read", file.path))
             .hint("name a larger file, best of 64 MiB and more"));
     }
     let source = Nfs::new(reader, Proof::NoHoles);
@@ -113,7 +113,7 @@ pub(super) fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Loca
     stream(rig, "nfs", readers)
 }
 
-pub(super) fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Option<&Local>) -> Result<(), Trouble> {
+pub(super) fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Option<&Local>) -> Result<(), Problem> {
     let bytes = (WARM_SLOTS + GROUP * GROUPS as u64) * SLOT;
     let lent = partner.export(partner.is_ipv6(), bytes)?;
     let source = Nfs::new(Reader::open(&lent.place)?, Proof::Stamps(lent.identity));
@@ -165,8 +165,8 @@ const LEFT_OUT: f64 = 0.33;
 const LONGEST_STREAMING: Duration = Duration::from_secs(4);
 
 /// Reads the warm part of a file once: from here on the other machine has it in memory.
-pub(super) fn warm(source: &dyn Source) -> Result<(), Trouble> {
-    (0..WARM_SLOTS).try_for_each(|slot| source.read(slot * SLOT, SLOT as u32)).map_err(Trouble::new)
+pub(super) fn warm(source: &dyn Source) -> Result<(), Problem> {
+    (0..WARM_SLOTS).try_for_each(|slot| source.read(slot * SLOT, SLOT as u32)).map_err(Problem::new)
 }
 
 /// One read of a kind each time it is fired, within the warm slots.
@@ -188,7 +188,7 @@ pub(super) fn shoot_warm(
     source: &dyn Source,
     local: Option<&dyn Source>,
     exchange: Option<&Nfs>,
-) -> Result<(), Trouble> {
+) -> Result<(), Problem> {
     let mut shots: Vec<Shot<'_>> = Vec::new();
     for order in ORDERS {
         for bytes in SIZES {
@@ -203,8 +203,9 @@ pub(super) fn shoot_warm(
         let fire = Box::new(|| server.exchange().map(|()| Answer::Came));
         shots.push(Shot { labels: Labels::of([("via", via), ("what", "exchange")]), fire });
     }
-    let volley = Volley { name: "read", shots: rig.batches(), burst: 3, lead: 1, gap: None, within: WARM_TIME };
-    rig.shoot(&mut shots, &volley)
+    let interleaved =
+        Interleaved { name: "read", shots: rig.batches(), burst: 3, lead: 1, gap: None, within: WARM_TIME };
+    rig.shoot(&mut shots, &interleaved)
 }
 
 /// Each place once, in the order given.
@@ -224,9 +225,9 @@ pub(super) fn shoot_cold(
     via: &str,
     source: &dyn Source,
     groups: &[u64],
-    mut forget: impl FnMut(&str) -> Result<bool, Trouble>,
-) -> Result<(), Trouble> {
-    let &[one, two, three, four] = groups else { return Err(Trouble::new("cold reads need four groups of slots")) };
+    mut forget: impl FnMut(&str) -> Result<bool, Problem>,
+) -> Result<(), Problem> {
+    let &[one, two, three, four] = groups else { return Err(Problem::new("cold reads need four groups of slots")) };
     let [short, middle, long] = COLD_SIZES;
     let along = |start: u64, bytes: u32, count: u32| (0..count).map(|n| start + u64::from(n * bytes)).collect();
     // Apart, and in no line: what is read ahead of one is not another.
@@ -250,20 +251,20 @@ pub(super) fn shoot_cold(
         (SEQUENTIAL, middle, COLD_SHORT, along(four, middle, COLD_SHORT)),
         (SEQUENTIAL, long, COLD_LONG, along(one, long, COLD_LONG)),
     ];
-    let volley = Volley { name: "read", shots: 0, burst: 0, lead: 0, gap: None, within: Duration::ZERO };
+    let interleaved = Interleaved { name: "read", shots: 0, burst: 0, lead: 0, gap: None, within: Duration::ZERO };
     for (order, bytes, shots, places) in rows {
         if !forget(order)? {
             rig.unavailable(TIME, &cold(via), &"parts of the file stay in the other machine's page cache");
             return Ok(());
         }
         let mut row = [once(source, of(order, bytes), bytes, places)];
-        rig.shoot(&mut row, &Volley { shots, burst: shots, ..volley })?;
+        rig.shoot(&mut row, &Interleaved { shots, burst: shots, ..interleaved })?;
     }
     Ok(())
 }
 
 /// What the path to a peer carries: a flow of one stream towards this machine, without its beginning.
-pub(super) fn flow(rig: &mut Rig<'_>, via: &str, partner: &mut Partner) -> Result<(), Trouble> {
+pub(super) fn flow(rig: &mut Rig<'_>, via: &str, partner: &mut Partner) -> Result<(), Problem> {
     let order = FlowOrder {
         ipv6: partner.is_ipv6(),
         direction: Direction::Receive,
@@ -281,7 +282,7 @@ pub(super) fn flow(rig: &mut Rig<'_>, via: &str, partner: &mut Partner) -> Resul
 pub(super) type Piece = Box<dyn FnMut(u64, u32) -> Result<(), String> + Send>;
 
 /// What the path and the server carry when several reads are under way.
-pub(super) fn stream(rig: &mut Rig<'_>, via: &str, readers: Vec<Piece>) -> Result<(), Trouble> {
+pub(super) fn stream(rig: &mut Rig<'_>, via: &str, readers: Vec<Piece>) -> Result<(), Problem> {
     let began = Instant::now();
     let pieces = WARM_SLOTS * SLOT / u64::from(PIECE);
     let ends = std::thread::scope(|scope| {
@@ -306,14 +307,14 @@ pub(super) fn stream(rig: &mut Rig<'_>, via: &str, readers: Vec<Piece>) -> Resul
             threads.into_iter().map(|thread| thread.join().map_err(|_| "a reading thread broke".to_owned())?);
         joined.collect::<Result<Vec<Vec<f64>>, String>>()
     });
-    let mut ends: Vec<f64> = ends.map_err(Trouble::new)?.into_iter().flatten().collect();
+    let mut ends: Vec<f64> = ends.map_err(Problem::new)?.into_iter().flatten().collect();
     ends.sort_by(f64::total_cmp);
     let counted = ends.iter().enumerate().map(|(count, &at)| (at, (count + 1) as f64 * f64::from(PIECE)));
     record_rate(rig, via, &counted.collect::<Vec<_>>())
 }
 
 /// Writes down the rate of what arrived, by seconds and bytes so far.
-fn record_rate(rig: &mut Rig<'_>, via: &str, arrived: &[(f64, f64)]) -> Result<(), Trouble> {
+fn record_rate(rig: &mut Rig<'_>, via: &str, arrived: &[(f64, f64)]) -> Result<(), Problem> {
     if let Some(rate) = steady_rate(arrived) {
         return rig.record("carried", Labels::of([("via", via)]), Unit::BytesPerSecond, vec![rate]);
     }

@@ -61,9 +61,9 @@ use crate::experiments::network::{quantile_of_shots, round_trip};
 use crate::experiments::{Experiment, Nature, Need, Publication};
 use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::remote::{NfsFile, Remote, RemoteDirectory};
-use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::statistics::summary::median;
 
@@ -126,7 +126,7 @@ const NAMED: Need = Need {
         if setup.remote_ways > 0 {
             return Ok(());
         }
-        Err(Trouble::new("no file on another machine is named")
+        Err(Problem::new("no file on another machine is named")
             .hint("give --remote-dir DIR, --nfs nfs://HOST/path, or --peer HOST:PORT with a `sysdyno peer` there"))
     },
 };

@@ -2,7 +2,7 @@
 //! other machine's disk where it has to be asked.
 
 use super::{COLD_SIZES, ORDERS, Prediction, SIZES, Way, labels, ways};
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::constants::{
     COPY_BYTE, DISK_READ_UNKNOWN, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants, disk_read,
 };
@@ -48,7 +48,7 @@ struct Path {
     longest: u32,
 }
 
-pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     for way in ways(by.setup.peer.as_ref(), by.setup.remote.as_ref()) {
         let path = Path::known(by, way);
@@ -80,7 +80,7 @@ pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 }
 
 impl Path {
-    fn known(by: &Foreknowledge<'_>, way: Way<'_>) -> Self {
+    fn known(by: &PredictionInput<'_>, way: Way<'_>) -> Self {
         let (interface, on_link, longest) = match way {
             Way::Peer(peer) => (peer.interface.as_deref(), peer.on_link, 1 << 20),
             Way::Nfs(file) => (file.interface.as_deref(), file.on_link, file.longest_read),

@@ -4,7 +4,7 @@
 use crate::experiments::file::stamped_file::Stamped;
 use crate::peer::export::blocks::{self, Blocks, is_stamped};
 use crate::peer::nfs::Reader;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::sys::file::Buffer;
 use crate::sys::naming::{self, Maker};
 use std::cell::RefCell;
@@ -97,13 +97,13 @@ pub(super) struct Mounted {
 
 impl Mounted {
     /// Writes the file through the mount, waits until it is stored, and opens it past the cache.
-    pub fn make(directory: &Path) -> Result<Self, Trouble> {
+    pub fn make(directory: &Path) -> Result<Self, Problem> {
         remove_left_over(directory);
         let path = directory.join(format!("{PREFIX}{}", naming::unique()));
         let stamped = Stamped::write(&path, WARM_SLOTS * SLOT, u64::from(std::process::id()));
         let opened = stamped.and_then(|stamped| {
             let direct = stamped.direct().map_err(|why| {
-                Trouble::new(format!(
+                Problem::new(format!(
                     "reads in {} cannot be kept out of this machine's cache: {why}",
                     directory.display()
                 ))

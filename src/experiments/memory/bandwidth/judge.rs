@@ -39,7 +39,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
         publish_stream(study, findings, labels, &sample);
     }
     findings.curves = scaling::curves(findings);
-    nodes::publish(study, findings);
+    nodes::publish(study, findings, &PEAK);
 }
 
 pub(super) fn publish_stream(study: &Study<'_>, findings: &mut Findings, labels: &Labels, sample: &Sample) {

@@ -4,8 +4,8 @@ use super::{IN_CACHE, ON_SMALL_PAGES, RATE, nodes, step};
 use crate::experiments::memory::footprint::{self, Level, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team};
 use crate::experiments::memory::{buffer, streams};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Timed, Workload};
 use crate::statistics::summary::median;
@@ -38,7 +38,7 @@ pub(super) const PASS: usize = 1 << 20;
 /// Timings of each set of vectors in the trial.
 pub(super) const TRIALS: usize = 5;
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let cpus = footprint::cpus_of(rig.setup());
     let level = match footprint::memory_level(rig.setup(), &cpus[..1], rig.memory()) {
         Ok(level) => level,
@@ -75,7 +75,7 @@ pub(super) fn vectors_of(chosen: &Chosen, operation: Operation) -> Vectors {
 }
 
 /// One thread: every level, then memory on huge pages and on small ones.
-pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Trouble> {
+pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Problem> {
     let about = Labels::of([("level", level.name.as_str()), ("pages", "huge"), ("threads", "1")]);
     rig.record("footprint", about.clone(), Unit::Bytes, vec![level.bytes as f64])?;
     rig.remark("vectors.cache", &Vectors::widest().name);
@@ -109,7 +109,7 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, 
     Ok(chosen)
 }
 
-pub(super) fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCell<&mut Arena>) -> Result<(), Trouble> {
+pub(super) fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCell<&mut Arena>) -> Result<(), Problem> {
     let few = (rig.batches() / BATCHES_PER_LONG_PASS).max(4);
     let mut workloads = Vec::new();
     for level in levels.iter().filter(|level| level.bytes <= arena.borrow().bytes()) {
@@ -135,7 +135,7 @@ pub(super) fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCel
 }
 
 /// Tries every set of vectors in memory, in turns, and takes the one with the best median for each operation.
-pub(super) fn choose(rig: &mut Rig<'_>, level: &Level, arena: &mut Arena) -> Result<Chosen, Trouble> {
+pub(super) fn choose(rig: &mut Rig<'_>, level: &Level, arena: &mut Arena) -> Result<Chosen, Problem> {
     let source = rig.source()?;
     let mut chosen = Vec::new();
     for operation in Operation::ALL {
@@ -172,7 +172,7 @@ pub(super) fn measure_memory(
     operations: &[Operation],
     pages: Option<&str>,
     arena: &mut Arena,
-) -> Result<(), Trouble> {
+) -> Result<(), Problem> {
     let mut operations = operations.to_vec();
     rig.random().shuffle(&mut operations);
     for operation in operations {
@@ -196,7 +196,7 @@ pub(super) fn measure_team(
     cpus: &[u32],
     all: usize,
     chosen: &Chosen,
-) -> Result<(), Trouble> {
+) -> Result<(), Problem> {
     let operations: Vec<Operation> =
         Operation::ALL.into_iter().filter(|&operation| streams::is_measured(operation, cpus.len(), all)).collect();
     let jobs: Vec<Walk> = operations

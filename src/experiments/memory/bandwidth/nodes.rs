@@ -1,16 +1,15 @@
 //! Machines with several nodes: what a CPU of each node reads per second from the memory of each.
 
-use super::judge::PEAK;
 use super::{SLACK, step};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::Number;
+use crate::evaluate::gate::{Number, Rule};
 use crate::evaluate::study::Study;
 use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::Level;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::verdict::Gate;
 use crate::results::wording::{factor, quantity};
 use crate::rig::Rig;
@@ -30,7 +29,7 @@ fn labels(cpu_node: u32, memory_node: u32) -> Labels {
 }
 
 /// Reads memory of one node from a CPU of each; that of another node in the next launch.
-pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Result<(), Problem> {
     let nodes = &rig.setup().machine.memory.nodes;
     let homes: Vec<u32> =
         nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();
@@ -63,14 +62,14 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
         let workload = workload.unclocked().at_most(BATCHES);
         let sampled = rig.sample(vec![workload.expecting(Expected { migration: true, ..Expected::default() })]);
         affinity::restrict(&[rig.setup().cpu])
-            .map_err(|error| Trouble::new(format!("cannot return to its CPU: {error}")))?;
+            .map_err(|error| Problem::new(format!("cannot return to its CPU: {error}")))?;
         sampled?;
     }
     Ok(())
 }
 
 /// Publishes what was read between nodes.
-pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
+pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, at_most_peak: &Rule) {
     let samples = study.samples("node", |_| false);
     let rate = |cost: f64| 1e9 / cost;
     let peak = study.setup.machine.memory.peak_bytes_per_second.as_ref();
@@ -78,7 +77,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings) {
         let Some(cost) = Estimate::median(sample).map(|estimate| estimate.value) else { continue };
         let gates = peak.map(|peak| {
             let reason = format!("{SLACK} times the peak of all channels ({})", peak.source);
-            Gate::at_most(&PEAK, Number::rate(rate(cost)).named("{}"), peak.value as f64 * SLACK).because(reason)
+            Gate::at_most(at_most_peak, Number::rate(rate(cost)).named("{}"), peak.value as f64 * SLACK).because(reason)
         });
         findings.publish(study, Figure::rate(NODE, (*labels).clone(), sample, 1.0).gates(gates));
     }

@@ -1,7 +1,7 @@
 //! What streams are expected to move, level by level and thread by thread.
 
 use super::{BUS_RATE, IN_CACHE, ON_SMALL_PAGES, RATE};
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::memory::footprint::{self};
 use crate::experiments::memory::streams;
 use crate::results::prediction::Prediction;
@@ -9,7 +9,7 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::number;
 use crate::sys::stream::Operation;
 
-pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let (caches, memory) = (&by.setup.machine.caches, by.setup.machine.launch_memory_bytes());
     let cpus = footprint::cpus_of(by.setup);
     let of = |metric: &str, labels: Labels| Prediction::of(metric, labels, Unit::BytesPerSecond);

@@ -1,14 +1,14 @@
 //! What the figures mean, in words: how large the caches are and how sure that is, what translation costs, why other tools
 //! print other numbers.
 
-use super::judge::{Agreement, RESIDUAL, agreement, level_labels, point_of_rule, rule_labels};
-use super::levels::{CURVE, Curves, Found, Named};
+use super::judge::{Agreement, RESIDUAL, agreement, point_of_rule, rule_labels};
+use super::levels::{CURVE, Curves, Found, Named, level_labels};
 use super::seen;
 use super::translation::huge_pages_help;
 use super::walk::{Pattern, RULES, Scope, curve, pages_label};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::results::figure::Place;
+use crate::results::drawing_note::Place;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{count, factor, interval, number, percent, quantity};
 use crate::sys::memory::Pages;
@@ -253,7 +253,7 @@ fn tell_long(findings: &mut Findings, curves: &Curves) {
     let above = pairs.iter().filter(|(_, ratio)| *ratio > LONG_TOLERANCE).count();
     findings.say(if above * 4 > pairs.len() {
         format!(
-            "Walks that repeat themselves later are dearer at {above} of {} footprints, by {} at {}: a prefetcher learns sequences here, and the long curve is the honest one.",
+            "Walks that repeat themselves later cost more at {above} of {} footprints, by {} at {}: a prefetcher learns sequences here, and the long curve is the honest one.",
             pairs.len(),
             factor(most),
             bytes(at as f64)

@@ -1,14 +1,15 @@
 //! Which figures are published: levels, sizes, other tools' rules, nodes; each with the gates of its operation.
 
-use super::levels::{Curves, Found, MEMORY_OVER_CACHE, Named, Point};
-use super::walk::{self, Pattern, Scope, pages_label};
+use super::levels::{
+    Curves, Found, MEMORY_OVER_CACHE, Named, Point, bounds, estimate_of, in_time, level_labels, points_of,
+};
+use super::walk::{self, Pattern, Scope};
 use super::{seen, translation};
-use crate::evaluate::estimate::{Estimate, LEVEL};
+use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::gates;
-use crate::evaluate::sample::{Account, Sample};
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::{MEMORY, OVER_LAST_CACHE, labelled};
 use crate::results::quantity::{Labels, Unit};
@@ -45,7 +46,7 @@ const MEMORY_FLOOR: f64 = 35.0;
 /// A curve may come this close to a decrease (gate G20).
 pub(super) const RESIDUAL: f64 = 0.05;
 
-/// Huge pages may not make a load dearer than this.
+/// Huge pages may not make a load slower than this.
 const HUGE_OVER_SMALL: f64 = 1.02;
 
 /// Bounds of a capacity that are further apart than this say nothing of it.
@@ -75,37 +76,6 @@ pub(super) fn deciding_pages(curves: &Curves) -> Option<Pages> {
     [Pages::Huge, Pages::Small]
         .into_iter()
         .find(|&pages| curves.points(Pattern::PageBlocked, pages).len() >= FEWEST_FOOTPRINTS)
-}
-
-/// Labels of a level's latency.
-pub(super) fn level_labels(level: &str, pages: Pages) -> Labels {
-    Labels::of([("level", level), ("pages", pages_label(pages))])
-}
-
-/// The footprints that a level's latency is taken from.
-pub(super) fn points_of<'a>(curves: &'a Curves, found: &Found, level: &Named, pages: Pages) -> Vec<&'a Point> {
-    let random = curves.points(Pattern::Random, pages);
-    if level.name != MEMORY {
-        let [low, high] = level.middle;
-        let of = |unit: Unit| -> Vec<&Point> {
-            let within = |point: &&Point| (low..=high).contains(&(point.bytes as f64));
-            random.iter().filter(within).filter(|point| point.sample.unit == unit).collect()
-        };
-        // Footprints up to twice the second cache are timed in core cycles, those beyond as they are: no figure mixes them.
-        let (cycles, time) = (of(Unit::Cycles), of(Unit::Nanoseconds));
-        return if cycles.len() > time.len() { cycles } else { time };
-    }
-    // One footprint beyond all caches, the one with most launches: memory is not flat, translations grow with it.
-    let beyond = random.iter().filter(|point| point.bytes as f64 >= found.memory_from);
-    beyond.max_by_key(|point| (point.launches.len(), point.bytes)).into_iter().collect()
-}
-
-/// The estimate of a level: what the core clocks undisturbed, what is shared as it was.
-pub(super) fn estimate_of(points: &[&Point], level: &str) -> Option<(Sample, Estimate)> {
-    let sample = Sample::joined(points.iter().map(|point| &point.sample))?;
-    let shared = !["L1", "L2"].contains(&level);
-    let estimate = if shared { Estimate::median(&sample) } else { Estimate::undisturbed(&sample) };
-    Some((sample, estimate?))
 }
 
 pub(super) fn publish_levels(
@@ -186,13 +156,6 @@ fn gate_of_cache(time: f64, memory: f64) -> Gate {
 fn memory_floor(study: &Study<'_>, estimate: &Estimate) -> Gate {
     gates::floor_in_time(&MEMORY_LEVEL, study, estimate, MEMORY_FLOOR)
         .because("no DRAM opens a row and answers in less")
-}
-
-pub(super) fn in_time(study: &Study<'_>, estimate: &Estimate) -> f64 {
-    match (estimate.unit, study.core) {
-        (Unit::Cycles, Some(core)) => estimate.value * core.period().0,
-        _ => estimate.value,
-    }
 }
 
 /// G19: what every launch proved of its chains before it timed them.
@@ -299,29 +262,6 @@ pub(super) fn agreement([low, high]: [f64; 2], claimed: u64) -> Agreement {
         Agreement::Possible
     } else {
         Agreement::NotConfirmed
-    }
-}
-
-/// An estimate that is a pair of bounds; its value is their middle on the scale of ratios.
-pub(super) fn bounds(study: &Study<'_>, low: f64, high: f64, estimator: &str) -> Estimate {
-    let launches = study.launches.len() as u32;
-    Estimate {
-        unit: Unit::Bytes,
-        value: (low * high).sqrt(),
-        interval: [low, high],
-        level: LEVEL,
-        typical: None,
-        stddev: 0.0,
-        quantiles: None,
-        estimator: estimator.to_owned(),
-        launches,
-        restless: 0,
-        account: Account {
-            taken: u64::from(launches),
-            clean: u64::from(launches),
-            operations: 1,
-            ..Account::default()
-        },
     }
 }
 

@@ -1,10 +1,10 @@
 //! From walks to levels: the curves of a study, the plateaus of the deciding one, their names and their capacities.
 
-use super::walk::{Pattern, Scope, curve};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::sample::Sample;
+use super::walk::{Pattern, Scope, curve, pages_label};
+use crate::evaluate::estimate::{Estimate, LEVEL};
+use crate::evaluate::sample::{Account, Sample};
 use crate::evaluate::study::Study;
-use crate::experiments::memory::footprint::OVER_LAST_CACHE;
+use crate::experiments::memory::footprint::{MEMORY, OVER_LAST_CACHE};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::statistics::knee::{Level, Staircase, staircase};
@@ -291,6 +291,67 @@ fn spread(points: &[Point], footprints: &[f64], stairs: &Staircase, memory: f64,
             [low.min(capacity.at_least), high.max(capacity.at_most)]
         })
         .collect()
+}
+
+/// Labels of a level's latency.
+pub(super) fn level_labels(level: &str, pages: Pages) -> Labels {
+    Labels::of([("level", level), ("pages", pages_label(pages))])
+}
+
+/// The footprints that a level's latency is taken from.
+pub(super) fn points_of<'a>(curves: &'a Curves, found: &Found, level: &Named, pages: Pages) -> Vec<&'a Point> {
+    let random = curves.points(Pattern::Random, pages);
+    if level.name != MEMORY {
+        let [low, high] = level.middle;
+        let of = |unit: Unit| -> Vec<&Point> {
+            let within = |point: &&Point| (low..=high).contains(&(point.bytes as f64));
+            random.iter().filter(within).filter(|point| point.sample.unit == unit).collect()
+        };
+        // Footprints up to twice the second cache are timed in core cycles, those beyond as they are: no figure mixes them.
+        let (cycles, time) = (of(Unit::Cycles), of(Unit::Nanoseconds));
+        return if cycles.len() > time.len() { cycles } else { time };
+    }
+    // One footprint beyond all caches, the one with most launches: memory is not flat, translations grow with it.
+    let beyond = random.iter().filter(|point| point.bytes as f64 >= found.memory_from);
+    beyond.max_by_key(|point| (point.launches.len(), point.bytes)).into_iter().collect()
+}
+
+/// The estimate of a level: what the core clocks undisturbed, what is shared as it was.
+pub(super) fn estimate_of(points: &[&Point], level: &str) -> Option<(Sample, Estimate)> {
+    let sample = Sample::joined(points.iter().map(|point| &point.sample))?;
+    let shared = !["L1", "L2"].contains(&level);
+    let estimate = if shared { Estimate::median(&sample) } else { Estimate::undisturbed(&sample) };
+    Some((sample, estimate?))
+}
+
+pub(super) fn in_time(study: &Study<'_>, estimate: &Estimate) -> f64 {
+    match (estimate.unit, study.core) {
+        (Unit::Cycles, Some(core)) => estimate.value * core.period().0,
+        _ => estimate.value,
+    }
+}
+
+/// An estimate that is a pair of bounds; its value is their middle on the scale of ratios.
+pub(super) fn bounds(study: &Study<'_>, low: f64, high: f64, estimator: &str) -> Estimate {
+    let launches = study.launches.len() as u32;
+    Estimate {
+        unit: Unit::Bytes,
+        value: (low * high).sqrt(),
+        interval: [low, high],
+        level: LEVEL,
+        typical: None,
+        stddev: 0.0,
+        quantiles: None,
+        estimator: estimator.to_owned(),
+        launches,
+        restless: 0,
+        account: Account {
+            taken: u64::from(launches),
+            clean: u64::from(launches),
+            operations: 1,
+            ..Account::default()
+        },
+    }
 }
 
 #[cfg(test)]

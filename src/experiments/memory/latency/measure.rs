@@ -2,8 +2,8 @@
 
 use super::walk::{Pattern, Scope, Scratch, Walk, pages_label};
 use crate::experiments::memory::buffer;
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Workload};
@@ -20,10 +20,10 @@ pub(super) const MEMORY_TURNS: u64 = 32;
 /// Least bytes that a curve of any use needs.
 pub(super) const LEAST_MEMORY: u64 = 4 << 20;
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let scope = Scope::of(rig.setup(), rig.memory());
     if scope.most() < LEAST_MEMORY {
-        return Err(Trouble::new(format!(
+        return Err(Problem::new(format!(
             "a launch may take {}, a quarter of what is available: too little for a curve",
             quantity(rig.memory() as f64, Unit::Bytes)
         ))
@@ -43,7 +43,7 @@ pub(super) fn measure_pages(
     pages: Pages,
     decides: bool,
     scratch: &mut Scratch,
-) -> Result<bool, Trouble> {
+) -> Result<bool, Problem> {
     let mut walks = scope.walks(pages, rig.turn(), decides);
     let Some(most) = walks.iter().map(|walk| walk.bytes).max() else { return Ok(false) };
     // Room to move: small footprints shall not always lie at the same place of the memory.
@@ -63,7 +63,7 @@ pub(super) fn measure_pages(
         let mut random = rig.random().clone();
         let mut chain = scratch
             .lay(&walk, scope, &mut arena, offset, &mut random)
-            .map_err(|fault| Trouble::new(format!("the chain of {} is no cycle: {fault}", walk.labels())))?;
+            .map_err(|fault| Problem::new(format!("the chain of {} is no cycle: {fault}", walk.labels())))?;
         *rig.random() = random;
         proven += chain.nodes();
         let workload = Workload::of("load", walk.labels(), LOADS_PER_TURN, |turns| {
@@ -85,7 +85,7 @@ pub(super) fn sized<'a>(workload: Workload<'a>, scope: &Scope, walk: &Walk) -> W
 }
 
 /// On a machine with several nodes: memory of one node, from a CPU of each; another node's memory in the next turn.
-pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scratch) -> Result<(), Trouble> {
+pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scratch) -> Result<(), Problem> {
     let nodes = &rig.setup().machine.memory.nodes;
     let homes: Vec<u32> =
         nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();
@@ -103,7 +103,7 @@ pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scra
     let mut random = rig.random().clone();
     let mut chain = scratch
         .lay(&walk, scope, &mut arena, 0, &mut random)
-        .map_err(|fault| Trouble::new(format!("the chain on node {home} is no cycle: {fault}")))?;
+        .map_err(|fault| Problem::new(format!("the chain on node {home} is no cycle: {fault}")))?;
     for node in nodes {
         let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
         let moved = affinity::restrict(&[cpu]);
@@ -123,7 +123,7 @@ pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scra
         let workload = workload.at_most(4 * BATCHES).sized(Sizing::Exactly(MEMORY_TURNS));
         let sampled = rig.sample(vec![workload.expecting(Expected { migration: true, ..Expected::default() })]);
         affinity::restrict(&[rig.setup().cpu])
-            .map_err(|error| Trouble::new(format!("cannot return to its CPU: {error}")))?;
+            .map_err(|error| Problem::new(format!("cannot return to its CPU: {error}")))?;
         sampled?;
     }
     Ok(())

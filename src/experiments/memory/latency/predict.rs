@@ -1,7 +1,7 @@
 //! What is expected of levels, capacities and translation, before anything is walked.
 
 use super::walk::{Scope, pages_label};
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::constants::{Constant, CycleTime, constants};
 use crate::machine::{CoreClass, Machine};
 use crate::results::prediction::{Basis, Prediction};
@@ -114,7 +114,7 @@ fn fabric(machine: &Machine, class: CoreClass) -> Constant {
 }
 
 /// All predictions.
-pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     // How much is walked changes no prediction.
     let scope = Scope::of(by.setup, 0);
     let machine = &by.setup.machine;

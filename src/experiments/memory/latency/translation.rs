@@ -1,7 +1,6 @@
 //! What finding the page costs: one line of each page against the same lines packed densely, and small pages against huge.
 
-use super::judge::{bounds, in_time, level_labels, points_of};
-use super::levels::{Curves, Found};
+use super::levels::{Curves, Found, bounds, in_time, level_labels, points_of};
 use super::walk::{Pattern, Scope, pages_label};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;

@@ -6,8 +6,8 @@ use super::{Case, RATE, can_wait, loopback_cases, remote_cases};
 use crate::peer::client::Partner;
 use crate::peer::plausible;
 use crate::peer::protocol::{Flowed, Sender};
+use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
-use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 use crate::sys::tcp_counters::congestion_control;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) const LEFT_OUT_ROUND_TRIPS: f64 = 20.0;
 /// Share of a loopback case that is left out at its beginning.
 pub(super) const LEFT_OUT_SHARE: f64 = 0.5;
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let access = rig.setup().access.as_ref();
     let other = other_cpu(rig.setup());
     remark_placement(rig, RATE, other);
@@ -44,7 +44,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
                 // A partner that was left in the middle of its work is of no more use.
                 partner = Partner::on_loopback(Some(cpu), &[])?;
             }
-            outcomes.push(flow.and_then(|seen| record(rig, *case, &seen)).map_err(|trouble| (*case, trouble)));
+            outcomes.push(flow.and_then(|seen| record(rig, *case, &seen)).map_err(|problem| (*case, problem)));
         }
     }
     if let Some(partner) = partner_elsewhere(access)? {
@@ -54,14 +54,14 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
 }
 
 /// The flows to a peer. One that cannot be judged is that case's affair, a peer that is lost is the launch's.
-pub(super) fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, all: bool) -> Result<Vec<Outcome>, Trouble> {
+pub(super) fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, all: bool) -> Result<Vec<Outcome>, Problem> {
     let mut order = remote_cases(partner.is_ipv6());
     order.retain(|&case| all || !can_wait(case));
     rig.random().shuffle(&mut order);
     let mut outcomes = Vec::new();
     for case in order {
         let seen = partner.flow(&case.order())?;
-        outcomes.push(record(rig, case, &seen).map_err(|trouble| (case, trouble)));
+        outcomes.push(record(rig, case, &seen).map_err(|problem| (case, problem)));
     }
     Ok(outcomes)
 }
@@ -71,7 +71,7 @@ pub(super) fn record(
     rig: &mut Rig<'_>,
     case: Case,
     (own, theirs, lasted): &(Flowed, Flowed, Duration),
-) -> Result<(), Trouble> {
+) -> Result<(), Problem> {
     let labels = case.labels();
     // On the loopback both sides are one program with one clock.
     if case.placement.is_none() {
@@ -82,7 +82,7 @@ pub(super) fn record(
     let mut windows: Vec<f64> = Vec::new();
     for receiver in [own, theirs].into_iter().filter(|side| side.windows.len() > 1) {
         let steady = steady_part(case, &receiver.windows, f64::from(round_trip) * 1e3);
-        rate += rate_of(steady).ok_or_else(|| Trouble::new(format!("no window of a flow is left ({labels})")))?;
+        rate += rate_of(steady).ok_or_else(|| Problem::new(format!("no window of a flow is left ({labels})")))?;
         let rates: Vec<f64> = steady.windows(2).filter_map(rate_of).collect();
         // Two directions: their windows end at the same times but for the difference of two clocks' sleeps.
         if windows.is_empty() {
@@ -92,7 +92,7 @@ pub(super) fn record(
         }
     }
     if rate <= 0.0 {
-        return Err(Trouble::new(format!("nothing arrived: the other side hangs or is cut off ({labels})"))
+        return Err(Problem::new(format!("nothing arrived: the other side hangs or is cut off ({labels})"))
             .hint("look whether the other side still runs, and whether something on the way drops its packets"));
     }
     rig.record("rate", labels.clone(), Unit::BytesPerSecond, vec![rate])?;

@@ -1,21 +1,21 @@
 //! What becomes of flows: each that has no figure has its own reason, and takes no other with it.
 
 use super::{Case, RATE};
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 use crate::rig::Rig;
 
 /// What became of a case.
-pub(super) type Outcome = Result<(), (Case, Trouble)>;
+pub(super) type Outcome = Result<(), (Case, Problem)>;
 
 /// Notes why cases have no figure. The launch fails only where none has one.
-pub(super) fn keep(rig: &mut Rig<'_>, outcomes: Vec<Outcome>) -> Result<(), Trouble> {
+pub(super) fn keep(rig: &mut Rig<'_>, outcomes: Vec<Outcome>) -> Result<(), Problem> {
     let none = outcomes.iter().all(Result::is_err);
-    let failed: Vec<(Case, Trouble)> = outcomes.into_iter().filter_map(Result::err).collect();
-    for (case, trouble) in &failed {
-        rig.unavailable(RATE, &case.labels(), &trouble.what);
+    let failed: Vec<(Case, Problem)> = outcomes.into_iter().filter_map(Result::err).collect();
+    for (case, problem) in &failed {
+        rig.unavailable(RATE, &case.labels(), &problem.what);
     }
     match failed.into_iter().next() {
-        Some((_, trouble)) if none => Err(trouble),
+        Some((_, problem)) if none => Err(problem),
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::{OTHER_CPU, SAME_CPU, Terms, interface, round_trip};
 use super::{Case, RATE, cases, framed};
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::constants::{COPY_BYTE, constants};
 use crate::peer::protocol::Direction;
 use crate::results::prediction::{Basis, Prediction};
@@ -16,7 +16,7 @@ constants! {
     APPEND = 250.0 in 60.0 ..= 2_500.0 "ns", "Linux net/ipv4/tcp.c, tcp_sendmsg_locked: lock, checks, release; a segment of its own where nothing waits";
 }
 
-pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
     cases(by.setup.peer.as_ref()).into_iter().map(|case| predict_case(by, &terms, case)).collect()
 }
@@ -37,7 +37,7 @@ pub(super) fn loopback_time(terms: &Terms, bytes: u32, placement: &str) -> (f64,
     (time.0 / UNIT, time.1 / UNIT, time.2 / UNIT)
 }
 
-pub(super) fn predict_case(by: &Foreknowledge<'_>, terms: &Terms, case: Case) -> Prediction {
+pub(super) fn predict_case(by: &PredictionInput<'_>, terms: &Terms, case: Case) -> Prediction {
     let prediction = Prediction::of(RATE, case.labels(), Unit::BytesPerSecond);
     let (value, low, high) = loopback_time(terms, case.bytes, case.placement.unwrap_or(OTHER_CPU));
     let local = (1e9 / value, 1e9 / high, 1e9 / low);

@@ -1,8 +1,8 @@
 //! The passages of a launch: hops between two tasks on one CPU and on two, a line between cores, rings with working sets.
 
 use super::{Pairing, RINGS, SAME, WORKING_SETS, line_labels, own, pairings, ring_labels};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Switches, Witness, Workload};
 use crate::sys::relay::{Burden, Circle, Load, Relay};
@@ -27,7 +27,7 @@ pub(super) const LAPS_BEFORE: u64 = 2;
 /// Round trips of which the two halves are timed.
 pub(super) const HALVES: usize = 60;
 
-pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let places = rig.setup().places();
     if places.is_empty() {
         rig.unavailable("os.cache_line_transfer.time", &Labels::none(), &"this run may use one CPU only");
@@ -118,7 +118,7 @@ pub(super) fn hop<P: Passage>(
             ("back", halves.iter().map(|half| half.1 as f64).collect()),
         ] {
             rig.record("half", labels.clone().with("direction", direction), Unit::Ticks, values)
-                .map_err(|trouble| trouble.what)?;
+                .map_err(|problem| problem.what)?;
         }
     }
     let switches = if pairing.placement == SAME { Switches::One } else { Switches::Sleep };
@@ -172,7 +172,7 @@ pub(super) fn line(placement: &str, partner: &Rc<Spinner>) -> Workload<'static> 
 }
 
 /// The ring of this launch, over all working sets, and a member alone with each of them.
-pub(super) fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Trouble> {
+pub(super) fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Problem> {
     let members = RINGS[rig.turn() as usize % RINGS.len()];
     let largest = WORKING_SETS[WORKING_SETS.len() - 1];
     let burden = Burden { working_set: largest, spin: 0 };
@@ -189,7 +189,7 @@ pub(super) fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Trouble>
         }
     };
     let alone = Rc::new(RefCell::new((
-        Pipe::circle(1, true).map_err(|error| Trouble::new(format!("cannot make a pipe: {error}")))?,
+        Pipe::circle(1, true).map_err(|error| Problem::new(format!("cannot make a pipe: {error}")))?,
         Load::new(burden),
     )));
     let mut workloads = Vec::new();

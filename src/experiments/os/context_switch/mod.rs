@@ -66,8 +66,8 @@ mod measure;
 mod predict;
 
 use crate::experiments::{Experiment, Nature, Publication};
+use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::trouble::Trouble;
 use crate::rig::sampler::Workload;
 use crate::sys::token::Passage;
 
@@ -197,8 +197,8 @@ fn line_labels(placement: &str) -> Labels {
 }
 
 /// The token through a passage of one's own.
-fn own<P: Passage>(through: &str) -> Result<Workload<'static>, Trouble> {
-    let passage = P::circle(1, true).map_err(|error| Trouble::new(format!("cannot make a {through}: {error}")))?;
+fn own<P: Passage>(through: &str) -> Result<Workload<'static>, Problem> {
+    let passage = P::circle(1, true).map_err(|error| Problem::new(format!("cannot make a {through}: {error}")))?;
     Ok(Workload::of("own", Labels::of([("through", through)]), 1, move |times| {
         for _ in 0..times {
             if !(passage[0].pass() && passage[0].take()) {

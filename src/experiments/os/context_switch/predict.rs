@@ -1,7 +1,7 @@
 //! What switching is expected to cost: the system calls of this run, instructions, and the constants table.
 
 use super::{Pairing, SAME, pairings};
-use crate::experiments::Foreknowledge;
+use crate::experiments::PredictionInput;
 use crate::experiments::constants::{Constant, CycleTime, KERNEL_ROUND_TRIP, constants, guest_exit};
 use crate::experiments::os::kernel_work;
 use crate::results::prediction::{Basis, Prediction};
@@ -32,7 +32,7 @@ const FUTEX_INSTRUCTIONS: f64 = 600.0;
 /// Going to sleep, waking, choosing the next task, changing registers and stack: 1000 to 2500 cycles on bare metal.
 const SWITCH_INSTRUCTIONS: f64 = 2800.0;
 
-pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cost = Cost { cycle: CycleTime::known(by), by };
     let places = by.setup.places();
     let mut all: Vec<Prediction> = ["pipe", "eventfd"].into_iter().map(|through| cost.passage(through)).collect();
@@ -49,7 +49,7 @@ pub(super) fn predict(by: &Foreknowledge<'_>) -> Vec<Prediction> {
 
 struct Cost<'a> {
     cycle: CycleTime,
-    by: &'a Foreknowledge<'a>,
+    by: &'a PredictionInput<'a>,
 }
 
 impl Cost<'_> {

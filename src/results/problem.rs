@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something went wrong or cannot be done, with advice. Also stored: a skipped or failed experiment carries one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Trouble {
+pub struct Problem {
     /// What happened, in one line.
     pub what: String,
     /// What the user can do about it.
@@ -15,10 +15,10 @@ pub struct Trouble {
     pub hint: Option<String>,
 }
 
-impl Trouble {
-    /// Trouble without advice.
+impl Problem {
+    /// Problem without advice.
     pub fn new(what: impl Into<String>) -> Self {
-        Trouble { what: what.into(), hint: None }
+        Problem { what: what.into(), hint: None }
     }
 
     /// Adds what to do about it.
@@ -29,7 +29,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.what)?;
         if let Some(hint) = &self.hint {
@@ -39,7 +39,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for Problem {}
 
 #[cfg(test)]
 mod tests {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_hint_stands_on_its_own_line() {
-        let trouble = Trouble::new("cannot read the log").hint("give the run directory");
-        assert_eq!(trouble.to_string(), "cannot read the log\nhint: give the run directory");
+        let problem = Problem::new("cannot read the log").hint("give the run directory");
+        assert_eq!(problem.to_string(), "cannot read the log\nhint: give the run directory");
     }
 }

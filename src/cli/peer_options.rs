@@ -10,16 +10,16 @@ use crate::conduct::other_machines::{PeerTarget, addresses};
 use crate::peer::authentication::{LONGEST_SECRET, Secret};
 use crate::peer::resolve;
 use crate::peer::ssh;
-use crate::results::trouble::Trouble;
+use crate::results::problem::Problem;
 
 /// Where the secret may stand in the environment.
 pub(super) const VARIABLE: &str = "SYSDYNO_PEER_SECRET";
 
 /// Understands what was typed. No name is resolved, and the peer is not spoken to.
-pub(super) fn target(choice: &PeerChoice) -> Result<Option<PeerTarget>, Trouble> {
+pub(super) fn target(choice: &PeerChoice) -> Result<Option<PeerTarget>, Problem> {
     let Some(wanted) = &choice.peer else {
         return if choice.peer_secret.is_some() || choice.peer_secret_file.is_some() {
-            Err(Trouble::new("a secret was given, but no peer").hint("name it with --peer HOST:PORT"))
+            Err(Problem::new("a secret was given, but no peer").hint("name it with --peer HOST:PORT"))
         } else {
             Ok(None)
         };
@@ -35,7 +35,7 @@ pub(super) fn target(choice: &PeerChoice) -> Result<Option<PeerTarget>, Trouble>
 }
 
 /// What a dry run says of the peer: names are resolved, but it is not spoken to.
-pub(super) fn foresee(target: &PeerTarget) -> Result<String, Trouble> {
+pub(super) fn foresee(target: &PeerTarget) -> Result<String, Problem> {
     let at = match target {
         PeerTarget::Ssh(host) => format!("would be brought along to {host} through ssh"),
         PeerTarget::At(host, port, _) => format!("at {}", any_of(&addresses(host, *port)?)),
@@ -48,7 +48,7 @@ pub(super) fn any_of(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(ToString::to_string).collect::<Vec<String>>().join(" or ")
 }
 
-fn secret(choice: &PeerChoice) -> Result<Secret, Trouble> {
+fn secret(choice: &PeerChoice) -> Result<Secret, Problem> {
     if let Some(text) = &choice.peer_secret {
         return Secret::of(text);
     }
@@ -57,7 +57,7 @@ fn secret(choice: &PeerChoice) -> Result<Secret, Trouble> {
     }
     match std::env::var(VARIABLE) {
         Ok(text) => Secret::of(&text),
-        Err(_) => Err(Trouble::new("the peer asks for a secret")
+        Err(_) => Err(Problem::new("the peer asks for a secret")
             .hint(format!("give the one that it printed with --peer-secret, --peer-secret-file, or {VARIABLE}"))),
     }
 }
@@ -81,9 +81,9 @@ pub(super) fn without_secret(command: &[String]) -> Vec<String> {
 
 /// A secret from a file, or the first line of standard input. Not a byte more is read: the rest of the input is the
 /// lifeline.
-pub(super) fn read_secret(file: &Path) -> Result<Secret, Trouble> {
+pub(super) fn read_secret(file: &Path) -> Result<Secret, Problem> {
     let cannot = |error: std::io::Error| {
-        Trouble::new(format!("cannot read the secret from {}: {error}", file.display()))
+        Problem::new(format!("cannot read the secret from {}: {error}", file.display()))
             .hint("give a file that holds the secret alone, or - for standard input")
     };
     if file.as_os_str() != "-" {

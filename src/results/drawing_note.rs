@@ -8,7 +8,7 @@ use super::quantity::Labels;
 
 /// Remarks on the drawing of all curves of one name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FigureNote {
+pub struct DrawingNote {
     /// Name of the curves.
     pub curve: String,
     /// What the drawing shows; none means the labels of the axes say it.
@@ -98,10 +98,10 @@ pub enum Place {
     },
 }
 
-impl FigureNote {
+impl DrawingNote {
     /// Nothing special about the curves of a name.
     pub fn of(curve: &str) -> Self {
-        FigureNote {
+        DrawingNote {
             curve: curve.to_owned(),
             caption: None,
             x_scale: Scale::Automatic,

@@ -18,7 +18,7 @@ rules! {
 }
 
 /// Names every predicted figure that is neither published nor refused yet, where there are series without a clean batch.
-pub fn name_spoilt(study: &Study<'_>, findings: &mut Findings) {
+pub fn name_missing(study: &Study<'_>, findings: &mut Findings) {
     let Some(gate) = nothing_clean(study) else {
         return;
     };

@@ -4,7 +4,7 @@ use super::chapter_title;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Part, Piece, Table, Tone};
 use crate::results::document::Document;
-use crate::results::figure::Scale;
+use crate::results::drawing_note::Scale;
 use crate::results::published::{Figure, Group, Published};
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, factor, quantity};

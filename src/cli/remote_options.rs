@@ -2,11 +2,11 @@
 
 use super::Failure;
 use super::arguments::RemoteChoice;
-use super::peering::any_of;
+use super::peer_options::any_of;
 use crate::conduct::other_machines::{NfsTarget, addresses, nfs_file, remote_directory};
 use crate::peer::nfs::PORT;
+use crate::results::problem::Problem;
 use crate::results::remote::{Remote, RemoteDirectory};
-use crate::results::trouble::Trouble;
 
 /// Finds what was named, if anything was.
 pub(super) fn find(choice: &RemoteChoice) -> Result<Option<Remote>, Failure> {
@@ -37,9 +37,9 @@ pub(super) fn foresee(choice: &RemoteChoice) -> Result<String, Failure> {
 }
 
 /// `nfs://HOST[:PORT]/path[?mountport=N]`, with an IPv6 address in brackets.
-fn parse(url: &str) -> Result<NfsTarget, Trouble> {
+fn parse(url: &str) -> Result<NfsTarget, Problem> {
     let wrong = |why: &str| {
-        Trouble::new(format!("'{url}' is no address of a file on an NFS server: {why}"))
+        Problem::new(format!("'{url}' is no address of a file on an NFS server: {why}"))
             .hint("write nfs://HOST[:PORT]/export/path, with ?mountport=N where no port mapper answers")
     };
     let rest = url.strip_prefix("nfs://").ok_or_else(|| wrong("it does not begin with nfs://"))?;
