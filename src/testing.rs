@@ -233,7 +233,7 @@ pub mod sys {
         pub use crate::sys::spinner::{Duty, Spinner};
     }
     pub mod stream {
-        pub use crate::sys::stream::{Operation, Vectors, Walk};
+        pub use crate::sys::stream::{Operation, Stream, Vectors};
     }
     pub mod system_call {
         pub use crate::sys::system_call::parent_number;

@@ -21,7 +21,7 @@ use sysdyno::testing::sys::arena::Arena;
 use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::fault::{self, Untouched};
 use sysdyno::testing::sys::memory::{Pages, page_size};
-use sysdyno::testing::sys::stream::{Operation, Vectors, Walk};
+use sysdyno::testing::sys::stream::{Operation, Stream, Vectors};
 use truth::{Judgement, timed, within};
 
 /// Half of the smallest first cache that anybody has.
@@ -73,7 +73,7 @@ fn half_of_the_lines_are_half_of_the_bytes() {
     let mut arena = written(FOOTPRINT, Pages::Small);
     for vectors in Vectors::available() {
         let mut seconds_and_bytes = |operation| {
-            let mut walk = Walk::new(vectors, operation, FOOTPRINT, FOOTPRINT);
+            let mut walk = Stream::new(vectors, operation, FOOTPRINT, FOOTPRINT);
             let bytes = walk.bytes();
             (lowest(200, || walk.steps(&mut arena, 200)), bytes)
         };
@@ -94,7 +94,7 @@ fn twice_the_passes_take_twice_the_time() {
     let _turn = alone();
     let mut arena = written(FOOTPRINT, Pages::Small);
     for operation in [Operation::Read, Operation::Write, Operation::Copy] {
-        let mut walk = Walk::new(Vectors::widest(), operation, FOOTPRINT, FOOTPRINT);
+        let mut walk = Stream::new(Vectors::widest(), operation, FOOTPRINT, FOOTPRINT);
         let mut time = |passes| lowest(200, || walk.steps(&mut arena, passes));
         timed(operation.name(), || within(time(400) / time(200), 1.95, 2.05));
     }
@@ -106,7 +106,7 @@ fn levels_are_ordered_where_the_machine_has_them() {
     let mut arena = written(128 << 20, Pages::Huge);
     timed("16 KiB against 128 MiB", || {
         let mut rate = |footprint: usize| {
-            let mut walk = Walk::new(Vectors::widest(), Operation::Read, footprint, footprint);
+            let mut walk = Stream::new(Vectors::widest(), Operation::Read, footprint, footprint);
             let passes = ((32 << 20) / footprint).max(1) as u64;
             walk.bytes() as f64 * passes as f64 / lowest(5, || walk.steps(&mut arena, passes))
         };
@@ -118,7 +118,7 @@ fn levels_are_ordered_where_the_machine_has_them() {
 fn memory_that_was_never_written_is_fast_and_refused() {
     let _turn = alone();
     let read = |mut arena: Arena| {
-        let mut walk = Walk::new(Vectors::widest(), Operation::Read, BYTES, BYTES);
+        let mut walk = Stream::new(Vectors::widest(), Operation::Read, BYTES, BYTES);
         walk.step(&mut arena);
         let seconds = lowest(5, || walk.step(&mut arena));
         (seconds, buffer::check(&arena, Pages::Small))

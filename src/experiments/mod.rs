@@ -1,6 +1,6 @@
 //! The ordered table of experiments: the order of the report, and of the first round.
 //!
-//! One file is one experiment is one section of the report. Its `//!` comment *is* the methodology text that `explain` and
+//! One file or folder is one experiment is one section of the report. Its `//!` comment *is* the methodology text that `explain` and
 //! the report print; below stand, always in this order, the row [`Experiment`], `predict`, `measure`, `figures`, `explain`, tests.
 //! The signatures carry the discipline: `predict` gets the machine and earlier figures but no rig, so it cannot time;
 //! `measure` gets a rig but no prediction, so it cannot lean towards one; `figures` and `explain` are pure functions of what
@@ -128,14 +128,28 @@ pub enum Nature {
     State,
 }
 
-/// All figures of a metric stand in the summary table.
-pub fn always(_: &Labels) -> bool {
-    true
-}
+impl Publication {
+    /// What an operation costs, outside of the summary table.
+    pub const fn cost(metric: &'static str, unit: Unit, meaning: &'static str) -> Self {
+        Publication { metric, unit, meaning, nature: Nature::Cost, headline: |_| false }
+    }
 
-/// No figure of a metric stands in the summary table.
-pub fn never(_: &Labels) -> bool {
-    false
+    /// What the machine happened to do, outside of the summary table.
+    pub const fn state(metric: &'static str, unit: Unit, meaning: &'static str) -> Self {
+        Publication { nature: Nature::State, ..Publication::cost(metric, unit, meaning) }
+    }
+
+    /// All of its figures stand in the summary table.
+    #[must_use]
+    pub const fn in_summary(self) -> Self {
+        self.in_summary_where(|_| true)
+    }
+
+    /// Figures with some labels stand in the summary table.
+    #[must_use]
+    pub const fn in_summary_where(self, headline: fn(&Labels) -> bool) -> Self {
+        Publication { headline, ..self }
+    }
 }
 
 /// What an experiment takes that needs memory for nothing but its records.

@@ -61,13 +61,13 @@ pub struct Mark {
     /// What it is, in a few words.
     pub text: String,
     /// Where it is.
-    pub place: Place,
+    pub place: MarkPlace,
 }
 
 /// Where a mark stands, in the units of the axes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum MarkPlace {
     /// A change at a place along the horizontal axis, with the interval in which it lies.
     Knee {
         /// Best guess.
@@ -113,7 +113,7 @@ impl DrawingNote {
     }
 
     /// Adds a mark.
-    pub fn mark(&mut self, labels: Labels, text: impl Into<String>, place: Place) -> &mut Self {
+    pub fn mark(&mut self, labels: Labels, text: impl Into<String>, place: MarkPlace) -> &mut Self {
         self.marks.push(Mark { labels, text: text.into(), place });
         self
     }

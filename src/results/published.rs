@@ -23,9 +23,9 @@ pub struct Published {
     /// Reasons for doubts and remarks, by their short names.
     pub reasons: BTreeMap<String, String>,
     /// Operations, in the order of our report.
-    pub groups: Vec<Group>,
+    pub groups: Vec<PublishedGroup>,
     /// The figures, ordered by group and report.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PublishedFigure>,
 }
 
 /// One report and the machine that it measured.
@@ -47,7 +47,7 @@ pub struct Report {
 
 /// An operation that reports measured, with the figure of ours that is closest to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub struct PublishedGroup {
     /// Short name, unique.
     pub id: String,
     /// What was measured.
@@ -64,7 +64,7 @@ pub struct Group {
 
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct PublishedFigure {
     pub group: String,
     pub report: String,
     /// Section or table of the report.
@@ -102,7 +102,7 @@ impl Published {
     }
 
     /// The figures of a group.
-    pub fn figures_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = &'a Figure> {
+    pub fn figures_of<'a>(&'a self, group: &'a PublishedGroup) -> impl Iterator<Item = &'a PublishedFigure> {
         self.figures.iter().filter(move |figure| figure.group == group.id)
     }
 
@@ -110,7 +110,7 @@ impl Published {
     #[must_use]
     pub fn filtered(mut self, report: Option<&str>, word: Option<&str>) -> Published {
         let word = word.map(str::to_lowercase);
-        let named = |group: &Group| {
+        let named = |group: &PublishedGroup| {
             word.as_ref().is_none_or(|word| {
                 let texts = [Some(&group.id), Some(&group.title), group.metric.as_ref()];
                 texts.into_iter().flatten().any(|text| text.to_lowercase().contains(word))
@@ -132,7 +132,7 @@ impl Published {
     }
 }
 
-impl Group {
+impl PublishedGroup {
     /// Our figure for the same operation, if the run has it.
     pub fn ours<'a>(&self, document: &'a Document) -> Option<&'a Metric> {
         let name = self.metric.as_ref()?;
@@ -144,7 +144,7 @@ impl Group {
     }
 }
 
-impl Figure {
+impl PublishedFigure {
     /// The reason for a doubt or remark of this figure, as text.
     pub fn caveat<'a>(&self, published: &'a Published) -> Option<&'a str> {
         self.doubt.as_ref().or(self.remark.as_ref()).map(|name| published.reason(name))
@@ -174,7 +174,8 @@ mod tests {
             assert_eq!(published.groups.iter().filter(|other| other.id == group.id).count(), 1, "{}", group.id);
         }
         for name in published.reasons.keys() {
-            let used = |figure: &Figure| figure.doubt.as_ref() == Some(name) || figure.remark.as_ref() == Some(name);
+            let used =
+                |figure: &PublishedFigure| figure.doubt.as_ref() == Some(name) || figure.remark.as_ref() == Some(name);
             assert!(published.figures.iter().any(used), "nobody needs the reason {name}");
         }
     }

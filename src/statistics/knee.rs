@@ -48,7 +48,7 @@ const STILL_ON_LEVEL: f64 = 1.1;
 
 /// A plateau of the curve.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct Plateau {
     /// Median of the middle half of its points, away from the bends at its ends; positive.
     pub latency: f64,
     /// Its points in the input.
@@ -78,7 +78,7 @@ pub struct Capacity {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Staircase {
     /// The levels, by ascending footprint. Can be empty: a curve that only rises has none.
-    pub levels: Vec<Level>,
+    pub levels: Vec<Plateau>,
     /// The capacities between them: one less than there are levels.
     pub capacities: Vec<Capacity>,
     /// Largest relative distance of the curve from the closest non-decreasing one; above 0.05 the measurement is at fault.
@@ -125,7 +125,7 @@ pub fn staircase(footprints: &[f64], latencies: &[f64], noise: Option<f64>, memo
     let levels = merge(plateaus, latencies)?
         .into_iter()
         .map(|points| level(footprints, latencies, points))
-        .collect::<Option<Vec<Level>>>()?;
+        .collect::<Option<Vec<Plateau>>>()?;
     let capacities =
         levels.windows(2).map(|pair| capacity(footprints, latencies, &pair[0], &pair[1])).collect::<Vec<Capacity>>();
     Some(Staircase { levels, capacities, monotone_residual: isotonic_residual(latencies)? })
@@ -179,8 +179,8 @@ fn merge(plateaus: Vec<Range<usize>>, latencies: &[f64]) -> Option<Vec<Range<usi
     Some(merged)
 }
 
-fn level(footprints: &[f64], latencies: &[f64], points: Range<usize>) -> Option<Level> {
-    Some(Level {
+fn level(footprints: &[f64], latencies: &[f64], points: Range<usize>) -> Option<Plateau> {
+    Some(Plateau {
         latency: middle_median(&latencies[points.clone()])?,
         from: footprints[points.start],
         to: footprints[points.end - 1],
@@ -195,7 +195,7 @@ fn middle_median(values: &[f64]) -> Option<f64> {
 }
 
 /// The capacity between two levels; see [`Capacity`].
-fn capacity(footprints: &[f64], latencies: &[f64], level: &Level, next: &Level) -> Capacity {
+fn capacity(footprints: &[f64], latencies: &[f64], level: &Plateau, next: &Plateau) -> Capacity {
     // From the start of the level on, the last point that is still on it, noise inside the level set aside.
     let last_on = (level.points.start..next.points.start)
         .rfind(|place| latencies[*place] <= STILL_ON_LEVEL * level.latency)

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::arch::{self, Reader, Reading, Stamp, reader};
+use super::arch::{self, ClockReader, Reading, Stamp, reader};
 
 /// Source of the ticks of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Reading for StandardInstant {
 }
 
 /// The kernel's clocks, as programs read them.
-pub const KERNEL_READERS: [Reader; 5] = [
+pub const KERNEL_READERS: [ClockReader; 5] = [
     reader!("clock_gettime", Monotonic, ticks false, order false, "clock_gettime(CLOCK_MONOTONIC), usually without entering the kernel"),
     reader!("clock_gettime_raw", MonotonicRaw, ticks false, order false, "clock_gettime(CLOCK_MONOTONIC_RAW)"),
     reader!("clock_gettime_coarse", MonotonicCoarse, ticks false, order false, "clock_gettime(CLOCK_MONOTONIC_COARSE): the time of the last tick"

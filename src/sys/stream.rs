@@ -137,7 +137,7 @@ impl Arena {
 /// A stream that goes on from where it stopped: every byte of the footprint is passed before any is passed again, so what a
 /// step finds in the caches is what a footprint of that size leaves there.
 #[derive(Debug, Clone, Copy)]
-pub struct Walk {
+pub struct Stream {
     vectors: Vectors,
     operation: Operation,
     footprint: usize,
@@ -146,14 +146,14 @@ pub struct Walk {
     at: usize,
 }
 
-impl Walk {
+impl Stream {
     /// A walk in steps of about `chunk` bytes through the first `footprint` bytes of an arena.
     pub fn new(vectors: Vectors, operation: Operation, footprint: usize, chunk: usize) -> Self {
         let stretch = Arena::stretch(operation, footprint);
         // Even steps: a short rest that no step covers would keep part of the footprint out of the walk.
         let steps = stretch.div_ceil(chunk.clamp(BLOCK, stretch));
         let chunk = (stretch / steps / BLOCK * BLOCK).max(BLOCK);
-        Walk { vectors, operation, footprint, stretch, chunk, at: 0 }
+        Stream { vectors, operation, footprint, stretch, chunk, at: 0 }
     }
 
     /// Application bytes of a step.

@@ -31,7 +31,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, constants};
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication, always, little_memory};
+use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -50,13 +50,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["cpu.cycle_time"],
     rules: RULES,
     constants: CONSTANTS,
-    publishes: &[Publication {
-        metric: "cpu.division.time",
-        unit: Unit::Nanoseconds,
-        meaning: "one division in a chain of them",
-        nature: Nature::Cost,
-        headline: always,
-    }],
+    publishes: &[
+        Publication::cost("cpu.division.time", Unit::Nanoseconds, "one division in a chain of them").in_summary()
+    ],
     every: |_| 1,
     seconds: |_| 0.01,
     time_out: 10.0,

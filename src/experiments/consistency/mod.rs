@@ -12,20 +12,20 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{percent, quantity};
 
 /// One rule and the comparisons that it consists of.
-pub struct Rule {
+pub struct Invariant {
     /// Number.
     pub id: &'static str,
     /// In words.
     pub rule: &'static str,
     /// What is compared.
-    pub pairs: &'static [Pair],
+    pub pairs: &'static [Requirement],
 }
 
 /// Two sides and what must hold between them.
-pub struct Pair {
-    left: &'static [Part],
+pub struct Requirement {
+    left: &'static [Operand],
     relation: Relation,
-    right: &'static [Part],
+    right: &'static [Operand],
 }
 
 /// What must hold between two sides.
@@ -39,24 +39,24 @@ enum Relation {
 }
 
 /// A part of a side; a side is the sum of its parts.
-enum Part {
+enum Operand {
     /// A factor times a figure.
-    Figure(f64, Record),
+    Figure(f64, FigureName),
     /// A factor times a figure in core cycles.
-    Cycles(f64, Record),
+    Cycles(f64, FigureName),
     /// A factor times the time that a number of bytes takes at a rate.
-    Transfer(f64, f64, Record),
+    Transfer(f64, f64, FigureName),
     /// The rate at which a number of bytes passes in the time of a figure.
-    Rate(f64, Record),
+    Rate(f64, FigureName),
     /// A factor times the period of a frequency.
-    Period(f64, Record),
+    Period(f64, FigureName),
     Number(f64, Unit),
     /// A fact about the machine.
     Machine(&'static str, fn(&Machine) -> Option<f64>),
 }
 
 /// A figure: its name and labels that it must have.
-struct Record(&'static str, &'static [(&'static str, &'static str)]);
+struct FigureName(&'static str, &'static [(&'static str, &'static str)]);
 
 /// One side with its value.
 struct Side {
@@ -73,7 +73,7 @@ pub fn checks(metrics: &[&Metric], machine: &Machine) -> Vec<CompositeCheck> {
     table::RULES.iter().map(|rule| apply(rule, metrics, machine)).collect()
 }
 
-fn apply(rule: &Rule, metrics: &[&Metric], machine: &Machine) -> CompositeCheck {
+fn apply(rule: &Invariant, metrics: &[&Metric], machine: &Machine) -> CompositeCheck {
     let mut comparisons = Vec::new();
     let mut missing: Vec<String> = Vec::new();
     for pair in rule.pairs {
@@ -116,7 +116,7 @@ fn compare(left: &Side, relation: &Relation, right: &Side) -> Comparison {
 }
 
 /// The sum of the parts, or the first figure that is not there.
-fn side(parts: &[Part], metrics: &[&Metric], machine: &Machine) -> Result<Side, String> {
+fn side(parts: &[Operand], metrics: &[&Metric], machine: &Machine) -> Result<Side, String> {
     let mut texts = Vec::new();
     let (mut sum, mut below, mut above) = (0.0, 0.0, 0.0);
     let mut unit = Unit::One;
@@ -132,7 +132,7 @@ fn side(parts: &[Part], metrics: &[&Metric], machine: &Machine) -> Result<Side, 
     }
     // A figure that stands alone is written as everywhere.
     let alone = parts.first().filter(|_| single).and_then(|part| match part {
-        Part::Figure(1.0, wanted) => Some(wanted.find(metrics).ok()?.text()),
+        Operand::Figure(1.0, wanted) => Some(wanted.find(metrics).ok()?.text()),
         _ => None,
     });
     let shown = alone.unwrap_or_else(|| quantity(sum, unit));
@@ -142,53 +142,53 @@ fn side(parts: &[Part], metrics: &[&Metric], machine: &Machine) -> Result<Side, 
 }
 
 /// How far below and above its value a part may lie by the interval of its figure; nothing for what is no figure by itself.
-fn left_open(part: &Part, value: f64, metrics: &[&Metric]) -> (f64, f64) {
-    let (Part::Figure(_, wanted) | Part::Cycles(_, wanted)) = part else { return (0.0, 0.0) };
+fn left_open(part: &Operand, value: f64, metrics: &[&Metric]) -> (f64, f64) {
+    let (Operand::Figure(_, wanted) | Operand::Cycles(_, wanted)) = part else { return (0.0, 0.0) };
     let Ok(metric) = wanted.find(metrics) else { return (0.0, 0.0) };
     let share = |end: f64| (end / metric.value - 1.0) * value;
     let ends = metric.interval95.map(share);
     (-ends[0].min(ends[1]), ends[0].max(ends[1]))
 }
 
-fn evaluate(part: &Part, metrics: &[&Metric], machine: &Machine) -> Result<(f64, Unit, String), String> {
+fn evaluate(part: &Operand, metrics: &[&Metric], machine: &Machine) -> Result<(f64, Unit, String), String> {
     let times = |factor: f64, text: String| match factor {
         f if (f - 1.0).abs() < f64::EPSILON => text,
         f if (f + 1.0).abs() < f64::EPSILON => format!("−{text}"),
         f => format!("{f} × {text}"),
     };
     Ok(match part {
-        Part::Figure(factor, wanted) => {
+        Operand::Figure(factor, wanted) => {
             let metric = wanted.find(metrics)?;
             (factor * metric.value, metric.unit, times(*factor, metric.title()))
         }
-        Part::Cycles(factor, wanted) => {
+        Operand::Cycles(factor, wanted) => {
             let metric = wanted.find(metrics)?;
             let cycles = metric.cycles.ok_or_else(|| format!("{} in cycles", metric.title()))?;
             (factor * cycles, Unit::Cycles, times(*factor, metric.title()))
         }
-        Part::Transfer(factor, bytes, wanted) => {
+        Operand::Transfer(factor, bytes, wanted) => {
             let metric = wanted.find(metrics)?;
             let text = format!("{} / {}", quantity(*bytes, Unit::Bytes), metric.title());
             (factor * bytes / metric.value * 1e9, Unit::Nanoseconds, times(*factor, text))
         }
-        Part::Rate(bytes, wanted) => {
+        Operand::Rate(bytes, wanted) => {
             let metric = wanted.find(metrics)?;
             let text = format!("{} / {}", quantity(*bytes, Unit::Bytes), metric.title());
             (bytes / metric.value * 1e9, Unit::BytesPerSecond, text)
         }
-        Part::Period(factor, wanted) => {
+        Operand::Period(factor, wanted) => {
             let metric = wanted.find(metrics)?;
             (factor * 1e9 / metric.value, Unit::Nanoseconds, times(*factor, format!("1 / {}", metric.title())))
         }
-        Part::Number(value, unit) => (*value, *unit, quantity(*value, *unit)),
-        Part::Machine(what, of) => {
+        Operand::Number(value, unit) => (*value, *unit, quantity(*value, *unit)),
+        Operand::Machine(what, of) => {
             let value = of(machine).ok_or_else(|| (*what).to_owned())?;
             (value, Unit::Bytes, (*what).to_owned())
         }
     })
 }
 
-impl Record {
+impl FigureName {
     /// The first figure with the name and at least the labels; its name where there is none.
     fn find<'a>(&self, metrics: &[&'a Metric]) -> Result<&'a Metric, String> {
         let wanted = self.1.iter().fold(Labels::none(), |labels, (key, value)| labels.with(key, value));

@@ -1,83 +1,86 @@
 //! The rules. Numbers are those of the catalogue in METHODOLOGY.md.
 
-use super::{Pair, Part, Record, Relation, Rule};
+use super::{FigureName, Invariant, Operand, Relation, Requirement};
 use crate::results::quantity::Unit;
 
 macro_rules! of {
     ($name:literal $(, $key:literal = $value:literal)*) => {
-        Record($name, &[$(($key, $value)),*])
+        FigureName($name, &[$(($key, $value)),*])
     };
 }
 
-const ENOSYS: Record = of!("os.system_call.time", "call" = "enosys");
-const CALL: Record = of!("cpu.procedure_call.time", "args" = "0", "chain" = "throughput", "code" = "registers");
-const CREATE_JOIN: Record = of!("os.thread_creation.time", "how" = "create_join");
-const FORK_WAIT: Record = of!("os.process_creation.time", "how" = "fork_wait", "resident" = "0", "child" = "same_cpu");
-const EXEC_WAIT: Record =
+const ENOSYS: FigureName = of!("os.system_call.time", "call" = "enosys");
+const CALL: FigureName = of!("cpu.procedure_call.time", "args" = "0", "chain" = "throughput", "code" = "registers");
+const CREATE_JOIN: FigureName = of!("os.thread_creation.time", "how" = "create_join");
+const FORK_WAIT: FigureName =
+    of!("os.process_creation.time", "how" = "fork_wait", "resident" = "0", "child" = "same_cpu");
+const EXEC_WAIT: FigureName =
     of!("os.process_creation.time", "how" = "fork_exec_wait", "image" = "static", "child" = "same_cpu");
-const HOP: Record =
+const HOP: FigureName =
     of!("os.context_switch.time", "between" = "processes", "through" = "pipe", "placement" = "same_cpu");
-const NET: Record = of!("os.context_switch.net", "between" = "processes", "through" = "pipe", "placement" = "same_cpu");
-const PIPE: Record = of!("os.context_switch.pipe_overhead");
-const COPY: Record = of!("memory.bandwidth.rate", "operation" = "copy", "threads" = "1", "level" = "L2");
-const WRITE: Record = of!("memory.bandwidth.rate", "operation" = "write", "threads" = "1", "level" = "L2");
-const ZERO_FILL: Record = of!("memory.page_fault.time", "kind" = "anonymous_write");
-const LOOPBACK_TRIP: Record = of!(
+const NET: FigureName =
+    of!("os.context_switch.net", "between" = "processes", "through" = "pipe", "placement" = "same_cpu");
+const PIPE: FigureName = of!("os.context_switch.pipe_overhead");
+const COPY: FigureName = of!("memory.bandwidth.rate", "operation" = "copy", "threads" = "1", "level" = "L2");
+const WRITE: FigureName = of!("memory.bandwidth.rate", "operation" = "write", "threads" = "1", "level" = "L2");
+const ZERO_FILL: FigureName = of!("memory.page_fault.time", "kind" = "anonymous_write");
+const LOOPBACK_TRIP: FigureName = of!(
     "network.round_trip.time",
     "protocol" = "tcp",
     "path" = "loopback",
     "pacing" = "back_to_back",
     "quantile" = "p50"
 );
-const REMOTE_TRIP: Record = of!(
+const REMOTE_TRIP: FigureName = of!(
     "network.round_trip.time",
     "protocol" = "tcp",
     "path" = "remote",
     "pacing" = "back_to_back",
     "quantile" = "p50"
 );
-const SETUP: Record = of!("network.connection.time", "phase" = "setup", "path" = "remote");
-const TEARDOWN: Record = of!("network.connection.time", "phase" = "teardown", "path" = "remote");
-const RECEIVE: Record =
+const SETUP: FigureName = of!("network.connection.time", "phase" = "setup", "path" = "remote");
+const TEARDOWN: FigureName = of!("network.connection.time", "phase" = "teardown", "path" = "remote");
+const RECEIVE: FigureName =
     of!("network.bandwidth.rate", "direction" = "receive", "path" = "loopback", "streams" = "1", "bytes" = "131072");
-const SEND: Record =
+const SEND: FigureName =
     of!("network.bandwidth.rate", "direction" = "send", "path" = "loopback", "streams" = "1", "bytes" = "131072");
 // The file size of the experiment on contention; the size of no matter elsewhere.
-const DIRECT_SEQUENTIAL: Record =
+const DIRECT_SEQUENTIAL: FigureName =
     of!("file.read.block_time", "order" = "sequential", "cache" = "direct", "bytes" = "16777216");
-const DIRECT_RANDOM: Record = of!("file.read.block_time", "order" = "random", "cache" = "direct", "bytes" = "16777216");
-const CACHE: Record = of!("file.cache_size.bytes", "mode" = "full");
-const MEMORY: Part =
-    Part::Machine("memory of the machine", |machine| Some(machine.memory.total_bytes.as_ref()?.value as f64));
-const GROUP_LIMIT: Part = Part::Machine("memory limit of the control group", |machine| {
+const DIRECT_RANDOM: FigureName =
+    of!("file.read.block_time", "order" = "random", "cache" = "direct", "bytes" = "16777216");
+const CACHE: FigureName = of!("file.cache_size.bytes", "mode" = "full");
+const MEMORY: Operand =
+    Operand::Machine("memory of the machine", |machine| Some(machine.memory.total_bytes.as_ref()?.value as f64));
+const GROUP_LIMIT: Operand = Operand::Machine("memory limit of the control group", |machine| {
     Some(machine.limits.memory_bytes.as_ref()?.value as f64)
 });
-const LENT_PENALTY: Record =
+const LENT_PENALTY: FigureName =
     of!("file.remote_read.network_penalty", "order" = "random", "via" = "peer", "bytes" = "4096");
-const LENT_INTERCEPT: Record = of!("file.remote_read.intercept", "order" = "random", "via" = "peer");
-const REMOTE_RECEIVE: Record =
+const LENT_INTERCEPT: FigureName = of!("file.remote_read.intercept", "order" = "random", "via" = "peer");
+const REMOTE_RECEIVE: FigureName =
     of!("network.bandwidth.rate", "direction" = "receive", "path" = "remote", "streams" = "1");
 
 /// The number itself.
-const fn one(record: Record) -> Part {
-    Part::Figure(1.0, record)
+const fn one(record: FigureName) -> Operand {
+    Operand::Figure(1.0, record)
 }
 
 macro_rules! pair {
     ([$($left:expr),+] $relation:ident $(($slack:expr))? [$($right:expr),+]) => {
-        Pair { left: &[$($left),+], relation: Relation::$relation $(($slack))?, right: &[$($right),+] }
+        Requirement { left: &[$($left),+], relation: Relation::$relation $(($slack))?, right: &[$($right),+] }
     };
 }
 
 macro_rules! latency {
     ($level:literal, $pages:literal) => {
-        one(Record("memory.latency.level", &[("level", $level), ("pages", $pages)]))
+        one(FigureName("memory.latency.level", &[("level", $level), ("pages", $pages)]))
     };
 }
 
 macro_rules! bandwidth {
     ($level:literal, $operation:literal) => {
-        one(Record("memory.bandwidth.rate", &[("level", $level), ("operation", $operation), ("threads", "1")]))
+        one(FigureName("memory.bandwidth.rate", &[("level", $level), ("operation", $operation), ("threads", "1")]))
     };
 }
 
@@ -94,7 +97,7 @@ macro_rules! levels {
             // One miss after the other is the least that a core can keep in flight.
             pair!(
                 [bandwidth!("DRAM", "read")] AtLeast(0.0)
-                [Part::Rate(64.0, Record("memory.latency.level", &[("level", "DRAM"), ("pages", "huge")]))]
+                [Operand::Rate(64.0, FigureName("memory.latency.level", &[("level", "DRAM"), ("pages", "huge")]))]
             ),
         ]
     };
@@ -102,38 +105,38 @@ macro_rules! levels {
 
 macro_rules! cache_in {
     ($limit:literal, $bytes:literal) => {
-        pair!([Part::Number($bytes, Unit::Bytes)] AtLeast(0.0)
-            [one(Record("file.cache_size.bytes", &[("mode", "bounded"), ("limit", $limit)]))])
+        pair!([Operand::Number($bytes, Unit::Bytes)] AtLeast(0.0)
+            [one(FigureName("file.cache_size.bytes", &[("mode", "bounded"), ("limit", $limit)]))])
     };
 }
 
 /// Every rule, in the order of the catalogue.
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[Invariant] = &[
+    Invariant {
         id: "C1",
         rule: "A loop turn takes half a cycle or more, a call a cycle; entering the kernel ten calls; no call of the kernel \
                is cheaper than a refused one; a switch enters the kernel twice",
         pairs: &[
-            pair!([Part::Cycles(1.0, of!("cpu.loop.overhead", "code" = "registers"))] AtLeast(0.0)
-                [Part::Number(0.5, Unit::Cycles)]),
-            pair!([Part::Cycles(1.0, CALL)] AtLeast(0.0) [Part::Number(1.0, Unit::Cycles)]),
-            pair!([one(ENOSYS)] AtLeast(0.0) [Part::Figure(10.0, CALL)]),
+            pair!([Operand::Cycles(1.0, of!("cpu.loop.overhead", "code" = "registers"))] AtLeast(0.0)
+                [Operand::Number(0.5, Unit::Cycles)]),
+            pair!([Operand::Cycles(1.0, CALL)] AtLeast(0.0) [Operand::Number(1.0, Unit::Cycles)]),
+            pair!([one(ENOSYS)] AtLeast(0.0) [Operand::Figure(10.0, CALL)]),
             pair!([one(of!("os.system_call.time", "call" = "getppid"))] AtLeast(0.03) [one(ENOSYS)]),
-            pair!([one(NET)] AtLeast(0.0) [Part::Figure(2.0, ENOSYS)]),
+            pair!([one(NET)] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
         ],
     },
-    Rule {
+    Invariant {
         id: "C2",
         rule: "Latency rises and bandwidth falls from the first cache to memory; memory delivers at least one line per \
                latency",
         pairs: levels!("L1", "L2"; "L2", "L3"; "L3", "DRAM"),
     },
-    Rule {
+    Invariant {
         id: "C3",
         rule: "A thread is cheaper than a process, a process cheaper than one with another program",
         pairs: &[pair!([one(CREATE_JOIN)] Below [one(FORK_WAIT)]), pair!([one(FORK_WAIT)] Below [one(EXEC_WAIT)])],
     },
-    Rule {
+    Invariant {
         id: "C4",
         rule: "A fault enters the kernel; one from disk is a direct read and a fault on a cached page; copying on write \
                is at least a zero-filled page with a copy in place of the clearing",
@@ -142,44 +145,44 @@ pub(super) const RULES: &[Rule] = &[
             pair!([one(of!("memory.page_fault.time", "kind" = "file_cold"))] Near(0.25)
                 [one(DIRECT_RANDOM), one(of!("memory.page_fault.time", "kind" = "file_cached_single"))]),
             pair!([one(of!("memory.page_fault.time", "kind" = "copy_on_write"))] AtLeast(0.3)
-                [one(ZERO_FILL), Part::Transfer(1.0, 4096.0, COPY), Part::Transfer(-1.0, 4096.0, WRITE)]),
+                [one(ZERO_FILL), Operand::Transfer(1.0, 4096.0, COPY), Operand::Transfer(-1.0, 4096.0, WRITE)]),
         ],
     },
-    Rule {
+    Invariant {
         id: "C5",
         rule: "Copying the table entry of a page costs less than faulting the page in",
         pairs: &[pair!([one(of!("os.process_creation.per_page", "how" = "fork"))] Below [one(ZERO_FILL)])],
     },
-    Rule {
+    Invariant {
         id: "C6",
         rule: "A hop through a pipe is the switch and the pipe; a round trip over loopback takes two hops or more",
         pairs: &[
             pair!([one(HOP)] Near(0.05) [one(NET), one(PIPE)]),
-            pair!([one(LOOPBACK_TRIP)] AtLeast(0.0) [Part::Figure(2.0, HOP)]),
+            pair!([one(LOOPBACK_TRIP)] AtLeast(0.0) [Operand::Figure(2.0, HOP)]),
         ],
     },
-    Rule {
+    Invariant {
         id: "C7",
         rule: "The network takes time; setting up a connection takes a round trip, closing it in order as well",
         pairs: &[
             pair!([one(LOOPBACK_TRIP)] Below [one(REMOTE_TRIP)]),
             pair!([one(SETUP)] AtLeast(0.1) [one(REMOTE_TRIP)]),
-            pair!([one(SETUP)] Below [Part::Figure(1.5, REMOTE_TRIP)]),
+            pair!([one(SETUP)] Below [Operand::Figure(1.5, REMOTE_TRIP)]),
             pair!([one(TEARDOWN)] AtLeast(0.1) [one(REMOTE_TRIP)]),
         ],
     },
-    Rule {
+    Invariant {
         id: "C8",
         rule: "Loopback moves bytes no faster than the second-level cache copies them",
         pairs: &[pair!([one(COPY)] AtLeast(0.0) [one(RECEIVE)]), pair!([one(COPY)] AtLeast(0.0) [one(SEND)])],
     },
-    Rule {
+    Invariant {
         id: "C9",
         rule: "A file in the cache is read no faster than the second-level cache copies",
         pairs: &[pair!([one(COPY)] AtLeast(0.1)
             [one(of!("file.read.rate", "order" = "sequential", "cache" = "warm"))])],
     },
-    Rule {
+    Invariant {
         id: "C10",
         rule: "The file cache fits into memory and into the limit of the control group",
         pairs: &[
@@ -190,19 +193,19 @@ pub(super) const RULES: &[Rule] = &[
             cache_in!("268435456", 268_435_456.0),
         ],
     },
-    Rule {
+    Invariant {
         id: "C11",
         rule: "Each block read from another machine waits for a round trip, and for its bytes at the rate of the path",
         pairs: &[
             pair!([one(LENT_PENALTY)] AtLeast(0.1) [one(REMOTE_TRIP)]),
             pair!([one(LENT_INTERCEPT)] AtLeast(0.1) [one(REMOTE_TRIP)]),
-            pair!([one(LENT_INTERCEPT)] Below [Part::Figure(3.0, REMOTE_TRIP)]),
+            pair!([one(LENT_INTERCEPT)] Below [Operand::Figure(3.0, REMOTE_TRIP)]),
             // What a byte adds beside the path, such as copies, has no bound; what the path takes has.
             pair!([one(of!("file.remote_read.per_byte", "order" = "random", "via" = "peer"))] AtLeast(0.3)
-                [Part::Transfer(1.0, 1.0, REMOTE_RECEIVE)]),
+                [Operand::Transfer(1.0, 1.0, REMOTE_RECEIVE)]),
         ],
     },
-    Rule {
+    Invariant {
         id: "C12",
         rule: "One process alone reads about as fast as the experiment on reading does; between two experiments a shared disk changes",
         pairs: &[
@@ -212,13 +215,13 @@ pub(super) const RULES: &[Rule] = &[
                 [one(DIRECT_RANDOM)]),
         ],
     },
-    Rule {
+    Invariant {
         id: "C13",
         rule: "The length of a cycle is the period of the core's clock; the same read of the clock costs alike in two \
                experiments, whatever branch predictors remember in each",
         pairs: &[
             pair!([one(of!("cpu.cycle_time"))] Near(0.01)
-                [Part::Period(1.0, of!("cpu.frequency.core"))]),
+                [Operand::Period(1.0, of!("cpu.frequency.core"))]),
             pair!([one(of!("os.system_call.time", "call" = "clock_gettime"))] Near(0.6)
                 [one(of!("cpu.timer.overhead", "method" = "clock_gettime_syscall"))]),
         ],

@@ -52,7 +52,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::experiments::constants::CycleTime;
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication, always, never};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -74,34 +74,15 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: &[],
     publishes: &[
-        Publication {
-            metric: "cpu.frequency.tsc",
-            unit: Unit::Hertz,
-            meaning: "rate of the counter that times everything",
-            nature: Nature::State,
-            headline: always,
-        },
-        Publication {
-            metric: "cpu.frequency.core",
-            unit: Unit::Hertz,
-            meaning: "core clock while measuring, by the multiply chain",
-            nature: Nature::State,
-            headline: always,
-        },
-        Publication {
-            metric: "cpu.frequency.core_by_chain",
-            unit: Unit::Hertz,
-            meaning: "the same by each chain of known latency; they must agree",
-            nature: Nature::State,
-            headline: never,
-        },
-        Publication {
-            metric: "cpu.cycle_time",
-            unit: Unit::Nanoseconds,
-            meaning: "duration of one core cycle",
-            nature: Nature::State,
-            headline: always,
-        },
+        Publication::state("cpu.frequency.tsc", Unit::Hertz, "rate of the counter that times everything").in_summary(),
+        Publication::state("cpu.frequency.core", Unit::Hertz, "core clock while measuring, by the multiply chain")
+            .in_summary(),
+        Publication::state(
+            "cpu.frequency.core_by_chain",
+            Unit::Hertz,
+            "the same by each chain of known latency; they must agree",
+        ),
+        Publication::state("cpu.cycle_time", Unit::Nanoseconds, "duration of one core cycle").in_summary(),
     ],
     every: |_| 1,
     seconds: |_| 0.02,

@@ -47,7 +47,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, constants, store_forwarding};
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication, always};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -69,13 +69,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["cpu.cycle_time"],
     rules: RULES,
     constants: CONSTANTS,
-    publishes: &[Publication {
-        metric: "cpu.loop.overhead",
-        unit: Unit::Nanoseconds,
-        meaning: "one turn of an empty loop",
-        nature: Nature::Cost,
-        headline: always,
-    }],
+    publishes: &[Publication::cost("cpu.loop.overhead", Unit::Nanoseconds, "one turn of an empty loop").in_summary()],
     every: |_| 1,
     seconds: |_| 0.03,
     time_out: 10.0,

@@ -59,7 +59,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, PIPELINE_SLOT, call_and_return, constants, store_forwarding};
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -86,27 +86,20 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication {
-            metric: "cpu.procedure_call.time",
-            unit: Unit::Nanoseconds,
-            meaning: "one call and return",
-            nature: Nature::Cost,
-            headline: summary_call,
-        },
-        Publication {
-            metric: "cpu.procedure_call.per_argument",
-            unit: Unit::Nanoseconds,
-            meaning: "what each argument in a register adds",
-            nature: Nature::Cost,
-            headline: through_memory,
-        },
-        Publication {
-            metric: "cpu.procedure_call.seventh_argument",
-            unit: Unit::Nanoseconds,
-            meaning: "what the first argument on the stack adds beyond that",
-            nature: Nature::Cost,
-            headline: through_memory,
-        },
+        Publication::cost("cpu.procedure_call.time", Unit::Nanoseconds, "one call and return")
+            .in_summary_where(summary_call),
+        Publication::cost(
+            "cpu.procedure_call.per_argument",
+            Unit::Nanoseconds,
+            "what each argument in a register adds",
+        )
+        .in_summary_where(through_memory),
+        Publication::cost(
+            "cpu.procedure_call.seventh_argument",
+            Unit::Nanoseconds,
+            "what the first argument on the stack adds beyond that",
+        )
+        .in_summary_where(through_memory),
     ],
     every: |_| 1,
     seconds: |_| 0.2,

@@ -64,7 +64,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CPUID, Constant, CycleTime, KERNEL_ROUND_TRIP, constants, counter_reading, counter_step,
 };
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -73,7 +73,7 @@ use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::Workload;
 use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median, phase_concentration};
-use crate::sys::arch::{self, ChainAt, READINGS_PER_ITERATION, Reader};
+use crate::sys::arch::{self, ChainAt, ClockReader, READINGS_PER_ITERATION};
 use crate::sys::clock::{KERNEL_READERS, Source};
 
 /// The row of the table.
@@ -88,27 +88,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication {
-            metric: "cpu.timer.overhead",
-            unit: Unit::Nanoseconds,
-            meaning: "one reading, among many",
-            nature: Nature::Cost,
-            headline: common_idiom,
-        },
-        Publication {
-            metric: "cpu.timer.bias",
-            unit: Unit::Nanoseconds,
-            meaning: "length of an empty interval",
-            nature: Nature::Cost,
-            headline: own_pair,
-        },
-        Publication {
-            metric: "cpu.timer.resolution",
-            unit: Unit::Nanoseconds,
-            meaning: "step of the clock",
-            nature: Nature::Cost,
-            headline: basic_clock,
-        },
+        Publication::cost("cpu.timer.overhead", Unit::Nanoseconds, "one reading, among many")
+            .in_summary_where(common_idiom),
+        Publication::cost("cpu.timer.bias", Unit::Nanoseconds, "length of an empty interval")
+            .in_summary_where(own_pair),
+        Publication::cost("cpu.timer.resolution", Unit::Nanoseconds, "step of the clock").in_summary_where(basic_clock),
     ],
     every: |_| 1,
     seconds: |_| 0.08,
@@ -174,12 +158,12 @@ const PHASE_WINDOW: usize = 100;
 const ZERO_BIAS: [&str; 1] = ["clock_gettime_coarse"];
 
 /// The idioms that this machine and this run can use.
-fn readers(counter: bool) -> Vec<Reader> {
-    let counters: &[Reader] = if counter { &arch::COUNTER_READERS } else { &[] };
+fn readers(counter: bool) -> Vec<ClockReader> {
+    let counters: &[ClockReader] = if counter { &arch::COUNTER_READERS } else { &[] };
     counters.iter().chain(&KERNEL_READERS).copied().collect()
 }
 
-fn labels(reader: &Reader) -> Labels {
+fn labels(reader: &ClockReader) -> Labels {
     Labels::of([("method", reader.name)])
 }
 
@@ -212,7 +196,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     predictions
 }
 
-fn predict_reading(by: &PredictionInput<'_>, reader: &Reader, metric: &str) -> Prediction {
+fn predict_reading(by: &PredictionInput<'_>, reader: &ClockReader, metric: &str) -> Prediction {
     let cycle = CycleTime::known(by);
     let prediction = Prediction::of(metric, labels(reader), Unit::Nanoseconds);
     let inside = |what: &str| metric == "cpu.timer.overhead" || !what.starts_with("CPUID");
@@ -229,7 +213,7 @@ fn predict_reading(by: &PredictionInput<'_>, reader: &Reader, metric: &str) -> P
     )
 }
 
-fn predict_resolution(by: &PredictionInput<'_>, reader: &Reader) -> Prediction {
+fn predict_resolution(by: &PredictionInput<'_>, reader: &ClockReader) -> Prediction {
     let prediction = Prediction::of("cpu.timer.resolution", labels(reader), Unit::Nanoseconds);
     let step = counter_step(by);
     match reader.name {
@@ -247,7 +231,7 @@ fn predict_resolution(by: &PredictionInput<'_>, reader: &Reader) -> Prediction {
 }
 
 /// What a reading consists of: software or not, what, constant.
-fn terms(by: &PredictionInput<'_>, reader: &Reader) -> Vec<(bool, &'static str, Constant)> {
+fn terms(by: &PredictionInput<'_>, reader: &ClockReader) -> Vec<(bool, &'static str, Constant)> {
     let reading = (false, "reading the counter", counter_reading(by));
     let ordered = (false, "waiting for earlier instructions", ORDERED_READING);
     let fence = (false, "LFENCE or barrier", LOAD_FENCE);
@@ -296,7 +280,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 }
 
 /// Back-to-back pairs, with the chain of the self-test at every place; one mean each, in the idiom's own unit.
-fn measure_pairs(rig: &mut Rig<'_>, reader: &Reader) -> Result<(), Problem> {
+fn measure_pairs(rig: &mut Rig<'_>, reader: &ClockReader) -> Result<(), Problem> {
     let mut pilot = [0_i64; 8];
     let began = crate::sys::clock::monotonic_raw();
     (reader.pairs)(&mut pilot, ChainAt::Nowhere);
@@ -328,7 +312,7 @@ fn measure_pairs(rig: &mut Rig<'_>, reader: &Reader) -> Result<(), Problem> {
 
 /// The step of the clock in its own unit, from readings at uneven distances. A clock that the kernel computes from the
 /// counter cannot be finer than the counter, however many digits it shows: `counter_step` is the counter's in nanoseconds.
-fn resolution(reader: &Reader, counter_step: Option<f64>) -> Option<f64> {
+fn resolution(reader: &ClockReader, counter_step: Option<f64>) -> Option<f64> {
     if reader.name == "clock_gettime_coarse" {
         // Its step is a tick of the kernel, milliseconds: wait for two of them instead of reading on and on.
         // Ticks are not even to the nanosecond, so their common divisor says nothing: the shortest counts.
@@ -351,7 +335,7 @@ fn resolution(reader: &Reader, counter_step: Option<f64>) -> Option<f64> {
 }
 
 /// The readings at which a slow clock changed, up to a number of changes or 50 ms.
-fn steps_of(reader: &Reader, changes: usize) -> Vec<i64> {
+fn steps_of(reader: &ClockReader, changes: usize) -> Vec<i64> {
     let read = || {
         let mut value = [0_i64];
         (reader.readings)(&mut value);
@@ -376,7 +360,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     }
 }
 
-fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
+fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &ClockReader) {
     let Some(estimate) = overhead(study, reader.name) else { return };
     let mut own = vec![gates::floor(&READING, &estimate, READING_FLOOR).because("a reading is several instructions")];
     match reader.name {
@@ -412,7 +396,7 @@ fn overhead(study: &Study<'_>, method: &str) -> Option<Estimate> {
 
 /// Mean length of the intervals with the chain at a place, one per launch: core cycles for counter ticks with a probe
 /// beside them, else nanoseconds.
-fn intervals(study: &Study<'_>, reader: &Reader, place: &str) -> (Vec<f64>, Unit) {
+fn intervals(study: &Study<'_>, reader: &ClockReader, place: &str) -> (Vec<f64>, Unit) {
     let values = study.values("pair", &labels(reader).with("chain", place));
     let clocks = study.values("pair_clock", &labels(reader));
     if reader.ticks && clocks.len() == values.len() {
@@ -424,7 +408,7 @@ fn intervals(study: &Study<'_>, reader: &Reader, place: &str) -> (Vec<f64>, Unit
     }
 }
 
-fn publish_bias(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
+fn publish_bias(study: &Study<'_>, findings: &mut Findings, reader: &ClockReader) {
     let (values, unit) = intervals(study, reader, "nowhere");
     let estimator = "median over launches of the mean of back-to-back readings that nothing interrupted";
     let Some(estimate) = Estimate::over_launches(&values, unit, estimator) else { return };
@@ -453,7 +437,7 @@ fn not_below_unordered(study: &Study<'_>, estimate: &Estimate) -> Option<Gate> {
     Some(Gate::at_least(&ORDERED, estimate.named("an ordered pair takes {}"), unordered - step / clock).because(reason))
 }
 
-fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &Reader) {
+fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &ClockReader) {
     let steps: Vec<f64> = study
         .values("step", &labels(reader))
         .into_iter()

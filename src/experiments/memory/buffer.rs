@@ -172,7 +172,7 @@ pub fn footprint_gate(study: &Study<'_>, about: &Labels, threads: usize) -> Gate
 mod tests {
     use super::*;
 
-    use crate::sys::stream::{Operation, Vectors, Walk};
+    use crate::sys::stream::{Operation, Stream, Vectors};
 
     const MIB: u64 = 1 << 20;
 
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn memory_that_was_never_written_is_refused() {
         let mut arena = Arena::map(8 << 20, Pages::Small).unwrap();
-        let mut walk = Walk::new(Vectors::widest(), Operation::Read, arena.bytes(), arena.bytes());
+        let mut walk = Stream::new(Vectors::widest(), Operation::Read, arena.bytes(), arena.bytes());
         walk.step(&mut arena);
         assert!(check(&arena, Pages::Small).unwrap_err().contains("page of zeros"));
         arena.write();

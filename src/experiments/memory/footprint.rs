@@ -27,7 +27,7 @@ const HUGE: u64 = 2 << 20;
 
 /// A footprint of one thread with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Level {
+pub struct Footprint {
     /// `L1`, `L2`, `L3`, `DRAM`, or a size.
     pub name: String,
     pub bytes: usize,
@@ -51,14 +51,14 @@ fn largest(cache: &Cache) -> Option<u64> {
 
 /// Half of each cache of a CPU: what certainly fits, and certainly not into the one before. Of a cache that several CPUs
 /// share the CPU's own part is taken, but at least four times the cache before it.
-pub fn cache_levels(caches: &[Cache], cpu: u32) -> Vec<Level> {
-    let mut levels: Vec<Level> = Vec::new();
+pub fn cache_levels(caches: &[Cache], cpu: u32) -> Vec<Footprint> {
+    let mut levels: Vec<Footprint> = Vec::new();
     let mut before = 0;
     for (cache, size) in data_caches(caches, cpu) {
         let sharing = cache.shared_with(cpu).map_or(1, |cpus| cpus.len().max(1)) as u64;
         let part = if cache.level < 3 { size / 2 } else { (size / 2 / sharing).max(4 * before).min(size / 2) };
         if part > before {
-            levels.push(Level { name: format!("L{}", cache.level), bytes: part as usize / 4096 * 4096 });
+            levels.push(Footprint { name: format!("L{}", cache.level), bytes: part as usize / 4096 * 4096 });
         }
         before = size;
     }
@@ -88,11 +88,11 @@ pub fn beyond(last_caches: u64, is_quick: bool) -> u64 {
 
 /// The share of each of some CPUs in a footprint that only main memory holds, of `memory` bytes that may be taken; where
 /// they do not allow it, or the caches are not known, the footprint is named by its size.
-pub fn memory_level(setup: &Setup, cpus: &[u32], memory: u64) -> Result<Level, String> {
+pub fn memory_level(setup: &Setup, cpus: &[u32], memory: u64) -> Result<Footprint, String> {
     level_of(last_caches(&setup.machine.caches, cpus), cpus.len(), memory, setup.profile.is_quick())
 }
 
-fn level_of(last_caches: Option<u64>, threads: usize, memory: u64, is_quick: bool) -> Result<Level, String> {
+fn level_of(last_caches: Option<u64>, threads: usize, memory: u64, is_quick: bool) -> Result<Footprint, String> {
     let threads = threads.max(1) as u64;
     let wanted = beyond(last_caches.unwrap_or(UNKNOWN_LAST_CACHE), is_quick);
     let share = |total: u64| (total / threads).next_multiple_of(HUGE);
@@ -100,14 +100,14 @@ fn level_of(last_caches: Option<u64>, threads: usize, memory: u64, is_quick: boo
     let possible = [wanted, beyond(last_caches.unwrap_or(UNKNOWN_LAST_CACHE), true)];
     let possible = possible.into_iter().map(share).find(|each| each * threads <= memory);
     if let Some(bytes) = possible.filter(|_| last_caches.is_some()) {
-        return Ok(Level { name: MEMORY.to_owned(), bytes: bytes as usize });
+        return Ok(Footprint { name: MEMORY.to_owned(), bytes: bytes as usize });
     }
     let total = (wanted.min(memory) / 2 + 1).next_power_of_two();
     let each = total / threads / HUGE * HUGE;
     if total < LEAST || each == 0 {
         return Err(format!("only {} of memory may be taken", quantity(memory as f64, Unit::Bytes)));
     }
-    Ok(Level { name: in_words(total), bytes: each as usize })
+    Ok(Footprint { name: in_words(total), bytes: each as usize })
 }
 
 /// A footprint as a label.
@@ -201,17 +201,17 @@ mod tests {
     fn memory_is_four_times_all_last_caches_that_are_used() {
         let caches = caches();
         let level = |cpus: &[u32], memory| level_of(last_caches(&caches, cpus), cpus.len(), memory, true).unwrap();
-        assert_eq!(level(&[0], 1 << 30), Level { name: "DRAM".to_owned(), bytes: 128 << 20 });
-        assert_eq!(level(&[0, 1], 1 << 30), Level { name: "DRAM".to_owned(), bytes: 64 << 20 });
-        assert_eq!(level(&[0, 2], 1 << 30), Level { name: "DRAM".to_owned(), bytes: 128 << 20 });
+        assert_eq!(level(&[0], 1 << 30), Footprint { name: "DRAM".to_owned(), bytes: 128 << 20 });
+        assert_eq!(level(&[0, 1], 1 << 30), Footprint { name: "DRAM".to_owned(), bytes: 64 << 20 });
+        assert_eq!(level(&[0, 2], 1 << 30), Footprint { name: "DRAM".to_owned(), bytes: 128 << 20 });
     }
 
     #[test]
     fn a_thorough_run_goes_further_where_memory_allows_it() {
         let caches = caches();
         let level = |memory| level_of(last_caches(&caches, &[0]), 1, memory, false).unwrap();
-        assert_eq!(level(1 << 30), Level { name: "DRAM".to_owned(), bytes: 256 << 20 });
-        assert_eq!(level(200 << 20), Level { name: "DRAM".to_owned(), bytes: 128 << 20 });
+        assert_eq!(level(1 << 30), Footprint { name: "DRAM".to_owned(), bytes: 256 << 20 });
+        assert_eq!(level(200 << 20), Footprint { name: "DRAM".to_owned(), bytes: 128 << 20 });
         assert_eq!(level(100 << 20).name, "64MiB");
         assert_eq!((beyond(1 << 30, false), in_words(beyond(1 << 30, true)).as_str()), (4 << 30, "4096MiB"));
     }
@@ -221,7 +221,7 @@ mod tests {
         let caches = caches();
         assert_eq!(
             level_of(last_caches(&caches, &[0]), 1, 100 << 20, true).unwrap(),
-            Level { name: "64MiB".to_owned(), bytes: 64 << 20 }
+            Footprint { name: "64MiB".to_owned(), bytes: 64 << 20 }
         );
         assert_eq!(level_of(None, 1, 1 << 30, true).unwrap().name, "128MiB");
         assert!(level_of(last_caches(&caches, &[0]), 1, 1 << 20, true).is_err());

@@ -43,7 +43,7 @@ use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
 use crate::experiments::memory::streams;
-use crate::experiments::{Experiment, Nature, Need, PredictionInput, Publication};
+use crate::experiments::{Experiment, Need, PredictionInput, Publication};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -57,7 +57,7 @@ use crate::statistics::summary::median;
 use crate::sys::chain::LOADS_PER_TURN;
 use crate::sys::clock::Source;
 use crate::sys::memory::Pages;
-use crate::sys::stream::{LINE, Operation, Vectors, Walk};
+use crate::sys::stream::{LINE, Operation, Stream, Vectors};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -71,16 +71,15 @@ pub const EXPERIMENT: Experiment = Experiment {
         what: "two CPUs and memory for footprints beyond the last cache",
         check: two_cpus,
     }],
-    uses: &[],
+    uses: &["memory.latency.level"],
     rules: RULES,
     constants: CONSTANTS,
-    publishes: &[Publication {
-        metric: LOADED,
-        unit: Unit::Nanoseconds,
-        meaning: "one dependent load from memory while the other CPUs read",
-        nature: Nature::Cost,
-        headline: crate::experiments::always,
-    }],
+    publishes: &[Publication::cost(
+        LOADED,
+        Unit::Nanoseconds,
+        "one dependent load from memory while the other CPUs read",
+    )
+    .in_summary()],
     every: |_| 6,
     seconds: |_| 0.25,
     time_out: 60.0,
@@ -218,8 +217,8 @@ pub fn readers(
 ) -> impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static {
     move |_| {
         let (_, mut arena) = buffer::take_either(bytes as u64, Pages::Huge, None, allowed)?;
-        let mut full = Walk::new(Vectors::widest(), Operation::Read, bytes, PASS);
-        let mut pulse = Walk::new(Vectors::widest(), Operation::Read, bytes, PULSE);
+        let mut full = Stream::new(Vectors::widest(), Operation::Read, bytes, PASS);
+        let mut pulse = Stream::new(Vectors::widest(), Operation::Read, bytes, PULSE);
         Ok(Box::new(move |job| {
             if LOADS[job] == "full" {
                 return full.step(&mut arena);

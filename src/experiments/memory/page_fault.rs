@@ -66,7 +66,7 @@ use crate::experiments::memory::touching::{
     Cold, PROOFS, Shared, Tally, count, counted, drop_from_cache, huge_pages_work, labels, read_past, scratch_file,
     touching,
 };
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::machine::Medium;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -94,20 +94,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: &[],
     publishes: &[
-        Publication {
-            metric: TIME,
-            unit: Unit::Nanoseconds,
-            meaning: "one page fault, whatever number of pages it maps",
-            nature: Nature::Cost,
-            headline: crate::experiments::always,
-        },
-        Publication {
-            metric: PAGES,
-            unit: Unit::One,
-            meaning: "small pages that one fault maps",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
+        Publication::cost(TIME, Unit::Nanoseconds, "one page fault, whatever number of pages it maps").in_summary(),
+        Publication::state(PAGES, Unit::One, "small pages that one fault maps"),
     ],
     every: |_| 1,
     seconds: |_| 0.2,

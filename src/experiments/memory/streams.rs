@@ -62,7 +62,7 @@ pub fn labels(operation: Operation, level: &str, threads: usize) -> Labels {
 }
 
 /// A rate in bytes per second: `(expected, low, high)` with its reason.
-pub struct Expected {
+pub struct ExpectedRate {
     /// What it is made from.
     pub what: String,
     pub rate: (f64, f64, f64),
@@ -90,7 +90,7 @@ fn path_bytes(by: &PredictionInput<'_>) -> f64 {
 }
 
 /// What one thread is expected to move at a level of cache.
-pub fn expected_in_cache(by: &PredictionInput<'_>, level: &str, operation: Operation) -> Expected {
+pub fn expected_in_cache(by: &PredictionInput<'_>, level: &str, operation: Operation) -> ExpectedRate {
     let cycle = CycleTime::known(by);
     let wide = vector_bytes(by).min(path_bytes(by));
     let per_cycle = |constant: Constant, bytes: f64| {
@@ -109,7 +109,7 @@ pub fn expected_in_cache(by: &PredictionInput<'_>, level: &str, operation: Opera
         (_, true) => (per_cycle(SHARED_CACHE_READ, 1.0), "the path from the shared cache × the core clock"),
         (_, false) => (per_cycle(SHARED_CACHE_WRITE, 1.0), "the path to the shared cache × the core clock"),
     };
-    Expected { what: what.to_owned(), rate, basis }
+    ExpectedRate { what: what.to_owned(), rate, basis }
 }
 
 /// The latency of a load from memory: this run's figure on huge pages where there is one, else the constant.
@@ -124,7 +124,7 @@ pub fn memory_latency(by: &PredictionInput<'_>) -> ((f64, f64, f64), Basis) {
 
 /// What so many threads are expected to move to and from main memory: by Little's law lines in flight × line / latency for
 /// one, for several what each adds, and never more than the channels carry where these are known.
-pub fn expected_in_memory(by: &PredictionInput<'_>, operation: Operation, threads: usize) -> Expected {
+pub fn expected_in_memory(by: &PredictionInput<'_>, operation: Operation, threads: usize) -> ExpectedRate {
     let ((latency, least, most), basis) = memory_latency(by);
     let line = LINE as f64 * 1e9;
     let lines = LINES_IN_FLIGHT;
@@ -153,7 +153,7 @@ pub fn expected_in_memory(by: &PredictionInput<'_>, operation: Operation, thread
         basis = Basis::machine(&format!("{}, and {}", peak.source, basis.text()));
         what += ", at most what the channels carry";
     }
-    Expected { what, rate, basis }
+    ExpectedRate { what, rate, basis }
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{STACK_TCP, constants};
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::peer::client::Partner;
 use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
@@ -88,20 +88,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication {
-            metric: "network.connection.time",
-            unit: Unit::Nanoseconds,
-            meaning: "one phase of a TCP connection",
-            nature: Nature::State,
-            headline: |labels| labels.get("path") == Some("remote") || labels.get("ip") == Some("4"),
-        },
-        Publication {
-            metric: "network.connection.net",
-            unit: Unit::Nanoseconds,
-            meaning: "orderly tear-down without the time between the other side's reading of the end and its close",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
+        Publication::state("network.connection.time", Unit::Nanoseconds, "one phase of a TCP connection")
+            .in_summary_where(|labels| labels.get("path") == Some("remote") || labels.get("ip") == Some("4")),
+        Publication::state(
+            "network.connection.net",
+            Unit::Nanoseconds,
+            "orderly tear-down without the time between the other side's reading of the end and its close",
+        ),
     ],
     every: super::every,
     seconds: |setup| if setup.has_peer { 3.05 } else { 0.05 },

@@ -68,7 +68,7 @@ use crate::evaluate::gate::{Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP, constants};
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::peer::client::Partner;
 use crate::results::document::{Axis, Curve};
 use crate::results::peer::Peer;
@@ -92,27 +92,19 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication {
-            metric: "network.round_trip.time",
-            unit: Unit::Nanoseconds,
-            meaning: "a message there and its answer back",
-            nature: Nature::State,
-            headline: common_exchange,
-        },
-        Publication {
-            metric: "network.round_trip.net",
-            unit: Unit::Nanoseconds,
-            meaning: "the same without the time that the peer's process kept it",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
-        Publication {
-            metric: "network.round_trip.network_share",
-            unit: Unit::Nanoseconds,
-            meaning: "what the path adds to a round trip within this machine",
-            nature: Nature::State,
-            headline: |labels| labels.get("bytes") == Some("1"),
-        },
+        Publication::state("network.round_trip.time", Unit::Nanoseconds, "a message there and its answer back")
+            .in_summary_where(common_exchange),
+        Publication::state(
+            "network.round_trip.net",
+            Unit::Nanoseconds,
+            "the same without the time that the peer's process kept it",
+        ),
+        Publication::state(
+            "network.round_trip.network_share",
+            Unit::Nanoseconds,
+            "what the path adds to a round trip within this machine",
+        )
+        .in_summary_where(|labels| labels.get("bytes") == Some("1")),
     ],
     every: super::every,
     seconds: |setup| if setup.has_peer { 3.95 } else { 0.45 },

@@ -60,7 +60,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{self, Constant, constants};
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -86,20 +86,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication {
-            metric: "os.process_creation.time",
-            unit: Unit::Nanoseconds,
-            meaning: "one child, by the way of making it",
-            nature: Nature::Cost,
-            headline: common_way,
-        },
-        Publication {
-            metric: "os.process_creation.per_page",
-            unit: Unit::Nanoseconds,
-            meaning: "what each 4 KiB page of the parent adds",
-            nature: Nature::Cost,
-            headline: crate::experiments::always,
-        },
+        Publication::cost("os.process_creation.time", Unit::Nanoseconds, "one child, by the way of making it")
+            .in_summary_where(common_way),
+        Publication::cost("os.process_creation.per_page", Unit::Nanoseconds, "what each 4 KiB page of the parent adds")
+            .in_summary(),
     ],
     every: |_| 4,
     seconds: |_| 0.9,

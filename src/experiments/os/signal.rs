@@ -39,7 +39,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, constants};
 use crate::experiments::os::kernel_work;
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication, always, little_memory};
+use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -62,13 +62,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["cpu.cycle_time", "os.system_call.time"],
     rules: RULES,
     constants: CONSTANTS,
-    publishes: &[Publication {
-        metric: TIME,
-        unit: Unit::Nanoseconds,
-        meaning: "installing a handler, or a signal from sending it to the return of its handler",
-        nature: Nature::Cost,
-        headline: always,
-    }],
+    publishes: &[Publication::cost(
+        TIME,
+        Unit::Nanoseconds,
+        "installing a handler, or a signal from sending it to the return of its handler",
+    )
+    .in_summary()],
     every: |_| 1,
     seconds: |_| 0.1,
     time_out: 10.0,
@@ -227,7 +226,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         deliver.text()
     ));
     let getppid = Labels::of([("call", "getppid")]);
-    let call = study.known.iter().find(|metric| metric.name == "os.system_call.time" && metric.labels == getppid);
+    let call = study.metric("os.system_call.time", &getppid);
     if let Some(call) = call {
         findings.say(format!(
             "That is {} calls of getppid. Two of them are the way into the kernel and out again, to send the signal and to end its \

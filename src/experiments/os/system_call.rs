@@ -64,7 +64,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CycleTime, KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL,
 };
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -89,20 +89,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: &[],
     publishes: &[
-        Publication {
-            metric: "os.system_call.time",
-            unit: Unit::Nanoseconds,
-            meaning: "one call, from user code to user code",
-            nature: Nature::Cost,
-            headline: common_call,
-        },
-        Publication {
-            metric: "os.system_call.service",
-            unit: Unit::Nanoseconds,
-            meaning: "what the kernel does for it, above the floor",
-            nature: Nature::Cost,
-            headline: crate::experiments::never,
-        },
+        Publication::cost("os.system_call.time", Unit::Nanoseconds, "one call, from user code to user code")
+            .in_summary_where(common_call),
+        Publication::cost("os.system_call.service", Unit::Nanoseconds, "what the kernel does for it, above the floor"),
     ],
     every: |_| 1,
     seconds: |_| 0.3,
@@ -503,10 +492,10 @@ fn call_gates(study: &Study<'_>, call: &Call, estimate: &Estimate, floor: Option
 fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, call: &str| findings.metric("os.system_call.time", &labels(call)).cloned();
     let Some(floor) = time(findings, FLOOR) else { return };
-    let call = study.known.iter().find(|metric| {
-        metric.name == "cpu.procedure_call.time"
-            && metric.labels == Labels::of([("args", "0"), ("code", "registers"), ("chain", "throughput")])
-    });
+    let call = study.metric(
+        "cpu.procedure_call.time",
+        &Labels::of([("args", "0"), ("code", "registers"), ("chain", "throughput")]),
+    );
     if let Some(call) = call {
         findings.say(format!(
             "Entering the kernel and leaving it again costs {}{}, {} procedure calls without arguments.",

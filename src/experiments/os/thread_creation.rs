@@ -54,7 +54,7 @@ use crate::experiments::constants::{
     Constant, CycleTime, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END,
     THREAD_SWITCH, THREAD_TASK, WAKE_OTHER_CPU,
 };
-use crate::experiments::{Experiment, Nature, PredictionInput, Publication};
+use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -79,13 +79,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],
     rules: RULES,
     constants: &[],
-    publishes: &[Publication {
-        metric: TIME,
-        unit: Unit::Nanoseconds,
-        meaning: "one thread, by the span and by who makes it",
-        nature: Nature::Cost,
-        headline: same_cpu,
-    }],
+    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one thread, by the span and by who makes it")
+        .in_summary_where(same_cpu)],
     every: |_| 1,
     seconds: |_| 0.16,
     time_out: 30.0,
@@ -477,7 +472,7 @@ fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estima
 /// What a process from a small parent on the same CPU costs in this run.
 fn process(study: &Study<'_>, how: &str) -> Option<f64> {
     let labels = Labels::of([("how", how), ("child", SAME)]).with("resident", 0);
-    let found = study.known.iter().find(|metric| metric.name == "os.process_creation.time" && metric.labels == labels);
+    let found = study.metric("os.process_creation.time", &labels);
     found.map(|metric| metric.value)
 }
 

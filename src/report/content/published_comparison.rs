@@ -5,7 +5,7 @@ use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Part, Piece, Table, Tone};
 use crate::results::document::Document;
 use crate::results::drawing_note::Scale;
-use crate::results::published::{Figure, Group, Published};
+use crate::results::published::{Published, PublishedFigure, PublishedGroup};
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, factor, quantity};
 
@@ -44,7 +44,7 @@ pub fn part(published: &Published, document: Option<&Document>) -> Part {
 
 /// One drawing for each chapter and unit; operations without a figure of ours by name are in the table alone.
 fn drawings(published: &Published, document: Option<&Document>) -> Vec<Drawing> {
-    let mut found: Vec<(String, Unit, Vec<&Group>)> = Vec::new();
+    let mut found: Vec<(String, Unit, Vec<&PublishedGroup>)> = Vec::new();
     for group in &published.groups {
         let Some(metric) = &group.metric else { continue };
         if published.figures_of(group).all(|figure| figure.value.is_none()) {
@@ -64,7 +64,7 @@ fn drawing(
     document: Option<&Document>,
     chapter: &str,
     unit: Unit,
-    groups: &[&Group],
+    groups: &[&PublishedGroup],
 ) -> Drawing {
     let kind = match unit {
         Unit::Nanoseconds => "times",
@@ -95,7 +95,7 @@ fn drawing(
     }
 }
 
-fn row(published: &Published, document: Option<&Document>, group: &Group, first: usize) -> PlotRow {
+fn row(published: &Published, document: Option<&Document>, group: &PublishedGroup, first: usize) -> PlotRow {
     let mut marks: Vec<PlotMark> = published
         .figures_of(group)
         .filter_map(|figure| {
@@ -134,13 +134,13 @@ fn row(published: &Published, document: Option<&Document>, group: &Group, first:
 }
 
 /// The value in a readable unit, and the parameters.
-fn in_words(figure: &Figure, unit: Unit) -> String {
+fn in_words(figure: &PublishedFigure, unit: Unit) -> String {
     let value = figure.value.map_or_else(|| figure.printed.clone(), |value| quantity(value, unit));
     figure.detail.as_ref().map_or_else(|| value.clone(), |detail| format!("{value} ({detail})"))
 }
 
 /// What a drawing shows, one row per operation.
-fn drawn(published: &Published, document: Option<&Document>, groups: &[&Group]) -> Table {
+fn drawn(published: &Published, document: Option<&Document>, groups: &[&PublishedGroup]) -> Table {
     let mut table =
         Table::new("", &["operation", ">this machine", ">lowest not doubted", ">highest not doubted", ">doubted"]);
     for group in groups {
@@ -195,7 +195,7 @@ fn table(published: &Published, document: Option<&Document>) -> Table {
     table
 }
 
-fn remarks(published: &Published, figure: &Figure) -> Cell {
+fn remarks(published: &Published, figure: &PublishedFigure) -> Cell {
     let reason = figure
         .caveat(published)
         .map(|reason| if figure.doubt.is_some() { format!("doubtful: {reason}") } else { reason.to_owned() });

@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::canvas::{Ink, escaped};
 use super::{FONT, Frame, LETTER, SERIES, Space, WIDTH, at, legend, sign, text_at, touchable};
 use crate::results::document;
-use crate::results::drawing_note::{DrawingNote, Join, Place};
+use crate::results::drawing_note::{DrawingNote, Join, MarkPlace};
 
 /// Height of a drawing of curves, legend left out.
 const HEIGHT: u32 = 400;
@@ -49,11 +49,11 @@ impl CurvePlot {
     pub(super) fn draw(&self, ink: &Ink) -> (u32, u32) {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let levels = self.note.marks.iter().filter_map(|mark| match mark.place {
-            Place::Level { at } => Some(at),
+            MarkPlace::Level { at } => Some(at),
             _ => None,
         });
         let claims = self.note.marks.iter().filter_map(|mark| match mark.place {
-            Place::Claim { at } => Some(at),
+            MarkPlace::Claim { at } => Some(at),
             _ => None,
         });
         let x =
@@ -167,7 +167,7 @@ impl CurvePlot {
             };
             let (top, bottom) = (frame.corner.1, frame.origin.1);
             let content = match mark.place {
-                Place::Knee { at: place, low, high } => {
+                MarkPlace::Knee { at: place, low, high } => {
                     let (x, from, to) = (frame.x(place), frame.x(low), frame.x(high));
                     let wide = (to - from).max(1.0);
                     format!(
@@ -180,18 +180,18 @@ impl CurvePlot {
                     ) + &format!("<path class=\"knee {series}\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom))
                         + &words(x, next())
                 }
-                Place::Claim { at: place } => {
+                MarkPlace::Claim { at: place } => {
                     let x = frame.x(place);
                     claims += 1;
                     let y = frame.origin.1 - 5.0 - f64::from((claims - 1) % 6) * (FONT + 3.0);
                     format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom)) + &words(x, y)
                 }
-                Place::Plateau { from, to, level } => {
+                MarkPlace::Plateau { from, to, level } => {
                     let (from, to, y) = (frame.x(from), frame.x(to), frame.y(level));
                     format!("<path class=\"plateau {series}\" d=\"M{} {}H{}\"/>", at(from), at(y), at(to))
                         + &words(from, y - 6.0)
                 }
-                Place::Level { at: level } => {
+                MarkPlace::Level { at: level } => {
                     let y = frame.y(level);
                     format!("<path class=\"claim\" d=\"M{} {}H{}\"/>", at(frame.origin.0), at(y), at(frame.corner.0))
                         + &words(frame.origin.0, y - 5.0)

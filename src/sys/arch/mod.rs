@@ -144,7 +144,7 @@ pub const SELF_TEST_CYCLES: f64 = 300.0;
 
 /// An idiom of reading the time.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader {
+pub struct ClockReader {
     /// Name in labels, such as `lfence_rdtsc`.
     pub name: &'static str,
     /// What it consists of.
@@ -161,10 +161,10 @@ pub struct Reader {
     pub readings: fn(values: &mut [i64]),
 }
 
-/// Readings in one iteration of [`Reader::repeat`].
+/// Readings in one iteration of [`ClockReader::repeat`].
 pub const READINGS_PER_ITERATION: u64 = 16;
 
-/// One way to read a clock, monomorphised into the loops of a [`Reader`].
+/// One way to read a clock, monomorphised into the loops of a [`ClockReader`].
 pub(crate) trait Reading {
     /// One reading: ticks or nanoseconds.
     fn read() -> i64;
@@ -221,7 +221,7 @@ pub(crate) fn readings<R: Reading>(values: &mut [i64]) {
 /// A row of a table of readers.
 macro_rules! reader {
     ($name:literal, $reading:ty, ticks $ticks:literal, order $claims_order:literal, $what:literal) => {
-        $crate::sys::arch::Reader {
+        $crate::sys::arch::ClockReader {
             name: $name,
             what: $what,
             ticks: $ticks,

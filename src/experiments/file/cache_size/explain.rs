@@ -3,7 +3,7 @@
 use super::{BYTES, LIMITS, SLOWER, SWEEP, bounded, full};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::results::drawing_note::{Place, Scale};
+use crate::results::drawing_note::{MarkPlace, Scale};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{duration, factor, percent, quantity};
 use crate::statistics::summary::median;
@@ -27,10 +27,10 @@ pub(super) fn mark(findings: &mut Findings, labels: &Labels, limit: Option<u64>)
     note.y_scale = Scale::Logarithmic;
     note.caption = Some("What is still cached of so many bytes that were read once".to_owned());
     if let Some((at, [low, high])) = found {
-        note.mark(labels.clone(), "size of the cache", Place::Knee { at, low, high });
+        note.mark(labels.clone(), "size of the cache", MarkPlace::Knee { at, low, high });
     }
     if let Some(limit) = limit {
-        note.mark(labels.clone(), "limit of the group", Place::Level { at: limit as f64 });
+        note.mark(labels.clone(), "limit of the group", MarkPlace::Level { at: limit as f64 });
     }
 }
 
@@ -109,8 +109,8 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
 
 /// How the whole cache was filled, and what was taken back early.
 pub(super) fn of_filling(study: &Study<'_>, kept: &str) -> String {
-    let with = study.remarks("full.with").first().copied().unwrap_or("new data");
-    let ended = study.remarks("full.ended").first().copied().unwrap_or("it was full");
+    let with = study.remarks("full.with").first().copied().unwrap_or("data");
+    let ended = study.remarks("full.ended").first().copied().unwrap_or("its reason is not in the log");
     let mut text = format!("Filled with {with}, the cache of this machine kept {kept}. It ended because {ended}.");
     let last = |name: &str| study.values(name, &full()).last().copied();
     if let Some((nanoseconds, read)) = last("filling").zip(last("read")).filter(|(_, read)| *read > 0.0) {

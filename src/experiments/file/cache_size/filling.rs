@@ -33,7 +33,7 @@ const STEP: u64 = 64 << 20;
 /// Files that are written take so many times of what the cache may have. Holes take nothing: one file follows another.
 const TIMES: f64 = 1.5;
 
-/// Share of the time that somebody may wait for memory.
+/// Percentage of the time that somebody may wait for memory.
 const PRESSURE: f64 = 10.0;
 
 /// What must stay available: a share of the memory and a number of bytes.

@@ -196,8 +196,8 @@ fn of_time(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
 
 pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &Swept) {
     let remark = |what: &str| study.remarks(what).first().copied();
-    let (with, ended) = (remark("full.with").unwrap_or("new data"), remark("full.ended").unwrap_or("of nothing known"));
-    // The first method ended at the first eviction, which is not the capacity.
+    let (with, ended) =
+        (remark("full.with").unwrap_or("data"), remark("full.ended").unwrap_or("its reason is not in the log"));
     let is_size = remark("full.bound") == Some("size");
     let (_, high) = swept.bounds();
     let plateau = median(&study.values("plateau", &full())).filter(|_| is_size).unwrap_or(high).min(high);

@@ -63,7 +63,7 @@ mod predict;
 mod vitals;
 
 use super::{DISK, PLACE};
-use crate::experiments::{Experiment, Nature, Publication};
+use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::setup::Profile;
 
@@ -78,13 +78,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &[],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
-    publishes: &[Publication {
-        metric: BYTES,
-        unit: Unit::Bytes,
-        meaning: "file data that stays in memory while more is read",
-        nature: Nature::State,
-        headline: crate::experiments::always,
-    }],
+    publishes: &[
+        Publication::state(BYTES, Unit::Bytes, "file data that stays in memory while more is read").in_summary()
+    ],
     every: |_| 4,
     seconds: |_| 2.0,
     time_out: 900.0,

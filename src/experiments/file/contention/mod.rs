@@ -48,7 +48,7 @@ mod predict;
 use super::{BLOCK, DISK, Order, PLACE};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::study::Study;
-use crate::experiments::{Experiment, Nature, Publication};
+use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::statistics::summary::median;
 
@@ -70,34 +70,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: judge::RULES,
     constants: &[],
     publishes: &[
-        Publication {
-            metric: TIME,
-            unit: Unit::Nanoseconds,
-            meaning: "one read of 4 KiB past the cache by one of so many processes",
-            nature: Nature::State,
-            headline: |labels| labels.get("order") == Some("random"),
-        },
-        Publication {
-            metric: RATE,
-            unit: Unit::BytesPerSecond,
-            meaning: "what all of them read per second",
-            nature: Nature::State,
-            headline: |labels| labels.get("order") == Some("random") && labels.get("processes") == Some("16"),
-        },
-        Publication {
-            metric: FAIRNESS,
-            unit: Unit::One,
-            meaning: "Jain's index of how evenly they read: 1 is even, 1/N all for one",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
-        Publication {
-            metric: CPU_SHARE,
-            unit: Unit::One,
-            meaning: "CPU time of all reads over the window and the CPUs",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
+        Publication::state(TIME, Unit::Nanoseconds, "one read of 4 KiB past the cache by one of so many processes")
+            .in_summary_where(|labels| labels.get("order") == Some("random")),
+        Publication::state(RATE, Unit::BytesPerSecond, "what all of them read per second")
+            .in_summary_where(|labels| labels.get("order") == Some("random") && labels.get("processes") == Some("16")),
+        Publication::state(FAIRNESS, Unit::One, "Jain's index of how evenly they read: 1 is even, 1/N all for one"),
+        Publication::state(CPU_SHARE, Unit::One, "CPU time of all reads over the window and the CPUs"),
     ],
     every: |_| 4,
     seconds: |_| 1.2,

@@ -57,7 +57,7 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
     let value =
         |order: Order, cache: &str| findings.metric(TIME, &labels(order, cache, bytes)).map(|found| found.value);
     let refused = Labels::of([("call", "enosys")]);
-    let entry = study.known.iter().find(|metric| metric.name == "os.system_call.time" && metric.labels == refused);
+    let entry = study.metric("os.system_call.time", &refused);
     let shown = |value: f64| quantity(value, Unit::Nanoseconds);
     let (direct, cold, warm) = (value(Order::Random, DIRECT), value(Order::Random, COLD), value(Order::Random, WARM));
     let next = value(Order::Sequential, COLD);
@@ -134,7 +134,7 @@ pub(super) fn explain_device(study: &Study<'_>, findings: &mut Findings) {
     }
     if class == Class::Virtual {
         findings.say(format!(
-            "The disk{name} is virtual: that nothing was cached is proven for this kernel only. The files were written minutes ago at most, and the host may have kept them."
+            "The disk{name} is virtual: that nothing was cached is proven for this kernel only. The files were written during this run, and the host may have kept them."
         ));
     }
     if let Some(ratio) = judge::touch_ratio(study) {

@@ -332,7 +332,7 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
 /// A read out of the cache is a system call and a copy.
 fn warm_floor(study: &Study<'_>, own: f64) -> Gate {
     let refused = Labels::of([("call", "enosys")]);
-    let entry = study.known.iter().find(|metric| metric.name == "os.system_call.time" && metric.labels == refused);
+    let entry = study.metric("os.system_call.time", &refused);
     let entry = entry.map_or(0.0, |found| found.value);
     let reason = format!("a refused system call takes {} and a copy of a block {COPY_FLOOR} ns", time(entry));
     Gate::at_least(&WARM_FLOOR, Number::time(own).named("{}"), entry + COPY_FLOOR).because(reason)

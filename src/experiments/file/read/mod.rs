@@ -12,7 +12,7 @@
 //!   and the kernel said that no page of it was there. **warm**: all of it in the cache, by the kernel's count.
 //! - **random**: 4 KiB by a random permutation, each place once in a launch; read-ahead is off (POSIX_FADV_RANDOM). Each
 //!   read is timed by itself: between the two clock reads lie pread(2) and the comparison of the stamp. All sizes, direct
-//!   and cold, take turns in bursts of ten, the first of which does not count. Warm reads are too short for that: they are
+//!   and cold, take turns in bursts of eleven, of which the first does not count. Warm reads are too short for that: they are
 //!   timed in batches.
 //! - **sequential**: 4 KiB after 4 KiB for the time of a block, 1 MiB after 1 MiB for the rate, whole passes over clock
 //!   reads; with the kernel's usual read-ahead. The figure is time over requests; direct reads of 4 KiB, which nothing
@@ -20,7 +20,7 @@
 //!   when its time is up.
 //!
 //! Direct and cold reads are proven by what block devices read for this process (`/proc/self/io`): their bytes, no fewer; cold
-//! ones leave exactly their pages in the cache. During warm ones that count stands still. Figures are medians over
+//! ones leave their pages in the cache and no others. During warm ones that count stands still. Figures are medians over
 //! launches of the launch's median; warm ones are undisturbed costs in core cycles.
 //!
 //! **depth_rate** keeps 1 to 32 random reads of a block under way (io_uring): where it stops rising, the device is
@@ -56,7 +56,7 @@ mod measure;
 mod predict;
 
 use super::{BLOCK, DISK, Order, PLACE};
-use crate::experiments::{Experiment, Nature, Publication};
+use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 
 /// The row of the table.
@@ -71,27 +71,18 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: judge::RULES,
     constants: &[],
     publishes: &[
-        Publication {
-            metric: TIME,
-            unit: Unit::Nanoseconds,
-            meaning: "one read of 4 KiB",
-            nature: Nature::State,
-            headline: |labels| labels.get("bytes") == Some(HEADLINE),
-        },
-        Publication {
-            metric: RATE,
-            unit: Unit::BytesPerSecond,
-            meaning: "bytes read per second, one request after the other",
-            nature: Nature::State,
-            headline: |labels| labels.get("bytes") == Some(HEADLINE) && labels.get("order") == Some("sequential"),
-        },
-        Publication {
-            metric: DEPTH_RATE,
-            unit: Unit::BytesPerSecond,
-            meaning: "random reads of 4 KiB past the cache with so many under way",
-            nature: Nature::State,
-            headline: |labels| labels.get("depth") == Some("32"),
-        },
+        Publication::state(TIME, Unit::Nanoseconds, "one read of 4 KiB")
+            .in_summary_where(|labels| labels.get("bytes") == Some(HEADLINE)),
+        Publication::state(RATE, Unit::BytesPerSecond, "bytes read per second, one request after the other")
+            .in_summary_where(|labels| {
+                labels.get("bytes") == Some(HEADLINE) && labels.get("order") == Some("sequential")
+            }),
+        Publication::state(
+            DEPTH_RATE,
+            Unit::BytesPerSecond,
+            "random reads of 4 KiB past the cache with so many under way",
+        )
+        .in_summary_where(|labels| labels.get("depth") == Some("32")),
     ],
     every: |_| 4,
     seconds: |_| 1.6,

@@ -23,7 +23,7 @@
 //!
 //! The **penalty** is the median from the other machine's memory less the median of reads of the same size and order from
 //! this machine's page cache, taken in the same turns. So are empty exchanges with the server. A line through the medians
-//! over sizes, each point weighted by its own size, gives what a read costs however small (**intercept**) and what each
+//! over sizes, each point weighted by the inverse square of its time, gives what a read costs however small (**intercept**) and what each
 //! byte adds (**per_byte**). The first stands beside the round trip, the second beside the inverse of the rate that the
 //! same launch sees with several reads under way (peer: with a plain flow).
 //!
@@ -58,7 +58,7 @@ mod sources;
 
 use crate::evaluate::study::Study;
 use crate::experiments::network::{quantile_of_shots, round_trip};
-use crate::experiments::{Experiment, Nature, Need, Publication};
+use crate::experiments::{Experiment, Need, Publication};
 use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -79,34 +79,16 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: judge::RULES,
     constants: predict::CONSTANTS,
     publishes: &[
-        Publication {
-            metric: "file.remote_read.block_time",
-            unit: Unit::Nanoseconds,
-            meaning: "one read of a file on another machine",
-            nature: Nature::State,
-            headline: |labels| is_smallest(labels) && labels.get("order") == Some(RANDOM),
-        },
-        Publication {
-            metric: "file.remote_read.network_penalty",
-            unit: Unit::Nanoseconds,
-            meaning: "what it takes more than a read of this machine's cache, both sides warm",
-            nature: Nature::State,
-            headline: |labels| is_smallest(labels) && labels.get("order") == Some(RANDOM),
-        },
-        Publication {
-            metric: "file.remote_read.intercept",
-            unit: Unit::Nanoseconds,
-            meaning: "what a read takes however small it is",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
-        Publication {
-            metric: "file.remote_read.per_byte",
-            unit: Unit::Nanoseconds,
-            meaning: "what each byte of a read adds",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
+        Publication::state("file.remote_read.block_time", Unit::Nanoseconds, "one read of a file on another machine")
+            .in_summary_where(|labels| is_smallest(labels) && labels.get("order") == Some(RANDOM)),
+        Publication::state(
+            "file.remote_read.network_penalty",
+            Unit::Nanoseconds,
+            "what it takes more than a read of this machine's cache, both sides warm",
+        )
+        .in_summary_where(|labels| is_smallest(labels) && labels.get("order") == Some(RANDOM)),
+        Publication::state("file.remote_read.intercept", Unit::Nanoseconds, "what a read takes however small it is"),
+        Publication::state("file.remote_read.per_byte", Unit::Nanoseconds, "what each byte of a read adds"),
     ],
     every: |_| 4,
     seconds: |setup| 0.1 + 1.6 * f64::from(setup.remote_ways),

@@ -1,6 +1,6 @@
 //! The rates that streams give, and what must hold between levels, operations and numbers of threads.
 
-use super::{BUS_RATE, COPY_SLACK, LESS, MOST_VECTORS, RATE, SLACK, THREADS_SLACK, about, nodes, scaling};
+use super::{BUS_RATE, RATE, SLACK, about, nodes, scaling};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -12,6 +12,16 @@ use crate::experiments::memory::{buffer, streams};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::sys::stream::{Operation, Vectors};
+
+/// No core loads more vectors in a cycle.
+const MOST_VECTORS: f64 = 4.0;
+
+/// How far a rate may be below another that it should reach, and above what carries it at most.
+const LESS: f64 = 0.95;
+
+const COPY_SLACK: f64 = 1.05;
+
+const THREADS_SLACK: f64 = 1.1;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     let mut measured: Vec<&Labels> = Vec::new();

@@ -1,7 +1,7 @@
 //! The streams of a launch: one thread in every level, each set of vectors in memory, several threads at once.
 
 use super::{IN_CACHE, ON_SMALL_PAGES, RATE, nodes, step};
-use crate::experiments::memory::footprint::{self, Level, MEMORY};
+use crate::experiments::memory::footprint::{self, Footprint, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team};
 use crate::experiments::memory::{buffer, streams};
 use crate::results::problem::Problem;
@@ -11,7 +11,7 @@ use crate::rig::sampler::{Sizing, Timed, Workload};
 use crate::statistics::summary::median;
 use crate::sys::arena::Arena;
 use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
-use crate::sys::stream::{Operation, Vectors, Walk};
+use crate::sys::stream::{Operation, Stream, Vectors};
 use std::cell::{Cell, RefCell};
 
 /// Length of a window of several threads in nanoseconds: several turns of any scheduler's clock.
@@ -75,7 +75,7 @@ pub(super) fn vectors_of(chosen: &Chosen, operation: Operation) -> Vectors {
 }
 
 /// One thread: every level, then memory on huge pages and on small ones.
-pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, Problem> {
+pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint) -> Result<Chosen, Problem> {
     let about = Labels::of([("level", level.name.as_str()), ("pages", "huge"), ("threads", "1")]);
     rig.record("footprint", about.clone(), Unit::Bytes, vec![level.bytes as f64])?;
     rig.remark("vectors.cache", &Vectors::widest().name);
@@ -109,12 +109,16 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Level) -> Result<Chosen, 
     Ok(chosen)
 }
 
-pub(super) fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCell<&mut Arena>) -> Result<(), Problem> {
+pub(super) fn measure_caches(
+    rig: &mut Rig<'_>,
+    levels: &[Footprint],
+    arena: &RefCell<&mut Arena>,
+) -> Result<(), Problem> {
     let few = (rig.batches() / BATCHES_PER_LONG_PASS).max(4);
     let mut workloads = Vec::new();
     for level in levels.iter().filter(|level| level.bytes <= arena.borrow().bytes()) {
         for operation in IN_CACHE {
-            let walk = RefCell::new(Walk::new(Vectors::widest(), operation, level.bytes, level.bytes));
+            let walk = RefCell::new(Stream::new(Vectors::widest(), operation, level.bytes, level.bytes));
             let bytes = walk.borrow().bytes();
             let mut warm = *walk.borrow();
             let workload = Workload::of("stream", streams::labels(operation, &level.name, 1), bytes, move |passes| {
@@ -135,13 +139,13 @@ pub(super) fn measure_caches(rig: &mut Rig<'_>, levels: &[Level], arena: &RefCel
 }
 
 /// Tries every set of vectors in memory, in turns, and takes the one with the best median for each operation.
-pub(super) fn choose(rig: &mut Rig<'_>, level: &Level, arena: &mut Arena) -> Result<Chosen, Problem> {
+pub(super) fn choose(rig: &mut Rig<'_>, level: &Footprint, arena: &mut Arena) -> Result<Chosen, Problem> {
     let source = rig.source()?;
     let mut chosen = Vec::new();
     for operation in Operation::ALL {
         let sets = Vectors::available();
         // One walk for all: no set may find in a cache what another has just brought there.
-        let mut walk = Walk::new(sets[0], operation, level.bytes, step(level));
+        let mut walk = Stream::new(sets[0], operation, level.bytes, step(level));
         let mut rates: Vec<Vec<f64>> = vec![Vec::new(); sets.len()];
         for _ in 0..TRIALS {
             for (&vectors, rates) in sets.iter().zip(&mut rates) {
@@ -167,7 +171,7 @@ pub(super) fn choose(rig: &mut Rig<'_>, level: &Level, arena: &mut Arena) -> Res
 /// The operations in memory, one after the other.
 pub(super) fn measure_memory(
     rig: &mut Rig<'_>,
-    level: &Level,
+    level: &Footprint,
     chosen: &Chosen,
     operations: &[Operation],
     pages: Option<&str>,
@@ -177,7 +181,7 @@ pub(super) fn measure_memory(
     rig.random().shuffle(&mut operations);
     for operation in operations {
         let vectors = vectors_of(chosen, operation);
-        let mut walk = Walk::new(vectors, operation, level.bytes, step(level));
+        let mut walk = Stream::new(vectors, operation, level.bytes, step(level));
         let labels = streams::labels(operation, &level.name, 1);
         let labels = pages.map_or(labels.clone(), |pages| labels.with("pages", pages));
         let workload = Workload::of("stream", labels, walk.bytes(), |steps| {
@@ -192,16 +196,16 @@ pub(super) fn measure_memory(
 /// Several threads, each with an arena of its own that it wrote itself.
 pub(super) fn measure_team(
     rig: &mut Rig<'_>,
-    level: &Level,
+    level: &Footprint,
     cpus: &[u32],
     all: usize,
     chosen: &Chosen,
 ) -> Result<(), Problem> {
     let operations: Vec<Operation> =
         Operation::ALL.into_iter().filter(|&operation| streams::is_measured(operation, cpus.len(), all)).collect();
-    let jobs: Vec<Walk> = operations
+    let jobs: Vec<Stream> = operations
         .iter()
-        .map(|&operation| Walk::new(vectors_of(chosen, operation), operation, level.bytes, PASS))
+        .map(|&operation| Stream::new(vectors_of(chosen, operation), operation, level.bytes, PASS))
         .collect();
     let (bytes, allowed) = (level.bytes, rig.memory());
     let equip = move |_: usize| -> Result<Pass, String> {

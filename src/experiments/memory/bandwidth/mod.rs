@@ -10,7 +10,7 @@
 //! and destination apart by 2112 bytes off a multiple of 4096. Written bytes are not zero: some cores do not write zeros over
 //! zeros. Every line that counts is touched in full.
 //!
-//! **Level**: the footprint is half of a cache that the kernel claims (of a shared one the CPU's own part, but at least
+//! **Footprint**: the footprint is half of a cache that the kernel claims (of a shared one the CPU's own part, but at least
 //! four times the cache before it), or what `memory.latency` walks: four times the last cache and more, 256 MiB at
 //! least where there is time. Only then is it called DRAM, with the footprint as a label. Where memory does not allow that,
 //! the figure carries its size as its name. A batch in a cache passes the footprint again and again, after a pass or two
@@ -63,8 +63,8 @@ mod nodes;
 mod predict;
 mod scaling;
 
-use crate::experiments::memory::footprint::Level;
-use crate::experiments::{Experiment, Nature, Publication};
+use crate::experiments::memory::footprint::Footprint;
+use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::sys::stream::Operation;
 
@@ -76,31 +76,18 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 1,
     source: include_str!("mod.rs"),
     needs: &[],
-    uses: &["cpu.cycle_time"],
+    uses: &["cpu.cycle_time", "memory.latency.level"],
     rules: judge::RULES,
     constants: &[],
     publishes: &[
-        Publication {
-            metric: RATE,
-            unit: Unit::BytesPerSecond,
-            meaning: "bytes that a program reads, writes or copies per second",
-            nature: Nature::Cost,
-            headline: common_rate,
-        },
-        Publication {
-            metric: BUS_RATE,
-            unit: Unit::BytesPerSecond,
-            meaning: "bytes that cross the memory bus for them, at most",
-            nature: Nature::Cost,
-            headline: crate::experiments::never,
-        },
-        Publication {
-            metric: nodes::NODE,
-            unit: Unit::BytesPerSecond,
-            meaning: "what one thread reads of one node's memory on another node's CPU",
-            nature: Nature::Cost,
-            headline: crate::experiments::never,
-        },
+        Publication::cost(RATE, Unit::BytesPerSecond, "bytes that a program reads, writes or copies per second")
+            .in_summary_where(common_rate),
+        Publication::cost(BUS_RATE, Unit::BytesPerSecond, "bytes that cross the memory bus for them, at most"),
+        Publication::cost(
+            nodes::NODE,
+            Unit::BytesPerSecond,
+            "what one thread reads of one node's memory on another node's CPU",
+        ),
     ],
     every: |_| 6,
     seconds: |_| 1.1,
@@ -122,9 +109,6 @@ const STEPS: usize = 8;
 /// Most bytes of a step: milliseconds.
 const MOST_STEP: usize = 16 << 20;
 
-/// No core loads more vectors in a cycle.
-const MOST_VECTORS: f64 = 4.0;
-
 fn common_rate(labels: &Labels) -> bool {
     let plain = labels.get("pages").is_none();
     plain && (labels.get("threads") == Some("1") || labels.get("operation") == Some("read"))
@@ -137,18 +121,11 @@ const IN_CACHE: [Operation; 3] = [Operation::Read, Operation::Write, Operation::
 const ON_SMALL_PAGES: [Operation; 3] = [Operation::Read, Operation::WriteNt, Operation::Copy];
 
 /// Bytes of a step through memory.
-fn step(level: &Level) -> usize {
+fn step(level: &Footprint) -> usize {
     (level.bytes / STEPS).min(MOST_STEP)
 }
 
-/// How far a rate may be below another that it should reach, and above what carries it at most.
-const LESS: f64 = 0.95;
-
 const SLACK: f64 = 1.02;
-
-const COPY_SLACK: f64 = 1.05;
-
-const THREADS_SLACK: f64 = 1.1;
 
 /// Labels of the record of a stream's footprint.
 fn about(level: &str, labels: &Labels) -> Labels {

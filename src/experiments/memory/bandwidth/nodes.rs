@@ -7,7 +7,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, Rule};
 use crate::evaluate::study::Study;
 use crate::experiments::memory::buffer;
-use crate::experiments::memory::footprint::Level;
+use crate::experiments::memory::footprint::Footprint;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
@@ -16,7 +16,7 @@ use crate::rig::Rig;
 use crate::rig::workload::{Expected, Workload};
 use crate::sys::affinity;
 use crate::sys::memory::Pages;
-use crate::sys::stream::{Operation, Vectors, Walk};
+use crate::sys::stream::{Operation, Stream, Vectors};
 
 /// The metric.
 pub(super) const NODE: &str = "memory.bandwidth.node";
@@ -29,7 +29,7 @@ fn labels(cpu_node: u32, memory_node: u32) -> Labels {
 }
 
 /// Reads memory of one node from a CPU of each; that of another node in the next launch.
-pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Result<(), Problem> {
+pub(super) fn measure(rig: &mut Rig<'_>, level: &Footprint, vectors: Vectors) -> Result<(), Problem> {
     let nodes = &rig.setup().machine.memory.nodes;
     let homes: Vec<u32> =
         nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();
@@ -54,7 +54,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, level: &Level, vectors: Vectors) -> Res
             );
             continue;
         }
-        let mut walk = Walk::new(vectors, Operation::Read, level.bytes, step(level));
+        let mut walk = Stream::new(vectors, Operation::Read, level.bytes, step(level));
         let workload = Workload::of("node", labels(node.node, home), walk.bytes(), |steps| {
             walk.steps(&mut arena, steps);
             Ok(())

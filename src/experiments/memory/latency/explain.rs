@@ -2,13 +2,13 @@
 //! print other numbers.
 
 use super::judge::{Agreement, RESIDUAL, agreement, point_of_rule, rule_labels};
-use super::levels::{CURVE, Curves, Found, Named, level_labels};
+use super::levels::{CURVE, Curves, FoundLevels, Named, level_labels};
 use super::seen;
 use super::translation::huge_pages_help;
-use super::walk::{Pattern, RULES, Scope, curve, pages_label};
+use super::walk::{Pattern, RECIPES, Scope, curve, pages_label};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::results::drawing_note::Place;
+use crate::results::drawing_note::MarkPlace;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{count, factor, interval, number, percent, quantity};
 use crate::sys::memory::Pages;
@@ -34,7 +34,7 @@ pub(super) fn tell(
     findings: &mut Findings,
     scope: &Scope,
     curves: &Curves,
-    found: &Found,
+    found: &FoundLevels,
     deciding: Option<Pages>,
 ) {
     tell_levels(findings, found, deciding);
@@ -49,7 +49,7 @@ pub(super) fn tell(
     tell_nodes(study, findings);
 }
 
-fn tell_levels(findings: &mut Findings, found: &Found, deciding: Option<Pages>) {
+fn tell_levels(findings: &mut Findings, found: &FoundLevels, deciding: Option<Pages>) {
     let Some(pages) = deciding else {
         findings.say("Too few footprints could be walked to tell levels apart.");
         return;
@@ -93,7 +93,7 @@ fn tell_levels(findings: &mut Findings, found: &Found, deciding: Option<Pages>) 
 }
 
 /// Shows in the drawing what was found on the curve that decides: where levels lie, where they end, and what is claimed.
-fn mark_levels(findings: &mut Findings, scope: &Scope, found: &Found, deciding: Option<Pages>) {
+fn mark_levels(findings: &mut Findings, scope: &Scope, found: &FoundLevels, deciding: Option<Pages>) {
     let note = findings.figure(CURVE);
     note.divided_by = Some("pattern".to_owned());
     let Some(pages) = deciding else { return };
@@ -101,15 +101,15 @@ fn mark_levels(findings: &mut Findings, scope: &Scope, found: &Found, deciding: 
     for level in &found.levels {
         let [from, to] = level.middle;
         // Its name alone: what it costs is told of random walks, and on this curve neighbouring lines come along.
-        note.mark(labels.clone(), level.name.clone(), Place::Plateau { from, to, level: level.latency });
+        note.mark(labels.clone(), level.name.clone(), MarkPlace::Plateau { from, to, level: level.latency });
         if let Some([low, high]) = level.ends {
             let at = (low * high).sqrt();
-            note.mark(labels.clone(), format!("{} ends", level.name), Place::Knee { at, low, high });
+            note.mark(labels.clone(), format!("{} ends", level.name), MarkPlace::Knee { at, low, high });
         }
     }
     for (level, size) in &scope.claims {
         let text = format!("claimed: L{level} {}", bytes(*size as f64));
-        note.mark(labels.clone(), text, Place::Claim { at: *size as f64 });
+        note.mark(labels.clone(), text, MarkPlace::Claim { at: *size as f64 });
     }
 }
 
@@ -169,7 +169,7 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
     findings.say(format!("{sides}, the kernel claims {}: not confirmed. {why}.", bytes(claimed)));
 }
 
-fn tell_what_is_missing(findings: &mut Findings, found: &Found) {
+fn tell_what_is_missing(findings: &mut Findings, found: &FoundLevels) {
     if let Some(reason) = &found.no_memory {
         findings.say(format!("Nothing here is called DRAM: {reason}."));
     }
@@ -197,7 +197,7 @@ fn tell_what_is_missing(findings: &mut Findings, found: &Found) {
     }
 }
 
-fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, curves: &Curves, found: &Found) {
+fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, curves: &Curves, found: &FoundLevels) {
     let reach = |buffer: &str| {
         findings
             .metric("memory.latency.translation_reach", &Labels::of([("buffer", buffer)]))
@@ -269,7 +269,7 @@ fn tell_long(findings: &mut Findings, curves: &Curves) {
 }
 
 fn tell_rules(findings: &mut Findings, curves: &Curves) {
-    let rows: Vec<Vec<String>> = RULES
+    let rows: Vec<Vec<String>> = RECIPES
         .iter()
         .filter_map(|rule| {
             let point = point_of_rule(curves, rule)?;

@@ -1,7 +1,7 @@
 //! Which figures are published: levels, sizes, other tools' rules, nodes; each with the gates of its operation.
 
 use super::levels::{
-    Curves, Found, MEMORY_OVER_CACHE, Named, Point, bounds, estimate_of, in_time, level_labels, points_of,
+    Curves, FoundLevels, MEMORY_OVER_CACHE, Named, Point, bounds, estimate_of, in_time, level_labels, points_of,
 };
 use super::walk::{self, Pattern, Scope};
 use super::{seen, translation};
@@ -83,7 +83,7 @@ pub(super) fn publish_levels(
     findings: &mut Findings,
     scope: &Scope,
     curves: &Curves,
-    found: &Found,
+    found: &FoundLevels,
 ) {
     for pages in [Pages::Small, Pages::Huge] {
         let mut before: Option<f64> = None;
@@ -140,7 +140,7 @@ pub(super) fn publish_levels(
 }
 
 /// Latency of memory in nanoseconds.
-fn memory_time(study: &Study<'_>, curves: &Curves, found: &Found, pages: Pages) -> Option<f64> {
+fn memory_time(study: &Study<'_>, curves: &Curves, found: &FoundLevels, pages: Pages) -> Option<f64> {
     let level = found.levels.iter().find(|level| level.name == MEMORY)?;
     let (_, estimate) = estimate_of(&points_of(curves, found, level, pages), MEMORY)?;
     Some(in_time(study, &estimate))
@@ -168,7 +168,7 @@ fn gate_of_proof(study: &Study<'_>) -> Option<Gate> {
 fn level_gates(
     study: &Study<'_>,
     level: &Named,
-    found: &Found,
+    found: &FoundLevels,
     points: &[&Point],
     estimate: &Estimate,
     before: Option<f64>,
@@ -221,7 +221,7 @@ fn level_gates(
     own
 }
 
-fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &Found, level: &Named) {
+fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &FoundLevels, level: &Named) {
     let Some([low, high]) = level.ends else { return };
     let labels = Labels::of([("level", level.name.as_str())]);
     let estimate = bounds(study, low, high, "plateaus of the page-blocked curve, bounds over resampled launches");
@@ -266,17 +266,17 @@ pub(super) fn agreement([low, high]: [f64; 2], claimed: u64) -> Agreement {
 }
 
 /// Labels of a figure by another tool's rule.
-pub(super) fn rule_labels(rule: &walk::Rule, bytes: u64) -> Labels {
+pub(super) fn rule_labels(rule: &walk::Recipe, bytes: u64) -> Labels {
     walk::curve(rule.pattern, rule.pages).with("bytes", bytes)
 }
 
 /// The largest footprint at which a rule was followed.
-pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &walk::Rule) -> Option<&'a Point> {
+pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &walk::Recipe) -> Option<&'a Point> {
     curves.points(rule.pattern, rule.pages).last()
 }
 
 pub(super) fn publish_rules(study: &Study<'_>, findings: &mut Findings, curves: &Curves) {
-    for rule in &walk::RULES {
+    for rule in &walk::RECIPES {
         let Some(point) = point_of_rule(curves, rule) else { continue };
         let Some(estimate) = Estimate::median(&point.sample) else { continue };
         findings.publish(study, Figure::batches("memory.latency.by_rule", rule_labels(rule, point.bytes), &estimate));

@@ -7,7 +7,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::{MEMORY, OVER_LAST_CACHE};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, Labels, Unit};
-use crate::statistics::knee::{Level, Staircase, staircase};
+use crate::statistics::knee::{Plateau, Staircase, staircase};
 use crate::statistics::summary::{median, quantile};
 use crate::sys::memory::Pages;
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ pub(super) struct Named {
 
 /// What the deciding curve shows.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Found {
+pub(super) struct FoundLevels {
     /// Levels, nearest first.
     pub(super) levels: Vec<Named>,
     /// Claimed caches of which no plateau was found: level and size.
@@ -144,7 +144,7 @@ pub(super) struct Found {
     pub(super) residual: f64,
 }
 
-impl Found {
+impl FoundLevels {
     /// A level by its name.
     pub(super) fn level(&self, name: &str) -> Option<&Named> {
         self.levels.iter().find(|level| level.name == name)
@@ -174,7 +174,8 @@ impl Found {
         let largest = footprints.last().copied().unwrap_or(0.0);
         // The last level is memory when it reaches far enough beyond the last cache, and is not that cache itself.
         let reaches = stairs.levels.len() > 1 && stairs.levels.last().is_some_and(|level| level.to >= needed);
-        let mut found = Found { residual: stairs.monotone_residual, memory_from: needed, ..Found::default() };
+        let mut found =
+            FoundLevels { residual: stairs.monotone_residual, memory_from: needed, ..FoundLevels::default() };
         if !reaches {
             found.no_memory = Some(format!(
                 "memory is memory from {OVER_LAST_CACHE} × the last cache on ({:.0} MiB here, the larger of claimed and found); the largest footprint was {:.0} MiB",
@@ -220,7 +221,7 @@ fn caches_of(stairs: &Staircase) -> usize {
 }
 
 /// First and last footprint of the middle half of a plateau.
-fn middle(footprints: &[f64], level: &Level) -> [f64; 2] {
+fn middle(footprints: &[f64], level: &Plateau) -> [f64; 2] {
     let margin = level.points.len() / 4;
     [footprints[level.points.start + margin], footprints[level.points.end - 1 - margin]]
 }
@@ -274,7 +275,7 @@ fn spread(points: &[Point], footprints: &[f64], stairs: &Staircase, memory: f64,
             .collect();
         let Some(again) = staircase(footprints, &latencies, None, (memory > 0.0).then_some(memory)) else { continue };
         for (index, level) in stairs.levels.iter().take(stairs.capacities.len()).enumerate() {
-            let same = |other: &Level| (other.latency / level.latency).ln().abs() < SAME_PLATEAU.ln();
+            let same = |other: &Plateau| (other.latency / level.latency).ln().abs() < SAME_PLATEAU.ln();
             let Some(place) = again.levels.iter().position(same) else { continue };
             let Some(capacity) = again.capacities.get(place) else { continue };
             seen[index].0.push(capacity.at_least);
@@ -299,7 +300,7 @@ pub(super) fn level_labels(level: &str, pages: Pages) -> Labels {
 }
 
 /// The footprints that a level's latency is taken from.
-pub(super) fn points_of<'a>(curves: &'a Curves, found: &Found, level: &Named, pages: Pages) -> Vec<&'a Point> {
+pub(super) fn points_of<'a>(curves: &'a Curves, found: &FoundLevels, level: &Named, pages: Pages) -> Vec<&'a Point> {
     let random = curves.points(Pattern::Random, pages);
     if level.name != MEMORY {
         let [low, high] = level.middle;
@@ -387,14 +388,14 @@ mod tests {
 
     const CLAIMS: [(u32, u64); 3] = [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)];
 
-    fn names(found: &Found) -> Vec<&str> {
+    fn names(found: &FoundLevels) -> Vec<&str> {
         found.levels.iter().map(|level| level.name.as_str()).collect()
     }
 
     #[test]
     fn levels_are_named_and_hold_what_is_claimed() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (32_768.0 * KIB, 13.0)];
-        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         for (level, (size, latency)) in found.levels.iter().zip(truth) {
             let [low, high] = level.ends.unwrap();
@@ -407,7 +408,7 @@ mod tests {
     #[test]
     fn a_smaller_cache_than_claimed_keeps_its_name() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (6144.0 * KIB, 13.0)];
-        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         assert!(found.level("L3").unwrap().ends.unwrap()[1] < 8192.0 * KIB);
     }
@@ -416,19 +417,19 @@ mod tests {
     fn memory_that_is_not_reached_is_not_measured() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (6144.0 * KIB, 13.0)];
         // Four times the claimed 32 MiB are needed.
-        let found = Found::of(&points(&truth, 100.0, 64.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 64.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(found.level("DRAM"), None);
         assert!(found.no_memory.unwrap().contains("128 MiB"));
         // Four times the found 64 MiB, where less is claimed.
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (65_536.0 * KIB, 13.0)];
-        let found = Found::of(&points(&truth, 100.0, 128.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 128.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(found.level("DRAM"), None);
     }
 
     #[test]
     fn a_plateau_as_slow_as_memory_is_a_stretch_of_the_way_there() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (8192.0 * KIB, 13.0), (65_536.0 * KIB, 80.0)];
-        let found = Found::of(&points(&truth, 100.0, 256.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 256.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         assert!((found.level("L3").unwrap().latency / 13.0 - 1.0).abs() < 0.02 && found.no_memory.is_none());
         assert!((found.level("DRAM").unwrap().latency / 100.0 - 1.0).abs() < 0.02 && found.unclaimed.is_empty());
@@ -437,21 +438,21 @@ mod tests {
     #[test]
     fn a_missing_level_is_the_one_that_fits_worst() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0)];
-        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "DRAM"]);
         assert_eq!(found.missed, [(3, 32 << 20)]);
         let truth = [(32.0 * KIB, 1.0), (30_000.0 * KIB, 13.0)];
-        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L3", "DRAM"]);
     }
 
     #[test]
     fn a_plateau_too_many_gets_no_name() {
         let truth = [(32.0 * KIB, 1.0), (256.0 * KIB, 3.0), (1024.0 * KIB, 4.5), (32_768.0 * KIB, 13.0)];
-        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         assert_eq!(found.unclaimed.len(), 1);
-        let found = Found::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &[], 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &[], 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "L4", "DRAM"]);
     }
 }

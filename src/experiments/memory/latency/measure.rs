@@ -1,6 +1,6 @@
 //! The walks of a launch: one kind of pages after the other, and the memory of each node.
 
-use super::walk::{Pattern, Scope, Scratch, Walk, pages_label};
+use super::walk::{Numbers, Pattern, Scope, Walk, pages_label};
 use crate::experiments::memory::buffer;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -29,7 +29,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         ))
         .hint("free memory, or raise the limit of the control group"));
     }
-    let mut scratch = Scratch::default();
+    let mut scratch = Numbers::default();
     let huge = measure_pages(rig, &scope, Pages::Huge, true, &mut scratch)?;
     measure_pages(rig, &scope, Pages::Small, !huge, &mut scratch)?;
     measure_nodes(rig, &scope, &mut scratch)
@@ -42,7 +42,7 @@ pub(super) fn measure_pages(
     scope: &Scope,
     pages: Pages,
     decides: bool,
-    scratch: &mut Scratch,
+    scratch: &mut Numbers,
 ) -> Result<bool, Problem> {
     let mut walks = scope.walks(pages, rig.turn(), decides);
     let Some(most) = walks.iter().map(|walk| walk.bytes).max() else { return Ok(false) };
@@ -85,7 +85,7 @@ pub(super) fn sized<'a>(workload: Workload<'a>, scope: &Scope, walk: &Walk) -> W
 }
 
 /// On a machine with several nodes: memory of one node, from a CPU of each; another node's memory in the next turn.
-pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Scratch) -> Result<(), Problem> {
+pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Numbers) -> Result<(), Problem> {
     let nodes = &rig.setup().machine.memory.nodes;
     let homes: Vec<u32> =
         nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();

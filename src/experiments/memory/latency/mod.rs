@@ -8,8 +8,8 @@
 //! before it has ended. A chain is one cycle through all lines of its footprint; that it is, is proven before it is timed: it
 //! is back at its start after exactly as many steps as it has nodes. Then one load of the walk is timed, in batches between
 //! clock probes, each going on where the last one stopped: 64 loads per turn of the loop, the simplest addressing, nothing
-//! subtracted. Footprints go from 1 KiB to four times the last cache, the larger of claimed and found, and to 256 MiB at
-//! least where there is time: only there a figure is called DRAM. Its label `footprint` says how much that is. Every launch writes fresh memory, lays every chain anew, and visits footprints in random order;
+//! subtracted. Footprints go from 1 KiB to four times the largest claimed last cache, and to 256 MiB at least where
+//! there is time. A figure is called DRAM beyond four times the larger of the claimed and the found last cache. Its label `footprint` says how much that is. Every launch writes fresh memory, lays every chain anew, and visits footprints in random order;
 //! near footprints are walked in every round, those that take milliseconds or more to lay in turns. All of a footprint is
 //! loaded once before it is timed, of main memory a line in 4 KiB: what translates addresses is cached then, as it is far
 //! within a long walk.
@@ -58,11 +58,11 @@ mod translation;
 mod walk;
 
 use crate::evaluate::study::Study;
-use crate::experiments::{Experiment, Nature, Publication};
+use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::Unit;
 use crate::setup::Setup;
 use crate::sys::memory::Pages;
-use levels::{Curves, Found};
+use levels::{Curves, FoundLevels};
 use walk::{Pattern, Scope};
 
 /// The row of the table.
@@ -77,48 +77,31 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: judge::RULES,
     constants: predict::CONSTANTS,
     publishes: &[
-        Publication {
-            metric: "memory.latency.level",
-            unit: Unit::Nanoseconds,
-            meaning: "one dependent load that a level serves, in random order",
-            nature: Nature::State,
-            headline: crate::experiments::always,
-        },
-        Publication {
-            metric: "memory.latency.level_size",
-            unit: Unit::Bytes,
-            meaning: "where a level ends: the middle of its bounds",
-            nature: Nature::State,
-            headline: crate::experiments::always,
-        },
-        Publication {
-            metric: "memory.latency.translation",
-            unit: Unit::Nanoseconds,
-            meaning: "what finding the page adds to a load",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
-        Publication {
-            metric: "memory.latency.translation_reach",
-            unit: Unit::Bytes,
-            meaning: "how much small pages a translation buffer covers",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
-        Publication {
-            metric: "memory.latency.by_rule",
-            unit: Unit::Nanoseconds,
-            meaning: "one load of a large buffer, by the rules that other tools follow",
-            nature: Nature::State,
-            headline: crate::experiments::never,
-        },
-        Publication {
-            metric: "memory.latency.node",
-            unit: Unit::Nanoseconds,
-            meaning: "one dependent load of one node's memory from another node's CPU",
-            nature: Nature::State,
-            headline: crate::experiments::always,
-        },
+        Publication::state(
+            "memory.latency.level",
+            Unit::Nanoseconds,
+            "one dependent load that a level serves, in random order",
+        )
+        .in_summary(),
+        Publication::state("memory.latency.level_size", Unit::Bytes, "where a level ends: the middle of its bounds")
+            .in_summary(),
+        Publication::state("memory.latency.translation", Unit::Nanoseconds, "what finding the page adds to a load"),
+        Publication::state(
+            "memory.latency.translation_reach",
+            Unit::Bytes,
+            "how much small pages a translation buffer covers",
+        ),
+        Publication::state(
+            "memory.latency.by_rule",
+            Unit::Nanoseconds,
+            "one load of a large buffer, by the rules that other tools follow",
+        ),
+        Publication::state(
+            "memory.latency.node",
+            Unit::Nanoseconds,
+            "one dependent load of one node's memory from another node's CPU",
+        )
+        .in_summary(),
     ],
     every: |_| 1,
     seconds: |_| 0.9,
@@ -135,12 +118,12 @@ fn memory(setup: &Setup) -> u64 {
 }
 
 /// The curves of a study, the pages whose curve decides where levels are, and the levels.
-fn seen(study: &Study<'_>) -> (Scope, Curves, Option<Pages>, Found) {
+fn seen(study: &Study<'_>) -> (Scope, Curves, Option<Pages>, FoundLevels) {
     let scope = Scope::of(study.setup, 0);
     let curves = Curves::of(study, "load", &scope);
     let deciding = judge::deciding_pages(&curves);
     let found = deciding
-        .and_then(|pages| Found::of(curves.points(Pattern::PageBlocked, pages), &scope.claims, study.setup.seed))
+        .and_then(|pages| FoundLevels::of(curves.points(Pattern::PageBlocked, pages), &scope.claims, study.setup.seed))
         .unwrap_or_default();
     (scope, curves, deciding, found)
 }

@@ -1,6 +1,6 @@
 //! What finding the page costs: one line of each page against the same lines packed densely, and small pages against huge.
 
-use super::levels::{Curves, Found, bounds, in_time, level_labels, points_of};
+use super::levels::{Curves, FoundLevels, bounds, in_time, level_labels, points_of};
 use super::walk::{Pattern, Scope, pages_label};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -33,7 +33,7 @@ fn dense_bytes(bytes: u64, line: u64) -> u64 {
 
 /// The levels of translation: the curve of one line per page, less that of as many lines packed densely, above a load of
 /// the first-level cache, so that it is a curve like any other.
-pub(super) fn translation(scope: &Scope, curves: &Curves, found: &Found, pages: Pages) -> Option<Translation> {
+pub(super) fn translation(scope: &Scope, curves: &Curves, found: &FoundLevels, pages: Pages) -> Option<Translation> {
     let base = found.level("L1")?.latency;
     let (counts, costs): (Vec<f64>, Vec<f64>) = curves
         .points(Pattern::Translation, pages)
@@ -52,7 +52,7 @@ pub(super) fn translation(scope: &Scope, curves: &Curves, found: &Found, pages: 
     })
 }
 
-pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope, curves: &Curves, found: &Found) {
+pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope, curves: &Curves, found: &FoundLevels) {
     if let Some(seen) = translation(scope, curves, found, Pages::Small) {
         for (end, buffer) in seen.ends.iter().zip(BUFFERS) {
             let [low, high] = [end.at_least, end.at_most].map(|count| count * page_size() as f64);
@@ -82,7 +82,13 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope,
 }
 
 /// What a load costs more whose page only the second buffer knows: in the middle of that plateau, launch by launch.
-fn publish_differences(study: &Study<'_>, findings: &mut Findings, scope: &Scope, curves: &Curves, found: &Found) {
+fn publish_differences(
+    study: &Study<'_>,
+    findings: &mut Findings,
+    scope: &Scope,
+    curves: &Curves,
+    found: &FoundLevels,
+) {
     let Some(seen) = translation(scope, curves, found, Pages::Small) else { return };
     let Some(first) = seen.ends.first() else { return };
     let beyond = seen.ends.get(1).map_or(f64::INFINITY, |second| second.at_least);
@@ -124,8 +130,7 @@ fn publish_difference(
         return;
     };
     if net.value <= 0.0 {
-        let reason =
-            format!("small pages cost {:.2} ns more than huge ones: nothing that stands out", in_time(study, &net));
+        let reason = format!("the difference of {:.2} ns does not stand out from zero", in_time(study, &net));
         findings.cannot("memory.latency.translation", labels, &reason);
         return;
     }
@@ -135,7 +140,7 @@ fn publish_difference(
 }
 
 /// Whether huge pages serve translation as they should: with them the first buffer must reach many times as far.
-pub(super) fn huge_pages_help(scope: &Scope, curves: &Curves, found: &Found) -> Option<bool> {
+pub(super) fn huge_pages_help(scope: &Scope, curves: &Curves, found: &FoundLevels) -> Option<bool> {
     let small = translation(scope, curves, found, Pages::Small)?;
     let end = small.ends.first()?;
     // The same pages of the same footprint, on memory of huge pages: beyond the first buffer's reach with small pages.

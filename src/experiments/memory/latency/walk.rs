@@ -312,7 +312,7 @@ impl Scope {
             (true, Pages::Small) => turn % RULES_EVERY == 3,
             (true, Pages::Huge) => turn % RULES_EVERY == RULES_EVERY - 5,
         };
-        let rules = if due { RULES.as_slice() } else { &[] };
+        let rules = if due { RECIPES.as_slice() } else { &[] };
         let bytes = self.rules_footprint();
         rules
             .iter()
@@ -328,7 +328,7 @@ impl Scope {
             && !matches!(walk.pattern, Pattern::Stride(_) | Pattern::Translation)
     }
 
-    /// Whether a walk is one of those that a figure of memory comes from: they get more and longer batches.
+    /// Whether a walk is one of those that a figure of memory comes from: they get more batches, and shorter ones.
     pub(super) fn is_memory(&self, walk: &Walk) -> bool {
         walk.bytes >= self.memory_footprint().min(self.rules_footprint())
     }
@@ -336,7 +336,7 @@ impl Scope {
 
 /// A rule by which other tools measure what they call memory latency.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rule {
+pub(super) struct Recipe {
     pub(super) pattern: Pattern,
     pub(super) pages: Pages,
     /// The rule in words.
@@ -346,32 +346,32 @@ pub(super) struct Rule {
 }
 
 /// The rules, cheapest first.
-pub(super) const RULES: [Rule; 5] = [
-    Rule {
+pub(super) const RECIPES: [Recipe; 5] = [
+    Recipe {
         pattern: Pattern::Stride(128),
         pages: Pages::Small,
         what: "every 128 bytes, ascending (lat_mem_rd with its default stride)",
         why: "prefetchers see the stride and load ahead",
     },
-    Rule {
+    Recipe {
         pattern: Pattern::Window(64),
         pages: Pages::Small,
         what: "every 64-byte line, random within 64 pages",
         why: "neighbouring lines come along, and 64 pages fit the translation buffer",
     },
-    Rule {
+    Recipe {
         pattern: Pattern::Window(256),
         pages: Pages::Small,
         what: "every 256 bytes, random within 64 pages (multichase)",
         why: "no neighbour comes along, and 64 pages fit the translation buffer",
     },
-    Rule {
+    Recipe {
         pattern: Pattern::Random,
         pages: Pages::Huge,
         what: "every line, random over everything, huge pages",
         why: "nothing comes along; translations are few where huge pages are whole for the processor",
     },
-    Rule {
+    Recipe {
         pattern: Pattern::Random,
         pages: Pages::Small,
         what: "every line, random over everything, 4 KiB pages (tinymembench, lat_mem_rd -t)",
@@ -381,13 +381,13 @@ pub(super) const RULES: [Rule; 5] = [
 
 /// Numbers that are kept from chain to chain: orders and successors.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct Numbers {
     order: Vec<u32>,
     blocks: Vec<u32>,
     successors: Vec<u32>,
 }
 
-impl Scratch {
+impl Numbers {
     /// Lays the chain of a walk at an offset in an arena and loads all of it once.
     pub(super) fn lay<'a>(
         &mut self,
@@ -510,7 +510,7 @@ mod tests {
                 for walk in scope.all(pages, true) {
                     assert!(walked.contains(&walk), "{walk:?}");
                 }
-                for rule in RULES.iter().filter(|rule| rule.pages == pages) {
+                for rule in RECIPES.iter().filter(|rule| rule.pages == pages) {
                     let walk = Walk { pattern: rule.pattern, pages, bytes: scope.rules_footprint() };
                     assert!(walked.contains(&walk), "{walk:?}");
                 }
@@ -557,7 +557,7 @@ mod tests {
             Pattern::Window(64),
             Pattern::Window(256),
         ];
-        let mut scratch = Scratch::default();
+        let mut scratch = Numbers::default();
         for pattern in patterns {
             for bytes in [64 * KIB, 100 * KIB, MIB] {
                 let walk = Walk { pattern, pages: Pages::Small, bytes };

@@ -57,11 +57,10 @@ mod predict;
 
 use super::{LOOPBACK, OTHER_CPU, SAME_CPU};
 use crate::evaluate::study::Study;
-use crate::experiments::{Experiment, Nature, Publication};
+use crate::experiments::{Experiment, Publication};
 use crate::peer::protocol::{Direction, FlowOrder};
 use crate::results::peer::Peer;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::{percent, quantity};
 use crate::statistics::summary::median;
 
 /// The row of the table.
@@ -75,13 +74,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["os.system_call.time", "network.round_trip.time"],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
-    publishes: &[Publication {
-        metric: "network.bandwidth.rate",
-        unit: Unit::BytesPerSecond,
-        meaning: "payload that arrives",
-        nature: Nature::State,
-        headline: common_case,
-    }],
+    publishes: &[Publication::state("network.bandwidth.rate", Unit::BytesPerSecond, "payload that arrives")
+        .in_summary_where(common_case)],
     every: |_| 4,
     seconds: |setup| if setup.has_peer { 15.6 } else { 2.1 },
     time_out: 120.0,
@@ -112,12 +106,6 @@ const REMOTE_WINDOW: u32 = 100;
 
 /// A CPU that is busy for this share of the time is the limit.
 const BUSY: f64 = 0.9;
-
-/// What stopped the sender for more than this share of the time is the limit.
-const STOPPED: f64 = 0.5;
-
-/// Share of the receiver's window that is on its way when the window is the limit.
-const FILLED: f64 = 0.75;
 
 /// Bytes of a full frame beside its payload: IP, TCP with time stamps, within the MTU; and around it on an Ethernet.
 const WITHIN: f64 = 52.0;
@@ -212,47 +200,6 @@ fn middle(study: &Study<'_>, name: &str, labels: &Labels, position: usize) -> Op
     let values: Vec<f64> =
         study.series(name, labels).iter().filter_map(|series| series.values.get(position).copied()).collect();
     median(&values)
-}
-
-/// What holds a case back, in words.
-fn limit(study: &Study<'_>, case: Case) -> Option<String> {
-    let labels = case.labels();
-    let (own, other) = (middle(study, "busy", &labels, 0)?, middle(study, "busy", &labels, 1)?);
-    let (own_name, other_name) =
-        if case.placement.is_some() { ("this side", "the other side") } else { ("this machine", "the peer") };
-    if case.placement == Some(SAME_CPU) && own + other >= BUSY {
-        return Some(format!("the CPU that both sides share: {} busy", percent((own + other).min(1.0))));
-    }
-    if own.max(other) >= BUSY {
-        let name = if own >= other { own_name } else { other_name };
-        return Some(format!("the CPU of {name}: {} and {} busy", percent(own), percent(other)));
-    }
-    for side in ["own", "other"] {
-        let of = labels.clone().with("side", side);
-        let Some(busy) = middle(study, "sender", &of, 0).filter(|&busy| busy > 0.0) else { continue };
-        let share = |position| middle(study, "sender", &of, position).map_or(0.0, |found| found / busy);
-        let window = middle(study, "sender", &of, 7).unwrap_or(0.0);
-        let round_trip = middle(study, "sender", &of, 4).unwrap_or(0.0) / 1e6;
-        let rate = median(&study.values("rate", &labels)).unwrap_or(0.0) / f64::from(case.streams);
-        // A sender that paces itself never meets the window it has filled: what is on its way shows it as well.
-        if share(1) > STOPPED || case.placement.is_none() && window > 0.0 && rate * round_trip >= FILLED * window {
-            return Some(format!(
-                "the receiver's window: {1} at the end, the sender stopped by it for {0} of the time",
-                percent(share(1)),
-                quantity(window, Unit::Bytes)
-            ));
-        }
-        if share(2) > STOPPED {
-            return Some(format!("the send buffer: full for {} of the time", percent(share(2))));
-        }
-    }
-    if case.placement.is_some() {
-        return Some(format!("hand-overs between the sides: {} and {} busy", percent(own), percent(other)));
-    }
-    let again =
-        ["own", "other"].into_iter().filter_map(|side| middle(study, "sender", &labels.clone().with("side", side), 3));
-    let again: f64 = again.sum();
-    Some(format!("the path and its congestion control: {again:.0} segments were sent again"))
 }
 
 #[cfg(test)]

@@ -1,57 +1,12 @@
-//! The curve over working sets, and what the figures mean.
+//! How the hops stand to each other, to system calls and to the curve over working sets.
 
-use super::{Pairing, RINGS, SAME, WORKING_SETS, ring_labels};
+use super::{Pairing, SAME, judge};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::results::document::{Axis, Curve, Metric};
-use crate::results::quantity::{CoreCycles, Labels, Unit};
+use crate::results::document::Metric;
+use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{count, number, percent, quantity};
-use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::median;
-
-/// A point this much below the switch without data contradicts it.
-const BELOW_BARE: f64 = 0.05;
-
-/// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets. And how many
-/// points are left out of them.
-pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
-    let (mut curves, mut unresolved) = (Vec::new(), 0);
-    for &members in &RINGS {
-        let points: Vec<[f64; 4]> = WORKING_SETS.iter().filter_map(|&bytes| point(study, members, bytes)).collect();
-        let Some(bare) = points.first().filter(|first| first[0] == 0.0).map(|first| first[1]) else { continue };
-        // Data cannot make a switch cheaper.
-        let (points, below): (Vec<_>, Vec<_>) =
-            points.into_iter().partition(|point| point[1] >= bare * (1.0 - BELOW_BARE));
-        unresolved += below.len();
-        curves.push(Curve {
-            name: "os.context_switch.by_working_set".to_owned(),
-            labels: Labels::none().with("processes", members),
-            x: Axis { label: "working set of each process".to_owned(), unit: Unit::Bytes },
-            y: Axis { label: "switch and refill of the caches".to_owned(), unit: Unit::Nanoseconds },
-            points,
-        });
-    }
-    (curves, unresolved)
-}
-
-/// The difference of hop and own cost within each launch; none where it does not stand out.
-fn point(study: &Study<'_>, members: usize, bytes: usize) -> Option<[f64; 4]> {
-    let hops = study.sample("hop", &ring_labels(members, bytes))?;
-    let alone = study.sample("own", &ring_labels(1, bytes))?;
-    let (hops, alone) = (hops.shared_with(&alone), alone.shared_with(&hops));
-    let scale = match (hops.unit, study.core) {
-        (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
-        _ => 1.0,
-    };
-    let costs: Vec<f64> = launch_estimates(&hops.launches, 0.25)
-        .iter()
-        .zip(launch_estimates(&alone.launches, 0.25))
-        .map(|(hop, alone)| (hop - alone) * scale)
-        .collect();
-    let low = costs.iter().copied().reduce(f64::min)?;
-    let high = costs.iter().copied().reduce(f64::max)?;
-    (low > 0.0).then_some([bytes as f64, median(&costs)?, low, high])
-}
 
 /// The published hop or net cost of a pairing.
 fn found<'a>(findings: &'a Findings, name: &str, between: &'static str, through: &'static str) -> Option<&'a Metric> {
@@ -60,7 +15,7 @@ fn found<'a>(findings: &'a Findings, name: &str, between: &'static str, through:
 }
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let (_, unresolved) = curves(study);
+    let (_, unresolved) = judge::curves(study);
     if unresolved > 0 {
         findings.say(format!(
             "{} of the curves over working sets would lie below the switch without data, which no switch can. Most likely the sum in a warm cache that is taken off costs more alone than within the hop. They are not shown.",
@@ -102,10 +57,7 @@ fn gross_and_net(study: &Study<'_>, findings: &Findings) -> Option<String> {
             nanoseconds(net.value),
             net.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", number(cycles))),
         ));
-        let floor = study
-            .known
-            .iter()
-            .find(|metric| metric.name == "os.system_call.time" && metric.labels == Labels::of([("call", "enosys")]));
+        let floor = study.metric("os.system_call.time", &Labels::of([("call", "enosys")]));
         if let Some(floor) = floor {
             text.push_str(&format!(" That is {} times the smallest system call.", number(net.value / floor.value)));
         }
@@ -167,10 +119,10 @@ fn forced(study: &Study<'_>) -> Option<String> {
 /// Switching against creating: what a pool of tasks saves.
 fn creation(study: &Study<'_>, findings: &Findings) -> Option<String> {
     let switch = found(findings, "os.context_switch.time", "processes", "pipe")?;
-    let created = study.known.iter().find(|metric| {
-        metric.name == "os.process_creation.time"
-            && metric.labels == Labels::of([("how", "fork_wait"), ("child", "same_cpu"), ("resident", "0")])
-    })?;
+    let created = study.metric(
+        "os.process_creation.time",
+        &Labels::of([("how", "fork_wait"), ("child", "same_cpu"), ("resident", "0")]),
+    )?;
     Some(format!(
         "A process that lives and ends, without executing anything, costs as much as {} hops: handing work to a waiting process \
          is cheaper than making one by that much.",

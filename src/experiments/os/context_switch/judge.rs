@@ -1,14 +1,29 @@
 //! Which figures hops, rings and lines give, and what must hold of them.
 
-use super::{Pairing, SAME, THROUGH, explain, line_labels, pairings};
+use super::{Pairing, RINGS, SAME, THROUGH, WORKING_SETS, line_labels, pairings, ring_labels};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
-use crate::results::quantity::{Labels, Unit};
+use crate::results::document::{Axis, Curve};
+use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::results::verdict::Gate;
+use crate::statistics::location::launch_estimates;
+use crate::statistics::summary::median;
+
+/// No kernel wakes and switches in fewer core cycles.
+pub(super) const LEAST_NET: f64 = 300.0;
+
+/// How far the two halves of a round trip may differ.
+pub(super) const ASYMMETRY: f64 = 0.2;
+
+/// Least time in nanoseconds: the sibling threads of one core share its first cache, a few cycles away.
+pub(super) const LEAST_LINE: f64 = 1.5;
+
+/// A point this much below the switch without data contradicts it.
+const BELOW_BARE: f64 = 0.05;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     let places = study.setup.places();
@@ -25,7 +40,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     for place in &places {
         publish_line(study, findings, &place.placement);
     }
-    findings.curves.extend(explain::curves(study).0);
+    findings.curves.extend(curves(study).0);
 }
 
 pub(super) fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {
@@ -56,12 +71,6 @@ pub(super) fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &
     }
 }
 
-/// No kernel wakes and switches in fewer core cycles.
-pub(super) const LEAST_NET: f64 = 300.0;
-
-/// How far the two halves of a round trip may differ.
-pub(super) const ASYMMETRY: f64 = 0.2;
-
 rules! {
     TWO_CALLS: "G8" Hard "`os.context_switch.time` on one CPU", "a hop takes at least two system calls";
     NET_FLOOR: "G8" Hard "`os.context_switch.net`", "a net switch takes at least {}", cycles(LEAST_NET);
@@ -89,10 +98,7 @@ pub(super) fn proof(study: &Study<'_>, labels: &Labels, gross: &Estimate) -> Gat
 
 /// G8: a hop contains two system calls.
 pub(super) fn two_calls(study: &Study<'_>, gross: &Estimate, pairing: &Pairing) -> Option<Gate> {
-    let floor = study
-        .known
-        .iter()
-        .find(|metric| metric.name == "os.system_call.time" && metric.labels == Labels::of([("call", "getppid")]))?;
+    let floor = study.metric("os.system_call.time", &Labels::of([("call", "getppid")]))?;
     let cycles = floor.cycles.filter(|_| gross.unit == Unit::Cycles);
     (pairing.placement == SAME)
         .then(|| gates::floor(&TWO_CALLS, gross, 2.0 * cycles.unwrap_or(floor.value)).because("two system calls"))
@@ -124,5 +130,43 @@ pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement
     findings.publish(study, Figure::batches("os.cache_line_transfer.time", labels, &estimate).gates(own));
 }
 
-/// Least time in nanoseconds: the sibling threads of one core share its first cache, a few cycles away.
-pub(super) const LEAST_LINE: f64 = 1.5;
+/// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets. And how many
+/// points are left out of them.
+pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
+    let (mut curves, mut unresolved) = (Vec::new(), 0);
+    for &members in &RINGS {
+        let points: Vec<[f64; 4]> = WORKING_SETS.iter().filter_map(|&bytes| point(study, members, bytes)).collect();
+        let Some(bare) = points.first().filter(|first| first[0] == 0.0).map(|first| first[1]) else { continue };
+        // Data cannot make a switch cheaper.
+        let (points, below): (Vec<_>, Vec<_>) =
+            points.into_iter().partition(|point| point[1] >= bare * (1.0 - BELOW_BARE));
+        unresolved += below.len();
+        curves.push(Curve {
+            name: "os.context_switch.by_working_set".to_owned(),
+            labels: Labels::none().with("processes", members),
+            x: Axis { label: "working set of each process".to_owned(), unit: Unit::Bytes },
+            y: Axis { label: "switch and refill of the caches".to_owned(), unit: Unit::Nanoseconds },
+            points,
+        });
+    }
+    (curves, unresolved)
+}
+
+/// The difference of hop and own cost within each launch; none where it does not stand out.
+fn point(study: &Study<'_>, members: usize, bytes: usize) -> Option<[f64; 4]> {
+    let hops = study.sample("hop", &ring_labels(members, bytes))?;
+    let alone = study.sample("own", &ring_labels(1, bytes))?;
+    let (hops, alone) = (hops.shared_with(&alone), alone.shared_with(&hops));
+    let scale = match (hops.unit, study.core) {
+        (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
+        _ => 1.0,
+    };
+    let costs: Vec<f64> = launch_estimates(&hops.launches, 0.25)
+        .iter()
+        .zip(launch_estimates(&alone.launches, 0.25))
+        .map(|(hop, alone)| (hop - alone) * scale)
+        .collect();
+    let low = costs.iter().copied().reduce(f64::min)?;
+    let high = costs.iter().copied().reduce(f64::max)?;
+    (low > 0.0).then_some([bytes as f64, median(&costs)?, low, high])
+}

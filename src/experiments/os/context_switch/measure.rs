@@ -1,6 +1,6 @@
 //! The passages of a launch: hops between two tasks on one CPU and on two, a line between cores, rings with working sets.
 
-use super::{Pairing, RINGS, SAME, WORKING_SETS, line_labels, own, pairings, ring_labels};
+use super::{Pairing, RINGS, SAME, WORKING_SETS, line_labels, pairings, ring_labels};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
@@ -220,4 +220,17 @@ pub(super) fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Problem>
         );
     }
     Ok(workloads)
+}
+
+/// The token through a passage of one's own.
+fn own<P: Passage>(through: &str) -> Result<Workload<'static>, Problem> {
+    let passage = P::circle(1, true).map_err(|error| Problem::new(format!("cannot make a {through}: {error}")))?;
+    Ok(Workload::of("own", Labels::of([("through", through)]), 1, move |times| {
+        for _ in 0..times {
+            if !(passage[0].pass() && passage[0].take()) {
+                return Err("the kernel refused to pass the token".to_owned());
+            }
+        }
+        Ok(())
+    }))
 }

@@ -65,11 +65,8 @@ mod judge;
 mod measure;
 mod predict;
 
-use crate::experiments::{Experiment, Nature, Publication};
-use crate::results::problem::Problem;
+use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
-use crate::rig::sampler::Workload;
-use crate::sys::token::Passage;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -83,41 +80,23 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: judge::RULES,
     constants: predict::CONSTANTS,
     publishes: &[
-        Publication {
-            metric: "os.context_switch.time",
-            unit: Unit::Nanoseconds,
-            meaning: "one hop of the token, system calls included",
-            nature: Nature::Cost,
-            headline: crate::experiments::always,
-        },
-        Publication {
-            metric: "os.context_switch.net",
-            unit: Unit::Nanoseconds,
-            meaning: "the hop less the passage's own cost",
-            nature: Nature::Cost,
-            headline: crate::experiments::always,
-        },
-        Publication {
-            metric: "os.context_switch.pipe_overhead",
-            unit: Unit::Nanoseconds,
-            meaning: "a byte written to and read from a pipe by one task",
-            nature: Nature::Cost,
-            headline: crate::experiments::always,
-        },
-        Publication {
-            metric: "os.context_switch.eventfd_overhead",
-            unit: Unit::Nanoseconds,
-            meaning: "a count written to and read from an eventfd by one task",
-            nature: Nature::Cost,
-            headline: crate::experiments::never,
-        },
-        Publication {
-            metric: "os.cache_line_transfer.time",
-            unit: Unit::Nanoseconds,
-            meaning: "a line's way from one core to another",
-            nature: Nature::Cost,
-            headline: crate::experiments::always,
-        },
+        Publication::cost("os.context_switch.time", Unit::Nanoseconds, "one hop of the token, system calls included")
+            .in_summary(),
+        Publication::cost("os.context_switch.net", Unit::Nanoseconds, "the hop less the passage's own cost")
+            .in_summary(),
+        Publication::cost(
+            "os.context_switch.pipe_overhead",
+            Unit::Nanoseconds,
+            "a byte written to and read from a pipe by one task",
+        )
+        .in_summary(),
+        Publication::cost(
+            "os.context_switch.eventfd_overhead",
+            Unit::Nanoseconds,
+            "a count written to and read from an eventfd by one task",
+        ),
+        Publication::cost("os.cache_line_transfer.time", Unit::Nanoseconds, "a line's way from one core to another")
+            .in_summary(),
     ],
     every: |_| 1,
     seconds: |_| 0.2,
@@ -194,19 +173,6 @@ fn ring_labels(members: usize, bytes: usize) -> Labels {
 /// Labels of the way of a cache line between the measured CPU and another.
 fn line_labels(placement: &str) -> Labels {
     Labels::of([("placement", placement)])
-}
-
-/// The token through a passage of one's own.
-fn own<P: Passage>(through: &str) -> Result<Workload<'static>, Problem> {
-    let passage = P::circle(1, true).map_err(|error| Problem::new(format!("cannot make a {through}: {error}")))?;
-    Ok(Workload::of("own", Labels::of([("through", through)]), 1, move |times| {
-        for _ in 0..times {
-            if !(passage[0].pass() && passage[0].take()) {
-                return Err("the kernel refused to pass the token".to_owned());
-            }
-        }
-        Ok(())
-    }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ pub mod stream;
 
 use std::arch::{asm, naked_asm};
 
-use super::{ChildTask, Reader, Reading, Stamp, reader};
+use super::{ChildTask, ClockReader, Reading, Stamp, reader};
 
 /// Name of the counter in logs.
 pub const COUNTER: &str = "cntvct";
@@ -439,7 +439,7 @@ impl Reading for Fenced {
 }
 
 /// The idioms of reading the virtual counter, weakest order first.
-pub const COUNTER_READERS: [Reader; 3] = [
+pub const COUNTER_READERS: [ClockReader; 3] = [
     reader!("cntvct", Cntvct, ticks true, order false, "MRS CNTVCT_EL0 alone"),
     reader!("isb_cntvct", IsbCntvct, ticks true, order false, "ISB; MRS CNTVCT_EL0"),
     reader!("fenced", Fenced, ticks true, order true, "ISB; MRS CNTVCT_EL0; ISB at both ends"),

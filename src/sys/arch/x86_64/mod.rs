@@ -7,7 +7,7 @@ pub mod stream;
 
 use std::arch::{asm, naked_asm};
 
-use super::{ChildTask, Reader, Reading, Stamp, reader};
+use super::{ChildTask, ClockReader, Reading, Stamp, reader};
 
 /// Name of the counter in logs.
 pub const COUNTER: &str = "tsc";
@@ -539,7 +539,7 @@ impl Reading for CpuidRdtsc {
 }
 
 /// The idioms of reading the time-stamp counter, weakest order first.
-pub const COUNTER_READERS: [Reader; 6] = [
+pub const COUNTER_READERS: [ClockReader; 6] = [
     reader!("rdtsc", Rdtsc, ticks true, order false, "RDTSC alone"),
     reader!("rdtscp", Rdtscp, ticks true, order false, "RDTSCP alone"),
     reader!("lfence_rdtsc", LfenceRdtsc, ticks true, order false, "LFENCE; RDTSC"),
