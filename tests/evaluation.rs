@@ -42,6 +42,7 @@ fn batches(name: &str, labels: Labels, operations: u64, cycles: f64) -> Series {
         operations,
         values: vec![cycles * CLOCK; BATCHES],
         clock: vec![CLOCK; BATCHES],
+        widths: Vec::new(),
         classes: Classes(vec![Class::Clean; BATCHES]),
     }
 }

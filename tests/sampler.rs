@@ -31,6 +31,8 @@ struct World {
     cpu: Cell<u32>,
     counters: Cell<ThreadCounters>,
     probe: Cell<Option<f64>>,
+    /// Ticks of a turn of the loop that shows a neighbour.
+    width: Cell<f64>,
     /// Batches of work so far, warm-up and sizing included.
     works: Cell<u64>,
 }
@@ -42,6 +44,7 @@ impl World {
             cpu: Cell::new(CPU),
             counters: Cell::default(),
             probe: Cell::new(Some(0.5)),
+            width: Cell::new(0.5),
             works: Cell::new(0),
         })
     }
@@ -82,6 +85,10 @@ impl Instruments for Scripted {
         self.0.pass(1000);
         self.0.probe.get()
     }
+    fn width(&mut self) -> f64 {
+        self.0.pass(1000);
+        self.0.width.get()
+    }
     fn counters(&mut self) -> ThreadCounters {
         self.0.counters.get()
     }
@@ -103,6 +110,29 @@ fn sample(world: &Rc<World>, workloads: Vec<Workload<'_>>) -> Sampled {
     let settings = Settings { batches: 10, batch_ticks: TARGET };
     let mut random = fastrand::Rng::with_seed(5);
     Sampler::new(&mut Scripted(Rc::clone(world)), &settings, &mut random).run(workloads)
+}
+
+/// The widths beside the batches of a workload that does one thing in every batch.
+fn widths(then: impl Fn(&World) + 'static) -> Vec<[f64; 2]> {
+    let world = World::new();
+    let work = world.work(50, then);
+    sample(&world, vec![work]).series[0].widths.clone()
+}
+
+#[test]
+fn a_neighbour_on_the_core_is_in_the_widths_of_the_batches_that_it_stood_beside() {
+    assert_eq!(widths(|_| ()), vec![[1.0, 1.0]; 10]);
+    // It comes with one batch in two and goes with the next.
+    let seen = widths(|world| world.width.set(if world.width.get() < 0.7 { 0.9 } else { 0.5 }));
+    assert!(seen == [[1.0, 1.8], [1.8, 1.0]].repeat(5) || seen == [[1.8, 1.0], [1.0, 1.8]].repeat(5), "{seen:?}");
+    // A core clock that changes changes no width, and without a clock none is known.
+    let slower = widths(|world| {
+        let factor = if world.probe.get() == Some(0.5) { 2.0 } else { 0.5 };
+        world.probe.set(world.probe.get().map(|probe| probe * factor));
+        world.width.set(world.width.get() * factor);
+    });
+    assert_eq!(slower, vec![[1.0, 1.0]; 10]);
+    assert_eq!(widths(|world| world.probe.set(None)), Vec::<[f64; 2]>::new());
 }
 
 /// The classes of a workload that does one thing in every batch.

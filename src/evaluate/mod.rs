@@ -12,5 +12,6 @@ pub mod gates;
 pub mod missing;
 pub mod others;
 pub mod sample;
+pub mod sharing;
 pub mod study;
 pub mod unavailable;

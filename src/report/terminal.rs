@@ -250,6 +250,9 @@ fn closing(document: &Document) -> String {
         text +=
             &format!("Canaries saw neighbours in {}.\n", count(run.disturbed_rounds.len() as u64, "round", "rounds"));
     }
+    if let Some(neighbours) = document.practice.neighbours() {
+        text += &format!("{neighbours}\n");
+    }
     if run.resumed > 0 {
         text += &format!("The run was resumed {}.\n", count(u64::from(run.resumed), "time", "times"));
     }

@@ -10,7 +10,7 @@ use super::prediction::Prediction;
 use super::quantity::{Better, Labels, Unit};
 use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Gate, Trust, Verdict};
-use super::wording;
+use super::wording::{self, percent};
 use crate::machine::{Machine, quiet::Check};
 
 /// Version of the result format.
@@ -68,8 +68,22 @@ pub struct Practice {
     pub delayed_share: Option<f64>,
     /// Share of the launches' time in which the hypervisor had the CPU.
     pub stolen_share: Option<f64>,
+    /// Share of the batches beside which a neighbour used the other hardware thread of the core; none where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_share: Option<f64>,
     /// Share of launches that had settled when sampling began.
     pub settled_share: Option<f64>,
+}
+
+/// Share of batches with a neighbour on the core from which on it is said.
+const NEIGHBOURS: f64 = 0.01;
+
+impl Practice {
+    /// Who was on the core beside the measurement, in a sentence; none where it is not known or hardly anybody was.
+    pub fn neighbours(&self) -> Option<String> {
+        let share = self.shared_share.filter(|&share| share >= NEIGHBOURS)?;
+        Some(format!("A neighbour used the same core beside {} of the batches.", percent(share)))
+    }
 }
 
 /// How many batches shared a fate.

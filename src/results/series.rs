@@ -110,7 +110,7 @@ impl JsonSchema for Classes {
     }
 }
 
-/// Named raw samples of one launch. `values[i]`, `clock[i]` and `classes[i]` describe the same batch.
+/// Named raw samples of one launch. `values[i]`, `clock[i]`, `widths[i]` and `classes[i]` describe the same batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// Name within the experiment, such as `call`.
@@ -128,6 +128,11 @@ pub struct Series {
     /// series is not normalised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clock: Vec<f64>,
+    /// Core cycles of a turn of the shortest loop right before and right after each batch: 1 alone on the core, 1.2 and more
+    /// beside a neighbour on its other hardware thread. Zero where no chain of known latency validates; empty where samples are
+    /// not batches, and in logs of versions that did not look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub widths: Vec<[f64; 2]>,
     /// What happened to each batch; empty where samples are not batches.
     #[serde(default, skip_serializing_if = "no_classes")]
     pub classes: Classes,
@@ -147,6 +152,7 @@ impl Series {
             operations: 1,
             values,
             clock: Vec::new(),
+            widths: Vec::new(),
             classes: Classes::default(),
         }
     }

@@ -14,6 +14,11 @@ pub trait Instruments {
     fn stamp(&mut self) -> Stamp;
     /// Ticks per core cycle right now; none where no chain of known latency validates.
     fn probe(&mut self) -> Option<f64>;
+    /// Ticks of a turn of the shortest loop right now, which a neighbour on the other hardware thread of the core lengthens. Zero
+    /// where it is not known.
+    fn width(&mut self) -> f64 {
+        0.0
+    }
     /// The kernel's counters of this thread.
     fn counters(&mut self) -> ThreadCounters;
     /// Ticks of an empty interval, removed from every interval.
@@ -32,6 +37,12 @@ const PROBE_NANOSECONDS: f64 = 10_000.0;
 /// Iterations of the chain before each probe, not timed. After a batch that goes through much memory its code has to be
 /// fetched again, through several levels of page tables in a guest: up to half a microsecond, 5 % of a probe.
 const WARMING_ITERATIONS: u64 = 4;
+
+/// Turns of the loop that shows a neighbour on the core: about a microsecond.
+const WIDTH_TURNS: u64 = 3000;
+
+/// Turns of that loop before it is timed: after a batch its code has to be fetched again.
+const WARMING_TURNS: u64 = 16;
 
 /// Ratio of two chains: how far from an integer it may be and still show that both have their known latency.
 const INTEGER_TOLERANCE: f64 = 0.015;
@@ -167,6 +178,16 @@ impl Instruments for Live {
         // What ran before may have pushed the chain out of the caches: fetching it again is no change of the clock.
         self.time(arch::multiply_chain, WARMING_ITERATIONS);
         Some(self.time(arch::multiply_chain, chain.iterations) / chain.cycles_per_iteration)
+    }
+
+    fn width(&mut self) -> f64 {
+        if self.chain.is_none() {
+            return 0.0;
+        }
+        // One copy of the loop for all: at another address a turn can take twice as long.
+        let turns = arch::REGISTER_LOOPS[0];
+        self.time(turns, WARMING_TURNS);
+        self.time(turns, WIDTH_TURNS)
     }
 
     fn counters(&mut self) -> ThreadCounters {

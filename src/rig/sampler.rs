@@ -4,6 +4,9 @@
 //! probe · batch of A · probe · batch of B · probe · batch of A · probe · …
 //! ```
 //!
+//! Between a probe and its batch stands a look at the width of the core, on both sides: a loop that a neighbour on the other
+//! hardware thread lengthens.
+//!
 //! Every batch has a probe of the core clock right before and right after it; the mean of the two converts its ticks into
 //! core cycles, whatever the clock does over a launch. Workloads take turns in random order, so that drift and neighbours
 //! hit all alike. Nothing is dropped by its value: each batch gets a class from what the kernel and the clock say.
@@ -109,6 +112,8 @@ struct Batch {
     /// Ticks per core cycle around it.
     clock: Option<f64>,
     class: Class,
+    /// Core cycles of a turn of the shortest loop before and after it; zero where they are not known.
+    width: [f64; 2],
     /// Share of its context switches that were forced.
     forced: f64,
 }
@@ -282,9 +287,11 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         if apart {
             *boundary = self.boundary();
         }
+        let width_before = self.instruments.width();
         let start = self.instruments.stamp();
         let outcome = (workload.work)(iterations);
         let end = self.instruments.stamp();
+        let width_after = self.instruments.width();
         let counters = self.instruments.counters();
         let probe = self.instruments.probe();
         let before = std::mem::replace(boundary, Boundary { probe, counters });
@@ -299,6 +306,9 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             *boundary = self.boundary();
         }
         let clock = before.probe.zip(probe).map(|(first, second)| f64::midpoint(first, second));
+        let cycles =
+            |width: f64, probe: Option<f64>| probe.filter(|&probe| probe > 0.0).map_or(0.0, |probe| width / probe);
+        let width = [cycles(width_before, before.probe), cycles(width_after, probe)];
         let unsteady = before.probe.zip(probe).is_some_and(|(first, second)| {
             (first / second - 1.0).abs() > PROBE_AGREEMENT || first <= 0.0 || second <= 0.0
         });
@@ -347,7 +357,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             Ok(_) if unsteady && workload.clocked => Class::Unsteady,
             Ok(_) => Class::Clean,
         };
-        Batch { ticks: ticks as f64 - self.instruments.bias(), clock, class, forced }
+        Batch { ticks: ticks as f64 - self.instruments.bias(), clock, class, width, forced }
     }
 
     fn boundary(&mut self) -> Boundary {
@@ -445,8 +455,15 @@ fn series_of(workload: &Workload<'_>, iterations: u64, batches: &[Batch]) -> Ser
             .filter_map(|batch| batch.clock)
             .map(|clock| rounded(clock, 1e6))
             .collect(),
+        widths: widths_of(batches),
         classes: Classes(batches.iter().map(|batch| batch.class).collect()),
     }
+}
+
+/// The widths beside batches; empty where none is known.
+fn widths_of(batches: &[Batch]) -> Vec<[f64; 2]> {
+    let is_known = batches.iter().any(|batch| batch.width.iter().any(|&width| width > 0.0));
+    batches.iter().filter(|_| is_known).map(|batch| batch.width.map(|width| rounded(width, 1e3))).collect()
 }
 
 /// Share of forced context switches in each batch, beside the series of a workload that counts them.

@@ -115,6 +115,9 @@ fn trust(document: &Document) -> String {
     if disturbed > 0 {
         text += &format!(" Canaries saw neighbours in {}.", count(disturbed, "round", "rounds"));
     }
+    if let Some(neighbours) = document.practice.neighbours() {
+        text += &format!(" {neighbours}");
+    }
     if document.run.resumed > 0 {
         text += &format!(" The run was resumed {}.", count(u64::from(document.run.resumed), "time", "times"));
     }

@@ -120,5 +120,6 @@ fn parameters(document: &Document) -> Table {
     let known = |share: Option<f64>| share.map_or_else(|| "not known".to_owned(), percent);
     row("time that other tasks took from launches", known(practice.delayed_share));
     row("time that the hypervisor took from launches", known(practice.stolen_share));
+    row("batches with a neighbour on the core", known(practice.shared_share));
     table
 }
