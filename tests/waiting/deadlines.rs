@@ -1,18 +1,14 @@
 //! What answers late or never: a peer that vanishes, a listener that never accepts, an export behind a cut path, a loopback that
 //! carries nothing. Every run ends in time, with the reason. Nothing here is a comparison of figures, so these tests run side by
 //! side.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::namespaces::{Namespaces, Serving, must};
+use crate::support::runs::{Leashed, PROGRAM, metrics, result, told, wait_until};
+use crate::support::servers::ganesha;
 use nix::sys::signal::Signal;
-use support::namespaces::{Namespaces, Serving, must};
-use support::runs::{Leashed, PROGRAM, metrics, result, told, wait_until};
-use support::servers::ganesha;
 use tempfile::TempDir;
 
 /// Runs the program in the near namespace against a peer.

@@ -3,16 +3,12 @@
 //! A module imports only modules of a lower rank. No files import each other in a circle. Unsafe code and assembly stand in
 //! `sys` alone. No renderer knows an experiment, and only an experiment itself asks which experiment this is. Files stay
 //! short and have names that say something.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use support::sources::{self, Source};
-use support::trees;
+use crate::support::sources::{self, Source};
+use crate::support::trees;
 use sysdyno::testing::experiments;
 
 /// A file longer than this is two files.

@@ -3,9 +3,7 @@
 //! `tests/golden/*.jsonl` are logs of real runs, shortened; names and times are neutral and the machine is one of the
 //! captured ones. They are never changed: a log that was readable stays readable, and a new format version adds logs.
 //! The snapshots beside them are what this version makes of them. A change of theirs is a change that users see; when it
-//! is meant, `INSTA_UPDATE=always cargo test --test golden` writes it down.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
+//! is meant, `INSTA_UPDATE=always cargo test --test unmeasured golden` writes it down.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +49,7 @@ fn short(name: &str) -> Page {
 
 fn compare(check: impl FnOnce()) {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("golden");
+    settings.set_snapshot_path("../golden");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(check);

@@ -1,15 +1,11 @@
 //! Files that a report writes: where they lie is the tool's choice, whatever a log says, and links that somebody put there lead
 //! nowhere.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use crate::support::runs::{edit_log, output, text, told};
 use serde_json::{Value, json};
-use support::runs::{edit_log, output, text, told};
 use tempfile::TempDir;
 
 /// A label that leads out of a directory, where it is a part of a path.

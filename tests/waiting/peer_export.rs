@@ -1,18 +1,14 @@
 //! The file that a peer lends: read by this tool's client and by an independent one, and by nobody who may not, in no way
 //! that it is not meant for. The real program listens; nothing is sent beyond the loopback.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::support::namespaces::Serving;
+use crate::support::runs::{sysdyno, told, wait_until};
 use socket2::{Domain, Socket, Type};
-use support::namespaces::Serving;
-use support::runs::{sysdyno, told, wait_until};
 use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::client::{Lent, Partner};
 use sysdyno::testing::peer::export::blocks::{BLOCK, is_stamped};
@@ -357,7 +353,7 @@ fn only_the_client_is_heard_and_only_within_its_bounds() {
         assert!(partner.export(false, bytes).unwrap_err().what.contains("bounds"));
     }
     drop(partner);
-    let full = support::namespaces::must;
+    let full = crate::support::namespaces::must;
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().to_str().unwrap();
     full(&["mount", "-t", "tmpfs", "-o", "size=4m", "none", place]);

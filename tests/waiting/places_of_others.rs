@@ -1,9 +1,5 @@
 //! Places that somebody else prepared, streams that take nothing, signals that are to be ignored, and limits under which a run
 //! would die in the middle: nothing of others is touched, nothing hangs, and what cannot work is refused before measuring.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
@@ -12,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::sys::stat::Mode;
-use nix::unistd::{Pid, Uid, mkfifo};
-use support::places::Group;
-use support::runs::{
+use crate::support::places::Group;
+use crate::support::runs::{
     Leashed, PROGRAM, copy_of_finished_run, ended, finished_run, lines, measuring, output, sysdyno, text, told,
     wait_until,
 };
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, Uid, mkfifo};
 use tempfile::TempDir;
 
 /// Longer than a quick run of one experiment takes on any machine.

@@ -1,17 +1,13 @@
 //! The published JSON Schemas: `schemas/log.schema.json` for a line of the log, `schemas/result.schema.json` for the
 //! result. They are what the types say, and everything that a real run and every stored log hold is valid by them; so is
 //! what the contract with other programs promises beyond a schema.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::support::runs::{ended, finished_run, lines, measuring, metrics, output, result, told};
 use jsonschema::Validator;
 use serde_json::Value;
-use support::runs::{ended, finished_run, lines, measuring, metrics, output, result, told};
 use sysdyno::testing::results::schema;
 use sysdyno::testing::{assemble, results::log};
 
@@ -65,7 +61,7 @@ fn the_committed_schemas_are_what_the_types_say() {
         let committed = fs::read_to_string(place(name)).unwrap_or_default();
         assert!(
             committed == text,
-            "schemas/{name} is not what the types say. If the change is meant: {REGENERATE}=1 cargo test --test schema"
+            "schemas/{name} is not what the types say. If the change is meant: {REGENERATE}=1 cargo test --test unmeasured schema"
         );
     }
 }

@@ -1,6 +1,4 @@
 //! The sampler on a scripted clock: what it does when time, probes, counters and work behave in every way they can.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;

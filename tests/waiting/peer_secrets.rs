@@ -1,14 +1,10 @@
 //! The secret of a peer: where it comes from, what is printed of it, and what guessing it costs.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::runs::{Leashed, output, sysdyno, told};
+use crate::support::runs::{Leashed, output, sysdyno, told};
 use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::client::Partner;
 

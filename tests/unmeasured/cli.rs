@@ -2,18 +2,14 @@
 //!
 //! Exit codes: 0 done, 2 the command was wrong. Data goes to standard output, talk to standard error, and every
 //! complaint says what to do about it. `run` and `report` have a file of their own.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::runs::{self, finished_run, output, sysdyno, text, told};
+use crate::support::trees::{MACHINES, tree};
 use serde_json::Value;
-use support::runs::{self, finished_run, output, sysdyno, text, told};
-use support::trees::{MACHINES, tree};
 use sysdyno::testing::experiments;
 
 const VERBS: [&str; 9] = ["run", "list", "explain", "machine", "doctor", "predict", "report", "completions", "man"];

@@ -1,18 +1,14 @@
 //! The peer among strangers: scans, browsers, noise, idle connections and wrong secrets leave it serving, and as small as it
 //! was. The real program listens; nothing is sent beyond the loopback.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::support::namespaces::Serving;
+use crate::support::runs::{output, sysdyno, told, wait_until};
 use proptest::prelude::*;
-use support::namespaces::Serving;
-use support::runs::{output, sysdyno, told, wait_until};
 use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::channel::{Channel, Side};
 use sysdyno::testing::peer::client::Partner;

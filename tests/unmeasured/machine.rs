@@ -1,13 +1,9 @@
 //! The machine description, through the public interface: captured trees of other machines, hostile trees, this machine.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::trees::{MACHINES, files, tree};
 use proptest::prelude::*;
-use support::trees::{MACHINES, files, tree};
 use sysdyno::testing::machine::quiet::{self, Check};
 use sysdyno::testing::machine::{
     CacheKind, Claims, CoreClass, CoreType, CpuList, InterfaceKind, Machine, Medium, detect,

@@ -1,15 +1,11 @@
 //! Words of others on a terminal: of a log that was mailed, of a peer, of an address that was typed in. None of them moves the
 //! cursor, sets a title or turns the writing direction, in no form of a report and in no message.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::runs::{edit_log, lines, output, text, told};
 use serde_json::{Value, json};
-use support::runs::{edit_log, lines, output, text, told};
 use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::channel::Channel;
 use sysdyno::testing::peer::client::Partner;

@@ -3,10 +3,6 @@
 //!
 //! File systems are mounted in private namespaces that end with their process. Where a place cannot be made the test fails and
 //! says why.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,12 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::fuse::{Slow, own_mounts};
+use crate::support::places::{for_anybody, nobody};
+use crate::support::runs::{
+    PROGRAM, ended, in_the_foreground, lines, records, result, sysdyno, text, told, wait_until,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use serde_json::Value;
-use support::fuse::{Slow, own_mounts};
-use support::places::{for_anybody, nobody};
-use support::runs::{PROGRAM, ended, in_the_foreground, lines, records, result, sysdyno, text, told, wait_until};
 use sysdyno::testing::sys::naming::Maker;
 use tempfile::TempDir;
 

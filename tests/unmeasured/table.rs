@@ -1,15 +1,11 @@
 //! The table of experiments: every row is whole, every figure of the contract has its row, and the words that a user
 //! reads are the words of the source file.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use support::runs::{output, text, told};
-use support::trees::{MACHINES, files, tree};
+use crate::support::runs::{output, text, told};
+use crate::support::trees::{MACHINES, files, tree};
 use sysdyno::testing::experiments::{self, Experiment, PredictionInput, TABLE, catalogue, constants};
 use sysdyno::testing::machine;
 use sysdyno::testing::results::prediction::Prediction;
@@ -311,7 +307,7 @@ fn constants_are_ordered_positive_and_have_sources() {
 
 #[test]
 fn every_constant_is_used() {
-    let sources: String = support::sources::all()
+    let sources: String = crate::support::sources::all()
         .into_iter()
         .filter(|source| source.path.starts_with("experiments/"))
         .map(|source| source.code)

@@ -1,21 +1,17 @@
 //! Who may write a run: one process at a time, on the machine that began it; and what is written when a run is complete but its
 //! results are not.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::Value;
-use support::runs::{
+use crate::support::runs::{
     Leashed, copy_of_finished_run, edit_log, finished_run, lines, measuring, output, records, result, sysdyno, text,
     told, wait_until,
 };
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
 use sysdyno::testing::sys::process;
 use tempfile::TempDir;
 

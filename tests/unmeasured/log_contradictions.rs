@@ -1,7 +1,5 @@
 //! Logs that no run writes: put together from several, changed by hand, in another order. Each is refused, with the number of
 //! the line and what it contradicts; what a run that died and went on writes is read.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

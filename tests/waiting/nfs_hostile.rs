@@ -1,15 +1,11 @@
 //! NFS servers that state lengths and sizes of their choice, or that take their time: neither the memory nor the time of a run is
 //! theirs, and their words give no orders to a terminal. The servers are threads of these tests, on the loopback.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use support::runs::{PROGRAM, measuring, output, result, text, told};
+use crate::support::runs::{PROGRAM, measuring, output, result, text, told};
 use sysdyno::testing::peer::nfs::{Place, Reader};
 
 /// A length far beyond what the whole answer has.

@@ -1,15 +1,11 @@
 //! Reports: what they print is what the records say, a page is one file that asks for nothing, and no sentence says what the
 //! evidence does not: logs of every experiment are bent in every direction, and what comes out is read again.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::support::runs::{finished_run, output, told};
 use html5gum::{Token, Tokenizer};
-use support::runs::{finished_run, output, told};
 use sysdyno::testing::report::{content, csv, html, json, markdown, terminal, text};
 use sysdyno::testing::results::document::{Block, CheckOutcome, Document, HighlightKind, Metric, Outcome};
 use sysdyno::testing::results::log::{self, Log};

@@ -1,12 +1,8 @@
 //! From series to figures, on logs made up of known costs: what goes in comes out, and for every kind of mistake that is
 //! planted the gate that was made for it fires and no other.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::path::Path;
 
-use support::trees::tree;
+use crate::support::trees::tree;
 use sysdyno::testing::machine;
 use sysdyno::testing::results::document::{Document, Metric, Outcome, Section};
 use sysdyno::testing::results::evidence::{Evidence, Remark};

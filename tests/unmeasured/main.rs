@@ -1,0 +1,21 @@
+//! Tests that compare no measured figures: what the commands say, what is made of stored logs, and the rules of the sources.
+//!
+//! One program, because every test program is linked statically and that takes seconds.
+
+#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
+
+mod cli;
+mod evaluation;
+mod golden;
+mod layering;
+mod log_contradictions;
+mod machine;
+mod methodology;
+mod report;
+mod report_files;
+mod sampler;
+mod schema;
+#[path = "../support/mod.rs"]
+mod support;
+mod table;
+mod words_of_others;
