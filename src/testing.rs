@@ -114,7 +114,9 @@ pub mod report {
 
 pub mod results {
     pub mod document {
-        pub use crate::results::document::{Block, CheckOutcome, Document, HighlightKind, Metric, Outcome, Section};
+        pub use crate::results::document::{
+            Block, CheckOutcome, Document, Grade, HighlightKind, Metric, Outcome, Section,
+        };
     }
     pub mod evidence {
         pub use crate::results::evidence::{Evidence, Remark};

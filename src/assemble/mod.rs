@@ -117,9 +117,11 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
         section.hint.clone_from(&problem.hint);
         return section;
     }
-    let study = Study::of(setup, log, &step.experiment, known).filter(|study| !study.launches.is_empty());
+    let study = experiment
+        .and_then(|found| Some((found, Study::of(setup, log, found.id, found.precision, known)?)))
+        .filter(|(_, study)| !study.launches.is_empty());
     match (experiment, study) {
-        (Some(experiment), Some(study)) => {
+        (_, Some((experiment, study))) => {
             let mut findings = Findings::default();
             (experiment.figures)(&study, &mut findings);
             name_unavailable(&study, &mut findings);

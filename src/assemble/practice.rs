@@ -1,6 +1,6 @@
 //! How the shared methodology was carried out, read from the log: no number of the report's method chapter is a default.
 
-use crate::evaluate::sharing::Sharing;
+use crate::evaluate::sharing::{Sharing, Turn};
 use crate::evaluate::study::core_frequency_of;
 use crate::results::document::{BatchCount, Practice};
 use crate::results::evidence::Evidence;
@@ -42,11 +42,18 @@ pub(super) fn practice(log: &Log) -> Practice {
         chain_ratio: median(&evidence.iter().filter_map(|found| found.chain_ratio).collect::<Vec<_>>()),
         delayed_share: share(|found| found.run_delay),
         stolen_share: share(|found| found.steal),
-        shared_share: Sharing::of(&well.iter().flat_map(|launch| &launch.series).collect::<Vec<_>>())
-            .map(|found| found.share()),
+        shared_share: shared_share(&well),
         settled_share: (!evidence.is_empty())
             .then(|| evidence.iter().filter(|found| found.settled).count() as f64 / evidence.len() as f64),
     }
+}
+
+/// Share of the batches beside which a neighbour used the core; none where nothing looked.
+fn shared_share(launches: &[&Launch]) -> Option<f64> {
+    let series = || launches.iter().flat_map(|launch| &launch.series);
+    let turn = Turn::of(series())?;
+    let states = series().flat_map(|series| &series.widths).map(|widths| turn.state(*widths));
+    Some(Sharing::of(states).share())
 }
 
 /// Lowest, median and highest core frequency over launches.

@@ -10,7 +10,7 @@ pub(super) fn explain(options: &ExplainOptions) -> Result<u8, Failure> {
     if let Some(experiment) = &options.experiment {
         pages.extend(plan::select(std::slice::from_ref(experiment))?.into_iter().map(page));
     }
-    pages.extend(options.gates.then(catalogue::gates));
+    pages.extend(options.gates.then(|| format!("{}\n{}", catalogue::gates(), catalogue::targets())));
     pages.extend(options.constants.then(catalogue::constants));
     print(&pages.join("\n\n"))?;
     Ok(DONE)

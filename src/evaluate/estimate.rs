@@ -37,32 +37,57 @@ pub struct Estimate {
     pub restless: u32,
     /// Every batch behind it.
     pub account: Account,
+    /// The same beside a neighbour on the core, where there were such batches.
+    pub shared: Option<Shared>,
+}
+
+/// A figure from the batches beside a neighbour on the core.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shared {
+    /// Headline, in the unit of the figure.
+    pub value: f64,
+    /// Interval over launches.
+    pub interval: [f64; 2],
+    /// Launches behind it.
+    pub launches: u32,
+    /// Batches behind it.
+    pub samples: u64,
 }
 
 impl Estimate {
-    /// Undisturbed cost: lower quartile over launches of the launches' lower quartiles; typical cost beside it.
+    /// Undisturbed cost, typical cost beside it. Of batches that were alone on their core: the median over launches of the
+    /// launches' quantiles. Otherwise the lower quartile of their lower quartiles.
     pub fn undisturbed(sample: &Sample) -> Option<Estimate> {
-        let what = if sample.unit == Unit::Cycles { "frequency-normalised batches" } else { "batches" };
-        Self::located(sample, 0.25, &format!("p25/p25 of {what}"))
+        let Some(picked) = &sample.picked else {
+            let what = if sample.unit == Unit::Cycles { "frequency-normalised batches" } else { "batches" };
+            return Self::located(sample, [0.25; 2], &format!("p25/p25 of {what}"));
+        };
+        let estimator = format!("median over launches of p{:.0} of batches alone on their core", picked.within * 100.0);
+        let mut estimate = Self::located(sample, [picked.within, 0.5], &estimator)?;
+        estimate.typical = summary::median(&launch_estimates(&picked.whole, 0.5));
+        estimate.shared = beside(sample, Self::undisturbed);
+        Some(estimate)
     }
 
     /// Undisturbed rate: noise lowers rates, so the upper quartiles are what the lower ones are for costs.
     pub fn undisturbed_rate(sample: &Sample) -> Option<Estimate> {
-        Self::located(sample, 0.75, "p75/p75 of batches")
+        if sample.picked.is_some() {
+            Self::undisturbed(sample)
+        } else {
+            Self::located(sample, [0.75; 2], "p75/p75 of batches")
+        }
     }
 
     /// Middle: median over launches of the launches' medians.
     pub fn median(sample: &Sample) -> Option<Estimate> {
-        Self::located(sample, 0.5, "median/median")
+        Self::located(sample, [0.5; 2], "median/median")
     }
 
-    fn located(sample: &Sample, probability: f64, estimator: &str) -> Option<Estimate> {
-        let estimates = launch_estimates(&sample.launches, probability);
-        let value = summary::quantile(&estimates, probability)?;
-        let (interval, level) = match quantile_interval(&estimates, probability, LEVEL) {
-            Some(interval) => ([interval.low, interval.high], interval.level),
-            None => ([value, value], 0.0),
-        };
+    /// A quantile over launches of a quantile within them.
+    fn located(sample: &Sample, [within, over]: [f64; 2], estimator: &str) -> Option<Estimate> {
+        let estimates = launch_estimates(&sample.launches, within);
+        let value = summary::quantile(&estimates, over)?;
+        let (interval, level) = interval_of(&estimates, over, value);
         let all: Vec<f64> = sample.launches.iter().flatten().copied().collect();
         Some(Estimate {
             unit: sample.unit,
@@ -76,59 +101,66 @@ impl Estimate {
             launches: estimates.len() as u32,
             restless: sample.launches.iter().filter(|launch| restless(launch)).count() as u32,
             account: sample.account,
+            shared: None,
         })
     }
 
     /// Cost of what a long body has more than a short one: (times · long − short) / (times − 1), where a long batch holds
     /// `times` as many operations as a short one and both costs are per operation.
     ///
-    /// The lower quartile of each series is taken first, because noise is one-sided in each of them but not in their
+    /// The undisturbed cost of each series is taken first, because noise is one-sided in each of them but not in their
     /// difference; the difference is taken within a launch, so that what a launch does to both cancels; and the median is
     /// taken over launches, because what is left is noise to both sides. A launch in which nothing clean is left of one
     /// body stands aside.
     pub fn difference(long: &Sample, short: &Sample, times: f64) -> Option<Estimate> {
-        if long.unit != short.unit {
-            return None;
-        }
-        let (long, short) = (&long.shared_with(short), &short.shared_with(long));
-        let differences = |probability: f64| -> Vec<f64> {
-            let (long, short) =
-                (launch_estimates(&long.launches, probability), launch_estimates(&short.launches, probability));
-            long.iter().zip(&short).map(|(long, short)| (times * long - short) / (times - 1.0)).collect()
-        };
-        let estimator = "median over launches of the difference of p25";
-        let mut estimate = Self::over_launches(&differences(0.25), long.unit, estimator)?;
-        let pairs: Vec<f64> = long
-            .launches
-            .iter()
-            .zip(&short.launches)
-            .flat_map(|(long, short)| long.iter().zip(short))
-            .map(|(long, short)| (times * long - short) / (times - 1.0))
-            .collect();
-        estimate.typical = summary::median(&differences(0.5));
-        estimate.quantiles = quantiles(&pairs);
-        estimate.restless =
-            long.launches.iter().zip(&short.launches).filter(|(long, short)| restless(long) || restless(short)).count()
-                as u32;
-        estimate.account = long.account.and(&short.account);
+        let cost = |long: f64, short: f64| (times * long - short) / (times - 1.0);
+        let estimator = format!("median over launches of the difference of p{:.0}", long.within() * 100.0);
+        let mut estimate = Self::of_pair(long, short, &estimator, &cost)?;
+        let (long, short) = (long.shared_with(short), short.shared_with(long));
+        let launches = || long.launches.iter().zip(&short.launches);
+        let pairs =
+            launches().flat_map(|(long, short)| long.iter().zip(short)).map(|(long, short)| cost(*long, *short));
+        estimate.quantiles = quantiles(&pairs.collect::<Vec<f64>>());
+        estimate.restless = launches().filter(|(long, short)| restless(long) || restless(short)).count() as u32;
         Some(estimate)
     }
 
-    /// What a gross cost has above an overhead that stands before or after it, never beside it: the difference of the lower
-    /// quartiles within each launch, the median over launches (gate G5 decides whether it may be published).
+    /// What a gross cost has above an overhead that stands before or after it, never beside it (gate G5 decides whether it may be
+    /// published).
+    ///
+    /// Of batches that were alone on their core it is the difference of the two figures as they are published. Its interval
+    /// comes of the differences within the launches that have both. Otherwise it is the median of those differences.
     pub fn net(gross: &Sample, overhead: &Sample) -> Option<Estimate> {
-        if gross.launches.len() != overhead.launches.len() || gross.unit != overhead.unit {
+        if gross.picked.is_none() && gross.launches.len() != overhead.launches.len() {
             return None;
         }
-        let differences = |probability: f64| -> Vec<f64> {
-            let (gross, overhead) =
-                (launch_estimates(&gross.launches, probability), launch_estimates(&overhead.launches, probability));
-            gross.iter().zip(&overhead).map(|(gross, overhead)| gross - overhead).collect()
+        let percent = gross.within() * 100.0;
+        let estimator = format!("median over launches of gross p{percent:.0} less overhead p{percent:.0}");
+        let mut net = Self::of_pair(gross, overhead, &estimator, &|gross, overhead| gross - overhead)?;
+        if gross.picked.is_some() && overhead.picked.is_some() {
+            net.value = Self::undisturbed(gross)?.value - Self::undisturbed(overhead)?.value;
+            net.interval = [net.interval[0].min(net.value), net.interval[1].max(net.value)];
+            "gross less overhead, with the interval of their differences over launches".clone_into(&mut net.estimator);
+        }
+        Some(net)
+    }
+
+    /// The median over launches of a function of the undisturbed costs of two samples in each launch that has both.
+    fn of_pair(one: &Sample, other: &Sample, estimator: &str, cost: &dyn Fn(f64, f64) -> f64) -> Option<Estimate> {
+        if one.unit != other.unit {
+            return None;
+        }
+        let (one, other) = (&one.shared_with(other), &other.shared_with(one));
+        let at = |within: [f64; 2]| -> Vec<f64> {
+            let of = |sample: &Sample, within| launch_estimates(&sample.launches, within);
+            of(one, within[0]).iter().zip(&of(other, within[1])).map(|(one, other)| cost(*one, *other)).collect()
         };
-        let estimator = "median over launches of gross p25 less overhead p25";
-        let mut estimate = Self::over_launches(&differences(0.25), gross.unit, estimator)?;
-        estimate.typical = summary::median(&differences(0.5));
-        estimate.account = gross.account.and(&overhead.account);
+        let mut estimate = Self::over_launches(&at([one.within(), other.within()]), one.unit, estimator)?;
+        estimate.typical = summary::median(&at([0.5; 2]));
+        estimate.account = one.account.and(&other.account);
+        if let Some(shared) = other.beside_a_neighbour() {
+            estimate.shared = beside(one, |one| Self::of_pair(one, &shared, estimator, cost));
+        }
         Some(estimate)
     }
 
@@ -141,6 +173,7 @@ impl Estimate {
             interval: [self.interval[0] - interval[1], self.interval[1] - interval[0]],
             quantiles: None,
             estimator: estimator.to_owned(),
+            shared: None,
             ..self.clone()
         }
     }
@@ -151,7 +184,7 @@ impl Estimate {
         let count = values.len() as u64;
         let account = Account { taken: count, clean: count, operations: 1, ..Account::default() };
         let numbers = (1..=values.len() as u32).collect();
-        let mut estimate = Self::median(&Sample { unit, launches, numbers, account })?;
+        let mut estimate = Self::median(&Sample { unit, launches, numbers, account, picked: None })?;
         estimator.clone_into(&mut estimate.estimator);
         estimate.typical = None;
         Some(estimate)
@@ -172,6 +205,11 @@ impl Estimate {
                 p90: found.p90 * by,
                 p99: found.p99 * by,
             }),
+            shared: self.shared.map(|found| Shared {
+                value: found.value * by,
+                interval: found.interval.map(|end| end * by),
+                ..found
+            }),
             ..self.clone()
         }
     }
@@ -181,6 +219,22 @@ impl Estimate {
         // 95 % of a normal distribution lie within 1.96 standard errors; narrower levels only make this larger.
         (self.interval[1] - self.interval[0]) / (2.0 * 1.96)
     }
+}
+
+/// The interval of a quantile over launches, and the confidence it has; the value itself where there are too few.
+fn interval_of(estimates: &[f64], over: f64, value: f64) -> ([f64; 2], f64) {
+    match quantile_interval(estimates, over, LEVEL) {
+        Some(interval) => ([interval.low, interval.high], interval.level),
+        None => ([value, value], 0.0),
+    }
+}
+
+/// What an estimator makes of the batches of a sample beside a neighbour; none with fewer than two launches that have any.
+fn beside(sample: &Sample, estimate: impl Fn(&Sample) -> Option<Estimate>) -> Option<Shared> {
+    let shared = sample.beside_a_neighbour()?;
+    let samples = shared.launches.iter().map(Vec::len).sum::<usize>() as u64;
+    let Estimate { value, interval, launches, .. } = estimate(&shared)?;
+    (launches >= 2).then_some(Shared { value, interval, launches, samples })
 }
 
 fn restless(batches: &[f64]) -> bool {
@@ -199,7 +253,7 @@ mod tests {
         let taken = launches.iter().map(Vec::len).sum::<usize>() as u64;
         let account = Account { taken, clean: taken, operations: 32, brief: 1e5, ..Account::default() };
         let numbers = (1..=launches.len() as u32).collect();
-        Sample { unit: Unit::Cycles, launches, numbers, account }
+        Sample { unit: Unit::Cycles, launches, numbers, account, picked: None }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::results::verdict::Gate;
 
 use super::estimate::Estimate;
 use super::gates;
+use super::precision::Precision;
 use super::sample::Sample;
 use super::study::Study;
 
@@ -117,19 +118,22 @@ impl Figure {
         self
     }
 
-    /// Its estimate and all its gates, the common ones first. None where a rate has no usable batch.
-    pub(super) fn judged(&self, study: &Study<'_>) -> Option<(Estimate, Vec<Gate>)> {
+    /// Its estimate, all its gates with the common ones first, and what it moves between runs. None where a rate has no usable
+    /// batch.
+    pub(super) fn judged(&self, study: &Study<'_>) -> Option<(Estimate, Vec<Gate>, Precision)> {
+        let fact = Precision { between: 0.0, ..study.precision };
         let (estimate, mut gates) = match &self.value {
             Value::Batches(estimate) => (estimate.clone(), gates::of_batches(study, estimate)),
             Value::Rate(cost, bytes) => rate(study, cost, *bytes)?,
             Value::Shots(estimate, others) => (estimate.clone(), gates::of_shots(study, estimate, *others)),
             Value::Derived(estimate) => (estimate.clone(), gates::of_derived(study, estimate)),
-            Value::Fact(estimate) => (estimate.clone(), gates::of_interval(estimate)),
+            Value::Fact(estimate) => (estimate.clone(), gates::of_interval(estimate, fact)),
             Value::Bounds(estimate) => (estimate.clone(), vec![gates::enough_launches(estimate)]),
             Value::Own(estimate) => (estimate.clone(), Vec::new()),
         };
         gates.extend(self.own.iter().cloned());
-        Some((estimate, gates))
+        let varies = matches!(self.value, Value::Batches(_) | Value::Rate(..) | Value::Shots(..) | Value::Derived(_));
+        Some((estimate, gates, if varies { study.precision } else { fact }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::document::{Block, Curve, Metric, Rejected};
+use crate::results::document::{Block, Curve, Metric, Rejected, SharedCore};
 use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Better, CoreCycles, Hertz, Labels, Unit};
@@ -36,7 +36,7 @@ pub struct Findings {
 impl Findings {
     /// Publishes a figure, or refuses it: its gates decide.
     pub fn publish(&mut self, study: &Study<'_>, figure: Figure) {
-        let Some((estimate, mut gates)) = figure.judged(study) else { return };
+        let Some((estimate, mut gates, precision)) = figure.judged(study) else { return };
         let Figure { name, labels, gross, at_least, .. } = figure;
         // Cycles and the time that is shown for them are costs alike.
         let better = figure.better.unwrap_or(estimate.unit.better());
@@ -58,6 +58,8 @@ impl Findings {
             verdict.against_prediction = AgainstPrediction::None;
         }
         let cycles = core.map(|_| &estimate);
+        let relative = precision.relative(shown.value, shown.interval);
+        let grade = precision.grade(verdict.trust, relative, shown.launches);
         self.metrics.push(Metric {
             name,
             labels,
@@ -66,22 +68,26 @@ impl Findings {
             headline: false,
             value: shown.value,
             at_least,
-            interval95: shown.interval,
+            interval95: precision.total(shown.value, shown.interval),
+            within_run: Some(shown.interval),
+            between_runs: precision.between,
             interval_level: shown.level,
             typical: shown.typical,
             stddev: shown.stddev,
             quantiles: shown.quantiles,
             cycles: cycles.map(|found| found.value),
-            cycles_interval95: cycles.map(|found| found.interval),
+            cycles_interval95: cycles.map(|found| precision.total(found.value, found.interval)),
             at_core_hz: core,
             estimator: shown.estimator.clone(),
             launches: shown.launches,
-            samples: shown.account.clean,
+            samples: shown.account.used(),
             operations_per_batch: shown.account.operations,
             void: shown.account.void(),
             disturbed: shown.account.disturbed,
             prediction,
+            shared: shared(&shown),
             gross: gross.map(|gross| core.map_or(gross, |core| CoreCycles(gross).at(Hertz(core)).0)),
+            grade,
             verdict,
         });
     }
@@ -154,6 +160,18 @@ impl Findings {
         }
         self.say(text);
     }
+}
+
+/// The figure beside a neighbour on the core.
+fn shared(shown: &Estimate) -> Option<SharedCore> {
+    let (found, sharing) = (shown.shared?, shown.account.sharing?);
+    Some(SharedCore {
+        value: found.value,
+        interval95: found.interval,
+        launches: found.launches,
+        samples: found.samples,
+        share: sharing.share(),
+    })
 }
 
 /// A figure and its prediction.

@@ -12,6 +12,7 @@ use crate::statistics::location::FEWEST_LAUNCHES;
 use super::estimate::Estimate;
 use super::gate::{Number, Rule, rules};
 use super::others::TAKEN_SHARE;
+use super::precision::Precision;
 use super::sample::Account;
 use super::study::Study;
 
@@ -27,8 +28,6 @@ const UNSTEADY_SHARE: f64 = 0.5;
 const UNSTEADY_AT_MOST: f64 = 0.9;
 /// Typical over undisturbed: beyond this the neighbours are part of what a user sees.
 const TYPICAL_OVER_UNDISTURBED: f64 = 1.05;
-/// Half-width of the interval over the value, beyond which a figure is noisy.
-const WIDE: f64 = 0.05;
 /// Distance of the chain ratio from an integer (G14).
 const CHAIN_TOLERANCE: f64 = 0.015;
 /// Change of the core frequency within a launch (G14).
@@ -59,8 +58,8 @@ rules! {
     OTHERS_BESIDE_SHOTS: "G16" Contaminates "single shots", "others had the CPU for at most {} of the time in which nothing of the tool could have had it", share(TAKEN_SHARE);
     CLOCK: "clock" Contaminates "batches, single shots, derived figures", "no launch's own calibration deviates from the run's by more than {} ppm beyond its error bound", plain(CLOCK_DEVIATION_PPM);
     LAUNCHES: "G11" Noisy "all", "there are at least {} launches", plain(FEWEST_LAUNCHES as f64);
-    INTERVAL: "interval" Noisy "all but pairs of bounds", "with enough launches: half of the interval is at most {} of the value", share(WIDE);
-    TYPICAL: "typical" Noisy "batches", "typical is at most {} times the figure", plain(TYPICAL_OVER_UNDISTURBED);
+    INTERVAL: "interval" Noisy "all but pairs of bounds", "with enough launches: half of the interval, within this run and between runs, is at most the target of its experiment";
+    TYPICAL: "typical" Remark "batches", "typical is at most {} times the figure", plain(TYPICAL_OVER_UNDISTURBED);
     SKEWED: "G10" Remark "batches", "the 90th percentile of the batches is at most {} times their median", plain(SKEW);
     RESTLESS: "steady" Remark "batches", "at most {} of the launches never came to rest on one level: by change points, their last level is shorter than a third of the series", share(UNSTEADY_LAUNCHES);
     UNSETTLED: "steady" Remark "batches, derived figures", "at most {} of the launches had not settled when sampling began", share(UNSTEADY_LAUNCHES);
@@ -72,7 +71,7 @@ rules! {
 pub fn of_batches(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
     let evidence: Vec<&Evidence> = study.evidence().collect();
     let mut gates = of_account(estimate, &evidence);
-    gates.extend(of_launches(estimate));
+    gates.extend(of_launches(estimate, study.precision));
     gates.extend(of_evidence(estimate, &evidence));
     gates
 }
@@ -80,7 +79,7 @@ pub fn of_batches(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
 /// The common gates of a figure that is not made of batches itself: a line through others, a step, a rate.
 pub fn of_derived(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
     let evidence: Vec<&Evidence> = study.evidence().collect();
-    let mut gates = of_interval(estimate);
+    let mut gates = of_interval(estimate, study.precision);
     gates.extend(of_evidence(estimate, &evidence));
     gates
 }
@@ -91,7 +90,7 @@ pub fn of_shots(study: &Study<'_>, estimate: &Estimate, others: Option<f64>) -> 
     let evidence: Vec<&Evidence> = study.evidence().collect();
     let account = &estimate.account;
     let resolution = study.nanoseconds(highest(&evidence, |found| found.timer_resolution));
-    let mut gates = of_interval(estimate);
+    let mut gates = of_interval(estimate, study.precision);
     gates.push(backwards(account, "shots"));
     gates.push(if estimate.unit == Unit::Nanoseconds {
         Gate::at_least(&BRIEF_SHOT, estimate.named("single shots of {}"), SHOT_RESOLUTIONS * resolution)
@@ -147,15 +146,23 @@ fn steady_clock(account: &Account) -> Gate {
 /// G11: an interval over launches needs launches.
 pub fn enough_launches(estimate: &Estimate) -> Gate {
     let launches = Number::plain(f64::from(estimate.launches)).named("number of launches {}");
-    Gate::at_least(&LAUNCHES, launches, FEWEST_LAUNCHES as f64).because("an interval over launches needs them")
+    let gate = Gate::at_least(&LAUNCHES, launches, FEWEST_LAUNCHES as f64);
+    match estimate.account.sharing.filter(|_| !gate.pass) {
+        None => gate.because("an interval over launches needs them"),
+        Some(sharing) => {
+            let share = Number::share(sharing.share()).text();
+            gate.because(format!("a neighbour used the core beside {share} of the batches"))
+        }
+    }
 }
 
 /// G11 and the width of the interval: what every figure passes, also one that is not made of batches.
-pub fn of_interval(estimate: &Estimate) -> Vec<Gate> {
+pub fn of_interval(estimate: &Estimate, precision: Precision) -> Vec<Gate> {
     let mut gates = vec![enough_launches(estimate)];
     if estimate.launches as usize >= FEWEST_LAUNCHES && estimate.value != 0.0 {
-        let width = (estimate.interval[1] - estimate.interval[0]) / 2.0 / estimate.value.abs();
-        gates.push(Gate::at_most(&INTERVAL, Number::share(width).named("half-width {} of the value"), WIDE));
+        let width = precision.relative(estimate.value, estimate.interval);
+        let width = Number::share(width).named("half-width {} of the value");
+        gates.push(Gate::at_most(&INTERVAL, width, precision.target));
     }
     gates
 }
@@ -167,8 +174,8 @@ pub fn steady(estimate: &Estimate) -> Gate {
 }
 
 /// The spread within and over launches.
-fn of_launches(estimate: &Estimate) -> Vec<Gate> {
-    let mut gates = of_interval(estimate);
+fn of_launches(estimate: &Estimate, precision: Precision) -> Vec<Gate> {
+    let mut gates = of_interval(estimate, precision);
     if let Some(typical) = estimate.typical {
         let ratio = Number::plain(typical / estimate.value).named("typical over undisturbed {}");
         gates.push(Gate::at_most(&TYPICAL, ratio, TYPICAL_OVER_UNDISTURBED));

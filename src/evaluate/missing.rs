@@ -1,7 +1,7 @@
 //! Figures that neighbours left nothing of: every batch of a series behind them was disturbed or void. They are named like any
 //! other figure that failed a gate, so that none goes missing without a reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::results::document::Rejected;
 use crate::results::quantity::Labels;
@@ -10,16 +10,18 @@ use crate::results::verdict::Gate;
 use super::findings::Findings;
 use super::gate::rules;
 use super::sample::Account;
+use super::sharing::Sharing;
 use super::study::Study;
 
 rules! {
     NONE_STEADY: "G14" Hard "all", "of the series that a figure needs, each has a batch in which the core clock did not change";
+    NONE_ALONE: "G16" Hard "all in cycles", "of the series that a figure needs, each has a batch that was alone on its core";
     NONE_UNDISTURBED: "G16" Hard "all", "of the series that a figure needs, each has a clean batch";
 }
 
 /// Names every predicted figure that is neither published nor refused yet, where there are series without a clean batch.
 pub fn name_missing(study: &Study<'_>, findings: &mut Findings) {
-    let Some(gate) = nothing_clean(study) else {
+    let Some(gate) = nothing_alone(study).or_else(|| nothing_clean(study)) else {
         return;
     };
     for prediction in &study.predictions {
@@ -34,6 +36,28 @@ pub fn name_missing(study: &Study<'_>, findings: &mut Findings) {
             });
         }
     }
+}
+
+/// How many series have clean batches, but none that was alone on its core; none where every series has one.
+fn nothing_alone(study: &Study<'_>) -> Option<Gate> {
+    let names: BTreeSet<(&str, &Labels)> = study
+        .launches
+        .iter()
+        .flat_map(|launch| &launch.series)
+        .map(|series| (series.name.as_str(), &series.labels))
+        .collect();
+    let beside = names.iter().filter_map(|(name, labels)| study.never_alone(name, labels)).collect::<Vec<_>>();
+    let batches: u64 = beside.iter().map(Sharing::known).sum();
+    (!beside.is_empty()).then(|| {
+        Gate::holds(
+            &NONE_ALONE,
+            false,
+            format!(
+                "a neighbour used the core beside all {batches} clean batches of {} series that it may need",
+                beside.len()
+            ),
+        )
+    })
 }
 
 /// What became of the batches of all series that have no clean one in any launch; none where every series has one. A series whose

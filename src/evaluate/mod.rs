@@ -11,6 +11,7 @@ pub mod gate;
 pub mod gates;
 pub mod missing;
 pub mod others;
+pub mod precision;
 pub mod sample;
 pub mod sharing;
 pub mod study;

@@ -1,15 +1,26 @@
 //! Samples of a figure over launches: cost per operation of clean batches, and the account of all others.
+//!
+//! Where the run looked at the width of the core beside its batches, the sample of a cost in cycles holds only those that were
+//! alone on their core. It never falls back to the others: a figure that changed its estimator from run to run would jump.
 
 use std::collections::BTreeMap;
 
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::{Class, Series};
+use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::{median, quantile};
 
+use super::sharing::{CoreState, Sharing, Turn};
 use super::study::Study;
 
 /// Share of the batches that may be shorter than a batch must be (G4): what has two paces meets the fast one now and then.
 const BRIEF: f64 = 0.05;
+
+/// What stands for the undisturbed cost of a launch, where nothing looked at the width of the core.
+const LOWER_QUARTILE: f64 = 0.25;
+
+/// Nanoseconds beyond which looks at both ends of a batch say little about its middle: neighbours come and go within them.
+const TOO_LONG_TO_TELL: f64 = 4e6;
 
 /// Where every batch went.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -32,6 +43,8 @@ pub struct Account {
     pub operations: u64,
     /// Ticks that all clean batches but one in twenty last at least.
     pub brief: f64,
+    /// Clean batches by what their core was used for beside them; none where that does not choose the sample.
+    pub sharing: Option<Sharing>,
 }
 
 impl Account {
@@ -53,6 +66,11 @@ impl Account {
         }
     }
 
+    /// Batches that the sample holds.
+    pub fn used(&self) -> u64 {
+        self.sharing.map_or(self.clean, |sharing| sharing.alone)
+    }
+
     /// Batches without any value.
     pub fn void(&self) -> u64 {
         self.backwards + self.unsteady + self.wrong
@@ -71,6 +89,10 @@ impl Account {
             migrated: self.migrated + other.migrated,
             operations: self.operations.max(other.operations),
             brief: self.brief.min(other.brief),
+            sharing: match (self.sharing, other.sharing) {
+                (Some(one), Some(other)) => Some(one.and(&other)),
+                (one, other) => one.or(other),
+            },
         }
     }
 }
@@ -86,6 +108,37 @@ pub struct Sample {
     pub numbers: Vec<u32>,
     /// All batches.
     pub account: Account,
+    /// What the batches were picked from, where only those count that were alone on their core.
+    pub picked: Option<Picked>,
+}
+
+/// What a sample of batches that were alone on their core was picked from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picked {
+    /// Quantile of the batches of a launch that stands for it.
+    pub within: f64,
+    /// Clean batches of each launch, whatever their core was used for.
+    pub whole: Vec<Vec<f64>>,
+    /// Clean batches beside a neighbour, by the number of the launch.
+    pub shared: BTreeMap<u32, Vec<f64>>,
+}
+
+/// Batches of both by launch.
+fn merged(mut one: BTreeMap<u32, Vec<f64>>, other: &BTreeMap<u32, Vec<f64>>) -> BTreeMap<u32, Vec<f64>> {
+    for (number, launch) in other {
+        one.entry(*number).or_default().extend(launch);
+    }
+    one
+}
+
+impl Picked {
+    fn and(&self, other: &Picked) -> Picked {
+        Picked {
+            within: self.within,
+            whole: self.whole.iter().chain(&other.whole).cloned().collect(),
+            shared: merged(self.shared.clone(), &other.shared),
+        }
+    }
 }
 
 impl Sample {
@@ -94,20 +147,40 @@ impl Sample {
     pub fn joined<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Option<Sample> {
         let mut samples = samples.into_iter();
         let first = samples.next()?;
-        let mut account = first.account;
-        let mut by_launch: BTreeMap<u32, Vec<f64>> =
-            first.numbers.iter().copied().zip(first.launches.iter().cloned()).collect();
+        let mut joined = first.clone();
+        let mut by_launch = first.by_launch();
         for sample in samples {
             if sample.unit != first.unit {
                 return None;
             }
-            account = account.and(&sample.account);
-            for (number, launch) in sample.numbers.iter().zip(&sample.launches) {
-                by_launch.entry(*number).or_default().extend(launch);
-            }
+            joined.account = joined.account.and(&sample.account);
+            joined.picked = joined.picked.zip(sample.picked.as_ref()).map(|(one, other)| one.and(other));
+            by_launch = merged(by_launch, &sample.by_launch());
         }
-        let (numbers, launches) = by_launch.into_iter().unzip();
-        Some(Sample { unit: first.unit, launches, numbers, account })
+        (joined.numbers, joined.launches) = by_launch.into_iter().unzip();
+        Some(joined)
+    }
+
+    fn by_launch(&self) -> BTreeMap<u32, Vec<f64>> {
+        self.numbers.iter().copied().zip(self.launches.iter().cloned()).collect()
+    }
+
+    /// Quantile of the batches of a launch that stands for its undisturbed cost.
+    pub fn within(&self) -> f64 {
+        self.picked.as_ref().map_or(LOWER_QUARTILE, |picked| picked.within)
+    }
+
+    /// The undisturbed cost in each launch.
+    pub fn estimates(&self) -> Vec<f64> {
+        launch_estimates(&self.launches, self.within())
+    }
+
+    /// The batches beside a neighbour as a sample of their own; none where their core is not known.
+    pub fn beside_a_neighbour(&self) -> Option<Sample> {
+        let picked = self.picked.as_ref()?;
+        let (numbers, launches) = picked.shared.clone().into_iter().unzip();
+        let picked = Picked { within: picked.within, whole: Vec::new(), shared: BTreeMap::new() };
+        Some(Sample { launches, numbers, picked: Some(picked), ..self.clone() })
     }
 
     /// The launches that another sample has as well: differences are taken within a launch.
@@ -125,6 +198,7 @@ impl Sample {
                 .collect(),
             numbers: self.numbers.iter().copied().filter(shared).collect(),
             account: self.account,
+            picked: self.picked.clone(),
         }
     }
 
@@ -132,7 +206,13 @@ impl Sample {
     #[must_use]
     pub fn as_rates(&self, numerator: f64, unit: Unit) -> Sample {
         let rates = |launch: &Vec<f64>| launch.iter().map(|cost| numerator / cost).collect();
-        Sample { unit, launches: self.launches.iter().map(rates).collect(), ..self.clone() }
+        let all = |launches: &[Vec<f64>]| launches.iter().map(rates).collect();
+        let picked = self.picked.as_ref().map(|picked| Picked {
+            within: 1.0 - picked.within,
+            whole: all(&picked.whole),
+            shared: picked.shared.iter().map(|(number, launch)| (*number, rates(launch))).collect(),
+        });
+        Sample { unit, launches: all(&self.launches), picked, ..self.clone() }
     }
 }
 
@@ -145,30 +225,52 @@ fn clean_ticks(series: &[(u32, &Series)]) -> Vec<f64> {
     series.iter().flat_map(|(_, series)| of(series)).collect()
 }
 
-/// The sample of one series over launches.
-fn sample_of_series(series: Vec<(u32, &Series)>, unit: Unit, convert: impl Fn(f64, f64) -> f64) -> Option<Sample> {
+/// The sample of one series over launches. With the turn of the core, it holds only batches that were alone on it; a turn comes
+/// with the quantile that stands for a launch.
+fn sample_of_series(
+    series: &[(u32, &Series)],
+    unit: Unit,
+    alone: Option<(Turn, f64)>,
+    convert: impl Fn(f64, f64) -> f64,
+) -> Option<Sample> {
     let mut account = Account::default();
-    for (_, series) in &series {
+    for (_, series) in series {
         account.add(series);
     }
     let operations: Vec<f64> = series.iter().map(|(_, series)| series.operations as f64).collect();
     account.operations = median(&operations)? as u64;
-    account.brief = quantile(&clean_ticks(&series), BRIEF).unwrap_or(0.0);
-    let clean = |series: &Series| -> Vec<f64> {
-        (0..series.values.len())
-            .filter(|&index| series.class(index) == Class::Clean)
-            .map(|index| {
-                let clock = series.clock.get(index).copied().unwrap_or(f64::NAN);
-                convert(series.values[index] / series.operations as f64, clock)
-            })
-            .collect()
+    account.brief = quantile(&clean_ticks(series), BRIEF).unwrap_or(0.0);
+    let cost = |series: &Series, index: usize| {
+        let clock = series.clock.get(index).copied().unwrap_or(f64::NAN);
+        convert(series.values[index] / series.operations as f64, clock)
     };
-    let (numbers, launches): (Vec<u32>, Vec<Vec<f64>>) = series
-        .into_iter()
-        .map(|(number, series)| (number, clean(series)))
-        .filter(|(_, values)| !values.is_empty())
-        .unzip();
-    (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account })
+    let state = |series: &Series, index: usize| match (alone, series.widths.get(index)) {
+        (Some((turn, _)), Some(widths)) => turn.state(*widths),
+        _ => CoreState::Unknown,
+    };
+    let clean = |series: &'_ Series| -> Vec<usize> {
+        (0..series.values.len()).filter(|&index| series.class(index) == Class::Clean).collect()
+    };
+    let by_state = |wanted: Option<CoreState>| -> (Vec<u32>, Vec<Vec<f64>>) {
+        let of = |series: &Series| -> Vec<f64> {
+            let among = clean(series).into_iter();
+            let among = among.filter(|&index| wanted.is_none_or(|wanted| state(series, index) == wanted));
+            among.map(|index| cost(series, index)).collect()
+        };
+        series.iter().map(|(number, series)| (*number, of(series))).filter(|(_, values)| !values.is_empty()).unzip()
+    };
+    let Some((_, within)) = alone else {
+        let (numbers, launches) = by_state(None);
+        return (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account, picked: None });
+    };
+    let states = series.iter().flat_map(|(_, series)| clean(series).into_iter().map(|index| state(series, index)));
+    account.sharing = Some(Sharing::of(states));
+    let (numbers, launches) = by_state(Some(CoreState::Alone));
+    let (shared_numbers, shared) = by_state(Some(CoreState::Shared));
+    let (_, whole) = by_state(None);
+    let shared = shared_numbers.into_iter().zip(shared).collect();
+    let picked = Some(Picked { within, whole, shared });
+    (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account, picked })
 }
 
 impl Study<'_> {
@@ -187,7 +289,7 @@ impl Study<'_> {
         unit: Unit,
         convert: impl Fn(f64, f64) -> f64,
     ) -> Option<Sample> {
-        sample_of_series(self.numbered_series(name, labels), unit, convert)
+        sample_of_series(&self.numbered_series(name, labels), unit, None, convert)
     }
 
     /// The cost per operation of every series of batches with a name, by its labels: in core cycles where they have
@@ -211,11 +313,31 @@ impl Study<'_> {
         let probed =
             |(_, series): &(u32, &Series)| !series.clock.is_empty() && series.clock.len() == series.values.len();
         if cycles && series.iter().any(probed) {
-            let series = series.into_iter().filter(probed).collect();
-            sample_of_series(series, Unit::Cycles, |ticks, clock| ticks / clock)
+            let series: Vec<(u32, &Series)> = series.into_iter().filter(probed).collect();
+            sample_of_series(&series, Unit::Cycles, self.alone(&series), |ticks, clock| ticks / clock)
         } else {
-            sample_of_series(series, Unit::Nanoseconds, |ticks, _| self.nanoseconds(ticks))
+            sample_of_series(&series, Unit::Nanoseconds, None, |ticks, _| self.nanoseconds(ticks))
         }
+    }
+
+    /// The batches of a series beside a neighbour, where it has clean batches of which none was alone on its core.
+    pub fn never_alone(&self, name: &str, labels: &Labels) -> Option<Sharing> {
+        let series = self.numbered_series(name, labels);
+        let (turn, _) = self.alone(&series)?;
+        let clean = |series: &&Series, index: usize| series.class(index) == Class::Clean;
+        let states = series.iter().filter(|(_, series)| !series.clock.is_empty()).flat_map(|(_, series)| {
+            let widths = series.widths.iter().enumerate().filter(move |(index, _)| clean(series, *index));
+            widths.map(move |(_, widths)| turn.state(*widths))
+        });
+        Some(Sharing::of(states)).filter(|found| found.alone == 0 && found.known() > 0)
+    }
+
+    /// The turn of the core and the quantile within a launch, where looks beside the batches tell which were alone on it: they
+    /// were taken, and the batches are short enough.
+    fn alone(&self, series: &[(u32, &Series)]) -> Option<(Turn, f64)> {
+        let looked = series.iter().any(|(_, series)| !series.widths.is_empty());
+        let short = median(&clean_ticks(series)).is_some_and(|ticks| self.nanoseconds(ticks) < TOO_LONG_TO_TELL);
+        self.turn.filter(|_| looked && short).map(|turn| (turn, self.within))
     }
 
     /// The sample of plain values: one launch, one vector; the account counts them all as clean.
@@ -229,6 +351,6 @@ impl Study<'_> {
             .unzip();
         let taken = launches.iter().map(Vec::len).sum::<usize>() as u64;
         let account = Account { taken, clean: taken, operations: 1, ..Account::default() };
-        (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account })
+        (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account, picked: None })
     }
 }

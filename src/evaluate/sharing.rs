@@ -13,6 +13,49 @@ const SHARED: f64 = 1.2;
 /// Cores that take two branches in a cycle have turns of half a cycle: below this, a tenth of all turns shows them.
 const TWO_A_CYCLE: f64 = 0.75;
 
+/// What the core was used for around a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoreState {
+    /// Nobody else was on it, before and after.
+    Alone,
+    /// A neighbour was on it before and after.
+    Shared,
+    /// A neighbour came or went, or a look was disturbed.
+    Mixed,
+    /// Nothing looked.
+    Unknown,
+}
+
+/// Cycles that a turn takes alone on the core: a constant of its design.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Turn(f64);
+
+impl Turn {
+    /// From all looks of a run; none without any.
+    pub fn of<'a>(series: impl Iterator<Item = &'a Series>) -> Option<Turn> {
+        let (mut all, mut short) = (0_u64, 0_u64);
+        for width in series.flat_map(|series| &series.widths).flatten().filter(|width| **width > 0.0) {
+            all += 1;
+            short += u64::from(*width < TWO_A_CYCLE);
+        }
+        (all > 0).then_some(Turn(if 10 * short > all { 0.5 } else { 1.0 }))
+    }
+
+    /// What the looks before and after a batch say.
+    pub fn state(self, widths: [f64; 2]) -> CoreState {
+        let turns = widths.map(|width| width / self.0);
+        if turns.iter().any(|turn| *turn <= 0.0) {
+            CoreState::Unknown
+        } else if turns.iter().all(|turn| (ALONE[0]..ALONE[1]).contains(turn)) {
+            CoreState::Alone
+        } else if turns.iter().all(|turn| *turn > SHARED) {
+            CoreState::Shared
+        } else {
+            CoreState::Mixed
+        }
+    }
+}
+
 /// How many batches had the core for themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sharing {
@@ -20,40 +63,40 @@ pub struct Sharing {
     pub alone: u64,
     /// A neighbour was there before and after them.
     pub shared: u64,
-    /// A neighbour came or went, or a probe was disturbed.
+    /// A neighbour came or went, or a look was disturbed.
     pub mixed: u64,
 }
 
 impl Sharing {
-    /// Counts batches; none where the widths of none are known.
-    pub fn of(series: &[&Series]) -> Option<Sharing> {
-        let widths = || series.iter().flat_map(|series| &series.widths).copied().filter(|pair| is_known(*pair));
-        let mut turns: Vec<f64> = widths().flatten().collect();
-        turns.sort_by(f64::total_cmp);
-        let alone = if *turns.get(turns.len() / 10)? < TWO_A_CYCLE { 0.5 } else { 1.0 };
+    /// Counts batches by their state.
+    pub fn of(states: impl Iterator<Item = CoreState>) -> Sharing {
         let mut sharing = Sharing::default();
-        for pair in widths() {
-            let [before, after] = pair.map(|width| width / alone);
-            if [before, after].iter().all(|width| (ALONE[0]..ALONE[1]).contains(width)) {
-                sharing.alone += 1;
-            } else if before > SHARED && after > SHARED {
-                sharing.shared += 1;
-            } else {
-                sharing.mixed += 1;
+        for state in states {
+            match state {
+                CoreState::Alone => sharing.alone += 1,
+                CoreState::Shared => sharing.shared += 1,
+                CoreState::Mixed => sharing.mixed += 1,
+                CoreState::Unknown => {}
             }
         }
-        Some(sharing)
+        sharing
+    }
+
+    /// Batches whose state is known.
+    pub fn known(&self) -> u64 {
+        self.alone + self.shared + self.mixed
     }
 
     /// Share of the batches beside which a neighbour used the core: those with one at one end count half.
     pub fn share(&self) -> f64 {
-        let all = self.alone + self.shared + self.mixed;
-        (self.shared as f64 + self.mixed as f64 / 2.0) / all.max(1) as f64
+        (self.shared as f64 + self.mixed as f64 / 2.0) / self.known().max(1) as f64
     }
-}
 
-fn is_known([before, after]: [f64; 2]) -> bool {
-    before > 0.0 && after > 0.0
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Sharing) -> Sharing {
+        Sharing { alone: self.alone + other.alone, shared: self.shared + other.shared, mixed: self.mixed + other.mixed }
+    }
 }
 
 #[cfg(test)]
@@ -61,28 +104,29 @@ mod tests {
     use super::*;
     use crate::results::quantity::{Labels, Unit};
 
-    fn series(widths: &[[f64; 2]]) -> Series {
+    fn found(widths: &[[f64; 2]]) -> Option<Sharing> {
         let mut series = Series::plain("load", Labels::none(), Unit::Ticks, vec![1.0; widths.len()]);
         series.widths = widths.to_vec();
-        series
+        let turn = Turn::of(std::iter::once(&series))?;
+        Some(Sharing::of(widths.iter().map(|pair| turn.state(*pair))))
     }
 
     #[test]
     fn batches_are_alone_shared_or_between() {
-        let one = series(&[[1.01, 1.02], [1.6, 1.9], [1.01, 1.7], [0.0, 0.0], [1.01, 1.01], [0.5, 1.01]]);
-        let found = Sharing::of(&[&one]).unwrap();
+        let found = found(&[[1.01, 1.02], [1.6, 1.9], [1.01, 1.7], [0.0, 0.0], [1.01, 1.01], [0.8, 1.01]]).unwrap();
         assert_eq!(found, Sharing { alone: 2, shared: 1, mixed: 2 });
         assert!((found.share() - 0.4).abs() < 1e-12);
     }
 
     #[test]
     fn two_branches_in_a_cycle_are_alone_at_half_a_cycle() {
-        let fast = series(&[[0.51, 0.51], [0.5, 0.505], [0.9, 0.95]]);
-        assert_eq!(Sharing::of(&[&fast]), Some(Sharing { alone: 2, shared: 1, mixed: 0 }));
+        let found = found(&[[0.51, 0.51], [0.5, 0.505], [0.9, 0.95]]);
+        assert_eq!(found, Some(Sharing { alone: 2, shared: 1, mixed: 0 }));
     }
 
     #[test]
-    fn without_widths_nothing_is_known() {
-        assert_eq!(Sharing::of(&[&series(&[]), &series(&[[0.0, 0.0]])]), None);
+    fn without_looks_nothing_is_known() {
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[[0.0, 0.0]]), None);
     }
 }

@@ -12,6 +12,14 @@ use crate::rig::request::CANARY;
 use crate::setup::Setup;
 use crate::statistics::summary::median;
 
+use super::precision::Precision;
+use super::sharing::Turn;
+
+/// Batches that were alone on their core scatter to both sides alike where they stay in user code: the median.
+const WITHIN_CPU: f64 = 0.5;
+/// Where they enter the kernel, what is left of others only adds time: the lower quartile.
+const WITHIN_KERNEL: f64 = 0.25;
+
 /// The material of one experiment's analysis.
 #[derive(Debug, Clone)]
 pub struct Study<'a> {
@@ -21,6 +29,12 @@ pub struct Study<'a> {
     pub clock: &'a Clock,
     /// Reference core frequency: the median over all launches of the run; none where no chain of known latency validates.
     pub core: Option<Hertz>,
+    /// Cycles of a turn alone on the core, by all looks of the run; none where none was taken.
+    pub turn: Option<Turn>,
+    /// Which quantile of the batches of a launch stands for it, where only batches that were alone on their core count.
+    pub within: f64,
+    /// What is asked of its figures.
+    pub precision: Precision,
     /// Launches of this experiment that ended well, in the order in which they ran.
     pub launches: Vec<&'a Launch>,
     /// Canaries of the rounds in which this experiment was launched.
@@ -33,7 +47,13 @@ pub struct Study<'a> {
 
 impl<'a> Study<'a> {
     /// The study of one experiment of a log; none when the log has no clock, because then nothing was measured.
-    pub fn of(setup: &'a Setup, log: &'a Log, experiment: &str, known: &'a [Metric]) -> Option<Self> {
+    pub fn of(
+        setup: &'a Setup,
+        log: &'a Log,
+        experiment: &str,
+        precision: Precision,
+        known: &'a [Metric],
+    ) -> Option<Self> {
         let clock = log.clock.as_ref()?;
         let launches: Vec<&Launch> =
             log.launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded()).collect();
@@ -47,6 +67,9 @@ impl<'a> Study<'a> {
             setup,
             clock,
             core: core_frequency(clock, &log.launches),
+            turn: Turn::of(log.launches.iter().filter(|launch| launch.succeeded()).flat_map(|launch| &launch.series)),
+            precision,
+            within: if experiment.starts_with("cpu.") { WITHIN_CPU } else { WITHIN_KERNEL },
             launches,
             canaries,
             predictions: log.predictions.iter().filter(|(of, _)| of == experiment).map(|(_, found)| found).collect(),

@@ -6,6 +6,7 @@ use super::{TABLE, file, network, os};
 use crate::evaluate::gate::Rule;
 use crate::evaluate::{findings, gates, missing, others};
 use crate::results::verdict::Severity;
+use crate::results::wording::percent;
 
 /// Rules that more than one experiment applies, and those of each experiment in the order of the report.
 pub fn rules() -> Vec<&'static Rule> {
@@ -33,6 +34,18 @@ pub fn gates() -> String {
             Severity::Remark => "remark",
         };
         text += &format!("| {} | {} | {} | {failure} |\n", rule.id, rule.demand(), rule.figures);
+    }
+    text
+}
+
+/// What is asked of the figures of each experiment, and how far they move between runs, a row each.
+pub fn targets() -> String {
+    let mut text =
+        "| experiment | half of the interval of a good figure, at most | between runs |\n| --- | --- | --- |\n"
+            .to_owned();
+    for experiment in TABLE {
+        let [target, between] = [experiment.precision.target, experiment.precision.between].map(percent);
+        text += &format!("| `{}` | {target} | {between} |\n", experiment.id);
     }
     text
 }

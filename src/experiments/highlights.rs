@@ -2,14 +2,14 @@
 //! largest surprises, claims that others deny, and what costs most beside what it is compared with.
 
 use crate::machine::Machine;
-use crate::results::document::{CheckOutcome, CompositeCheck, Highlight, HighlightKind, Metric, Section};
+use crate::results::document::{CheckOutcome, CompositeCheck, Grade, Highlight, HighlightKind, Metric, Section};
 use crate::results::quantity::Labels;
-use crate::results::verdict::{AgainstPrediction, Trust};
+use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{count, factor, quantity};
 
 /// How many things a reader keeps in mind.
 const MOST: usize = 5;
-/// Share of figures that are not clean beyond which that is news.
+/// Share of figures that are not good beyond which that is news.
 const DISTURBED: f64 = 0.1;
 
 /// Two figures whose ratio says something about a machine: what the larger costs in units of the smaller.
@@ -96,19 +96,19 @@ fn violations(checks: &[CompositeCheck]) -> Vec<Highlight> {
         .collect()
 }
 
-/// How many figures are not clean, and what was seen most often.
+/// How many figures are not good, and what was seen most often.
 fn disturbance(sections: &[Section]) -> Vec<Highlight> {
     let metrics: Vec<&Metric> = sections.iter().flat_map(|section| &section.metrics).collect();
-    let unclean: Vec<&&Metric> = metrics.iter().filter(|metric| metric.verdict.trust != Trust::Clean).collect();
+    let unclean: Vec<&&Metric> = metrics.iter().filter(|metric| metric.grade != Grade::Good).collect();
     if metrics.is_empty() || (unclean.len() as f64) < DISTURBED * metrics.len() as f64 {
         return Vec::new();
     }
-    let reason = unclean.iter().max_by_key(|metric| metric.verdict.trust).and_then(|worst| {
+    let reason = unclean.iter().max_by_key(|metric| metric.grade).and_then(|worst| {
         let gate = worst.verdict.failures().first().copied()?;
         Some(format!(" For example {}: {}.", worst.title(), gate.evidence))
     });
     let text = format!(
-        "{} of {} are not clean.{}",
+        "{} of {} are not good.{}",
         unclean.len(),
         count(metrics.len() as u64, "figure", "figures"),
         reason.unwrap_or_default()

@@ -20,6 +20,7 @@ pub mod os;
 
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Rule;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
@@ -65,6 +66,8 @@ pub struct Experiment {
     pub measures: &'static str,
     /// Version of the method. A change that moves figures raises it: they are then a new series.
     pub method_version: u32,
+    /// What is asked of its figures, and how far they move from run to run.
+    pub precision: Precision,
     /// The source file: its leading `//!` comment is the methodology text.
     pub source: &'static str,
     /// What the run must have.

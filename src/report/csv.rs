@@ -8,7 +8,7 @@ use crate::results::problem::Problem;
 use crate::sys::foreign;
 
 /// Column heads.
-const HEADS: [&str; 26] = [
+const HEADS: [&str; 32] = [
     "run",
     "experiment",
     "method_version",
@@ -35,6 +35,12 @@ const HEADS: [&str; 26] = [
     "trust",
     "against_prediction",
     "at_least",
+    "within_run_low",
+    "within_run_high",
+    "between_runs",
+    "grade",
+    "shared_value",
+    "shared_share",
 ];
 
 /// The file.
@@ -90,6 +96,10 @@ fn fields(metric: &Metric) -> Vec<String> {
     ]);
     fields.extend([metric.verdict.trust.word().to_owned(), metric.verdict.against_prediction.word().to_owned()]);
     fields.push(metric.at_least.to_string());
+    let within = metric.within_run.unwrap_or(metric.interval95);
+    fields.extend(within.map(|end| end.to_string()));
+    fields.extend([metric.between_runs.to_string(), metric.grade.word().to_owned()]);
+    fields.extend([known(metric.shared.map(|found| found.value)), known(metric.shared.map(|found| found.share))]);
     fields
 }
 

@@ -4,10 +4,9 @@ use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table, TableStyle, Width,
 };
 
-use crate::results::document::{CheckOutcome, Document, Metric, Outcome, Section};
+use crate::results::document::{CheckOutcome, Document, Grade, Metric, Outcome, Section};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::Unit;
-use crate::results::verdict::Trust;
 use crate::results::wording::{count, duration, factor, interval, percent, quantity};
 use crate::sys::foreign;
 
@@ -223,25 +222,22 @@ fn closing(document: &Document) -> String {
     let run = &document.run;
     let metrics: Vec<&Metric> = document.experiments.iter().flat_map(|section| &section.metrics).collect();
     let rejected: usize = document.experiments.iter().map(|section| section.rejected.len()).sum();
-    let trusted = |trust: Trust| metrics.iter().filter(|metric| metric.verdict.trust == trust).count();
     let launches: u32 = document.experiments.iter().map(|section| section.launches).sum();
     let mut text = String::new();
     if metrics.iter().any(|metric| metric.interval_level < 0.945) {
         text += "± is half of the interval over launches; with a question mark there are too few launches for 95 %.\n";
     }
     text += &format!(
-        "{}: {} clean, {} noisy, {} contaminated; {rejected} not published. {}, {} in {}, on CPU {}{}.\n",
+        "{}: {}; {rejected} not published. {}, {} in {}, on CPU {}{}.\n",
         count(metrics.len() as u64, "figure", "figures"),
-        trusted(Trust::Clean),
-        trusted(Trust::Noisy),
-        trusted(Trust::Contaminated),
+        document.grades(),
         count(u64::from(run.rounds), "round", "rounds"),
         count(u64::from(launches), "launch", "launches"),
         duration(run.wall_seconds),
         run.cpu,
         reference_frequency(&metrics),
     );
-    if let Some(contaminated) = metrics.iter().find(|metric| metric.verdict.trust == Trust::Contaminated)
+    if let Some(contaminated) = metrics.iter().find(|metric| metric.grade == Grade::Contaminated)
         && let Some(gate) = contaminated.verdict.failures().first()
     {
         text += &format!("Contaminated, for example {}: {}.\n", contaminated.title(), gate.evidence);

@@ -9,7 +9,7 @@ use super::peer::Peer;
 use super::prediction::Prediction;
 use super::quantity::{Better, Labels, Unit};
 use super::remote::Remote;
-use super::verdict::{AgainstPrediction, Gate, Trust, Verdict};
+use super::verdict::{AgainstPrediction, Gate, Verdict};
 use super::wording::{self, percent};
 use crate::machine::{Machine, quiet::Check};
 
@@ -285,8 +285,14 @@ pub struct Metric {
     /// True where the figure is a lower bound: what was measured ended before it was known in full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// Interval of the headline over launches, at `interval_level`.
+    /// Interval of the headline, at `interval_level`: what it varies over the launches of this run, and from run to run.
     pub interval95: [f64; 2],
+    /// The part within this run: the interval over its launches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_run: Option<[f64; 2]>,
+    /// The part between runs: half of its width at 95 % over the value.
+    #[serde(default)]
+    pub between_runs: f64,
     /// Confidence that the interval really has: 0.95, or less when there are too few launches for 0.95.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub interval_level: f64,
@@ -318,8 +324,59 @@ pub struct Metric {
     pub prediction: Option<Prediction>,
     /// The figure before an overhead was subtracted, where one was.
     pub gross: Option<f64>,
+    /// The figure beside a neighbour on the core. Absent where no batch had one, or where that does not choose the batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedCore>,
+    /// How well it is known.
+    #[serde(default)]
+    pub grade: Grade,
     /// Verdict.
     pub verdict: Verdict,
+}
+
+/// How well a figure is known, in one word.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// Half of its interval is within the target of its experiment, and no gate failed.
+    Good,
+    /// Within two and a half times the target, or with a gate that doubts it.
+    Rough,
+    /// Wider, or from too few launches.
+    #[default]
+    Unresolved,
+    /// Something else used the CPU while it was measured.
+    Contaminated,
+}
+
+impl Grade {
+    /// All of them, the best first.
+    pub const ALL: [Grade; 4] = [Grade::Good, Grade::Rough, Grade::Unresolved, Grade::Contaminated];
+
+    /// The word in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Grade::Good => "good",
+            Grade::Rough => "rough",
+            Grade::Unresolved => "unresolved",
+            Grade::Contaminated => "contaminated",
+        }
+    }
+}
+
+/// What a figure becomes while a neighbour uses the other hardware thread of the core.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SharedCore {
+    /// Value, in the unit of the figure.
+    pub value: f64,
+    /// Interval over launches: 95 %, or less with few launches.
+    pub interval95: [f64; 2],
+    /// Launches behind it.
+    pub launches: u32,
+    /// Batches behind it.
+    pub samples: u64,
+    /// Share of the figure's batches beside which a neighbour used the core.
+    pub share: f64,
 }
 
 /// Quantiles of the batches of a figure, in its unit.
@@ -427,8 +484,8 @@ impl Metric {
             AgainstPrediction::None => "not predicted",
             other => other.word(),
         };
-        match self.verdict.trust {
-            Trust::Clean => against.to_owned(),
+        match self.grade {
+            Grade::Good => against.to_owned(),
             doubted => format!("{}, {against}", doubted.word().to_uppercase()),
         }
     }
@@ -445,9 +502,14 @@ impl Document {
         self.experiments.iter().flat_map(|section| &section.metrics)
     }
 
-    /// How many published figures have a trust.
-    pub fn count(&self, trust: Trust) -> usize {
-        self.metrics().filter(|metric| metric.verdict.trust == trust).count()
+    /// How many published figures have a grade.
+    pub fn count(&self, grade: Grade) -> usize {
+        self.metrics().filter(|metric| metric.grade == grade).count()
+    }
+
+    /// The published figures by grade: `412 good, 80 rough, 20 unresolved, 5 contaminated`.
+    pub fn grades(&self) -> String {
+        Grade::ALL.map(|grade| format!("{} {}", self.count(grade), grade.word())).join(", ")
     }
 
     /// The published figure with a name and labels.

@@ -6,7 +6,7 @@ use super::quantity::Unit;
 /// would be a promise that nobody keeps.
 const MOST_DIGITS: i32 = 4;
 
-/// A figure with its unit: the last digit stands where its interval begins to move, and there are two to four of them.
+/// A figure with its unit: with two digits of half its interval (GUM 7.2.6), and with two to four digits in all.
 pub fn measured(value: f64, interval: [f64; 2], unit: Unit) -> String {
     let (factor, symbol) = scale(value, unit);
     let text = with_decimals(value / factor, decimals(value / factor, interval.map(|end| end / factor)));
@@ -29,7 +29,7 @@ pub fn measured_number(value: f64, interval: [f64; 2]) -> String {
 
 /// A measure of spread: nobody knows more than two or three of its digits.
 pub fn rough(value: f64, unit: Unit) -> String {
-    measured(value, [value * 0.95, value * 1.05], unit)
+    measured(value, [value * 0.85, value * 1.15], unit)
 }
 
 /// Decimals of a number that moves within an interval; negative ones round before the point.
@@ -40,7 +40,7 @@ fn decimals(value: f64, interval: [f64; 2]) -> i32 {
     let half_width = (interval[1] - interval[0]).abs() / 2.0;
     let magnitude = value.abs().log10().floor() as i32;
     let digits = if half_width > 0.0 && half_width.is_finite() {
-        (magnitude - half_width.log10().floor() as i32 + 1).clamp(2, MOST_DIGITS)
+        (magnitude - half_width.log10().floor() as i32 + 2).clamp(2, MOST_DIGITS)
     } else {
         MOST_DIGITS
     };
@@ -212,14 +212,14 @@ mod tests {
         let ns = Unit::Nanoseconds;
         assert_eq!(measured(104.932, [104.930, 104.934], ns), "104.9 ns", "never more than four");
         assert_eq!(measured(104.93, [104.88, 104.98], ns), "104.9 ns");
-        assert_eq!(measured(104.9, [99.9, 109.9], ns), "105 ns");
-        assert_eq!(measured(374.0, [300.0, 440.0], ns), "370 ns");
+        assert_eq!(measured(104.9, [99.9, 109.9], ns), "104.9 ns");
+        assert_eq!(measured(374.0, [300.0, 440.0], ns), "374 ns");
         assert_eq!(measured(2.596e9, [2.596e9, 2.596e9], Unit::Hertz), "2.596 GHz", "no width, four digits");
         assert_eq!(measured(9.9996, [9.0, 11.0], ns), "10 ns");
         assert_eq!(measured(13_339.0, [13_300.0, 13_380.0], Unit::Cycles), "13339 cycles");
-        assert_eq!(measured(13_339.0, [11_300.0, 15_380.0], Unit::Cycles), "13000 cycles");
-        assert_eq!(measured_interval(104.9, [99.9, 109.9], ns), "100 … 110 ns");
-        assert_eq!(measured_interval(33_512.0, [33_400.0, 33_600.0], ns), "33.4 … 33.6 µs");
+        assert_eq!(measured(13_339.0, [11_300.0, 15_380.0], Unit::Cycles), "13300 cycles");
+        assert_eq!(measured_interval(104.9, [99.9, 109.9], ns), "99.9 … 109.9 ns");
+        assert_eq!(measured_interval(33_512.0, [33_400.0, 33_600.0], ns), "33.40 … 33.60 µs");
         assert_eq!(measured_number(1.8992, [1.8990, 1.8995]), "1.899");
         assert_eq!(measured(0.0, [0.0, 0.0], ns), "0 ns");
     }

@@ -29,6 +29,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, constants};
 use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
@@ -45,6 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Integer division",
     measures: "one 64-bit division that waits for the one before it",
     method_version: 1,
+    precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("division.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

@@ -50,6 +50,7 @@ use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::CycleTime;
 use crate::experiments::{Experiment, PredictionInput, Publication};
@@ -68,6 +69,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Clock frequencies",
     measures: "rate of the counter, frequency and cycle time of the core",
     method_version: 1,
+    precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("frequency.rs"),
     needs: &[],
     uses: &[],

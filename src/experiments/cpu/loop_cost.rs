@@ -45,6 +45,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, constants, store_forwarding};
 use crate::experiments::{Experiment, PredictionInput, Publication};
@@ -64,6 +65,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Loop overhead",
     measures: "one turn of an empty loop: in registers, in memory, compiled",
     method_version: 1,
+    precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("loop_cost.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

@@ -57,6 +57,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, PIPELINE_SLOT, call_and_return, constants, store_forwarding};
 use crate::experiments::{Experiment, PredictionInput, Publication};
@@ -69,7 +70,6 @@ use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::statistics::fit::least_squares;
-use crate::statistics::location::launch_estimates;
 use crate::statistics::monotone::isotonic_residual;
 use crate::statistics::step::{Coefficient, StepFit, fit_step_over_launches};
 use crate::sys::arch::{self, CALLS_PER_ITERATION, CallKernel};
@@ -80,6 +80,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Procedure call",
     measures: "call and return with 0 to 7 integer arguments, independent and chained",
     method_version: 1,
+    precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("procedure_call.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
@@ -442,10 +443,8 @@ fn regression(study: &Study<'_>, code: &str, chain: &str) -> Option<StepFit> {
 fn launch_costs(study: &Study<'_>, labels: &Labels) -> Option<BTreeMap<u32, f64>> {
     let (long, short) = (study.sample("long", labels)?, study.sample("short", labels)?);
     let (long, short) = (long.shared_with(&short), short.shared_with(&long));
-    let costs = launch_estimates(&long.launches, 0.25)
-        .into_iter()
-        .zip(launch_estimates(&short.launches, 0.25))
-        .map(|(long, short)| (TIMES * long - short) / (TIMES - 1.0));
+    let costs =
+        long.estimates().into_iter().zip(short.estimates()).map(|(long, short)| (TIMES * long - short) / (TIMES - 1.0));
     Some(long.numbers.iter().copied().zip(costs).collect())
 }
 

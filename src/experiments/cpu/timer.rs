@@ -60,6 +60,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CPUID, Constant, CycleTime, KERNEL_ROUND_TRIP, constants, counter_reading, counter_step,
@@ -82,6 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Timer overhead and resolution",
     measures: "reading the time by every idiom: overhead, bias, resolution, order",
     method_version: 1,
+    precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("timer.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

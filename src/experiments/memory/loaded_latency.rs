@@ -37,6 +37,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::constants;
 use crate::experiments::memory::buffer;
@@ -65,6 +66,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Loaded latency",
     measures: "one load from memory while the other CPUs read",
     method_version: 2,
+    precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("loaded_latency.rs"),
     needs: &[Need {
         id: "two_cpus",

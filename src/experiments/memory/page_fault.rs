@@ -55,6 +55,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     Constant, CycleTime, EXCEPTION, FILE_PAGE_LOOKUP, FLUSH_ENTRY, PAGE_ALLOCATION, PAGE_CLEAR, PAGE_COPY,
@@ -88,6 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Page faults",
     measures: "what the first touch of a page costs, by what the kernel must do for it",
     method_version: 1,
+    precision: Precision { target: 0.05, between: 0.04 },
     source: include_str!("page_fault.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

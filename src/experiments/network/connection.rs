@@ -61,6 +61,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{STACK_TCP, constants};
 use crate::experiments::{Experiment, PredictionInput, Publication};
@@ -82,6 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Connection set-up and tear-down",
     measures: "connect, first byte, close, orderly tear-down, abort",
     method_version: 1,
+    precision: Precision { target: 0.15, between: 0.08 },
     source: include_str!("connection.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],

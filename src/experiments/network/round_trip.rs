@@ -66,6 +66,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Rule, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP, constants};
 use crate::experiments::{Experiment, PredictionInput, Publication};
@@ -86,6 +87,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Round-trip time",
     measures: "an answer from the other side: TCP, UDP, ICMP, Unix sockets, by size, placement, pacing",
     method_version: 1,
+    precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("round_trip.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time"],

@@ -58,6 +58,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{self, Constant, constants};
 use crate::experiments::{Experiment, PredictionInput, Publication};
@@ -80,6 +81,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Process creation",
     measures: "fork, vfork, fork and exec, posix_spawn, against the memory of the parent",
     method_version: 2,
+    precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("process_creation.rs"),
     needs: &[],
     uses: &[],

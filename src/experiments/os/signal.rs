@@ -36,6 +36,7 @@ use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, constants};
 use crate::experiments::os::kernel_work;
@@ -57,6 +58,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Signals",
     measures: "installing a signal handler, and a signal to oneself with its handler",
     method_version: 1,
+    precision: Precision { target: 0.02, between: 0.01 },
     source: include_str!("signal.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time"],

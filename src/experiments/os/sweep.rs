@@ -6,7 +6,6 @@ use crate::evaluate::study::Study;
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::statistics::fit::{Line, least_squares};
-use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::median;
 
 /// Least share of the variance that a line must explain before its slope is a cost.
@@ -39,7 +38,7 @@ impl Sweep {
         let points = samples
             .iter()
             .map(|(x, sample)| {
-                let numbered = sample.numbers.iter().zip(launch_estimates(&sample.launches, 0.25));
+                let numbered = sample.numbers.iter().zip(sample.estimates());
                 (*x, numbered.filter(|(number, _)| in_all(number)).map(|(_, cost)| cost).collect())
             })
             .collect();

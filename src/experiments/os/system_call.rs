@@ -60,6 +60,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CycleTime, KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL,
@@ -83,6 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "System calls",
     measures: "entering and leaving the kernel, and what a dozen calls do there",
     method_version: 2,
+    precision: Precision { target: 0.02, between: 0.01 },
     source: include_str!("system_call.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],

@@ -49,6 +49,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     Constant, CycleTime, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END,
@@ -74,6 +75,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Thread creation",
     measures: "a thread until its creation returns, it runs, it has ended; by library and kernel",
     method_version: 1,
+    precision: Precision { target: 0.03, between: 0.02 },
     source: include_str!("thread_creation.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],

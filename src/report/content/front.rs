@@ -3,7 +3,6 @@
 use super::anchor;
 use crate::report::page::{Cell, Part, Piece, Span, Table};
 use crate::results::document::{CheckOutcome, Document, HighlightKind, Outcome};
-use crate::results::verdict::Trust;
 use crate::results::wording::{count, duration};
 
 pub(super) fn part(document: &Document) -> Part {
@@ -104,12 +103,9 @@ fn trust(document: &Document) -> String {
     let figures = document.metrics().count() as u64;
     let rejected: usize = document.experiments.iter().map(|section| section.rejected.len()).sum();
     let mut text = format!(
-        "How far to trust it: of {}, {} are clean, {} noisy and {} contaminated; {rejected} more are not published, each with \
-         its reason.",
+        "How far to trust it: of {}, {}. {rejected} more are not published, each with its reason.",
         count(figures, "figure", "figures"),
-        document.count(Trust::Clean),
-        document.count(Trust::Noisy),
-        document.count(Trust::Contaminated),
+        document.grades(),
     );
     let disturbed = document.run.disturbed_rounds.len() as u64;
     if disturbed > 0 {

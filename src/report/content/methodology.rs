@@ -17,16 +17,19 @@ pub(super) fn part(document: &Document) -> Part {
     part.say(
         "A sample is a batch divided by its operations. Nothing is dropped by its value: a batch is left out only for a cause \
          that the kernel or the clock names, and what was left out is counted. Undisturbed cost is the lower quartile over \
-         launches of the launches' lower quartiles, because noise adds and never takes away; typical cost is the median over \
-         launches of their medians. Differences of two kinds of batches are taken within a launch, then the median over \
-         launches. The interval is one of order statistics or a bootstrap over launches, never over batches, aims at 95 %, and \
-         says how far another set of launches in the same minutes would lie.",
+         launches of the launches' lower quartiles, because noise adds and never takes away. Where a look at the width of the core \
+         stands beside the batches, only those count that were alone on it: the median over launches of their median (chapter \
+         cpu) or lower quartile. Typical cost is the median over launches of the medians of all clean batches. Differences of two \
+         kinds of batches are taken within a launch, then the median over launches. The interval has two parts, added as squares. \
+         One is within the run: order statistics or a bootstrap over launches, never over batches, at 95 %. The other is between \
+         runs: what the figure moves from one run to another.",
     );
     part.head("Verdicts");
     part.say(
         "Every prediction was written to the log before the first sample of its experiment. Figures inside the predicted range \
-         are as predicted; others are faster or slower. Trust follows from gates: clean, where all passed; noisy, where the \
-         figure holds but spreads; contaminated, where something else had the CPU. A figure that fails a hard gate, such as one \
+         are as predicted; others are faster or slower. The grade says how well a figure is known. Good: half of its interval is \
+         within the target of its experiment, and all gates passed. Rough: within 2.5 times the target, or a gate doubts it. \
+         Unresolved: wider, or from fewer than 5 launches. Contaminated: something else had the CPU. A figure that fails a hard gate, such as one \
          below a physical floor, is not published.",
     );
     part.add(Piece::Table(parameters(document)));

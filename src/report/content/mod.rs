@@ -14,10 +14,10 @@ mod summary;
 use std::collections::BTreeSet;
 
 use super::page::{Cell, Page, Part, Piece, Tone};
-use crate::results::document::{Document, Metric, Section};
+use crate::results::document::{Document, Grade, Metric, Section};
 use crate::results::published::Published;
 use crate::results::quantity::Unit;
-use crate::results::verdict::{AgainstPrediction, Trust};
+use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::mark;
 
 pub use published_comparison::part as published;
@@ -147,9 +147,11 @@ fn spelled(key: &str, value: &str) -> String {
 
 /// The verdict; where there is reason to doubt the figure its tone says so too.
 fn verdict(metric: &Metric) -> Cell {
-    let tone = match (metric.verdict.trust, metric.verdict.against_prediction) {
-        (Trust::Contaminated | Trust::Impossible, _) => Tone::Bad,
-        (Trust::Noisy, _) | (_, AgainstPrediction::Slower | AgainstPrediction::Faster) => Tone::Doubt,
+    let tone = match (metric.grade, metric.verdict.against_prediction) {
+        (Grade::Contaminated, _) => Tone::Bad,
+        (Grade::Rough | Grade::Unresolved, _) | (_, AgainstPrediction::Slower | AgainstPrediction::Faster) => {
+            Tone::Doubt
+        }
         (_, AgainstPrediction::AsPredicted) => Tone::Good,
         (_, AgainstPrediction::None) => Tone::Plain,
     };

@@ -63,6 +63,7 @@ mod predict;
 mod vitals;
 
 use super::{DISK, PLACE};
+use crate::evaluate::precision::Precision;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::setup::Profile;
@@ -73,6 +74,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Size of the file cache",
     measures: "how much file data stays in memory, in groups of known size or on the machine",
     method_version: 2,
+    precision: Precision { target: 0.2, between: 0.02 },
     source: include_str!("mod.rs"),
     needs: &[PLACE, DISK],
     uses: &[],

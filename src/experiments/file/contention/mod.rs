@@ -47,6 +47,7 @@ mod predict;
 
 use super::{BLOCK, DISK, Order, PLACE};
 use crate::evaluate::estimate::Estimate;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
@@ -58,6 +59,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Reading with others",
     measures: "reads of a block by one to sixteen processes at once, each of a file of its own",
     method_version: 1,
+    precision: Precision { target: 0.2, between: 0.1 },
     source: include_str!("mod.rs"),
     needs: &[PLACE, DISK],
     uses: &[

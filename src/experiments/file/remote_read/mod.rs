@@ -56,6 +56,7 @@ mod measure;
 mod predict;
 mod sources;
 
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::network::{quantile_of_shots, round_trip};
 use crate::experiments::{Experiment, Need, Publication};
@@ -73,6 +74,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Remote file read",
     measures: "reads of a file on another machine, from its memory and its disk, and the network's part",
     method_version: 1,
+    precision: Precision { target: 0.2, between: 0.1 },
     source: include_str!("mod.rs"),
     needs: &[NAMED],
     uses: &["network.round_trip.time", "network.bandwidth.rate"],

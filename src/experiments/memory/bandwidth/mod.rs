@@ -63,6 +63,7 @@ mod nodes;
 mod predict;
 mod scaling;
 
+use crate::evaluate::precision::Precision;
 use crate::experiments::memory::footprint::Footprint;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
@@ -74,6 +75,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Memory bandwidth",
     measures: "reading, writing and copying in every cache and in memory, by one thread and several",
     method_version: 1,
+    precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "memory.latency.level"],

@@ -352,6 +352,7 @@ pub(super) fn bounds(study: &Study<'_>, low: f64, high: f64, estimator: &str) ->
             operations: 1,
             ..Account::default()
         },
+        shared: None,
     }
 }
 
@@ -378,6 +379,7 @@ mod tests {
                     launches: values.iter().map(|value| vec![*value]).collect(),
                     numbers: (1..=20).collect(),
                     account: Account::default(),
+                    picked: None,
                 };
                 let latency = median(&values).unwrap();
                 let undisturbed = lower_quartile(values.iter().copied()).unwrap();

@@ -57,6 +57,7 @@ mod predict;
 mod translation;
 mod walk;
 
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::Unit;
@@ -71,6 +72,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Memory latency",
     measures: "loads that wait for each other, level by level, and the sizes of the levels",
     method_version: 1,
+    precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

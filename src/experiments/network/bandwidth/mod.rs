@@ -56,6 +56,7 @@ mod outcomes;
 mod predict;
 
 use super::{LOOPBACK, OTHER_CPU, SAME_CPU};
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::{Experiment, Publication};
 use crate::peer::protocol::{Direction, FlowOrder};
@@ -69,6 +70,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Peak bandwidth",
     measures: "payload per second at the receiver: directions, streams, sizes of writes",
     method_version: 1,
+    precision: Precision { target: 0.2, between: 0.1 },
     source: include_str!("mod.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],

@@ -10,7 +10,6 @@ use crate::evaluate::study::Study;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::median;
 
 /// No kernel wakes and switches in fewer core cycles.
@@ -161,11 +160,8 @@ fn point(study: &Study<'_>, members: usize, bytes: usize) -> Option<[f64; 4]> {
         (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
         _ => 1.0,
     };
-    let costs: Vec<f64> = launch_estimates(&hops.launches, 0.25)
-        .iter()
-        .zip(launch_estimates(&alone.launches, 0.25))
-        .map(|(hop, alone)| (hop - alone) * scale)
-        .collect();
+    let costs: Vec<f64> =
+        hops.estimates().iter().zip(alone.estimates()).map(|(hop, alone)| (hop - alone) * scale).collect();
     let low = costs.iter().copied().reduce(f64::min)?;
     let high = costs.iter().copied().reduce(f64::max)?;
     (low > 0.0).then_some([bytes as f64, median(&costs)?, low, high])

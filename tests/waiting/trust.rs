@@ -1,15 +1,11 @@
 //! Trust beside a task of others: whatever is measured on a CPU that somebody else uses half of the time is called contaminated.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::runs::{Leashed, ended, measuring, metrics, output, result, told};
+use crate::support::truth;
 use serde_json::Value;
-use support::runs::{Leashed, ended, measuring, metrics, output, result, told};
-use support::truth;
 use sysdyno::testing::experiments;
 use sysdyno::testing::sys::affinity;
 

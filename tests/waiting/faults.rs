@@ -1,9 +1,5 @@
 //! What happens when something goes wrong in the middle: the run is killed or interrupted, a launch dies or hangs, a run
 //! goes on after all that. Nothing measured is lost, the log says what happened, and no process is left behind.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -11,13 +7,13 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
-use serde_json::Value;
-use support::runs::{
+use crate::support::runs::{
     Leashed, copy_of_finished_run, edit_log, launches, lines, measuring, output, records, result, sysdyno, text, told,
     wait_until,
 };
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Long enough for anything that a healthy run does, on a machine where everything else runs as well.

@@ -1,19 +1,15 @@
 //! A peer that is brought along through ssh, to a real sshd in a network namespace: it comes up, is measured, and leaves
 //! nothing behind, also when the run is interrupted or killed. Needs root, for the namespaces and for sshd.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::support::namespaces::{FAR, Namespaces, must};
+use crate::support::runs::{Leashed, PROGRAM, measuring, result, told, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::namespaces::{FAR, Namespaces, must};
-use support::runs::{Leashed, PROGRAM, measuring, result, told, wait_until};
 use tempfile::TempDir;
 
 /// Port of the sshd of the test.

@@ -1,9 +1,5 @@
 //! A peer whose clock is wrong, or that lies: what it reports must fit into the time that passed on this side, or no figure is
 //! made of it. The real program listens, on the loopback or in a namespace of its own.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
@@ -11,9 +7,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
+use crate::support::namespaces::{Namespaces, Serving};
+use crate::support::runs::{PROGRAM, edit_log, measuring, output, result, sysdyno, told};
 use serde_json::{Value, json};
-use support::namespaces::{Namespaces, Serving};
-use support::runs::{PROGRAM, edit_log, measuring, output, result, sysdyno, told};
 use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::client::Partner;
 use sysdyno::testing::peer::nfs::Reader;

@@ -1,18 +1,14 @@
 //! `run` and `report`, by the real program: what they write and where, what they refuse before measuring, and how a log
 //! that is foreign, damaged or of another format is met.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use serde_json::Value;
-use support::runs::{
+use crate::support::runs::{
     accounted, copy_of_finished_run, edit_log, finished_run, lines, measuring, metrics, output, records, result,
     sysdyno, text, told,
 };
+use serde_json::Value;
 use sysdyno::testing::report::terminal;
 use tempfile::TempDir;
 
@@ -159,7 +155,7 @@ fn a_short_time_cuts_rounds_and_says_so() {
     assert!(text(&output.stdout).contains("intervals will be wider"), "{}", told(&output));
     let (_keep, place) = place();
     let _alone = measuring();
-    let output = support::runs::output(&["run", "cpu.loop", "--time", "900ms", "-o", &place]);
+    let output = crate::support::runs::output(&["run", "cpu.loop", "--time", "900ms", "-o", &place]);
     assert!(output.status.success(), "{}", told(&output));
     assert!(text(&output.stderr).contains("warning: the time limit of"), "{}", told(&output));
     let result = result(Path::new(&place));

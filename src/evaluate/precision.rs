@@ -1,0 +1,69 @@
+//! How well a figure is known: its uncertainty within a run and between runs, and the grade that follows.
+
+use crate::results::document::Grade;
+use crate::results::verdict::Trust;
+use crate::statistics::location::FEWEST_LAUNCHES;
+
+/// Times the target beyond which a figure is unresolved.
+const ROUGH: f64 = 2.5;
+
+/// What is asked of the figures of an experiment, and how far they move from run to run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision {
+    /// Half of the interval over the value that a good figure has at most.
+    pub target: f64,
+    /// Half-width of what a figure moves between runs of the same machine, over its value, at 95 %: other pages, another hour,
+    /// another state of the host. No single run shows it.
+    pub between: f64,
+}
+
+impl Precision {
+    /// Both parts as one interval: each end's distances from the value, added as squares.
+    pub fn total(self, value: f64, within: [f64; 2]) -> [f64; 2] {
+        let between = self.between * value.abs();
+        let distance = |end: f64| (value - end).hypot(between);
+        if between > 0.0 { [value - distance(within[0]), value + distance(within[1])] } else { within }
+    }
+
+    /// Half of both parts over the value.
+    pub fn relative(self, value: f64, within: [f64; 2]) -> f64 {
+        let [low, high] = self.total(value, within);
+        (high - low) / 2.0 / value.abs()
+    }
+
+    /// The grade of a figure that is published.
+    pub fn grade(self, trust: Trust, relative: f64, launches: u32) -> Grade {
+        match trust {
+            Trust::Contaminated | Trust::Impossible => Grade::Contaminated,
+            Trust::Clean => Grade::Good,
+            Trust::Noisy if relative > ROUGH * self.target || (launches as usize) < FEWEST_LAUNCHES => {
+                Grade::Unresolved
+            }
+            Trust::Noisy => Grade::Rough,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALLS: Precision = Precision { target: 0.02, between: 0.012 };
+
+    #[test]
+    fn both_parts_are_in_the_interval() {
+        let [low, high] = CALLS.total(100.0, [99.5, 100.9]);
+        assert!((low - 98.7).abs() < 1e-9 && (high - 101.5).abs() < 1e-9, "{low} {high}");
+        let fact = Precision { between: 0.0, ..CALLS };
+        assert_eq!(fact.total(100.0, [99.0, 103.0]).map(f64::to_bits), [99.0, 103.0].map(f64::to_bits));
+    }
+
+    #[test]
+    fn the_grade_follows_from_the_width_and_the_number_of_launches() {
+        assert_eq!(CALLS.grade(Trust::Clean, 0.01, 9), Grade::Good);
+        assert_eq!(CALLS.grade(Trust::Noisy, 0.04, 9), Grade::Rough);
+        assert_eq!(CALLS.grade(Trust::Noisy, 0.06, 9), Grade::Unresolved);
+        assert_eq!(CALLS.grade(Trust::Noisy, 0.01, 4), Grade::Unresolved);
+        assert_eq!(CALLS.grade(Trust::Contaminated, 0.01, 9), Grade::Contaminated);
+    }
+}
