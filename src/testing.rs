@@ -56,7 +56,7 @@ pub mod peer {
     }
     pub mod export {
         pub mod answers {
-            pub use crate::peer::export::answers::{HANDLE, Heard, LONGEST_ANSWER, LONGEST_READ, Outcome, Shelf};
+            pub use crate::peer::export::answers::{CallResult, HANDLE, Heard, LONGEST_ANSWER, LONGEST_READ, Shelf};
         }
         pub mod blocks {
             pub use crate::peer::export::blocks::{BLOCK, Blocks, is_stamped};
@@ -66,22 +66,22 @@ pub mod peer {
         }
     }
     pub mod handshake {
-        pub use crate::peer::handshake::{Verdict, answer, ask};
+        pub use crate::peer::handshake::{Admission, answer, ask};
     }
     pub mod limits {
-        pub use crate::peer::limits::{Limits, Pretence};
+        pub use crate::peer::limits::{Pretence, SessionLimits};
     }
     pub mod nfs {
-        pub use crate::peer::nfs::{Place, Reader};
+        pub use crate::peer::nfs::{FileLocation, Reader};
     }
     pub mod plausible {
         pub use crate::peer::plausible::flow;
     }
     pub mod protocol {
-        pub use crate::peer::protocol::{Direction, FlowOrder, MAGIC, MOST_SIZES, Reply, Request, VERSION};
+        pub use crate::peer::protocol::{Direction, FlowOrder, MAGIC, MOST_SIZES, PeerRequest, Reply, VERSION};
     }
     pub mod session {
-        pub use crate::peer::session::{Setting, serve};
+        pub use crate::peer::session::{SessionContext, serve};
     }
 }
 
@@ -191,7 +191,7 @@ pub mod sys {
     pub mod arch {
         pub use crate::sys::arch::{
             CALLS_IN_REGISTERS, CALLS_PER_ITERATION, CALLS_THROUGH_MEMORY, CALLS_WITH_NOPS, CHAIN_CYCLES,
-            CHAINED_CALLS_WITH_MULTIPLIES, COUNTER_READERS, CallKernel, ChainAt, Kernel, REGISTER_LOOPS,
+            CHAINED_CALLS_WITH_MULTIPLIES, COUNTER_READERS, CallKernel, ChainAt, LoopKernel, REGISTER_LOOPS,
             REGISTER_LOOPS_WITH_ADDITIONS, SELF_TEST_CYCLES, Stamp, add_chain, mixed_chain, multiply_chain, stamp,
         };
     }
@@ -241,7 +241,7 @@ pub mod sys {
         pub use crate::sys::system_call::parent_number;
     }
     pub mod thread {
-        pub use crate::sys::thread::{Attributes, Bare, Body, Call, create};
+        pub use crate::sys::thread::{Attributes, Bare, Body, CloneCall, create};
     }
     pub mod token {
         pub use crate::sys::token::{Event, Futex, Passage, Pipe};

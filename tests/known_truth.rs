@@ -23,7 +23,7 @@ use sysdyno::testing::rig::sampler::{Sampler, Settings, Sizing, Workload};
 use sysdyno::testing::setup::{Profile, Setup};
 use sysdyno::testing::statistics::summary;
 use sysdyno::testing::sys::affinity;
-use sysdyno::testing::sys::arch::{self, CALLS_PER_ITERATION, COUNTER_READERS, CallKernel, ChainAt, Kernel};
+use sysdyno::testing::sys::arch::{self, CALLS_PER_ITERATION, COUNTER_READERS, CallKernel, ChainAt, LoopKernel};
 use sysdyno::testing::sys::clock::Source;
 
 /// Turns that every piece of timed code takes; the best of them counts.
@@ -83,14 +83,14 @@ impl Bench {
         Bench { source, request, live }
     }
 
-    fn ticks(&self, kernel: Kernel, iterations: u64) -> f64 {
+    fn ticks(&self, kernel: LoopKernel, iterations: u64) -> f64 {
         let start = self.source.stamp();
         kernel(iterations);
         (self.source.stamp().ticks - start.ticks) as f64 - self.live.bias()
     }
 
     /// Iterations that fill a batch.
-    fn size(&self, kernel: Kernel) -> u64 {
+    fn size(&self, kernel: LoopKernel) -> u64 {
         let target = BATCH_NANOSECONDS * self.request.clock.hertz / 1e9;
         let mut iterations = 16;
         while self.ticks(kernel, iterations).min(self.ticks(kernel, iterations)) < target {
@@ -100,7 +100,7 @@ impl Bench {
     }
 
     /// Lowest ticks of each piece of code, taken in turns.
-    fn best(&self, code: &[(Kernel, u64)]) -> Vec<f64> {
+    fn best(&self, code: &[(LoopKernel, u64)]) -> Vec<f64> {
         let mut best = vec![f64::INFINITY; code.len()];
         for turn in 0..TURNS {
             if turn.is_multiple_of(TURNS_PER_LOOK) {
@@ -114,8 +114,8 @@ impl Bench {
     }
 
     /// Core cycles of one iteration of each kernel; the multiply chain beside them tells the core's clock.
-    fn cycles(&self, kernels: &[Kernel]) -> Vec<f64> {
-        let sized = |kernel: Kernel| (kernel, self.size(kernel));
+    fn cycles(&self, kernels: &[LoopKernel]) -> Vec<f64> {
+        let sized = |kernel: LoopKernel| (kernel, self.size(kernel));
         let mut code = vec![sized(arch::multiply_chain)];
         code.extend(kernels.iter().copied().map(sized));
         let best = self.best(&code);
@@ -134,7 +134,7 @@ impl Bench {
 
     /// Core cycles of one call of each kernel: what twice the calls cost more.
     fn calls(&self, kernels: &[CallKernel]) -> Vec<f64> {
-        let both: Vec<Kernel> = kernels.iter().flat_map(|kernel| [kernel.short, kernel.long]).collect();
+        let both: Vec<LoopKernel> = kernels.iter().flat_map(|kernel| [kernel.short, kernel.long]).collect();
         let cycles = self.cycles(&both);
         cycles.chunks(2).map(|pair| (pair[1] - pair[0]) / CALLS_PER_ITERATION as f64).collect()
     }
@@ -155,7 +155,7 @@ fn chains_of_multiplies_and_additions_stand_in_whole_ratios() {
 #[test]
 fn twice_the_work_takes_twice_the_time() {
     measured(|bench| {
-        for kernel in [arch::multiply_chain as Kernel, arch::add_chain, arch::mixed_chain] {
+        for kernel in [arch::multiply_chain as LoopKernel, arch::add_chain, arch::mixed_chain] {
             let once = bench.size(kernel);
             let best = bench.best(&[(kernel, once), (kernel, 2 * once)]);
             close("T(2N) / T(N)", best[1] / best[0], 2.0, 0.002)?;
@@ -167,7 +167,7 @@ fn twice_the_work_takes_twice_the_time() {
 #[test]
 fn a_loop_costs_as_many_cycles_as_it_has_dependent_additions() {
     measured(|bench| {
-        let (additions, kernels): (Vec<u64>, Vec<Kernel>) = arch::REGISTER_LOOPS_WITH_ADDITIONS.into_iter().unzip();
+        let (additions, kernels): (Vec<u64>, Vec<LoopKernel>) = arch::REGISTER_LOOPS_WITH_ADDITIONS.into_iter().unzip();
         for (additions, cycles) in additions.into_iter().zip(bench.cycles(&kernels)) {
             close(&format!("a loop with {additions} additions"), cycles, additions.max(1) as f64, 0.03)?;
         }

@@ -61,7 +61,7 @@ fn cycles(mut walk: impl FnMut(u64), turns: u64, multiply: f64) -> f64 {
 
 /// Cycles of a multiply on this core: a whole number.
 fn multiply_latency() -> f64 {
-    let time = |chain: arch::Kernel| {
+    let time = |chain: arch::LoopKernel| {
         (0..40)
             .map(|_| {
                 let before = arch::stamp().ticks;

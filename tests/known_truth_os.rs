@@ -16,7 +16,7 @@ use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::memory::{Pages, Resident};
 use sysdyno::testing::sys::signal::{self, Handled};
 use sysdyno::testing::sys::system_call;
-use sysdyno::testing::sys::thread::{self, Attributes, Bare, Body, Call};
+use sysdyno::testing::sys::thread::{self, Attributes, Bare, Body, CloneCall};
 use sysdyno::testing::sys::{affinity, arch};
 use truth::{timed, within};
 
@@ -241,7 +241,7 @@ fn a_thread_that_computes_is_longer_by_just_that() {
         lowest(60, || thread::create(&attributes, body).unwrap().join().unwrap())
     };
     let bare = |spin: u64| {
-        let mut bare = Bare::new(Call::Clone3, Body::new(Source::Counter, spin)).unwrap();
+        let mut bare = Bare::new(CloneCall::Clone3, Body::new(Source::Counter, spin)).unwrap();
         lowest(60, || {
             bare.create().unwrap();
             bare.join();

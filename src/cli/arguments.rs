@@ -373,7 +373,7 @@ fn parse_duration(text: &str) -> Result<f64, String> {
         "s" | "sec" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("'{unit}' is no unit of time; use s, m or h, as in 90s or 5m")),
+        _ => return Err(format!("'{unit}' is not a valid unit of time: use s, m or h, as in 90s or 5m")),
     };
     match digits.trim().parse::<f64>() {
         Ok(number) if number > 0.0 && number * factor <= LONGEST => Ok(number * factor),

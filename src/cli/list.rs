@@ -15,7 +15,7 @@ use crate::sys::affinity;
 
 /// One experiment in the listing.
 #[derive(Serialize)]
-struct Entry {
+struct ListedExperiment {
     id: &'static str,
     chapter: &'static str,
     title: &'static str,
@@ -30,7 +30,8 @@ struct Entry {
 pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
     let machine = machine::detect(Path::new("/"), Path::new("."));
     let setup = Setup::of(machine, 0, affinity::allowed(), Profile::Default);
-    let entries: Vec<Entry> = experiments::TABLE.iter().map(|experiment| entry(experiment, &setup)).collect();
+    let entries: Vec<ListedExperiment> =
+        experiments::TABLE.iter().map(|experiment| entry(experiment, &setup)).collect();
     if options.json {
         print(&json(&entries)?)?;
         return Ok(DONE);
@@ -41,9 +42,9 @@ pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-fn entry(experiment: &Experiment, setup: &Setup) -> Entry {
+fn entry(experiment: &Experiment, setup: &Setup) -> ListedExperiment {
     let reason = experiment.unmet(setup);
-    Entry {
+    ListedExperiment {
         id: experiment.id,
         chapter: experiment.chapter(),
         title: experiment.title,
@@ -56,7 +57,7 @@ fn entry(experiment: &Experiment, setup: &Setup) -> Entry {
     }
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+fn row(entry: &ListedExperiment) -> Vec<String> {
     let needs = if entry.needs.is_empty() { "nothing special".to_owned() } else { entry.needs.join(", ") };
     let here = entry.reason.as_ref().map_or_else(|| "yes".to_owned(), |reason| format!("no: {}", reason.what));
     vec![entry.id.to_owned(), entry.measures.to_owned(), needs, here]

@@ -14,7 +14,7 @@ use super::peer_options::{VARIABLE, read_secret};
 use super::{DONE, Failure, print};
 use crate::conduct::interrupt::signals_that_end;
 use crate::peer::authentication::Secret;
-use crate::peer::limits::Limits;
+use crate::peer::limits::SessionLimits;
 use crate::peer::server::Server;
 use crate::peer::ssh;
 use crate::results::problem::Problem;
@@ -22,7 +22,7 @@ use crate::sys::process;
 
 pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
     let (secret, how) = secret(options)?;
-    let limits = Limits {
+    let limits = SessionLimits {
         sessions: usize::from(options.sessions),
         session_time: Duration::from_secs_f64(options.session_time),
         idle: Duration::from_secs_f64(options.idle),

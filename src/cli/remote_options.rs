@@ -39,7 +39,7 @@ pub(super) fn foresee(choice: &RemoteChoice) -> Result<String, Failure> {
 /// `nfs://HOST[:PORT]/path[?mountport=N]`, with an IPv6 address in brackets.
 fn parse(url: &str) -> Result<NfsTarget, Problem> {
     let wrong = |why: &str| {
-        Problem::new(format!("'{url}' is no address of a file on an NFS server: {why}"))
+        Problem::new(format!("'{url}' is not a valid address of a file on an NFS server: {why}"))
             .hint("write nfs://HOST[:PORT]/export/path, with ?mountport=N where no port mapper answers")
     };
     let rest = url.strip_prefix("nfs://").ok_or_else(|| wrong("it does not begin with nfs://"))?;
@@ -48,7 +48,7 @@ fn parse(url: &str) -> Result<NfsTarget, Problem> {
     for part in query.split('&').filter(|part| !part.is_empty()) {
         match part.split_once('=') {
             Some(("mountport", port)) => {
-                mount_port = Some(port.parse().map_err(|_| wrong("mountport is no port"))?);
+                mount_port = Some(port.parse().map_err(|_| wrong("mountport is not a valid port"))?);
             }
             _ => return Err(wrong("only mountport=N may follow the question mark")),
         }
@@ -57,7 +57,7 @@ fn parse(url: &str) -> Result<NfsTarget, Problem> {
     let bare_ipv6 = host.starts_with('[') && host.ends_with(']');
     let (host, port) = match host.rsplit_once(':') {
         Some((host, port)) if !bare_ipv6 => {
-            (host, port.parse().map_err(|_| wrong("what follows the colon is no port"))?)
+            (host, port.parse().map_err(|_| wrong("what follows the colon is not a valid port"))?)
         }
         _ => (host, PORT),
     };

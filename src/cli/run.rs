@@ -11,7 +11,7 @@ use crate::conduct::directory::{self, RunDirectory};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::other_machines::{self, Connected};
 use crate::conduct::progress::Progress;
-use crate::conduct::{self, Outcome, Recording, prepare, scratch};
+use crate::conduct::{self, Recording, RunOutcome, prepare, scratch};
 use crate::experiments::Experiment;
 use crate::machine::Identity;
 use crate::machine::quiet::Check;
@@ -149,10 +149,10 @@ fn complete(before: &Before, target: Option<Target>) -> Result<u8, Failure> {
     }
     talk::line(format_args!("{id} is complete, but not all of its results are there: they are written now"));
     directory.write_result(&document).map_err(Failure::while_working)?;
-    conclude(Ok(Outcome { document, interrupted: false }), directory, target)
+    conclude(Ok(RunOutcome { document, interrupted: false }), directory, target)
 }
 
-/// Says at once what a user can choose otherwise: a quota, a mask of CPUs, a place for scratch files that is no disk. All
+/// Says at once what a user can choose otherwise: a quota, a mask of CPUs, a place for scratch files other than a disk. All
 /// checks are in the log, and `doctor` tells them.
 fn warn(quiet: &[Check], scratch_chosen: bool) {
     let told = |check: &&Check| {
@@ -212,7 +212,7 @@ fn warn_of_own_peer(setup: &Setup) {
 }
 
 fn conclude(
-    outcome: Result<Outcome, Problem>,
+    outcome: Result<RunOutcome, Problem>,
     directory: &RunDirectory,
     target: Option<Target>,
 ) -> Result<u8, Failure> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Recording;
 use super::directory::RunDirectory;
 use crate::experiments::Experiment;
-use crate::machine::{Identity, Machine, Relation};
+use crate::machine::{Identity, Machine, MachineRelation};
 use crate::plan;
 use crate::results::log::{self, Log, LogWriter, Refused};
 use crate::results::peer::Peer;
@@ -81,7 +81,7 @@ impl Before {
         let Some(begun) = &self.log.header.identity else { return Ok(()) };
         let here = Identity::read(Path::new("/"));
         let relation = begun.relation_to(&here);
-        if relation == Relation::Other {
+        if relation == MachineRelation::Other {
             return Err(Problem::new(format!(
                 "this run was begun on another machine of the same model: on {}, this one is {}",
                 begun.node,
@@ -96,7 +96,7 @@ impl Before {
             return Err(Problem::new(format!("this run was begun with the kernel {then}, this one is {now}"))
                 .hint("figures of two kernels do not belong into one run: start a new one"));
         }
-        if relation == Relation::Restarted {
+        if relation == MachineRelation::Restarted {
             talk::line(
                 "warning: this machine was restarted since the run began; figures may differ from one boot to the next",
             );

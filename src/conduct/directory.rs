@@ -99,7 +99,7 @@ impl RunDirectory {
         if directory.log().is_file() {
             Ok(directory)
         } else {
-            Err(Problem::new(format!("{} is no run directory: it has no log.jsonl", path.display()))
+            Err(Problem::new(format!("'{}' is not a run directory: it has no log.jsonl", path.display()))
                 .hint("`sysdyno run` names the directory it writes; by default it is under sysdyno-runs/"))
         }
     }

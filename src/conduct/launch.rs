@@ -98,7 +98,7 @@ fn start(request: &Request) -> std::io::Result<Child> {
 }
 
 /// What a launch said.
-struct Heard {
+struct LaunchOutput {
     output: Vec<u8>,
     complaint: Vec<u8>,
     /// Why it was not heard to the end.
@@ -118,9 +118,9 @@ const LATE: Duration = Duration::from_secs(1);
 const TIMES_AGAIN: u32 = 5;
 
 /// Listens until both streams end. Sleeps in between: the conductor must not use the machine while a launch measures.
-fn listen(child: &mut Child, time_out: Duration, interrupt: &Interrupt) -> Heard {
+fn listen(child: &mut Child, time_out: Duration, interrupt: &Interrupt) -> LaunchOutput {
     let (mut output, mut complaint) = (child.stdout.take(), child.stderr.take());
-    let mut heard = Heard { output: Vec::new(), complaint: Vec::new(), cut_short: None };
+    let mut heard = LaunchOutput { output: Vec::new(), complaint: Vec::new(), cut_short: None };
     let mut deadline = Instant::now() + time_out;
     let mut again = TIMES_AGAIN;
     while output.is_some() || complaint.is_some() {

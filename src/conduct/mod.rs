@@ -52,7 +52,7 @@ use scratch::Scratch;
 
 /// Half-width of an interval, relative to the value, at which a run may stop adding rounds.
 const TIGHT: f64 = 0.01;
-/// A canary that deviates by less than this from its median is no reason to repeat a round, however steady the others are.
+/// A canary that deviates by less than this from its median is not a reason to repeat a round, however steady the others are.
 const CANARY_TOLERANCE: f64 = 0.1;
 /// Rounds between looks at the intervals, once the planned rounds are done.
 const ROUNDS_BETWEEN_LOOKS: u32 = 5;
@@ -73,7 +73,7 @@ pub struct Recording {
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Everything that it found.
     pub document: Document,
     /// Whether a signal ended it.
@@ -89,7 +89,7 @@ pub fn run(
     recording: Recording,
     progress: &Progress,
     interrupt: &Interrupt,
-) -> Result<Outcome, Problem> {
+) -> Result<RunOutcome, Problem> {
     let Recording { directory, mut writer, resumed } = recording;
     let quiet = Record::Quiet { checks: quiet.to_vec() };
     let clock = if let Some((command, clock)) = resumed {
@@ -157,7 +157,7 @@ enum Stop {
 }
 
 impl Conductor<'_> {
-    fn conduct(mut self) -> Result<Outcome, Problem> {
+    fn conduct(mut self) -> Result<RunOutcome, Problem> {
         let stop = match self.rounds() {
             Ok(stop) => stop,
             Err(problem) => {
@@ -177,7 +177,7 @@ impl Conductor<'_> {
         self.finish(complete, &reason)?;
         let document = assemble::document_of(&self.directory.log())?;
         self.directory.write_result(&document)?;
-        Ok(Outcome { document, interrupted: matches!(stop, Stop::Interrupted(_)) })
+        Ok(RunOutcome { document, interrupted: matches!(stop, Stop::Interrupted(_)) })
     }
 
     fn finish(&mut self, complete: bool, reason: &str) -> Result<(), Problem> {
@@ -504,7 +504,7 @@ impl Rounds {
         let mut deviating = Vec::new();
         for name in &canary::NAMES[1..] {
             let Some(ticks) = value_of(series, name) else { continue };
-            // What runs at the core's clock is compared in core cycles: a change of frequency is no disturbance.
+            // What runs at the core's clock is compared in core cycles: a change of frequency does not disturb it.
             let value = if canary::CLOCKED.contains(name) { ticks / clock.unwrap_or(1.0) } else { ticks };
             let before = self.canaries.entry(name).or_default();
             let strange = outlier::deviates(before, value) == Some(true);

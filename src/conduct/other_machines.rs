@@ -10,7 +10,7 @@ use nix::sys::socket::SockaddrStorage;
 use crate::experiments::file::file_system::FileSystem;
 use crate::peer::authentication::Secret;
 use crate::peer::client::Partner;
-use crate::peer::nfs::{Place, Reader};
+use crate::peer::nfs::{FileLocation, Reader};
 use crate::peer::resolve;
 use crate::peer::ssh::{self, Brought};
 use crate::results::peer::Peer;
@@ -129,7 +129,8 @@ pub fn nfs_file(url: &str, target: &NfsTarget) -> Result<NfsFile, Problem> {
     let NfsTarget { host, port, mount_port, path } = target;
     let mut last = Problem::new(format!("{host} has no address"));
     for at in addresses(host, *port)? {
-        match Reader::open(&Place { server: at.ip(), port: *port, mount_port: *mount_port, path: path.clone() }) {
+        match Reader::open(&FileLocation { server: at.ip(), port: *port, mount_port: *mount_port, path: path.clone() })
+        {
             Ok(reader) => return describe(url, at, *mount_port, &reader),
             Err(problem) => last = problem,
         }

@@ -30,7 +30,7 @@ impl Progress {
         self.bar.set_message(format!("{experiment:<20} about {} left", duration(seconds_left.max(0.0))));
     }
 
-    /// Says something above the bar; on a stream that is no terminal, as a plain line.
+    /// Says something above the bar; on a stream other than a terminal, as a plain line.
     pub fn say(&self, line: &str) {
         let line = foreign::shown(line);
         if self.bar.is_hidden() {

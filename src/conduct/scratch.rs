@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Identity, Machine, Mounted, Relation};
+use crate::machine::{Identity, Machine, MachineRelation, Mounted};
 use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
 use crate::results::wording::quantity;
@@ -189,12 +189,12 @@ fn is_unowned(owner: &Path, maker: &Maker) -> bool {
     // What a kill left unfinished says nothing; then the name of the node has to do.
     let _ = (&file).take(LONGEST_OWNER).read_to_string(&mut text);
     let relation = serde_json::from_str(&text)
-        .map_or(Relation::Same, |owner: Owner| owner.identity.relation_to(&Identity::read(Path::new("/"))));
+        .map_or(MachineRelation::Same, |owner: Owner| owner.identity.relation_to(&Identity::read(Path::new("/"))));
     match (relation, lock::take(&file)) {
         // Machines can have the same name.
-        (Relation::Other, _) | (_, Locking::Taken(_)) => false,
-        (_, Locking::Mine) | (Relation::Restarted, Locking::Impossible) => true,
-        (Relation::Same, Locking::Impossible) => maker.is_gone(),
+        (MachineRelation::Other, _) | (_, Locking::Taken(_)) => false,
+        (_, Locking::Mine) | (MachineRelation::Restarted, Locking::Impossible) => true,
+        (MachineRelation::Same, Locking::Impossible) => maker.is_gone(),
     }
 }
 

@@ -96,7 +96,7 @@ pub fn of_shots(study: &Study<'_>, estimate: &Estimate, others: Option<f64>) -> 
         Gate::at_least(&BRIEF_SHOT, estimate.named("single shots of {}"), SHOT_RESOLUTIONS * resolution)
             .because(format!("{SHOT_RESOLUTIONS} times the clock's resolution, the bias of the timing pair removed"))
     } else {
-        Gate::holds(&BRIEF_SHOT, true, "the figure is no time of a single shot")
+        Gate::holds(&BRIEF_SHOT, true, "the figure does not come from single shots")
     });
     gates.push(Gate::at_most(&MIGRATED, Number::plain(account.migrated as f64).named("{} shots changed the CPU"), 0.0));
     if let Some(others) = others {
@@ -260,7 +260,7 @@ pub fn resolved(estimate: &Estimate) -> Gate {
     beyond_error(&RESOLVED, estimate, "difference {}")
 }
 
-/// G5 for a net cost: it stands out of its error and is no small rest of a large difference.
+/// G5 for a net cost: it stands out of its error and is not a small rest of a large difference.
 pub fn net_resolved(net: &Estimate, gross: f64) -> Gate {
     let share = if gross > 0.0 { net.value / gross } else { 0.0 };
     let of_gross = format!("{{}} of gross {}", Number::of(gross, net.unit).text());

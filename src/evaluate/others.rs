@@ -2,7 +2,7 @@
 //!
 //! A launch whose one thread computes says so itself: it was ready to run and waited. A launch that sleeps, or whose own tasks take
 //! turns on one CPU, waits for its own as well, and says nothing. Then the canaries of the same rounds speak: one thread that does
-//! nothing but compute, on the same CPU, and on the other CPUs that partners use. Time that interrupts take is no waiting of any
+//! nothing but compute, on the same CPU, and on the other CPUs that partners use. Time that interrupts take is not waiting of any
 //! task: the canaries alone see it. Unknown is never taken for nothing.
 
 use crate::results::evidence::Evidence;

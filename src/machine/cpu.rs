@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu_list::CpuList;
 use super::cpuid::Cpuid;
-use super::cpuinfo::{Blocks, CPUINFO};
+use super::cpuinfo::{CPUINFO, CpuinfoBlocks};
 use super::fact::{Claims, Fact};
 use super::frequency;
-use super::microarchitecture::{Identity, Microarchitecture};
+use super::microarchitecture::{CoreIdentity, Microarchitecture};
 use super::topology::{self, LogicalCpu};
 use super::tree::Tree;
 
@@ -110,7 +110,7 @@ pub struct Topology {
 
 /// Reads everything about the processor; `guest` says that a hypervisor is below.
 pub(super) fn read(tree: &Tree, cpuid: &Cpuid, guest: bool) -> Cpu {
-    let blocks = Blocks::read(tree);
+    let blocks = CpuinfoBlocks::read(tree);
     let features = features(&blocks);
     let listed = CpuList::of(blocks.cpu_numbers());
     let mut logical = topology::read(tree, &listed);
@@ -151,9 +151,9 @@ fn counts(tree: &Tree, listed: &CpuList) -> Claims<u32> {
     Claims::of([online.filter(|fact| fact.value > 0), named])
 }
 
-fn classify(cpu: &Cpu, blocks: &Blocks, guest: bool) -> Microarchitecture {
+fn classify(cpu: &Cpu, blocks: &CpuinfoBlocks, guest: bool) -> Microarchitecture {
     let value = |fact: &Option<Fact<u32>>| fact.as_ref().map_or(0, |fact| fact.value);
-    Microarchitecture::of(Identity {
+    Microarchitecture::of(CoreIdentity {
         vendor: cpu.vendor.as_ref().map_or("", |fact| fact.value.as_str()),
         family: value(&cpu.family),
         model: value(&cpu.model),
@@ -169,7 +169,7 @@ fn classify(cpu: &Cpu, blocks: &Blocks, guest: bool) -> Microarchitecture {
     })
 }
 
-fn architecture(tree: &Tree, blocks: &Blocks) -> Option<Fact<String>> {
+fn architecture(tree: &Tree, blocks: &CpuinfoBlocks) -> Option<Fact<String>> {
     let by_cpuinfo = |field: &str, name: &str| {
         blocks.text(field).map(|_| Fact::new(name.to_owned(), format!("{CPUINFO} has the field {field:?}")))
     };
@@ -184,11 +184,11 @@ fn device_tree_model(tree: &Tree) -> Option<Fact<String>> {
     tree.fact("/proc/device-tree/model")
 }
 
-fn hypervisor(blocks: &Blocks, features: &std::collections::BTreeSet<String>) -> Option<Fact<bool>> {
+fn hypervisor(blocks: &CpuinfoBlocks, features: &std::collections::BTreeSet<String>) -> Option<Fact<bool>> {
     blocks.text("flags").map(|_| Fact::new(features.contains("hypervisor"), format!("{CPUINFO} flag hypervisor")))
 }
 
-fn features(blocks: &Blocks) -> std::collections::BTreeSet<String> {
+fn features(blocks: &CpuinfoBlocks) -> std::collections::BTreeSet<String> {
     let listed = blocks.text("flags").or_else(|| blocks.text("Features"));
     listed.map(|fact| fact.value.split_whitespace().map(str::to_owned).collect()).unwrap_or_default()
 }

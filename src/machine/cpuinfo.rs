@@ -9,11 +9,11 @@ use super::tree::Tree;
 pub(super) const CPUINFO: &str = "/proc/cpuinfo";
 
 /// `/proc/cpuinfo`, one block per CPU.
-pub(super) struct Blocks(Option<CpuInfo>);
+pub(super) struct CpuinfoBlocks(Option<CpuInfo>);
 
-impl Blocks {
-    pub fn read(tree: &Tree) -> Blocks {
-        Blocks(tree.bytes(CPUINFO).and_then(|bytes| CpuInfo::from_read(bytes.as_slice()).ok()))
+impl CpuinfoBlocks {
+    pub fn read(tree: &Tree) -> CpuinfoBlocks {
+        CpuinfoBlocks(tree.bytes(CPUINFO).and_then(|bytes| CpuInfo::from_read(bytes.as_slice()).ok()))
     }
 
     /// Numbers of the CPUs that have a block.

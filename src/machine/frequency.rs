@@ -1,7 +1,7 @@
 //! What is claimed about the clocks: four different quantities, never merged.
 
 use super::cpuid::Cpuid;
-use super::cpuinfo::{Blocks, CPUINFO};
+use super::cpuinfo::{CPUINFO, CpuinfoBlocks};
 use super::fact::{Claims, Fact};
 use super::topology::LogicalCpu;
 use super::tree::Tree;
@@ -22,7 +22,7 @@ pub(super) struct Frequencies {
 pub(super) fn read(
     tree: &Tree,
     cpuid: &Cpuid,
-    blocks: &Blocks,
+    blocks: &CpuinfoBlocks,
     name: Option<&Fact<String>>,
     cpus: &[LogicalCpu],
 ) -> Frequencies {
@@ -62,7 +62,7 @@ pub(super) fn maximum_of(driver: Option<&str>, cpu: &LogicalCpu) -> Option<Fact<
     cpu.maximum_hertz.map(|hertz| Fact::new(hertz, source))
 }
 
-fn counter_claims(tree: &Tree, cpuid: &Cpuid, blocks: &Blocks) -> Claims<f64> {
+fn counter_claims(tree: &Tree, cpuid: &Cpuid, blocks: &CpuinfoBlocks) -> Claims<f64> {
     let module = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
     let boot_log = boot_log(tree);
     let logged = |pick: fn(&str) -> Option<f64>| {
@@ -127,7 +127,7 @@ fn logged_counter_hertz(message: &str) -> Option<f64> {
 }
 
 /// A frequency in `/proc/cpuinfo` that is written in MHz.
-fn megahertz(blocks: &Blocks, field: &str, factor: f64) -> Option<Fact<f64>> {
+fn megahertz(blocks: &CpuinfoBlocks, field: &str, factor: f64) -> Option<Fact<f64>> {
     let claim = blocks.text(field)?.filter_map(|text| positive_hertz(&text, 1e6 * factor))?;
     let source = if (factor - 1.0).abs() < f64::EPSILON {
         format!("{CPUINFO} {field}")

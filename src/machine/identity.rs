@@ -32,7 +32,7 @@ pub struct Identity {
 
 /// How the machine of a record stands to this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
+pub enum MachineRelation {
     /// The same, and it was not restarted in between.
     Same,
     /// The same as far as can be known, restarted in between.
@@ -56,17 +56,17 @@ impl Identity {
     ///
     /// One boot has one kernel and so one machine, whatever a container is called. Machines that were installed from one image
     /// can share an identifier, so that beyond one boot the name of the node must agree as well.
-    pub fn relation_to(&self, other: &Identity) -> Relation {
+    pub fn relation_to(&self, other: &Identity) -> MachineRelation {
         let known_to_differ = |one: &Option<String>, other: &Option<String>| {
             one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
         };
         let same_boot = self.boot.is_some() && self.boot == other.boot;
         if known_to_differ(&self.machine, &other.machine) || !same_boot && self.node != other.node {
-            Relation::Other
+            MachineRelation::Other
         } else if known_to_differ(&self.boot, &other.boot) {
-            Relation::Restarted
+            MachineRelation::Restarted
         } else {
-            Relation::Same
+            MachineRelation::Same
         }
     }
 }
@@ -95,20 +95,20 @@ mod tests {
     fn machines_are_told_apart_and_restarts_are_seen() {
         let begun = identity("n3", Some("a"), Some("1"));
         for (here, relation) in [
-            (begun.clone(), Relation::Same),
-            (identity("n3", Some("a"), Some("2")), Relation::Restarted),
+            (begun.clone(), MachineRelation::Same),
+            (identity("n3", Some("a"), Some("2")), MachineRelation::Restarted),
             // Another identifier, whatever else agrees.
-            (identity("n3", Some("b"), Some("1")), Relation::Other),
-            (identity("n3", Some("b"), Some("2")), Relation::Other),
+            (identity("n3", Some("b"), Some("1")), MachineRelation::Other),
+            (identity("n3", Some("b"), Some("2")), MachineRelation::Other),
             // Installed from one image.
-            (identity("n4", Some("a"), Some("2")), Relation::Other),
+            (identity("n4", Some("a"), Some("2")), MachineRelation::Other),
             // Another container of one host.
-            (identity("n4", Some("a"), Some("1")), Relation::Same),
-            (identity("n4", None, Some("1")), Relation::Same),
+            (identity("n4", Some("a"), Some("1")), MachineRelation::Same),
+            (identity("n4", None, Some("1")), MachineRelation::Same),
             // Nothing but the name is known.
-            (identity("n3", None, None), Relation::Same),
-            (identity("n3", None, Some("2")), Relation::Restarted),
-            (identity("n4", None, None), Relation::Other),
+            (identity("n3", None, None), MachineRelation::Same),
+            (identity("n3", None, Some("2")), MachineRelation::Restarted),
+            (identity("n4", None, None), MachineRelation::Other),
         ] {
             assert_eq!(begun.relation_to(&here), relation, "{here:?}");
             assert_eq!(here.relation_to(&begun), relation, "{here:?}");

@@ -43,7 +43,7 @@ pub use cpu::Cpu;
 pub use cpu_list::CpuList;
 pub use description::FactRow;
 pub use fact::{Claims, Contradiction, Fact};
-pub use identity::{Identity, Relation};
+pub use identity::{Identity, MachineRelation};
 pub use kernel::Kernel;
 pub use limits::Limits;
 pub use memory::Memory;

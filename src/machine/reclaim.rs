@@ -62,7 +62,7 @@ fn paged_out(idle_seconds: Option<f64>, most_bytes: Option<u64>, span_millisecon
     if let Some(seconds) = idle_seconds {
         text += &format!(" for {seconds} s");
     }
-    // A quota of none is no quota.
+    // A quota of none does not limit anything.
     if let Some((most, span)) = most_bytes.filter(|&most| most > 0).zip(span_milliseconds) {
         text += &format!(", at most {} in {} s", bytes(most), span as f64 / 1e3);
     }

@@ -148,7 +148,7 @@ pub(super) fn channel(module: &Module) -> Option<String> {
 
 fn channel_in(name: &str) -> Option<String> {
     let upper = name.to_ascii_uppercase();
-    // A word is no channel: what follows the letter is a digit (DIMM_A1), or nothing or a separator (ChannelA-DIMM0).
+    // A word does not name a channel: what follows the letter is a digit (DIMM_A1), or nothing or a separator (ChannelA-DIMM0).
     let up_to_letter = |marker: &str, digit_follows: bool| {
         let behind = upper.find(marker)? + marker.len();
         let rest = upper[behind..].trim_start_matches([' ', '_', '-']);

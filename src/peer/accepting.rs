@@ -15,7 +15,7 @@ use crate::sys::tcp_counters::tcp_counters;
 
 use super::channel::{Channel, Silence};
 use super::data::{STALLED, canonical, comes};
-use super::limits::{Limits, Pretence};
+use super::limits::{Pretence, SessionLimits};
 use super::protocol::Reply;
 
 /// How often a listener that waits looks whether its client still is there.
@@ -29,7 +29,7 @@ pub fn accept(
     listener: &Socket,
     client: IpAddr,
     connections: u32,
-    limits: &Limits,
+    limits: &SessionLimits,
     pretence: &Pretence,
 ) -> Result<(), Silence> {
     let before = tcp_counters();

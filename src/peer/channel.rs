@@ -45,7 +45,7 @@ pub enum Silence {
     Closed,
     /// Nothing came in time.
     TimedOut,
-    /// What came is no message of this session.
+    /// What came is not a message of this session.
     Broken(String),
 }
 

@@ -19,11 +19,11 @@ use super::data::{self, STALLED};
 use super::export::MOST_RESIDENCES;
 use super::flow::{self, Bounds, Streams};
 use super::handshake;
-use super::limits::{Limits, PROVING, Pretence};
-use super::nfs::Place;
+use super::limits::{PROVING, Pretence, SessionLimits};
+use super::nfs::FileLocation;
 use super::plausible;
-use super::protocol::{Direction, Echoed, Exported, FlowOrder, Flowed, Reply, Request};
-use super::session::{self, Setting};
+use super::protocol::{Direction, Echoed, Exported, FlowOrder, Flowed, PeerRequest, Reply};
+use super::session::{self, SessionContext};
 
 /// An answer that takes longer than this does not come any more.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub struct EchoLines {
 #[derive(Debug, Clone)]
 pub struct Lent {
     /// Where it is read.
-    pub place: Place,
+    pub place: FileLocation,
     /// What the stamps of its blocks say.
     pub identity: u64,
     /// What it lies on.
@@ -108,12 +108,12 @@ impl Partner {
                 return 1;
             }
             let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
-            let setting = Setting {
+            let setting = SessionContext {
                 addresses: vec![(v4, v4), (v6, v6)],
                 unix: their_unix,
                 residence: false,
                 scratch: None,
-                limits: Limits::default(),
+                limits: SessionLimits::default(),
                 pretence: Pretence::default(),
             };
             let mut channel = Channel::new(theirs.into(), key, Side::Peer);
@@ -152,7 +152,7 @@ impl Partner {
         self.address.is_some_and(|address| address.is_ipv6())
     }
 
-    fn ask(&mut self, request: &Request, within: Duration) -> Result<Reply, Problem> {
+    fn ask(&mut self, request: &PeerRequest, within: Duration) -> Result<Reply, Problem> {
         self.channel.send(request, STALLED)?;
         self.hear(within)
     }
@@ -167,7 +167,7 @@ impl Partner {
 
     /// Who the other side is.
     pub fn describe(&mut self) -> Result<(String, Machine), Problem> {
-        match self.ask(&Request::Describe {}, PATIENCE)? {
+        match self.ask(&PeerRequest::Describe {}, PATIENCE)? {
             Reply::Description { version, machine } => Ok((version, *machine)),
             other => Err(unexpected(&other)),
         }
@@ -185,7 +185,7 @@ impl Partner {
             .transpose()
             .map_err(cannot)?;
         let port = own.as_ref().and_then(|socket| socket.local_addr().ok()).map(|local| local.port());
-        let request = Request::Echo { ipv6, tcp: tcp.to_vec(), udp: port, unix: false };
+        let request = PeerRequest::Echo { ipv6, tcp: tcp.to_vec(), udp: port, unix: false };
         self.opened.get_or_insert_with(Instant::now);
         let (ports, udp_port, token) = self.listening(&request)?;
         let token = data::token_of(&token).ok_or_else(|| Problem::new("the peer sent a token that is none"))?;
@@ -209,7 +209,7 @@ impl Partner {
             return Ok(Vec::new());
         }
         self.opened.get_or_insert_with(Instant::now);
-        self.listening(&Request::Echo { ipv6: false, tcp: Vec::new(), udp: None, unix: true })?;
+        self.listening(&PeerRequest::Echo { ipv6: false, tcp: Vec::new(), udp: None, unix: true })?;
         for (_, line) in &self.unix {
             line.set_read_timeout(Some(STALLED))
                 .map_err(|error| Problem::new(format!("cannot prepare a Unix socket: {error}")))?;
@@ -219,7 +219,7 @@ impl Partner {
 
     /// Ends all echo services; their connections must be closed already.
     pub fn end_echo(&mut self) -> Result<EchoEnd, Problem> {
-        match self.ask(&Request::EndEcho {}, PATIENCE)? {
+        match self.ask(&PeerRequest::EndEcho {}, PATIENCE)? {
             Reply::Echoed { services, cpu_time, run_delay } => {
                 let session = self.began.elapsed();
                 let open = self.opened.take().map_or(session, |opened| opened.elapsed());
@@ -232,7 +232,7 @@ impl Partner {
 
     /// Has that many connections accepted; gives the port.
     pub fn accept(&mut self, ipv6: bool, connections: u32) -> Result<u16, Problem> {
-        let (ports, ..) = self.listening(&Request::Accept { ipv6, connections })?;
+        let (ports, ..) = self.listening(&PeerRequest::Accept { ipv6, connections })?;
         ports.first().copied().ok_or_else(|| Problem::new("the other side names no port"))
     }
 
@@ -259,10 +259,10 @@ impl Partner {
     /// Has a file of so many bytes written and served over NFS.
     pub fn export(&mut self, ipv6: bool, bytes: u64) -> Result<Lent, Problem> {
         self.opened = Some(Instant::now());
-        match self.ask(&Request::Export { ipv6, bytes }, WRITING)? {
+        match self.ask(&PeerRequest::Export { ipv6, bytes }, WRITING)? {
             Reply::Exporting { port, path, identity, storage } => {
                 self.announced(&[port])?;
-                let place = Place { server: self.address(ipv6), port, mount_port: Some(port), path };
+                let place = FileLocation { server: self.address(ipv6), port, mount_port: Some(port), path };
                 Ok(Lent { place, identity, storage: storage.map(|found| *found) })
             }
             other => Err(unexpected(&other)),
@@ -272,7 +272,7 @@ impl Partner {
     /// Has the exported file dropped from the other side's page cache; the bytes that stayed there nevertheless.
     /// From then on it reads ahead of sequential reads, or nothing but what is asked.
     pub fn forget(&mut self, ahead: bool) -> Result<u64, Problem> {
-        match self.ask(&Request::Forget { ahead }, PATIENCE)? {
+        match self.ask(&PeerRequest::Forget { ahead }, PATIENCE)? {
             Reply::Forgotten { resident } => Ok(resident),
             other => Err(unexpected(&other)),
         }
@@ -280,7 +280,7 @@ impl Partner {
 
     /// Ends the export.
     pub fn end_export(&mut self) -> Result<Exported, Problem> {
-        match self.ask(&Request::EndExport {}, WRITING)? {
+        match self.ask(&PeerRequest::EndExport {}, WRITING)? {
             Reply::Exported(exported) => {
                 let open = self.opened.take().unwrap_or(self.began).elapsed();
                 if let Some(residence) = exported.residence {
@@ -296,7 +296,7 @@ impl Partner {
     pub fn flow(&mut self, order: &FlowOrder) -> Result<(Flowed, Flowed, Duration), Problem> {
         let cannot = |error: io::Error| Problem::new(format!("cannot open a stream: {error}"));
         let began = Instant::now();
-        let (ports, _, token) = self.listening(&Request::Flow(*order))?;
+        let (ports, _, token) = self.listening(&PeerRequest::Flow(*order))?;
         let token = data::token_of(&token).ok_or_else(|| Problem::new("the peer sent a token that is none"))?;
         let port = ports.first().copied().ok_or_else(|| Problem::new("the other side names no port"))?;
         let to = SocketAddr::new(self.address(order.ipv6), port);
@@ -322,7 +322,7 @@ impl Partner {
 
 impl Partner {
     /// Asks for something that listens: its ports and the token that opens it.
-    fn listening(&mut self, request: &Request) -> Result<(Vec<u16>, Option<u16>, String), Problem> {
+    fn listening(&mut self, request: &PeerRequest) -> Result<(Vec<u16>, Option<u16>, String), Problem> {
         match self.ask(request, PATIENCE)? {
             Reply::Listening { tcp, udp, token } => {
                 let ports: Vec<u16> = tcp.iter().copied().chain(udp).collect();

@@ -191,7 +191,7 @@ fn echo_stream(stream: std::os::fd::BorrowedFd<'_>, bytes: u32, count: &mut Coun
 fn echo_datagrams(socket: &Socket, ending: &AtomicBool, count: &mut Count) {
     let mut buffer = vec![0_u8; DATAGRAM];
     while !ending.load(Ordering::Relaxed) {
-        // Nobody there yet, or no longer (ECONNREFUSED), is no reason to end: datagrams get lost.
+        // Nobody there yet, or no longer (ECONNREFUSED), is not a reason to end: datagrams get lost.
         let Ok(length) = socket::answered(socket::read(socket.as_fd(), &mut buffer)) else { continue };
         count.arrived();
         if length > 0 && !count.leaves(length) {

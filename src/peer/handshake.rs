@@ -14,7 +14,7 @@ const GREETING: usize = MAGIC.len() + 2 + BYTES;
 
 /// What a peer says to a client who proved to know the secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Admission {
     /// It is served.
     Welcome,
     /// It is told to wait: all sessions are taken.
@@ -78,7 +78,12 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
 
 /// The peer's side. `admit` is asked once the client has proved itself. None when the client may not or need not be served;
 /// somebody who does not know the secret is told nothing.
-pub fn answer(stream: OwnedFd, secret: &Secret, within: Duration, admit: impl FnOnce() -> Verdict) -> Option<Channel> {
+pub fn answer(
+    stream: OwnedFd,
+    secret: &Secret,
+    within: Duration,
+    admit: impl FnOnce() -> Admission,
+) -> Option<Channel> {
     answer_or_note(stream, secret, within, admit, || {})
 }
 
@@ -87,7 +92,7 @@ pub fn answer_or_note(
     stream: OwnedFd,
     secret: &Secret,
     within: Duration,
-    admit: impl FnOnce() -> Verdict,
+    admit: impl FnOnce() -> Admission,
     refused: impl FnOnce(),
 ) -> Option<Channel> {
     let deadline = Instant::now() + within;
@@ -108,11 +113,11 @@ pub fn answer_or_note(
     }
     let verdict = admit();
     let mut reply = [0; 1 + BYTES];
-    reply[0] = u8::from(verdict == Verdict::Busy);
+    reply[0] = u8::from(verdict == Admission::Busy);
     reply[1..].copy_from_slice(&challenge.proof(secret, Purpose::Peer));
     put(stream.as_fd(), &reply, deadline).ok()?;
     let key = challenge.proof(secret, Purpose::Session);
-    (verdict == Verdict::Welcome).then(|| Channel::new(stream, key, Side::Peer))
+    (verdict == Admission::Welcome).then(|| Channel::new(stream, key, Side::Peer))
 }
 
 #[cfg(test)]
@@ -128,7 +133,7 @@ mod tests {
         Secret::of("a secret of some length").unwrap()
     }
 
-    fn meet(clients: &Secret, verdict: Verdict) -> (Result<Channel, Problem>, Option<Channel>) {
+    fn meet(clients: &Secret, verdict: Admission) -> (Result<Channel, Problem>, Option<Channel>) {
         let (one, other) = UnixStream::pair().unwrap();
         let peer = std::thread::spawn(move || answer(other.into(), &secret(), SOON, || verdict));
         let asked = ask(one.into(), clients, SOON);
@@ -137,7 +142,7 @@ mod tests {
 
     #[test]
     fn who_knows_the_secret_is_served() {
-        let (client, peer) = meet(&secret(), Verdict::Welcome);
+        let (client, peer) = meet(&secret(), Admission::Welcome);
         let (mut client, mut peer) = (client.unwrap(), peer.unwrap());
         client.send(&1, SOON).unwrap();
         assert_eq!(peer.receive::<i32>(SOON).unwrap(), 1);
@@ -145,10 +150,10 @@ mod tests {
 
     #[test]
     fn others_are_refused_with_a_reason_that_helps_its_owner() {
-        let (client, peer) = meet(&Secret::of("another secret, as long").unwrap(), Verdict::Welcome);
+        let (client, peer) = meet(&Secret::of("another secret, as long").unwrap(), Admission::Welcome);
         assert!(peer.is_none());
         assert!(client.unwrap_err().what.contains("refuses the secret"));
-        let (client, peer) = meet(&secret(), Verdict::Busy);
+        let (client, peer) = meet(&secret(), Admission::Busy);
         assert!(peer.is_none());
         assert!(client.unwrap_err().what.contains("busy"));
     }
@@ -170,7 +175,7 @@ mod tests {
     fn a_recorded_proof_is_worth_nothing() {
         let record = |proof: Option<Vec<u8>>| {
             let (mut one, other) = UnixStream::pair().unwrap();
-            let peer = std::thread::spawn(move || answer(other.into(), &secret(), SOON, || Verdict::Welcome));
+            let peer = std::thread::spawn(move || answer(other.into(), &secret(), SOON, || Admission::Welcome));
             one.write_all(&greeting([9; BYTES])).unwrap();
             let mut bytes = [0; GREETING];
             one.read_exact(&mut bytes).unwrap();
@@ -192,7 +197,7 @@ mod tests {
             let (mut one, other) = UnixStream::pair().unwrap();
             one.write_all(words).unwrap();
             let began = Instant::now();
-            assert!(answer(other.into(), &secret(), SOON, || Verdict::Welcome).is_none());
+            assert!(answer(other.into(), &secret(), SOON, || Admission::Welcome).is_none());
             assert!(began.elapsed() < 3 * SOON);
         }
     }

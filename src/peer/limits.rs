@@ -7,7 +7,7 @@ use super::protocol::Flowed;
 
 /// Bounds on what clients may take from a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     /// Authenticated sessions at once; a further client is told to wait.
     pub sessions: usize,
     /// Longest session.
@@ -26,9 +26,9 @@ pub const UNPROVEN: usize = 16;
 /// Time to prove that one knows the secret.
 pub const PROVING: Duration = Duration::from_secs(5);
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
-        Limits {
+        SessionLimits {
             sessions: 4,
             session_time: Duration::from_mins(15),
             idle: Duration::from_mins(1),

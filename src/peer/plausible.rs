@@ -90,7 +90,7 @@ pub fn counters(counters: &[(String, u64)]) -> Result<(), Problem> {
         (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(|letter| letter.is_ascii_alphanumeric())
     };
     if counters.len() > MOST_COUNTERS || !counters.iter().all(|(name, _)| is_word(name)) {
-        return Err(refused("counters that are none of a kernel's"));
+        return Err(refused("counters that no kernel has"));
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ pub struct FlowOrder {
 /// What a client asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
+pub enum PeerRequest {
     /// Who are you?
     Describe {},
     /// Open echo services, each on a connection of its own.
@@ -113,24 +113,27 @@ pub enum Request {
     EndExport {},
 }
 
-impl Request {
+impl PeerRequest {
     /// Whether every number is within its bounds.
     pub fn check(&self) -> Result<(), String> {
         let within = |what: &str, value: u64, low: u64, high: u64| {
             if (low..=high).contains(&value) { Ok(()) } else { Err(format!("{what} of {value}, from {low} to {high}")) }
         };
         match self {
-            Request::Describe {} | Request::EndEcho {} | Request::Forget { .. } | Request::EndExport {} => Ok(()),
-            Request::Export { bytes, .. } => within("file", *bytes, *EXPORTS.start(), *EXPORTS.end()),
-            Request::Echo { tcp, udp, .. } => {
+            PeerRequest::Describe {}
+            | PeerRequest::EndEcho {}
+            | PeerRequest::Forget { .. }
+            | PeerRequest::EndExport {} => Ok(()),
+            PeerRequest::Export { bytes, .. } => within("file", *bytes, *EXPORTS.start(), *EXPORTS.end()),
+            PeerRequest::Echo { tcp, udp, .. } => {
                 within("services", tcp.len() as u64, 0, MOST_SIZES as u64)?;
                 within("UDP port", u64::from(udp.unwrap_or(1)), 1, 65_535)?;
                 tcp.iter().try_for_each(|&bytes| within("message", u64::from(bytes), 1, u64::from(LONGEST_MESSAGE)))
             }
-            Request::Accept { connections, .. } => {
+            PeerRequest::Accept { connections, .. } => {
                 within("connections", u64::from(*connections), 1, u64::from(MOST_CONNECTIONS))
             }
-            Request::Flow(order) => {
+            PeerRequest::Flow(order) => {
                 within("streams", u64::from(order.streams), 1, u64::from(MOST_STREAMS))?;
                 within("message", u64::from(order.message), 1, u64::from(LONGEST_MESSAGE))?;
                 within("duration", u64::from(order.milliseconds), 1, u64::from(LONGEST_FLOW))?;
@@ -289,38 +292,38 @@ mod tests {
     #[test]
     fn every_number_has_bounds() {
         let good = [
-            Request::Describe {},
-            Request::Echo { ipv6: false, tcp: vec![1, LONGEST_MESSAGE], udp: Some(9), unix: true },
-            Request::Accept { ipv6: true, connections: MOST_CONNECTIONS },
-            Request::Flow(flow()),
-            Request::Export { ipv6: false, bytes: 16 << 20 },
+            PeerRequest::Describe {},
+            PeerRequest::Echo { ipv6: false, tcp: vec![1, LONGEST_MESSAGE], udp: Some(9), unix: true },
+            PeerRequest::Accept { ipv6: true, connections: MOST_CONNECTIONS },
+            PeerRequest::Flow(flow()),
+            PeerRequest::Export { ipv6: false, bytes: 16 << 20 },
         ];
         assert!(good.iter().all(|request| request.check().is_ok()));
         let bad = [
-            Request::Echo { ipv6: false, tcp: vec![0], udp: None, unix: false },
-            Request::Echo { ipv6: false, tcp: vec![LONGEST_MESSAGE + 1], udp: None, unix: false },
-            Request::Echo { ipv6: false, tcp: vec![1; MOST_SIZES + 1], udp: None, unix: false },
-            Request::Echo { ipv6: false, tcp: vec![], udp: Some(0), unix: false },
-            Request::Accept { ipv6: false, connections: 0 },
-            Request::Accept { ipv6: false, connections: MOST_CONNECTIONS + 1 },
-            Request::Export { ipv6: false, bytes: 0 },
-            Request::Export { ipv6: false, bytes: u64::MAX },
-            Request::Flow(FlowOrder { streams: 0, ..flow() }),
-            Request::Flow(FlowOrder { streams: MOST_STREAMS + 1, ..flow() }),
-            Request::Flow(FlowOrder { message: 0, ..flow() }),
-            Request::Flow(FlowOrder { milliseconds: LONGEST_FLOW + 1, ..flow() }),
-            Request::Flow(FlowOrder { window: 0, ..flow() }),
-            Request::Flow(FlowOrder { window: 101, ..flow() }),
-            Request::Flow(FlowOrder { milliseconds: 100_000, window: 1, ..flow() }),
+            PeerRequest::Echo { ipv6: false, tcp: vec![0], udp: None, unix: false },
+            PeerRequest::Echo { ipv6: false, tcp: vec![LONGEST_MESSAGE + 1], udp: None, unix: false },
+            PeerRequest::Echo { ipv6: false, tcp: vec![1; MOST_SIZES + 1], udp: None, unix: false },
+            PeerRequest::Echo { ipv6: false, tcp: vec![], udp: Some(0), unix: false },
+            PeerRequest::Accept { ipv6: false, connections: 0 },
+            PeerRequest::Accept { ipv6: false, connections: MOST_CONNECTIONS + 1 },
+            PeerRequest::Export { ipv6: false, bytes: 0 },
+            PeerRequest::Export { ipv6: false, bytes: u64::MAX },
+            PeerRequest::Flow(FlowOrder { streams: 0, ..flow() }),
+            PeerRequest::Flow(FlowOrder { streams: MOST_STREAMS + 1, ..flow() }),
+            PeerRequest::Flow(FlowOrder { message: 0, ..flow() }),
+            PeerRequest::Flow(FlowOrder { milliseconds: LONGEST_FLOW + 1, ..flow() }),
+            PeerRequest::Flow(FlowOrder { window: 0, ..flow() }),
+            PeerRequest::Flow(FlowOrder { window: 101, ..flow() }),
+            PeerRequest::Flow(FlowOrder { milliseconds: 100_000, window: 1, ..flow() }),
         ];
         assert!(bad.iter().all(|request| request.check().is_err()));
     }
 
     #[test]
     fn requests_survive_the_wire_and_strangers_do_not() {
-        let request = Request::Flow(flow());
+        let request = PeerRequest::Flow(flow());
         let text = serde_json::to_string(&request).unwrap();
-        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+        assert_eq!(serde_json::from_str::<PeerRequest>(&text).unwrap(), request);
         for strange in [
             "{}",
             "{\"ask\":\"read_file\",\"path\":\"/etc/passwd\"}",
@@ -328,7 +331,7 @@ mod tests {
             "{\"ask\":\"accept\",\"ipv6\":false,\"connections\":-1}",
             "{\"ask\":\"accept\",\"ipv6\":false,\"connections\":99999999999999999999}",
         ] {
-            assert!(serde_json::from_str::<Request>(strange).is_err(), "{strange}");
+            assert!(serde_json::from_str::<PeerRequest>(strange).is_err(), "{strange}");
         }
     }
 }

@@ -26,7 +26,7 @@ const PORT: u16 = 53;
 /// Host and port of `HOST:PORT`, `1.2.3.4:PORT` or `[::1]:PORT`.
 pub fn split(text: &str) -> Result<(String, u16), Problem> {
     let wrong = || {
-        Problem::new(format!("'{text}' is no address of a peer"))
+        Problem::new(format!("'{text}' is not a valid address of a peer"))
             .hint("give HOST:PORT, such as server:4000, 192.0.2.7:4000 or [2001:db8::7]:4000")
     };
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
@@ -56,7 +56,7 @@ fn resolve_with(host: &str, hosts: &str, configuration: &str, port: u16) -> Resu
     if !listed.is_empty() {
         return Ok(listed);
     }
-    let settings = Settings::of(configuration);
+    let settings = ResolverSettings::of(configuration);
     let mut unheard = true;
     for name in settings.names(host) {
         for server in settings.servers.iter().take(SERVERS) {
@@ -88,14 +88,14 @@ fn in_hosts(host: &str, text: &str) -> Vec<IpAddr> {
 
 /// What `/etc/resolv.conf` says.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Settings {
+struct ResolverSettings {
     servers: Vec<IpAddr>,
     domains: Vec<String>,
 }
 
-impl Settings {
+impl ResolverSettings {
     fn of(text: &str) -> Self {
-        let mut settings = Settings::default();
+        let mut settings = ResolverSettings::default();
         for line in text.lines() {
             let mut words = line.split_whitespace();
             match words.next() {
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn domains_are_searched_for_short_names_first() {
-        let settings = Settings::of("# a\nnameserver 192.0.2.1\nnameserver x\nsearch lab.example example\n");
+        let settings = ResolverSettings::of("# a\nnameserver 192.0.2.1\nnameserver x\nsearch lab.example example\n");
         assert_eq!(settings.servers.len(), 1);
         assert_eq!(settings.names("gauge"), ["gauge.lab.example", "gauge.example", "gauge"]);
         assert_eq!(settings.names("a.b.")[0], "a.b");

@@ -20,9 +20,9 @@ use crate::sys::socket;
 
 use super::authentication::Secret;
 use super::data::canonical;
-use super::handshake::{self, Verdict};
-use super::limits::{Limits, PROVING, Pretence, UNPROVEN};
-use super::session::{self, Setting};
+use super::handshake::{self, Admission};
+use super::limits::{PROVING, Pretence, SessionLimits, UNPROVEN};
+use super::session::{self, SessionContext};
 
 /// How often children that ended are looked for while there are any.
 const LOOK: Duration = Duration::from_millis(250);
@@ -44,7 +44,7 @@ const BETWEEN_WORDS: Duration = Duration::from_mins(1);
 pub struct Server {
     listener: TcpListener,
     secret: Secret,
-    limits: Limits,
+    limits: SessionLimits,
     pretence: Pretence,
     scratch: PathBuf,
 }
@@ -85,7 +85,7 @@ impl Server {
     pub fn listen(
         at: SocketAddr,
         secret: Secret,
-        limits: Limits,
+        limits: SessionLimits,
         pretence: Pretence,
         scratch: PathBuf,
     ) -> Result<Self, Problem> {
@@ -184,7 +184,7 @@ impl Server {
             let mut answer = [0];
             let asked = socket::write_all(line.as_fd(), &[ASKING]);
             let heard = asked.and_then(|()| socket::read_all(line.as_fd(), &mut answer));
-            if heard.is_ok() && answer[0] == 1 { Verdict::Welcome } else { Verdict::Busy }
+            if heard.is_ok() && answer[0] == 1 { Admission::Welcome } else { Admission::Busy }
         };
         if stream.set_nonblocking(true).is_err() {
             return BROKEN;
@@ -198,7 +198,7 @@ impl Server {
         else {
             return BROKEN;
         };
-        let setting = Setting {
+        let setting = SessionContext {
             addresses: vec![(canonical(own.ip()), canonical(from.ip()))],
             unix: Vec::new(),
             residence: true,
@@ -267,7 +267,7 @@ mod tests {
         let from = IpAddr::from([10, 0, 0, 7]);
         let mut refusals = Refusals::default();
         assert_eq!(refusals.note(from).as_deref(), Some("a wrong secret was given from 10.0.0.7"));
-        assert!((0..1000).all(|_| refusals.note(from).is_none()), "a flood is no flood of lines");
+        assert!((0..1000).all(|_| refusals.note(from).is_none()), "a flood of refusals does not flood the output");
         refusals.said = refusals.said.and_then(|said| said.checked_sub(BETWEEN_WORDS));
         assert!(refusals.note(from).is_some_and(|line| line.contains("1001 since the last such line")));
     }

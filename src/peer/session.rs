@@ -17,12 +17,12 @@ use super::echoing::{Manner, Services};
 use super::export::Export;
 use super::export::answers::NAME;
 use super::flow::{self, Bounds, Streams};
-use super::limits::{Limits, Pretence};
-use super::protocol::{Direction, FlowOrder, MOST_SERVICES, Reply, Request};
+use super::limits::{Pretence, SessionLimits};
+use super::protocol::{Direction, FlowOrder, MOST_SERVICES, PeerRequest, Reply};
 
 /// What a session may use.
 #[derive(Debug)]
-pub struct Setting {
+pub struct SessionContext {
     /// Own addresses, each with the address of the client that it serves.
     pub addresses: Vec<(IpAddr, IpAddr)>,
     /// Ends of Unix socket pairs with their message sizes: on the same machine only.
@@ -32,16 +32,16 @@ pub struct Setting {
     /// Where a file to be exported is written; none where none is.
     pub scratch: Option<PathBuf>,
     /// Bounds.
-    pub limits: Limits,
+    pub limits: SessionLimits,
     /// Faults.
     pub pretence: Pretence,
 }
 
 /// Serves a client until it leaves, is silent for too long, or breaks the protocol.
-pub fn serve(channel: &mut Channel, setting: Setting) -> Result<(), Silence> {
+pub fn serve(channel: &mut Channel, setting: SessionContext) -> Result<(), Silence> {
     let mut session = Session { setting, services: Services::default(), export: None };
     loop {
-        let request: Request = match channel.receive(session.setting.limits.idle) {
+        let request: PeerRequest = match channel.receive(session.setting.limits.idle) {
             Ok(request) => request,
             Err(Silence::Closed) => return Ok(()),
             Err(silence) => return Err(silence),
@@ -59,28 +59,28 @@ pub fn serve(channel: &mut Channel, setting: Setting) -> Result<(), Silence> {
 }
 
 struct Session {
-    setting: Setting,
+    setting: SessionContext,
     services: Services,
     export: Option<Export>,
 }
 
 /// What a request leads to: a reply, nothing more to say, or a reason.
-type Outcome = io::Result<Option<Reply>>;
+type RequestResult = io::Result<Option<Reply>>;
 
 impl Session {
-    fn answer(&mut self, channel: &mut Channel, request: Request) -> Result<Outcome, Silence> {
+    fn answer(&mut self, channel: &mut Channel, request: PeerRequest) -> Result<RequestResult, Silence> {
         match request {
-            Request::Describe {} => Ok(Ok(Some(Reply::Description {
+            PeerRequest::Describe {} => Ok(Ok(Some(Reply::Description {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 machine: Box::new(machine::detect(Path::new("/"), Path::new("/"))),
             }))),
-            Request::Echo { ipv6, tcp, udp, unix } => Ok(self.open(ipv6, &tcp, udp, unix)),
-            Request::EndEcho {} => Ok(Ok(Some(self.end()))),
-            Request::Accept { ipv6, connections } => self.accept(channel, ipv6, connections),
-            Request::Flow(order) => self.flow(channel, &order),
-            Request::Export { ipv6, bytes } => Ok(self.export(ipv6, bytes)),
-            Request::Forget { ahead } => Ok(self.forget(ahead)),
-            Request::EndExport {} => Ok(self.end_export()),
+            PeerRequest::Echo { ipv6, tcp, udp, unix } => Ok(self.open(ipv6, &tcp, udp, unix)),
+            PeerRequest::EndEcho {} => Ok(Ok(Some(self.end()))),
+            PeerRequest::Accept { ipv6, connections } => self.accept(channel, ipv6, connections),
+            PeerRequest::Flow(order) => self.flow(channel, &order),
+            PeerRequest::Export { ipv6, bytes } => Ok(self.export(ipv6, bytes)),
+            PeerRequest::Forget { ahead } => Ok(self.forget(ahead)),
+            PeerRequest::EndExport {} => Ok(self.end_export()),
         }
     }
 
@@ -91,7 +91,7 @@ impl Session {
         })
     }
 
-    fn open(&mut self, ipv6: bool, tcp: &[u32], udp: Option<u16>, unix: bool) -> Outcome {
+    fn open(&mut self, ipv6: bool, tcp: &[u32], udp: Option<u16>, unix: bool) -> RequestResult {
         if self.services.len() + tcp.len() + usize::from(udp.is_some()) > MOST_SERVICES {
             return Err(io::Error::other(format!("at most {MOST_SERVICES} services at once")));
         }
@@ -135,7 +135,7 @@ impl Session {
     }
 
     /// Serves a file. Only one at a time, and beside nothing else: what serves it is a copy of this process.
-    fn export(&mut self, ipv6: bool, bytes: u64) -> Outcome {
+    fn export(&mut self, ipv6: bool, bytes: u64) -> RequestResult {
         if !self.services.is_empty() {
             return Err(io::Error::other("end the echo services first"));
         }
@@ -152,19 +152,19 @@ impl Session {
         Ok(Some(reply))
     }
 
-    fn forget(&mut self, ahead: bool) -> Outcome {
+    fn forget(&mut self, ahead: bool) -> RequestResult {
         let export = self.export.as_ref().ok_or_else(|| io::Error::other("no file is exported"))?;
         Ok(Some(Reply::Forgotten { resident: export.forget(ahead)? }))
     }
 
-    fn end_export(&mut self) -> Outcome {
+    fn end_export(&mut self) -> RequestResult {
         let export = self.export.take().ok_or_else(|| io::Error::other("no file is exported"))?;
         let mut exported = export.end();
         exported.residence = exported.residence.map(|time| self.setting.pretence.shown(time as i64) as u64);
         Ok(Some(Reply::Exported(exported)))
     }
 
-    fn accept(&mut self, channel: &mut Channel, ipv6: bool, connections: u32) -> Result<Outcome, Silence> {
+    fn accept(&mut self, channel: &mut Channel, ipv6: bool, connections: u32) -> Result<RequestResult, Silence> {
         let pretence = self.setting.pretence;
         let queue = pretence.never_accept.then_some(0);
         let prepared = self.addresses(ipv6).and_then(|(own, client)| {
@@ -186,7 +186,7 @@ impl Session {
         Ok(Ok(None))
     }
 
-    fn flow(&mut self, channel: &mut Channel, order: &FlowOrder) -> Result<Outcome, Silence> {
+    fn flow(&mut self, channel: &mut Channel, order: &FlowOrder) -> Result<RequestResult, Silence> {
         let prepared = self.addresses(order.ipv6).and_then(|(own, client)| {
             let listener = data::listen(own, None, self.setting.pretence.receive_buffer)?;
             Ok((data::port(&listener)?, listener, client, data::token()?))

@@ -47,8 +47,9 @@ pub fn check_host(text: &str) -> Result<(), Problem> {
     let (user, host) = text.rsplit_once('@').unwrap_or(("user", text));
     let is_option = |word: &str| word.is_empty() || word.starts_with('-');
     if is_option(text) || is_option(user) || is_option(host) {
-        let what =
-            Problem::new(format!("'{text}' is no host for ssh: a host is not empty and does not begin with '-'"));
+        let what = Problem::new(format!(
+            "'{text}' is not a valid host for ssh: a host is not empty and does not begin with '-'"
+        ));
         return Err(what.hint("give ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT"));
     }
     Ok(())

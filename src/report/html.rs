@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser};
 
 use super::drawing::{self, Drawing};
-use super::page::{Cell, Page, Part, Piece, Row, Span, Style, Table, Tone};
+use super::page::{Cell, Page, PagePart, Piece, Row, Span, Style, Table, Tone};
 
 const STYLE: &str = include_str!("page.css");
 /// Marks the part that is being read in the contents, and shows what a touched point says. Nothing depends on it.
@@ -60,7 +60,7 @@ fn contents(page: &Page) -> Markup {
     }
 }
 
-fn part_markup(part: &Part) -> Markup {
+fn part_markup(part: &PagePart) -> Markup {
     html! {
         section id=(part.id) {
             @if part.level == 2 { h2 { (part.title) } } @else { h3 { (part.title) } }

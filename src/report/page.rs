@@ -14,12 +14,12 @@ pub struct Page {
     /// What stands under the title: the machine in one line.
     pub subtitle: String,
     /// Parts in order of reading.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PagePart>,
 }
 
 /// A part with a heading.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct PagePart {
     /// Anchor, unique.
     pub id: String,
     /// Heading.
@@ -30,10 +30,10 @@ pub struct Part {
     pub pieces: Vec<Piece>,
 }
 
-impl Part {
+impl PagePart {
     /// A part without content.
     pub fn new(id: &str, title: &str, level: u8) -> Self {
-        Part { id: id.to_owned(), title: title.to_owned(), level, pieces: Vec::new() }
+        PagePart { id: id.to_owned(), title: title.to_owned(), level, pieces: Vec::new() }
     }
 
     /// Adds a heading within the part.

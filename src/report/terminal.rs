@@ -92,10 +92,10 @@ const NARROW: u16 = 80;
 const LEAST_NAME: u16 = 24;
 
 /// Columns of the table of figures: head, least width of the terminal that shows it, cell.
-type Column = (&'static str, u16, fn(&Metric) -> String);
+type FigureColumn = (&'static str, u16, fn(&Metric) -> String);
 
 /// The reports' own form: operation, base hardware, software, predicted, measured, ratio, verdict.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [FigureColumn; 9] = [
     ("hardware", 115, |metric| predicted(metric, |prediction| prediction.base_hardware)),
     ("software", 115, |metric| predicted(metric, |prediction| prediction.software_overhead)),
     ("predicted", 72, |metric| predicted(metric, |prediction| prediction.value)),
@@ -115,7 +115,7 @@ const COLUMNS: [Column; 9] = [
 /// The table of figures, with as many columns as the terminal is wide enough for.
 fn table(metrics: &[&Metric], width: Option<u16>) -> String {
     let wide = width.unwrap_or(WIDTH);
-    let columns: Vec<&Column> = COLUMNS.iter().filter(|(_, least, _)| wide >= *least).collect();
+    let columns: Vec<&FigureColumn> = COLUMNS.iter().filter(|(_, least, _)| wide >= *least).collect();
     let mut table = base_table(width);
     table.set_header(std::iter::once("operation").chain(columns.iter().map(|(head, ..)| *head)));
     for figures in metrics.chunk_by(|one, other| one.name == other.name) {

@@ -31,7 +31,7 @@ pub fn render(page: &Page, width: Option<u16>) -> String {
 }
 
 /// One part of a page, for verbs that print no more.
-pub fn render_part(part: &super::page::Part, width: Option<u16>) -> String {
+pub fn render_part(part: &super::page::PagePart, width: Option<u16>) -> String {
     let width = width.unwrap_or(WIDTH);
     let text = part.pieces.iter().map(|piece| match piece {
         Piece::Folded { pieces, .. } => pieces.iter().map(|piece| piece_text(piece, width)).collect(),

@@ -90,7 +90,7 @@ impl Labels {
         Labels(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
 
-    /// Labels from their text form; none where a word is no pair.
+    /// Labels from their text form; none where a word is not a pair.
     pub fn parse(text: &str) -> Option<Self> {
         let pair = |word: &str| word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
         text.split_whitespace().map(pair).collect::<Option<_>>().map(Labels)

@@ -4,7 +4,7 @@
 use super::request::Request;
 use crate::results::problem::Problem;
 use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median};
-use crate::sys::arch::{self, CHAIN_CYCLES, Kernel, Stamp};
+use crate::sys::arch::{self, CHAIN_CYCLES, LoopKernel, Stamp};
 use crate::sys::clock::Source;
 use crate::sys::counters::{self, ThreadCounters};
 
@@ -58,13 +58,13 @@ pub struct Live {
     cpu: u32,
     bias: f64,
     resolution: f64,
-    chain: Option<Chain>,
+    chain: Option<MultiplyChain>,
     ratio: Option<f64>,
 }
 
 /// The multiply chain, validated.
 #[derive(Debug, Clone, Copy)]
-struct Chain {
+struct MultiplyChain {
     iterations: u64,
     cycles_per_iteration: f64,
 }
@@ -109,11 +109,11 @@ impl Live {
     }
 
     /// The best of a few runs of a chain, in ticks per iteration.
-    fn time_chain(&mut self, chain: Kernel, iterations: u64) -> f64 {
+    fn time_chain(&mut self, chain: LoopKernel, iterations: u64) -> f64 {
         (0..5).map(|_| self.time(chain, iterations)).fold(f64::INFINITY, f64::min)
     }
 
-    fn time(&mut self, chain: Kernel, iterations: u64) -> f64 {
+    fn time(&mut self, chain: LoopKernel, iterations: u64) -> f64 {
         let start = self.source.stamp();
         chain(iterations);
         let end = self.source.stamp();
@@ -136,7 +136,7 @@ impl Live {
             self.ratio = Some(latency);
             if let Some(whole) = whole_latency(latency, mixed / add) {
                 let cycles_per_iteration = CHAIN_CYCLES as f64 / 3.0 * whole;
-                self.chain = Some(Chain { iterations, cycles_per_iteration });
+                self.chain = Some(MultiplyChain { iterations, cycles_per_iteration });
                 return;
             }
         }
@@ -175,7 +175,7 @@ impl Instruments for Live {
 
     fn probe(&mut self) -> Option<f64> {
         let chain = self.chain?;
-        // What ran before may have pushed the chain out of the caches: fetching it again is no change of the clock.
+        // What ran before may have pushed the chain out of the caches: fetching it again does not change the clock.
         self.time(arch::multiply_chain, WARMING_ITERATIONS);
         Some(self.time(arch::multiply_chain, chain.iterations) / chain.cycles_per_iteration)
     }

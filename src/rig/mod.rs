@@ -39,12 +39,12 @@ pub struct Rig<'a> {
     /// Nanoseconds of run delay that are this launch's own doing.
     excused: f64,
     started: i64,
-    span: Span,
+    span: StartCounters,
     evidence: Evidence,
 }
 
 /// Counters at the moment when measuring began.
-struct Span {
+struct StartCounters {
     began: i64,
     anchor: clock::Pair,
     counters: counters::ThreadCounters,
@@ -74,7 +74,7 @@ impl<'a> Rig<'a> {
             ..Evidence::default()
         };
         let random = fastrand::Rng::with_seed(request.seed);
-        let span = Span {
+        let span = StartCounters {
             began: monotonic_raw(),
             anchor,
             counters: counters::thread(),

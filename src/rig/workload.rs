@@ -2,7 +2,7 @@
 //! to it without disturbing it.
 
 use crate::results::quantity::Labels;
-use crate::sys::arch::Kernel;
+use crate::sys::arch::LoopKernel;
 use crate::sys::counters::ThreadCounters;
 
 /// What a workload does for a number of iterations; an error voids the batch and says why.
@@ -89,7 +89,7 @@ pub struct Workload<'a> {
     pub operations: u64,
     /// Batch size.
     pub sizing: Sizing,
-    /// What is no disturbance.
+    /// What does not count as a disturbance.
     pub expected: Expected,
     /// True when the core's clock rules the cost: only then is the sample normalised by the probes beside it, and void where
     /// they disagree.
@@ -140,7 +140,7 @@ impl<'a> Workload<'a> {
     }
 
     /// Timed code that cannot fail.
-    pub fn kernel(name: &str, labels: Labels, operations: u64, kernel: Kernel) -> Self {
+    pub fn kernel(name: &str, labels: Labels, operations: u64, kernel: LoopKernel) -> Self {
         Workload::of(name, labels, operations, move |iterations| {
             kernel(iterations);
             Ok(())

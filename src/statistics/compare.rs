@@ -18,7 +18,7 @@ const PROVEN: f64 = 0.05;
 
 /// What a comparison says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Conclusion {
     /// The interval excludes zero, the shift reaches the threshold, and the adjusted p value is at most 0.05.
     Changed,
     /// The whole interval lies within the threshold: two one-sided tests (Schuirmann, Journal of Pharmacokinetics and
@@ -30,7 +30,7 @@ pub enum Verdict {
 
 /// One metric of two runs, compared on the log scale: a shift of 0.01 is a ratio of 1.01.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Comparison {
+pub struct MetricComparison {
     /// Hodges–Lehmann shift `ln(other) - ln(one)`: what is reported, and compared with the threshold.
     pub shift: f64,
     /// Difference of the means of the logarithms, for those who want it.
@@ -45,7 +45,7 @@ pub struct Comparison {
     pub launches: (usize, usize),
 }
 
-impl Comparison {
+impl MetricComparison {
     /// The shift in percent of the first run.
     pub fn percent(&self) -> f64 {
         100.0 * self.shift.exp_m1()
@@ -60,17 +60,17 @@ impl Comparison {
     /// [`benjamini_hochberg`](super::significance::benjamini_hochberg) over all metrics; `threshold` is the relative change
     /// that matters (0.01 for one percent), never below the noise floor that the machine shows against itself.
     ///
-    /// With fewer than [`FEWEST_LAUNCHES`] on a side, or numbers outside their domain, it is [`Verdict::Inconclusive`].
-    pub fn verdict(&self, adjusted_p: f64, threshold: f64) -> Verdict {
+    /// With fewer than [`FEWEST_LAUNCHES`] on a side, or numbers outside their domain, it is [`Conclusion::Inconclusive`].
+    pub fn verdict(&self, adjusted_p: f64, threshold: f64) -> Conclusion {
         let limit = threshold.ln_1p();
         let enough = self.launches.0.min(self.launches.1) >= FEWEST_LAUNCHES;
         let proven = !self.interval.contains(0.0) && adjusted_p <= PROVEN;
         if enough && proven && self.shift.abs() >= limit {
-            Verdict::Changed
+            Conclusion::Changed
         } else if enough && self.interval.strictly_inside(-limit, limit) {
-            Verdict::Equivalent
+            Conclusion::Equivalent
         } else {
-            Verdict::Inconclusive
+            Conclusion::Inconclusive
         }
     }
 
@@ -89,12 +89,12 @@ impl Comparison {
 /// Compares the launch estimates of one metric, `other` against `one`; the seed is for the permutation test.
 ///
 /// Wants two positive values on each side and a `level` in `(0, 1)`.
-pub fn compare(one: &[f64], other: &[f64], level: f64, seed: u64) -> Option<Comparison> {
+pub fn compare(one: &[f64], other: &[f64], level: f64, seed: u64) -> Option<MetricComparison> {
     let (one, other) = (logarithms(one)?, logarithms(other)?);
     let means = welch(&one, &other, level)?;
     let (one_degrees, other_degrees) = ((one.len() - 1) as f64, (other.len() - 1) as f64);
     let pooled = (variance(&one)? * one_degrees + variance(&other)? * other_degrees) / (one_degrees + other_degrees);
-    Some(Comparison {
+    Some(MetricComparison {
         shift: two_sample_shift(&one, &other, level)?.estimate,
         mean_difference: means.difference,
         interval: means.interval,
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_run_against_itself_raises_few_false_alarms() {
         let mut random = fastrand::Rng::with_seed(34);
-        let comparisons: Vec<Comparison> = (0..1000)
+        let comparisons: Vec<MetricComparison> = (0..1000)
             .map(|_| compare(&run(&mut random, 8, 1.0), &run(&mut random, 8, 1.0), 0.95, 0).unwrap())
             .collect();
         let by_test = comparisons.iter().filter(|comparison| comparison.test.p <= 0.05).count();
@@ -147,7 +147,7 @@ mod tests {
                 let p_values: Vec<f64> = report.iter().map(|comparison| comparison.test.p).collect();
                 let adjusted = benjamini_hochberg(&p_values).unwrap();
                 let verdicts = report.iter().zip(adjusted).map(|(comparison, p)| comparison.verdict(p, 0.01));
-                verdicts.filter(|verdict| *verdict == Verdict::Changed).count()
+                verdicts.filter(|verdict| *verdict == Conclusion::Changed).count()
             })
             .sum();
         assert!(false_changes <= 3, "{false_changes}");
@@ -164,7 +164,7 @@ mod tests {
             let once = compare(&before, &run(&mut random, 8, effect.exp()), 0.95, 0).unwrap();
             found += u32::from(once.test.p <= 0.05);
             let thrice = compare(&before, &run(&mut random, 8, (3.0 * effect).exp()), 0.95, 0).unwrap();
-            wrong_sign += u32::from(thrice.verdict(thrice.test.p, 0.001) != Verdict::Changed || thrice.shift <= 0.0);
+            wrong_sign += u32::from(thrice.verdict(thrice.test.p, 0.001) != Conclusion::Changed || thrice.shift <= 0.0);
         }
         assert!((280..=360).contains(&found), "{found}");
         assert_eq!(wrong_sign, 0);
@@ -176,15 +176,15 @@ mod tests {
         let slower: Vec<f64> = steady.iter().map(|cost| cost * 1.05).collect();
         let wide = [80.0, 120.0, 95.0, 105.0, 90.0, 112.0];
         let changed = compare(&steady, &slower, 0.95, 0).unwrap();
-        assert_eq!(changed.verdict(changed.test.p, 0.01), Verdict::Changed);
-        assert_eq!(changed.verdict(changed.test.p, 0.2), Verdict::Equivalent);
-        assert_eq!(changed.verdict(0.2, 0.01), Verdict::Inconclusive);
+        assert_eq!(changed.verdict(changed.test.p, 0.01), Conclusion::Changed);
+        assert_eq!(changed.verdict(changed.test.p, 0.2), Conclusion::Equivalent);
+        assert_eq!(changed.verdict(0.2, 0.01), Conclusion::Inconclusive);
         assert_close(changed.percent(), 5.0, 0.01);
         assert!(changed.percent_interval().unwrap().contains(5.0));
         let same = compare(&steady, &steady, 0.95, 0).unwrap();
-        assert_eq!(same.verdict(1.0, 0.01), Verdict::Equivalent);
+        assert_eq!(same.verdict(1.0, 0.01), Conclusion::Equivalent);
         let noisy = compare(&steady, &wide, 0.95, 0).unwrap();
-        assert_eq!(noisy.verdict(noisy.test.p, 0.01), Verdict::Inconclusive);
+        assert_eq!(noisy.verdict(noisy.test.p, 0.01), Conclusion::Inconclusive);
         assert!(noisy.minimum_detectable_change().unwrap() > 0.01);
         assert!(noisy.launches_needed(0.05).unwrap() > 20);
     }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn four_launches_are_no_verdict() {
         let comparison = compare(&[1.0, 1.01, 1.02, 1.0], &[2.0, 2.01, 2.02, 2.0], 0.95, 0).unwrap();
-        assert_eq!(comparison.verdict(comparison.test.p, 0.01), Verdict::Inconclusive);
+        assert_eq!(comparison.verdict(comparison.test.p, 0.01), Conclusion::Inconclusive);
     }
 
     #[test]
@@ -202,6 +202,6 @@ mod tests {
         assert_eq!(compare(&[1.0, 2.0], &[1.0, f64::NAN], 0.95, 0), None);
         assert_eq!(compare(&[1.0, 2.0], &[1.0, 2.0], 0.0, 0), None);
         let comparison = compare(&[1.0; 5], &[1.0; 5], 0.95, 0).unwrap();
-        assert_eq!(comparison.verdict(f64::NAN, f64::NAN), Verdict::Inconclusive);
+        assert_eq!(comparison.verdict(f64::NAN, f64::NAN), Conclusion::Inconclusive);
     }
 }

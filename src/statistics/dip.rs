@@ -22,7 +22,7 @@ pub fn dip(values: &[f64]) -> Option<f64> {
     // The dip does not depend on scale; on [0, 1] no product overflows. Halves, because the range itself can overflow.
     let (least, half_range) = (ordered[0], ordered[ordered.len() - 1] / 2.0 - ordered[0] / 2.0);
     let scaled: Vec<f64> = ordered.iter().map(|value| (value / 2.0 - least / 2.0) / half_range).collect();
-    let doubled = if usable(&scaled) { Curve::of(&scaled).doubled_dip() } else { 1.0 };
+    let doubled = if usable(&scaled) { EmpiricalDistribution::of(&scaled).doubled_dip() } else { 1.0 };
     Some(doubled / (2.0 * ordered.len() as f64))
 }
 
@@ -36,7 +36,7 @@ pub fn critical_dip(count: usize) -> f64 {
 
 /// The empirical distribution function of ordered values, counted in values: it steps from `i` to `i + 1` at place `i`. Its
 /// two hulls are chains of places.
-struct Curve<'a> {
+struct EmpiricalDistribution<'a> {
     ordered: &'a [f64],
     /// For each place, the one before it on the greatest convex minorant of the places up to it.
     before: Vec<usize>,
@@ -51,7 +51,7 @@ struct Gap {
     in_concave: usize,
 }
 
-impl<'a> Curve<'a> {
+impl<'a> EmpiricalDistribution<'a> {
     fn of(ordered: &'a [f64]) -> Self {
         let last = ordered.len() - 1;
         let mut before = vec![0; ordered.len()];
@@ -70,7 +70,7 @@ impl<'a> Curve<'a> {
             }
             after[place] = candidate;
         }
-        Curve { ordered, before, after }
+        EmpiricalDistribution { ordered, before, after }
     }
 
     /// Twice the dip, in values. The interval of the mode starts as the whole sample and shrinks to where the hulls are

@@ -6,7 +6,7 @@ use super::summary::{finite, mean, median, quantile_of_sorted, sorted, usable};
 
 /// A least-squares line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub struct FittedLine {
     /// Change of `y` for one unit of `x`.
     pub slope: f64,
     /// Value at `x = 0`.
@@ -28,7 +28,7 @@ pub struct Line {
 ///
 /// The errors assume independent residuals of one variance: give it launch estimates, not batches. Wants three points
 /// and two different `x`.
-pub fn least_squares(x: &[f64], y: &[f64]) -> Option<Line> {
+pub fn least_squares(x: &[f64], y: &[f64]) -> Option<FittedLine> {
     if x.len() != y.len() || x.len() < 3 || !usable(x) || !usable(y) {
         return None;
     }
@@ -39,7 +39,7 @@ pub fn least_squares(x: &[f64], y: &[f64]) -> Option<Line> {
     let y_squares: f64 = y.iter().map(|y| (y - y_mean).powi(2)).sum();
     let residual_squares: f64 = x.iter().zip(y).map(|(x, y)| (y - y_mean - slope * (x - x_mean)).powi(2)).sum();
     let residual_deviation = (residual_squares / (count - 2.0)).sqrt();
-    Some(Line {
+    Some(FittedLine {
         slope,
         intercept,
         slope_error: finite(residual_deviation / x_squares.sqrt())?,

@@ -24,7 +24,7 @@ use super::summary::{finite, logarithms, median};
 const PENALTY: f64 = 4.0;
 
 /// Least noise assumed, on the log scale. Even a quiet curve bends by half a percent inside a level (translation misses,
-/// the rounding of a cycle), which is no reason to cut.
+/// the rounding of a cycle), which is not a reason to cut.
 const LEAST_NOISE: f64 = 0.005;
 
 /// Fewest points of a level.
@@ -89,7 +89,7 @@ pub struct Staircase {
 const SHORTEST_RAMP_OCTAVES: f64 = 0.5;
 
 /// The curve on its logarithmic scales.
-struct Curve {
+struct LogCurve {
     octaves: Vec<f64>,
     /// Isotonic fit of ln(latency).
     fitted: Vec<f64>,
@@ -108,7 +108,7 @@ pub fn staircase(footprints: &[f64], latencies: &[f64], noise: Option<f64>, memo
         return None;
     }
     let logarithmic = logarithms(latencies)?;
-    let curve = Curve {
+    let curve = LogCurve {
         octaves: logarithms(footprints)?.iter().map(|footprint| footprint / std::f64::consts::LN_2).collect(),
         fitted: isotonic_unweighted(&logarithmic)?,
         noise: noise.or_else(|| noise_around_curve(&logarithmic))?.max(LEAST_NOISE),
@@ -131,7 +131,7 @@ pub fn staircase(footprints: &[f64], latencies: &[f64], noise: Option<f64>, memo
     Some(Staircase { levels, capacities, monotone_residual: isotonic_residual(latencies)? })
 }
 
-impl Curve {
+impl LogCurve {
     /// Joins neighbouring pieces, the closest first, as long as what they make together rises gently and by less than tells
     /// two levels apart.
     fn joined(&self, mut pieces: Vec<Range<usize>>) -> Vec<Range<usize>> {

@@ -28,7 +28,7 @@ pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Option<Vec<Ran
         if !before.is_finite() {
             continue;
         }
-        let mut piece = Piece::default();
+        let mut piece = GrowingSegment::default();
         for end in start + 1..=count {
             piece.add(values[end - 1]);
             let cost = before + piece.cost + penalty;
@@ -50,12 +50,12 @@ pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Option<Vec<Ran
 
 /// Values of a growing piece in ascending order, and the sum of their distances from their median.
 #[derive(Default)]
-struct Piece {
+struct GrowingSegment {
     ordered: Vec<f64>,
     cost: f64,
 }
 
-impl Piece {
+impl GrowingSegment {
     /// Adds a value. Every point between the two middle values has the same, least sum of distances, and the new value
     /// adds its own distance from the nearest of them.
     fn add(&mut self, value: f64) {

@@ -252,7 +252,7 @@ impl Chain<'_> {
     ///
     /// # Panics
     ///
-    /// When an offset is no place for a node.
+    /// When an offset is not a place for a node.
     pub fn exchange(&mut self, one: usize, other: usize) {
         // SAFETY: both places are inside the mapping, aligned, and owned by this value; what they hold are nodes.
         unsafe { std::ptr::swap(self.arena.node(one), self.arena.node(other)) };

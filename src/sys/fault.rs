@@ -167,11 +167,11 @@ pub struct Residency {
 /// The residency of a part of a file by cachestat(2), which changes nothing; an error on kernels before 6.5.
 pub fn residency(file: &File, offset: u64, length: u64) -> std::io::Result<Residency> {
     #[repr(C)]
-    struct Range {
+    struct CachestatRange {
         offset: u64,
         length: u64,
     }
-    let range = Range { offset, length };
+    let range = CachestatRange { offset, length };
     // Cached, dirty, being written, evicted, evicted recently.
     let mut counts = [0_u64; 5];
     // SAFETY: both pointers are valid for what the kernel reads and writes: a range, and five counts.

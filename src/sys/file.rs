@@ -155,7 +155,7 @@ const EXTENT_LAST: u32 = 0x1;
 
 /// Extents asked for in one call.
 const EXTENTS: usize = 128;
-/// Calls for one file at most: half a million extents are no file of ours.
+/// Calls for one file at most: no file of this program has half a million extents.
 const EXTENT_CALLS: usize = 4096;
 
 /// `struct fiemap_extent`.

@@ -1,6 +1,7 @@
 //! Names of files in directories that other processes, containers and machines may use at the same time.
 //!
-//! A process number alone is no name: two containers on one file system have the same numbers, and so have two machines.
+//! A process number alone does not name a process: two containers on one file system have the same numbers, and so have
+//! two machines.
 
 use super::process;
 

@@ -130,19 +130,19 @@ impl Thread {
 
 /// Which call makes bare threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum CloneCall {
     /// clone3(2).
     Clone3,
     /// clone(2), for kernels before 5.3 and system-call filters that refuse what they cannot read.
     Clone,
 }
 
-impl Call {
+impl CloneCall {
     /// Name of the call.
     pub fn name(self) -> &'static str {
         match self {
-            Call::Clone3 => "clone3",
-            Call::Clone => "clone",
+            CloneCall::Clone3 => "clone3",
+            CloneCall::Clone => "clone",
         }
     }
 }
@@ -151,7 +151,7 @@ impl Call {
 /// their own, no signal mask. What such a thread runs is a few instructions of assembly.
 #[derive(Debug)]
 pub struct Bare {
-    call: Call,
+    call: CloneCall,
     body: &'static Body,
     /// The number of the running thread; the kernel clears it when the thread is gone, and wakes who waits.
     running: &'static AtomicU32,
@@ -161,7 +161,7 @@ pub struct Bare {
 
 impl Bare {
     /// Prepares stack and arguments.
-    pub fn new(call: Call, body: &'static Body) -> std::io::Result<Self> {
+    pub fn new(call: CloneCall, body: &'static Body) -> std::io::Result<Self> {
         let length = NonZeroUsize::new(BARE_STACK).ok_or(std::io::ErrorKind::InvalidInput)?;
         // SAFETY: a new private mapping at an address of the kernel's choice collides with nothing. It is never unmapped, so
         // that it outlives any thread.
@@ -187,8 +187,8 @@ impl Bare {
             return Err(Error::from(std::io::ErrorKind::ResourceBusy));
         }
         let arguments = match self.call {
-            Call::Clone3 => [ptr::from_ref(&self.arguments) as i64, size_of::<libc::clone_args>() as i64, 0, 0, 0],
-            Call::Clone => {
+            CloneCall::Clone3 => [ptr::from_ref(&self.arguments) as i64, size_of::<libc::clone_args>() as i64, 0, 0, 0],
+            CloneCall::Clone => {
                 let word = ptr::from_ref(self.running) as i64;
                 // The place of the storage pointer and of the word that is cleared differ by architecture; the former is
                 // ignored without CLONE_SETTLS.
@@ -196,8 +196,8 @@ impl Bare {
             }
         };
         let number = match self.call {
-            Call::Clone3 => libc::SYS_clone3,
-            Call::Clone => libc::SYS_clone,
+            CloneCall::Clone3 => libc::SYS_clone3,
+            CloneCall::Clone => libc::SYS_clone,
         };
         let stamp = if self.body.source == Source::Counter { self.body.began.as_ptr() } else { ptr::null_mut() };
         // SAFETY: stack, word and body are never freed; nothing else runs on the stack, because the word was clear.
@@ -295,7 +295,7 @@ mod tests {
             assert!(body.began() > before && body.began() < arch::stamp().ticks);
             assert!(body.cpu().is_some());
         }
-        for call in [Call::Clone3, Call::Clone] {
+        for call in [CloneCall::Clone3, CloneCall::Clone] {
             let body = Body::new(Source::Counter, 10);
             let mut bare = Bare::new(call, body).unwrap();
             for _ in 0..3 {
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn one_bare_thread_at_a_time() {
         // Millions of iterations of 60 cycles: still running when the next one is asked for.
-        let mut bare = Bare::new(Call::Clone, Body::new(Source::Counter, 2_000_000)).unwrap();
+        let mut bare = Bare::new(CloneCall::Clone, Body::new(Source::Counter, 2_000_000)).unwrap();
         bare.create().unwrap();
         assert_eq!(bare.create().unwrap_err().kind(), std::io::ErrorKind::ResourceBusy);
         bare.join();

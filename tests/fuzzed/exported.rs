@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-use sysdyno::testing::peer::export::answers::{HANDLE, Heard, LONGEST_ANSWER, LONGEST_READ, Outcome, Shelf};
+use sysdyno::testing::peer::export::answers::{CallResult, HANDLE, Heard, LONGEST_ANSWER, LONGEST_READ, Shelf};
 use sysdyno::testing::peer::export::blocks::Blocks;
 use sysdyno::testing::peer::export::calls::LONGEST_CALL;
 
@@ -86,14 +86,14 @@ pub fn export(bytes: &[u8]) {
 }
 
 /// Whether an answer tells nobody what he may not know.
-fn is_allowed(lent: &Lent, said: &[u8], outcome: Outcome, answer: &[u8]) {
+fn is_allowed(lent: &Lent, said: &[u8], outcome: CallResult, answer: &[u8]) {
     let word = |place: usize| u32::from_be_bytes(answer[place..place + 4].try_into().unwrap());
     assert_eq!(word(0), 0x8000_0000 | (answer.len() - 4) as u32, "an answer says its length");
     let head = &answer[..answer.len().min(512)];
     let knows_directory = contains(said, &DIRECTORY) || contains(said, PATH.as_bytes());
     assert!(!contains(head, &DIRECTORY) || knows_directory, "the directory's handle was given away");
     assert!(!contains(head, &FILE) || contains(said, &DIRECTORY), "the file's handle was given away");
-    if let Outcome::Read(count) = outcome {
+    if let CallResult::Read(count) = outcome {
         let count = count as usize;
         assert!(contains(said, &FILE), "bytes were read without the handle");
         assert!(count <= LONGEST_READ as usize && answer.len() == BEFORE_BYTES + count.next_multiple_of(4));

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use sysdyno::testing::peer::authentication::Secret;
-use sysdyno::testing::peer::handshake::{self, Verdict};
+use sysdyno::testing::peer::handshake::{self, Admission};
 use sysdyno::testing::peer::protocol::{MAGIC, VERSION};
 
 use super::MOST_PLAYED;
@@ -49,7 +49,7 @@ pub fn handshake(bytes: &[u8]) {
     let admitted = bounded(MOST_HELD, || {
         handshake::answer(own.into(), &secret, PATIENCE, || {
             asked = true;
-            Verdict::Welcome
+            Admission::Welcome
         })
     });
     assert!(admitted.is_none() && !asked, "a stranger was admitted");

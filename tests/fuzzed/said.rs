@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use sysdyno::testing::peer::channel::{Channel, LONGEST_REPLY, LONGEST_REQUEST, Side, Silence};
-use sysdyno::testing::peer::limits::{Limits, Pretence};
-use sysdyno::testing::peer::protocol::{self, Reply, Request};
-use sysdyno::testing::peer::session::{self, Setting};
+use sysdyno::testing::peer::limits::{Pretence, SessionLimits};
+use sysdyno::testing::peer::protocol::{self, PeerRequest, Reply};
+use sysdyno::testing::peer::session::{self, SessionContext};
 
 use super::MOST_PLAYED;
 use super::allocation::bounded;
@@ -94,7 +94,7 @@ fn channel_with(bytes: &[u8], key: [u8; 32], side: Side) -> Channel {
 pub fn channel(bytes: &[u8]) {
     let Some((&side, bytes)) = bytes[..bytes.len().min(MOST_PLAYED)].split_first() else { return };
     if side & 1 == 0 {
-        hear::<Request>(bytes, Side::Peer, LONGEST_REQUEST);
+        hear::<PeerRequest>(bytes, Side::Peer, LONGEST_REQUEST);
     } else {
         hear::<Reply>(bytes, Side::Client, LONGEST_REPLY);
     }
@@ -144,11 +144,11 @@ fn hear<M: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[
 pub fn request(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(LONGEST_REQUEST)];
     let most = SLACK + HELD_PER_BYTE * bytes.len();
-    if let Ok(request) = bounded(most, || serde_json::from_slice::<Request>(bytes)) {
+    if let Ok(request) = bounded(most, || serde_json::from_slice::<PeerRequest>(bytes)) {
         assert_eq!(request.check().is_ok(), is_bounded(&request), "{request:?}");
         let again = serde_json::to_vec(&request).unwrap();
         assert!(again.len() <= LONGEST_REQUEST, "a request that was taken can be sent");
-        assert_eq!(serde_json::from_slice::<Request>(&again).unwrap(), request);
+        assert_eq!(serde_json::from_slice::<PeerRequest>(&again).unwrap(), request);
     }
     if let Ok(reply) = bounded(most, || serde_json::from_slice::<Reply>(bytes)) {
         // A number beyond the range of its type is none; everything else comes back as it was.
@@ -158,15 +158,17 @@ pub fn request(bytes: &[u8]) {
 }
 
 /// The bounds of the protocol in other words than its own.
-fn is_bounded(request: &Request) -> bool {
+fn is_bounded(request: &PeerRequest) -> bool {
     match request {
-        Request::Describe {} | Request::EndEcho {} | Request::Forget { .. } | Request::EndExport {} => true,
-        Request::Export { bytes, .. } => *bytes >= 1 << 20 && *bytes <= 256 << 20,
-        Request::Echo { tcp, udp, .. } => {
+        PeerRequest::Describe {} | PeerRequest::EndEcho {} | PeerRequest::Forget { .. } | PeerRequest::EndExport {} => {
+            true
+        }
+        PeerRequest::Export { bytes, .. } => *bytes >= 1 << 20 && *bytes <= 256 << 20,
+        PeerRequest::Echo { tcp, udp, .. } => {
             tcp.len() <= 8 && *udp != Some(0) && tcp.iter().all(|&bytes| bytes > 0 && bytes <= 1 << 20)
         }
-        Request::Accept { connections, .. } => *connections > 0 && *connections <= 4096,
-        Request::Flow(order) => {
+        PeerRequest::Accept { connections, .. } => *connections > 0 && *connections <= 4096,
+        PeerRequest::Flow(order) => {
             (1..=16).contains(&order.streams)
                 && (1..=1 << 20).contains(&order.message)
                 && order.milliseconds <= 120_000
@@ -186,9 +188,9 @@ pub fn session(bytes: &[u8]) {
     let mut expected = Vec::new();
     let mut breaks = false;
     for (manner, content) in records(bytes) {
-        let request = serde_json::from_slice::<Request>(content).ok().filter(|_| content.len() <= LONGEST_REQUEST);
+        let request = serde_json::from_slice::<PeerRequest>(content).ok().filter(|_| content.len() <= LONGEST_REQUEST);
         // Describing this machine takes longer than all the rest.
-        if matches!(request, Some(Request::Describe {})) || content.is_empty() {
+        if matches!(request, Some(PeerRequest::Describe {})) || content.is_empty() {
             continue;
         }
         if expected.len() == 64 {
@@ -205,12 +207,12 @@ pub fn session(bytes: &[u8]) {
     client.write_all(&wire).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     let mut channel = Channel::new(own.into(), key, Side::Peer);
-    let setting = Setting {
+    let setting = SessionContext {
         addresses: Vec::new(),
         unix: Vec::new(),
         residence: true,
         scratch: None,
-        limits: Limits { idle: PATIENCE, ..Limits::default() },
+        limits: SessionLimits { idle: PATIENCE, ..SessionLimits::default() },
         pretence: Pretence::default(),
     };
     let most = LONGEST_REQUEST * (1 + HELD_PER_BYTE) + SLACK;
@@ -226,11 +228,11 @@ pub fn session(bytes: &[u8]) {
 }
 
 /// Whether an answer is one of a session that has nothing to give.
-fn is_harmless(request: &Request, reply: &Reply) -> bool {
+fn is_harmless(request: &PeerRequest, reply: &Reply) -> bool {
     match (request, reply) {
         (_, Reply::Cannot { .. }) => true,
-        (Request::EndEcho {}, Reply::Echoed { services, .. }) => services.is_empty(),
-        (Request::Echo { tcp: sizes, udp: None, .. }, Reply::Listening { tcp, udp: None, .. }) => {
+        (PeerRequest::EndEcho {}, Reply::Echoed { services, .. }) => services.is_empty(),
+        (PeerRequest::Echo { tcp: sizes, udp: None, .. }, Reply::Listening { tcp, udp: None, .. }) => {
             sizes.is_empty() && tcp.is_empty() && is_bounded(request)
         }
         _ => false,

@@ -256,7 +256,7 @@ pub fn watch() {
 fn multiply_cycles() -> f64 {
     static CYCLES: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
     *CYCLES.get_or_init(|| {
-        let least = |chain: arch::Kernel| {
+        let least = |chain: arch::LoopKernel| {
             (0..200)
                 .map(|_| {
                     let before = arch::stamp().ticks;

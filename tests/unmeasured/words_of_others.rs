@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::channel::Channel;
 use sysdyno::testing::peer::client::Partner;
-use sysdyno::testing::peer::handshake::{self, Verdict};
-use sysdyno::testing::peer::protocol::{Reply, Request};
+use sysdyno::testing::peer::handshake::{self, Admission};
+use sysdyno::testing::peer::protocol::{PeerRequest, Reply};
 
 /// Sets a title, clears the screen by a one-letter introducer, turns the direction, hides.
 const ORDERS: &str = "\u{1b}]0;title\u{7}\u{9b}2J\u{202e}\u{200b}\u{7f}\r";
@@ -112,7 +112,7 @@ fn peer_that_says(reply: Reply) -> String {
         for stream in listener.incoming().flatten() {
             stream.set_nonblocking(true).unwrap();
             let secret = Secret::of(SECRET).unwrap();
-            let met = handshake::answer(stream.into(), &secret, Duration::from_secs(5), || Verdict::Welcome);
+            let met = handshake::answer(stream.into(), &secret, Duration::from_secs(5), || Admission::Welcome);
             let Some(mut channel) = met else { continue };
             while answer(&mut channel, &reply) {}
         }
@@ -121,7 +121,7 @@ fn peer_that_says(reply: Reply) -> String {
 }
 
 fn answer(channel: &mut Channel, reply: &Reply) -> bool {
-    let asked = channel.receive::<Request>(Duration::from_secs(5));
+    let asked = channel.receive::<PeerRequest>(Duration::from_secs(5));
     asked.is_ok() && channel.send(reply, Duration::from_secs(5)).is_ok()
 }
 

@@ -191,7 +191,7 @@ fn a_dry_run_understands_addresses_and_contacts_nobody() {
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     for (words, complaint) in [
         (["--nfs", "nfs://server"], "has no path"),
-        (["--nfs", "nfs://server:port/a"], "no port"),
+        (["--nfs", "nfs://server:port/a"], "not a valid port"),
         (["--nfs", "server:/export"], "does not begin with nfs://"),
         (["--remote-dir", "/"], "not a remote one"),
         (["--peer", "ssh://-oProxyCommand=true"], "does not begin with '-'"),

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use crate::support::runs::{PROGRAM, measuring, output, result, text, told};
-use sysdyno::testing::peer::nfs::{Place, Reader};
+use sysdyno::testing::peer::nfs::{FileLocation, Reader};
 
 /// A length far beyond what the whole answer has.
 const BEYOND: u32 = 0x7fff_fff0;
@@ -137,8 +137,8 @@ fn server(manner: Manner) -> u16 {
     port
 }
 
-fn place(port: u16, path: &str) -> Place {
-    Place { server: IpAddr::from([127, 0, 0, 1]), port, mount_port: Some(port), path: path.to_owned() }
+fn place(port: u16, path: &str) -> FileLocation {
+    FileLocation { server: IpAddr::from([127, 0, 0, 1]), port, mount_port: Some(port), path: path.to_owned() }
 }
 
 /// A run against a server, with bounded memory.

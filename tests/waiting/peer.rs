@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::channel::{Channel, Side};
 use sysdyno::testing::peer::client::Partner;
-use sysdyno::testing::peer::handshake::{self, Verdict};
-use sysdyno::testing::peer::protocol::Request;
+use sysdyno::testing::peer::handshake::{self, Admission};
+use sysdyno::testing::peer::protocol::PeerRequest;
 
 /// Most memory of its own of a peer that nobody asks anything, in KiB. Pages of the program's file come on top: up to 4 MiB
 /// of the release build, twice that of a build for tests.
@@ -166,10 +166,14 @@ fn silent_clients_and_long_sessions_end() {
 fn commands_about_peers_that_cannot_be_met_say_why() {
     for (words, code, said) in [
         (&["run", "network", "--peer", "nonsense"][..], 2, "asks for a secret"),
-        (&["run", "network", "--peer", "nonsense", "--peer-secret", "0123456789abcdef"], 2, "no address of a peer"),
+        (
+            &["run", "network", "--peer", "nonsense", "--peer-secret", "0123456789abcdef"],
+            2,
+            "not a valid address of a peer",
+        ),
         (&["run", "network", "--peer", "127.0.0.1:1", "--peer-secret", "short"], 2, "16 to 1024 characters"),
         (&["run", "network", "--peer", "127.0.0.1:1", "--peer-secret", "0123456789abcdef"], 1, "cannot be reached"),
-        (&["run", "network", "--peer", "ssh://-oProxyCommand=x"], 2, "no host for ssh"),
+        (&["run", "network", "--peer", "ssh://-oProxyCommand=x"], 2, "not a valid host for ssh"),
         (&["run", "cpu", "--peer-secret", "0123456789abcdef"], 2, "no peer"),
         (&["peer", "--listen", "192.0.2.1:0"], 2, "cannot listen"),
         (&["peer", "--secret-file", "/nonexistent"], 2, "cannot read the secret"),
@@ -187,7 +191,7 @@ proptest! {
     /// Whatever comes instead of a request breaks nothing, and whatever is a request is within its bounds.
     #[test]
     fn no_content_breaks_the_parser(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
-        if let Ok(request) = serde_json::from_slice::<Request>(&bytes) {
+        if let Ok(request) = serde_json::from_slice::<PeerRequest>(&bytes) {
             let _ = request.check();
         }
     }
@@ -198,7 +202,7 @@ proptest! {
         let text = format!(
             "{{\"ask\":\"flow\",\"ipv6\":false,\"direction\":\"send\",\"streams\":{streams},\"message\":{message},\"milliseconds\":{time},\"window\":{window}}}"
         );
-        let request: Request = serde_json::from_str(&text).unwrap();
+        let request: PeerRequest = serde_json::from_str(&text).unwrap();
         let bounded = (1..=16).contains(&streams)
             && (1..=1 << 20).contains(&message)
             && (1..=120_000).contains(&time)
@@ -215,7 +219,7 @@ proptest! {
         one.write_all(&bytes).unwrap();
         drop(one);
         let mut channel = Channel::new(other.into(), [0; 32], Side::Peer);
-        prop_assert!(channel.receive::<Request>(Duration::from_millis(200)).is_err());
+        prop_assert!(channel.receive::<PeerRequest>(Duration::from_millis(200)).is_err());
     }
 
     /// The same for the handshake, with and without the right beginning.
@@ -228,6 +232,6 @@ proptest! {
         one.write_all(&bytes).unwrap();
         one.shutdown(std::net::Shutdown::Write).unwrap();
         let secret = Secret::of("a secret of some length").unwrap();
-        prop_assert!(handshake::answer(other.into(), &secret, Duration::from_millis(200), || Verdict::Welcome).is_none());
+        prop_assert!(handshake::answer(other.into(), &secret, Duration::from_millis(200), || Admission::Welcome).is_none());
     }
 }

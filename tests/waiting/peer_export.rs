@@ -306,7 +306,7 @@ fn garbage_floods_and_lengths_without_bounds_cost_nothing() {
     }
     // A handle of four gibibytes, in a call of a few bytes.
     assert_eq!(word(&call(&mut stream, (NFS, 3, 1), &words(&[u32::MAX])).unwrap(), 0), GARBAGE_ARGUMENTS);
-    // What is no call at all ends its connection.
+    // Bytes that are not a call end their connection.
     for bytes in [words(&[5, 1, 0, 0, 0, 0]), words(&[5, 0, 9, NFS, 3, 0, 0, 0, 0, 0]), vec![0; 64], vec![7; 5]] {
         assert_eq!(send(&mut connect(&lent), &bytes), None, "{bytes:?}");
     }

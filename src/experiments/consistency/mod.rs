@@ -34,7 +34,7 @@ enum Relation {
     AtLeast(f64),
     /// Left is less than right.
     Below,
-    /// Left is right within a share of right, or their intervals meet: what the figures themselves leave open is no violation.
+    /// Left is right within a share of right, or their intervals meet: what the figures themselves leave open does not count.
     Near(f64),
 }
 
@@ -59,7 +59,7 @@ enum Operand {
 struct FigureName(&'static str, &'static [(&'static str, &'static str)]);
 
 /// One side with its value.
-struct Side {
+struct CheckedSide {
     value: f64,
     /// What the intervals of its figures leave open.
     low: f64,
@@ -98,7 +98,7 @@ fn apply(rule: &Invariant, metrics: &[&Metric], machine: &Machine) -> CompositeC
     CompositeCheck { id: rule.id.to_owned(), rule: rule.rule.to_owned(), outcome, comparisons, missing }
 }
 
-fn compare(left: &Side, relation: &Relation, right: &Side) -> Comparison {
+fn compare(left: &CheckedSide, relation: &Relation, right: &CheckedSide) -> Comparison {
     let (holds, word) = match relation {
         Relation::AtLeast(slack) if *slack > 0.0 => {
             (left.value >= right.value * (1.0 - slack), format!("≥ (less {})", percent(*slack)))
@@ -116,7 +116,7 @@ fn compare(left: &Side, relation: &Relation, right: &Side) -> Comparison {
 }
 
 /// The sum of the parts, or the first figure that is not there.
-fn side(parts: &[Operand], metrics: &[&Metric], machine: &Machine) -> Result<Side, String> {
+fn side(parts: &[Operand], metrics: &[&Metric], machine: &Machine) -> Result<CheckedSide, String> {
     let mut texts = Vec::new();
     let (mut sum, mut below, mut above) = (0.0, 0.0, 0.0);
     let mut unit = Unit::One;
@@ -138,10 +138,10 @@ fn side(parts: &[Operand], metrics: &[&Metric], machine: &Machine) -> Result<Sid
     let shown = alone.unwrap_or_else(|| quantity(sum, unit));
     let plain = single && texts.first().is_some_and(|text| *text == shown);
     let text = if plain { shown } else { format!("{} = {shown}", texts.join(" + ").replace("+ −", "− ")) };
-    Ok(Side { value: sum, low: sum - below, high: sum + above, unit, text })
+    Ok(CheckedSide { value: sum, low: sum - below, high: sum + above, unit, text })
 }
 
-/// How far below and above its value a part may lie by the interval of its figure; nothing for what is no figure by itself.
+/// How far below and above its value a part may lie by the interval of its figure; nothing for what is not a figure by itself.
 fn left_open(part: &Operand, value: f64, metrics: &[&Metric]) -> (f64, f64) {
     let (Operand::Figure(_, wanted) | Operand::Cycles(_, wanted)) = part else { return (0.0, 0.0) };
     let Ok(metric) = wanted.find(metrics) else { return (0.0, 0.0) };
@@ -204,13 +204,13 @@ impl FigureName {
 mod tests {
     use super::*;
 
-    fn between(low: f64, value: f64, high: f64) -> Side {
-        Side { value, low, high, unit: Unit::Nanoseconds, text: String::new() }
+    fn between(low: f64, value: f64, high: f64) -> CheckedSide {
+        CheckedSide { value, low, high, unit: Unit::Nanoseconds, text: String::new() }
     }
 
     #[test]
     fn what_is_far_apart_is_a_violation_unless_the_intervals_meet() {
-        let holds = |left: &Side, right: &Side| compare(left, &Relation::Near(0.1), right).holds;
+        let holds = |left: &CheckedSide, right: &CheckedSide| compare(left, &Relation::Near(0.1), right).holds;
         let right = between(95.0, 100.0, 105.0);
         assert!(holds(&between(91.0, 91.0, 91.0), &right), "within the share");
         assert!(!holds(&between(75.0, 80.0, 94.0), &right));

@@ -119,7 +119,7 @@ rules! {
     SAME_FREQUENCY: "G14" Hard "`cpu.frequency.core_by_chain`", "each chain gives the frequency of the multiply chain within {}", share(CHAINS_AGREE);
 }
 
-const CHAINS: [(&str, arch::Kernel, u64); 3] =
+const CHAINS: [(&str, arch::LoopKernel, u64); 3] =
     [("multiply", arch::multiply_chain, 20), ("add", arch::add_chain, 60), ("mixed", arch::mixed_chain, 40)];
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {

@@ -147,7 +147,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut workloads = Vec::new();
     for (code, kernel) in
-        CODES.into_iter().zip([arch::REGISTER_LOOPS[0], arch::memory_loop as arch::Kernel, compiled_loop])
+        CODES.into_iter().zip([arch::REGISTER_LOOPS[0], arch::memory_loop as arch::LoopKernel, compiled_loop])
     {
         let position = workloads.len();
         workloads.push(Workload::kernel("short", code_labels(code), 1, kernel));

@@ -41,7 +41,7 @@
 //! - A callee that adds up its arguments grows with their number; then the slope is the callee's, not the call's. These
 //!   callees do the same work whatever they are given.
 //! - Inlining and tail calls remove the call. A test takes the assembly at its word by injecting known work.
-//! - A predicted call is no link in a chain of data: the processor runs ahead through it. Latency therefore shows the path
+//! - A predicted call is not part of a chain of data: the processor runs ahead through it. Latency therefore shows the path
 //!   of the data, and the call itself only where it is slower than that path.
 //! - One straight line through all eight points hides the step at the stack.
 //!
@@ -415,7 +415,7 @@ fn publish_regression(
     let mut publish = |name: &str, coefficient: Coefficient| {
         let Some(estimate) = coefficient_estimate(study, coefficient, &fit) else { return };
         let least = Gate::at_least(&LEAST, estimate.named("{}"), LEAST_ARGUMENT)
-            .because("less is no cost that stands out of the layout of the code");
+            .because("a smaller cost does not stand out of the layout of the code");
         let scattered = scatter_gate(&estimate, estimates);
         let gates = vec![rising.clone(), least, scattered, gates::resolved(&estimate)];
         findings.publish(study, Figure::derived(name, labels(code, chain), &estimate).gates(gates));

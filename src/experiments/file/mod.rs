@@ -83,7 +83,7 @@ impl Order {
 
 /// What kind of device is behind the scratch directory, for its floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum DeviceClass {
     /// A solid-state disk on PCIe.
     Nvme,
     /// A solid-state disk behind another interface.
@@ -98,49 +98,53 @@ pub enum Class {
     Unknown,
 }
 
-impl Class {
+impl DeviceClass {
     /// By what the machine says of the device.
     pub fn of(machine: &Machine) -> Self {
         let Some(device) = machine.scratch().and_then(|storage| storage.device.as_ref()) else {
-            return Class::Unknown;
+            return DeviceClass::Unknown;
         };
         let named = |prefix: &str| device.name.starts_with(prefix);
         if ["loop", "zram", "ram", "brd", "pmem"].iter().any(|prefix| named(prefix)) {
-            Class::Stacked
+            DeviceClass::Stacked
         } else if device.is_virtual {
-            Class::Virtual
+            DeviceClass::Virtual
         } else if named("nvme") {
-            Class::Nvme
+            DeviceClass::Nvme
         } else {
             match device.rotational {
-                Some(true) => Class::Turning,
-                Some(false) => Class::Solid,
-                None => Class::Unknown,
+                Some(true) => DeviceClass::Turning,
+                Some(false) => DeviceClass::Solid,
+                None => DeviceClass::Unknown,
             }
         }
     }
 
-    /// Nanoseconds below which a random read of a block was answered by something that is no such device, and what that
+    /// Nanoseconds below which a random read of a block was answered by something other than such a device, and what that
     /// something is; none where nothing is expected of the device.
     pub fn floor(self) -> Option<(f64, &'static str)> {
         match self {
-            Class::Turning => Some((1_000_000.0, "no head moves that fast: the drive's own buffer answered")),
-            Class::Solid => Some((40_000.0, "no flash behind SATA answers that fast: the drive's own buffer did")),
-            Class::Nvme => {
-                Some((20_000.0, "no flash answers that fast: the drive's own buffer did, or it is none of flash"))
+            DeviceClass::Turning => Some((1_000_000.0, "no head moves that fast: the drive's own buffer answered")),
+            DeviceClass::Solid => {
+                Some((40_000.0, "no flash behind SATA answers that fast: the drive's own buffer did"))
             }
-            Class::Virtual => Some((40_000.0, "no flash behind a hypervisor answers that fast: the host's memory did")),
-            Class::Stacked => Some((f64::INFINITY, "the device is no hardware: memory or a file is behind it")),
-            Class::Unknown => None,
+            DeviceClass::Nvme => {
+                Some((20_000.0, "no flash answers that fast: the drive's own buffer did, or the drive has no flash"))
+            }
+            DeviceClass::Virtual => {
+                Some((40_000.0, "no flash behind a hypervisor answers that fast: the host's memory did"))
+            }
+            DeviceClass::Stacked => Some((f64::INFINITY, "the device is not hardware: memory or a file is behind it")),
+            DeviceClass::Unknown => None,
         }
     }
 
     /// What to call it.
     pub fn word(self) -> &'static str {
         match self {
-            Class::Virtual => "virtual disk",
-            Class::Stacked => "stacked device",
-            Class::Unknown => "device",
+            DeviceClass::Virtual => "virtual disk",
+            DeviceClass::Stacked => "stacked device",
+            DeviceClass::Unknown => "device",
             _ => "disk",
         }
     }

@@ -35,7 +35,7 @@ const GATE: usize = 1;
 const LOOKS: u32 = 5;
 
 /// One reader: its file, the opening by which it reads, the CPU it is pinned to, and the offsets that it goes round in.
-pub struct Reader<'a> {
+pub struct PinnedReader<'a> {
     /// File, for its stamps.
     pub stamped: &'a Stamped,
     /// How it is read.
@@ -74,7 +74,13 @@ pub struct Race {
 }
 
 /// Lets readers of blocks of `block` bytes read for a time. The calling process must have one thread only.
-pub fn race(readers: &[Reader<'_>], block: usize, source: Source, hertz: f64, time: Duration) -> Result<Race, Problem> {
+pub fn race(
+    readers: &[PinnedReader<'_>],
+    block: usize,
+    source: Source,
+    hertz: f64,
+    time: Duration,
+) -> Result<Race, Problem> {
     let cannot = |what: &str, why: &dyn std::fmt::Display| Problem::new(format!("{what}: {why}"));
     let words = SharedWords::new(2).map_err(|error| cannot("no memory to share with readers", &error))?;
     let window = (time.as_secs_f64() * hertz) as i64;
@@ -113,7 +119,7 @@ type Children = [(process::Forked, std::io::PipeReader)];
 
 fn conduct(
     words: &SharedWords,
-    readers: &[Reader<'_>],
+    readers: &[PinnedReader<'_>],
     children: &mut Children,
     source: Source,
     hertz: f64,
@@ -158,7 +164,7 @@ fn decode(numbers: &[f64]) -> Option<Track> {
 
 /// One process of the crowd.
 fn attend(
-    reader: &Reader<'_>,
+    reader: &PinnedReader<'_>,
     block: usize,
     source: Source,
     window: i64,

@@ -341,14 +341,14 @@ pub fn evict(file: &File, bytes: u64) -> Result<(), String> {
 
 /// Who read what from devices while something was measured (gates G23, G33).
 #[derive(Debug, Clone)]
-pub struct Witness {
+pub struct ReadCounters {
     number: Option<String>,
     own: Option<u64>,
     device: Option<DeviceCounters>,
     blocks_in: i64,
 }
 
-/// What a [`Witness`] saw.
+/// What a [`ReadCounters`] saw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Bytes that block devices read for this process; none where the kernel does not account them.
@@ -361,12 +361,12 @@ pub struct Seen {
     pub usage_bytes: u64,
 }
 
-impl Witness {
+impl ReadCounters {
     /// Notes the counters of this process and of the device below a file.
     pub fn of(file: &File) -> Self {
         let number = file::device_number(file).ok();
         let device = number.as_deref().and_then(file::device_counters);
-        Witness { number, own: fault::device_bytes_read(), device, blocks_in: counters::blocks_in() }
+        ReadCounters { number, own: fault::device_bytes_read(), device, blocks_in: counters::blocks_in() }
     }
 
     /// What was counted since.
@@ -447,12 +447,12 @@ mod tests {
         let stamped = Stamped::write(&directory.path().join("a"), BYTES, 5).unwrap();
         stamped.warm().unwrap();
         assert_eq!(stamped.cached_pages().unwrap(), stamped.pages());
-        let witness = Witness::of(stamped.file());
+        let witness = ReadCounters::of(stamped.file());
         read_all(&stamped, &stamped.buffered().unwrap()).unwrap();
         assert_eq!(witness.seen().own_bytes.unwrap_or(0), 0, "a warm file asks no device");
         stamped.evict().unwrap();
         assert_eq!(stamped.cached_pages().unwrap(), 0);
-        let witness = Witness::of(stamped.file());
+        let witness = ReadCounters::of(stamped.file());
         read_all(&stamped, &stamped.buffered().unwrap()).unwrap();
         let seen = witness.seen();
         assert!(seen.own_bytes.is_none_or(|bytes| bytes >= BYTES), "{seen:?}");

@@ -183,7 +183,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let line = footprint::line_bytes(rig.setup()) as usize;
     let mut chain = arena
         .lay_random(chased.bytes, line, rig.random())
-        .map_err(|fault| Problem::new(format!("the chain through the memory is no cycle: {fault}")))?;
+        .map_err(|fault| Problem::new(format!("the chain through the memory does not form one cycle: {fault}")))?;
     let equip = readers(rig.source()?, streamed.bytes, half);
     let mut team = Team::beside(&cpus[1..], rig.source()?, equip).map_err(refused)?;
     rig.remark("cpus", &format!("{:?}", team.cpus()));

@@ -38,7 +38,7 @@
 //!   from the cache inside a real disk.
 //! - Memory that a guest has not had before costs an exit to the host as well. Pages here are taken and given back again and
 //!   again; the first turn is not counted.
-//! - The cost of a fault over the size of a page is no latency: it says what a byte costs if all of them are used, and belongs
+//! - The cost of a fault over the size of a page is not a latency: it says what a byte costs if all of them are used, and belongs
 //!   beside a bandwidth.
 //!
 //! # References

@@ -49,7 +49,7 @@ pub struct Team {
 struct Member {
     cpu: u32,
     orders: Option<Sender<Turn>>,
-    tracks: Receiver<Progress>,
+    tracks: Receiver<MemberProgress>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -71,7 +71,7 @@ struct StartGate {
 
 /// What a member did in one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Progress {
+pub struct MemberProgress {
     /// Ticks, and bytes done until then; the first reading is the start, and they rise.
     pub readings: Vec<(i64, u64)>,
     /// Readings taken on another CPU than the member's own.
@@ -197,11 +197,11 @@ impl Team {
         Ok(turn)
     }
 
-    fn collect(&self, own: Option<Progress>, hertz: f64) -> Result<Together, String> {
+    fn collect(&self, own: Option<MemberProgress>, hertz: f64) -> Result<Together, String> {
         let others = self.members.iter().map(|member| member.tracks.recv());
-        let others: Vec<Progress> =
+        let others: Vec<MemberProgress> =
             others.collect::<Result<_, _>>().map_err(|_| "a member of the team is gone".to_owned())?;
-        let tracks: Vec<Progress> = own.into_iter().chain(others).collect();
+        let tracks: Vec<MemberProgress> = own.into_iter().chain(others).collect();
         together(&tracks, hertz)
     }
 }
@@ -223,7 +223,7 @@ impl Drop for Team {
 }
 
 /// A member's life: turn after turn until nobody orders any more.
-fn serve(mut pass: Pass, cpu: u32, source: Source, orders: &Receiver<Turn>, done: &Sender<Progress>) {
+fn serve(mut pass: Pass, cpu: u32, source: Source, orders: &Receiver<Turn>, done: &Sender<MemberProgress>) {
     while let Ok(turn) = orders.recv() {
         if done.send(work(&mut pass, cpu, source, &turn)).is_err() {
             return;
@@ -232,8 +232,8 @@ fn serve(mut pass: Pass, cpu: u32, source: Source, orders: &Receiver<Turn>, done
 }
 
 /// One turn of one member.
-fn work(pass: &mut Pass, cpu: u32, source: Source, turn: &Turn) -> Progress {
-    let mut track = Progress { readings: Vec::with_capacity(2 * READINGS as usize), ..Progress::default() };
+fn work(pass: &mut Pass, cpu: u32, source: Source, turn: &Turn) -> MemberProgress {
+    let mut track = MemberProgress { readings: Vec::with_capacity(2 * READINGS as usize), ..MemberProgress::default() };
     // The first pass of a job finds caches of another; it is done before the gate and not counted.
     pass(turn.job);
     let waited = counters::thread_run_delay();
@@ -264,8 +264,8 @@ fn work(pass: &mut Pass, cpu: u32, source: Source, turn: &Turn) -> Progress {
 }
 
 /// What several members did in the span that their tracks share.
-pub fn together(tracks: &[Progress], hertz: f64) -> Result<Together, String> {
-    let ends = |track: &Progress| Some((track.readings.first()?.0, track.readings.last()?.0));
+pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, String> {
+    let ends = |track: &MemberProgress| Some((track.readings.first()?.0, track.readings.last()?.0));
     let spans: Option<Vec<(i64, i64)>> = tracks.iter().map(ends).collect();
     let spans = spans.filter(|spans| !spans.is_empty()).ok_or("a member has no reading")?;
     let began = spans.iter().map(|span| span.0).max().unwrap_or(0);
@@ -295,7 +295,7 @@ pub fn together(tracks: &[Progress], hertz: f64) -> Result<Together, String> {
 }
 
 /// Bytes that a member had done at a moment, between two readings in proportion to the time.
-fn done_by(track: &Progress, moment: i64) -> f64 {
+fn done_by(track: &MemberProgress, moment: i64) -> f64 {
     let after = track.readings.partition_point(|reading| reading.0 <= moment);
     match (after.checked_sub(1).map(|before| track.readings[before]), track.readings.get(after)) {
         (Some(before), Some(after)) => {
@@ -311,8 +311,8 @@ fn done_by(track: &Progress, moment: i64) -> f64 {
 mod tests {
     use super::*;
 
-    fn track(readings: &[(i64, u64)]) -> Progress {
-        Progress { readings: readings.to_vec(), ..Progress::default() }
+    fn track(readings: &[(i64, u64)]) -> MemberProgress {
+        MemberProgress { readings: readings.to_vec(), ..MemberProgress::default() }
     }
 
     #[test]
@@ -331,14 +331,14 @@ mod tests {
         let one = track(&[(0, 0), (100, 10)]);
         assert!(together(&[one.clone(), track(&[(200, 0), (300, 10)])], 1e9).is_err());
         assert!(together(&[track(&[(0, 0), (100, 5), (50, 10), (120, 20)])], 1e9).is_err());
-        assert!(together(&[Progress { strays: 1, ..one.clone() }], 1e9).is_err());
+        assert!(together(&[MemberProgress { strays: 1, ..one.clone() }], 1e9).is_err());
         assert!(together(&[], 1e9).is_err());
         assert_eq!(together(&[one], 1e9).unwrap().disturbed, None);
     }
 
     #[test]
     fn waiting_for_the_cpu_disturbs_a_window() {
-        let waited = Progress { waited: Some(50.0), ..track(&[(0, 0), (1000, 10)]) };
+        let waited = MemberProgress { waited: Some(50.0), ..track(&[(0, 0), (1000, 10)]) };
         assert_eq!(together(&[waited], 1e9).unwrap().disturbed, Some("a member waited for its CPU"));
     }
 

@@ -143,31 +143,31 @@ rules! {
 
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum CloseMode {
     Close,
     Orderly,
     Abort,
 }
 
-impl End {
+impl CloseMode {
     fn phase(self) -> &'static str {
         match self {
-            End::Close => "close",
-            End::Orderly => "teardown",
-            End::Abort => "abort",
+            CloseMode::Close => "close",
+            CloseMode::Orderly => "teardown",
+            CloseMode::Abort => "abort",
         }
     }
 }
 
 /// Where connections go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Path {
+struct ConnectionPath {
     ipv6: bool,
     /// None on a remote path.
     placement: Option<&'static str>,
 }
 
-impl Path {
+impl ConnectionPath {
     fn labels(self, phase: &str) -> Labels {
         self.all_phases().with("phase", phase)
     }
@@ -180,18 +180,18 @@ impl Path {
     }
 }
 
-fn paths(peer: Option<&Peer>) -> Vec<Path> {
+fn paths(peer: Option<&Peer>) -> Vec<ConnectionPath> {
     let mut paths = vec![
-        Path { ipv6: false, placement: Some(SAME_CPU) },
-        Path { ipv6: false, placement: Some(OTHER_CPU) },
-        Path { ipv6: true, placement: Some(OTHER_CPU) },
+        ConnectionPath { ipv6: false, placement: Some(SAME_CPU) },
+        ConnectionPath { ipv6: false, placement: Some(OTHER_CPU) },
+        ConnectionPath { ipv6: true, placement: Some(OTHER_CPU) },
     ];
-    paths.extend(peer.map(|peer| Path { ipv6: peer.is_ipv6(), placement: None }));
+    paths.extend(peer.map(|peer| ConnectionPath { ipv6: peer.is_ipv6(), placement: None }));
     paths
 }
 
 /// Phases that are measured on a path: over IPv6 the loopback has one address, so only connections that hold no port.
-fn phases(path: Path) -> &'static [&'static str] {
+fn phases(path: ConnectionPath) -> &'static [&'static str] {
     const WITHOUT_PORTS: [&str; 3] = ["setup", "first_byte", "abort"];
     if path.ipv6 && path.placement.is_some() { &WITHOUT_PORTS } else { &PHASES }
 }
@@ -205,7 +205,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
         .collect()
 }
 
-fn predict_phase(by: &PredictionInput<'_>, terms: &Terms, path: Path, phase: &str) -> Prediction {
+fn predict_phase(by: &PredictionInput<'_>, terms: &Terms, path: ConnectionPath, phase: &str) -> Prediction {
     let prediction = Prediction::of(TIME, path.labels(phase), Unit::Nanoseconds);
     if ["close", "abort"].contains(&phase) {
         let waking = if path.placement.is_some() { 1.0 } else { 0.0 };
@@ -275,22 +275,23 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let count = rig.batches();
     let room = waiting.is_none_or(|waiting| waiting as f64 + f64::from(6 * holding(count)) <= PORT_SHARE * range);
     if !room {
-        for end in [End::Close, End::Orderly] {
+        for end in [CloseMode::Close, CloseMode::Orderly] {
             let reason = "connections in TIME_WAIT hold a tenth of the range of ports already";
             rig.unavailable(TIME, &Labels::of([("phase", end.phase())]), &reason);
         }
     }
-    let ends: &[End] = if room { &[End::Abort, End::Orderly, End::Close] } else { &[End::Abort] };
+    let ends: &[CloseMode] =
+        if room { &[CloseMode::Abort, CloseMode::Orderly, CloseMode::Close] } else { &[CloseMode::Abort] };
     for (cpu, placement) in [(Some(rig.setup().cpu), SAME_CPU), (other, OTHER_CPU)] {
         let Some(cpu) = cpu else { continue };
         let mut partner = Partner::on_loopback(Some(cpu), &[])?;
         let watch = (placement == OTHER_CPU).then(Watch::start);
         for ipv6 in [false, true] {
-            let path = Path { ipv6, placement: Some(placement) };
+            let path = ConnectionPath { ipv6, placement: Some(placement) };
             if ipv6 && placement == SAME_CPU {
                 continue;
             }
-            let ends = if ipv6 { &[End::Abort] } else { ends };
+            let ends = if ipv6 { &[CloseMode::Abort] } else { ends };
             if let Err(problem) = connect_all(rig, &mut partner, path, ends, count) {
                 rig.unavailable(TIME, &path.all_phases(), &problem.what);
                 // A partner that was left in the middle of its work is of no more use.
@@ -309,8 +310,8 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     record_counters(rig, before)
 }
 
-fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[End], most: u32) -> Result<(), Problem> {
-    let path = Path { ipv6: partner.is_ipv6(), placement: None };
+fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[CloseMode], most: u32) -> Result<(), Problem> {
+    let path = ConnectionPath { ipv6: partner.is_ipv6(), placement: None };
     let began = crate::sys::clock::monotonic_raw();
     connections(rig, partner, path, ends, PILOT)?;
     let each = (crate::sys::clock::monotonic_raw() - began) as f64 / f64::from(PILOT) / ends.len() as f64;
@@ -319,7 +320,13 @@ fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[End], most: 
 }
 
 /// Makes so many connections for each end and records their times.
-fn connect_all(rig: &mut Rig<'_>, partner: &mut Partner, path: Path, ends: &[End], count: u32) -> Result<(), Problem> {
+fn connect_all(
+    rig: &mut Rig<'_>,
+    partner: &mut Partner,
+    path: ConnectionPath,
+    ends: &[CloseMode],
+    count: u32,
+) -> Result<(), Problem> {
     let times = connections(rig, partner, path, ends, count)?;
     for (phase, values) in times.phases {
         rig.record("connection", path.labels(phase), Unit::Ticks, values)?;
@@ -336,12 +343,13 @@ fn holding(count: u32) -> u32 {
 fn connections(
     rig: &mut Rig<'_>,
     partner: &mut Partner,
-    path: Path,
-    ends: &[End],
+    path: ConnectionPath,
+    ends: &[CloseMode],
     count: u32,
 ) -> Result<Times, Problem> {
-    let times = |end: &End| if *end == End::Abort { count } else { holding(count) };
-    let mut order: Vec<End> = ends.iter().flat_map(|end| std::iter::repeat_n(*end, times(end) as usize)).collect();
+    let times = |end: &CloseMode| if *end == CloseMode::Abort { count } else { holding(count) };
+    let mut order: Vec<CloseMode> =
+        ends.iter().flat_map(|end| std::iter::repeat_n(*end, times(end) as usize)).collect();
     rig.random().shuffle(&mut order);
     let port = partner.accept(path.ipv6, order.len() as u32)?;
     let to = SocketAddr::new(partner.address(path.ipv6), port);
@@ -371,9 +379,9 @@ fn connections(
 fn one(
     rig: &mut Rig<'_>,
     partner: &mut Partner,
-    path: Path,
+    path: ConnectionPath,
     to: SocketAddr,
-    end: End,
+    end: CloseMode,
     number: u32,
     times: &mut Times,
 ) -> Result<bool, Problem> {
@@ -412,26 +420,26 @@ fn one(
     let closing = Instant::now();
     finish(rig, socket, end, times)?;
     let (residence, _) = partner.closed(closing)?;
-    if end == End::Orderly {
+    if end == CloseMode::Orderly {
         times.residences.push(residence as f64);
     }
     Ok(true)
 }
 
 /// Ends a connection and times that.
-fn finish(rig: &mut Rig<'_>, socket: Socket, end: End, times: &mut Times) -> Result<(), Problem> {
+fn finish(rig: &mut Rig<'_>, socket: Socket, end: CloseMode, times: &mut Times) -> Result<(), Problem> {
     let broke = |error: io::Error| Problem::new(format!("a connection could not be ended: {error}"));
     match end {
-        End::Close => {
+        CloseMode::Close => {
             let (time, ()) = rig.timed(|| drop(socket));
             times.add(end.phase(), time);
         }
-        End::Abort => {
+        CloseMode::Abort => {
             socket.set_linger(Some(Duration::ZERO)).map_err(broke)?;
             let (time, ()) = rig.timed(|| drop(socket));
             times.add(end.phase(), time);
         }
-        End::Orderly => {
+        CloseMode::Orderly => {
             let (time, ended) = rig.timed(|| {
                 socket.shutdown(Shutdown::Write)?;
                 socket::answered(socket::read(socket.as_fd(), &mut [0]))
@@ -459,7 +467,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     }
 }
 
-fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) -> Vec<Gate> {
+fn phase_gates(study: &Study<'_>, path: ConnectionPath, phase: &str, estimate: &Estimate) -> Vec<Gate> {
     let mut gates = vec![gates::floor(&PHASE_FLOOR, estimate, FLOOR).because("a call that sends a packet")];
     let repeated = study.values("repeated", &path.labels("setup")).len() as f64;
     let whole = repeated + estimate.account.clean as f64;
@@ -505,7 +513,7 @@ fn phase_gates(study: &Study<'_>, path: Path, phase: &str, estimate: &Estimate) 
 }
 
 /// Tear-down without the other side's residence.
-fn publish_net(study: &Study<'_>, findings: &mut Findings, path: Path, gross: &Estimate) {
+fn publish_net(study: &Study<'_>, findings: &mut Findings, path: ConnectionPath, gross: &Estimate) {
     let Some(residence) = median(&study.values("residence", &path.labels("teardown"))) else { return };
     let name = "median over launches of the launch's p50, less the median residence at the other side";
     let net = gross.less(residence, [residence; 2], name);
@@ -515,11 +523,11 @@ fn publish_net(study: &Study<'_>, findings: &mut Findings, path: Path, gross: &E
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let time = |findings: &Findings, path: Path, phase: &str| {
+    let time = |findings: &Findings, path: ConnectionPath, phase: &str| {
         findings.metric(TIME, &path.labels(phase)).map(|metric| metric.value)
     };
     let words = |value: f64| quantity(value, Unit::Nanoseconds);
-    let here = Path { ipv6: false, placement: Some(OTHER_CPU) };
+    let here = ConnectionPath { ipv6: false, placement: Some(OTHER_CPU) };
     if let (Some(setup), Some(first)) = (time(findings, here, "setup"), time(findings, here, "first_byte")) {
         findings.say(format!(
             "On loopback a handshake takes {}, all of it inside the call; until the first byte is back it takes {}, because then a process has run.",
@@ -537,7 +545,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     }
     if let Some(peer) = study.setup.peer.as_ref() {
         findings.say(path_sentence(study, peer));
-        let path = Path { ipv6: peer.is_ipv6(), placement: None };
+        let path = ConnectionPath { ipv6: peer.is_ipv6(), placement: None };
         if let (Some(setup), Some((round_trip, _))) = (time(findings, path, "setup"), round_trip(study.known, peer)) {
             findings.say(format!(
                 "Over the path a handshake takes {}, {} of a round trip of TCP: connect waits for one answer, not for one and a half.",
@@ -567,6 +575,8 @@ mod tests {
         all.sort();
         all.dedup();
         assert_eq!(all.len(), count);
-        assert!([End::Close, End::Orderly, End::Abort].iter().all(|end| PHASES.contains(&end.phase())));
+        assert!(
+            [CloseMode::Close, CloseMode::Orderly, CloseMode::Abort].iter().all(|end| PHASES.contains(&end.phase()))
+        );
     }
 }

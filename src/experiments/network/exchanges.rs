@@ -95,7 +95,7 @@ pub(super) fn kinds(peer: Option<&Peer>) -> Vec<Kind> {
 }
 
 /// A connected way to the other side.
-pub(super) struct Line {
+pub(super) struct Link {
     pub kind: Kind,
     pub socket: Socket,
     /// For ICMP.
@@ -127,17 +127,17 @@ pub(super) fn handshake_timed_out(error: &io::Error) -> bool {
 }
 
 /// TCP, UDP and Unix lines to a partner on the loopback. What cannot be had is noted with its reason.
-pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'static str) -> Vec<Line> {
+pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'static str) -> Vec<Link> {
     let mut lines = Vec::new();
     for ipv6 in [false, true] {
         let sizes: &[u32] = if ipv6 { &SIZES[..1] } else { &SIZES };
         match partner.echo(ipv6, sizes, true) {
             Ok(found) => {
                 for (bytes, socket) in found.tcp {
-                    lines.push(Line { kind: Kind { ipv6, ..kind("tcp", bytes, Some(placement)) }, socket, echo: None });
+                    lines.push(Link { kind: Kind { ipv6, ..kind("tcp", bytes, Some(placement)) }, socket, echo: None });
                 }
                 if let Some(socket) = found.udp {
-                    lines.push(Line { kind: Kind { ipv6, ..kind("udp", 1, Some(placement)) }, socket, echo: None });
+                    lines.push(Link { kind: Kind { ipv6, ..kind("udp", 1, Some(placement)) }, socket, echo: None });
                 }
             }
             Err(problem) => {
@@ -149,7 +149,7 @@ pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'st
         }
     }
     match partner.echo_unix() {
-        Ok(found) => lines.extend(found.into_iter().map(|(bytes, socket)| Line {
+        Ok(found) => lines.extend(found.into_iter().map(|(bytes, socket)| Link {
             kind: kind("unix", bytes, Some(placement)),
             socket,
             echo: None,
@@ -160,13 +160,13 @@ pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'st
 }
 
 /// One datagram socket serves all sizes: a line for each, over copies of its descriptor.
-pub(super) fn with_every_datagram(lines: Vec<Line>) -> Vec<Line> {
+pub(super) fn with_every_datagram(lines: Vec<Link>) -> Vec<Link> {
     let mut all = Vec::new();
     for line in lines {
         if line.kind.is_datagram() && (line.kind.remote || !line.kind.ipv6) {
             for bytes in SIZES.into_iter().filter(|&bytes| bytes != line.kind.bytes && bytes <= LONGEST_DATAGRAM) {
                 if let Ok(socket) = line.socket.try_clone() {
-                    all.push(Line { kind: Kind { bytes, ..line.kind }, socket, echo: line.echo });
+                    all.push(Link { kind: Kind { bytes, ..line.kind }, socket, echo: line.echo });
                 }
             }
         }
@@ -176,7 +176,7 @@ pub(super) fn with_every_datagram(lines: Vec<Line>) -> Vec<Line> {
 }
 
 /// ICMP lines for the kinds that want them.
-pub(super) fn icmp_lines(rig: &mut Rig<'_>, wanted: &[Kind], address: impl Fn(bool) -> IpAddr) -> Vec<Line> {
+pub(super) fn icmp_lines(rig: &mut Rig<'_>, wanted: &[Kind], address: impl Fn(bool) -> IpAddr) -> Vec<Link> {
     let mut lines = Vec::new();
     for ipv6 in [false, true] {
         let first = wanted.iter().find(|kind| kind.protocol == "icmp" && kind.ipv6 == ipv6 && !kind.idle);
@@ -184,7 +184,7 @@ pub(super) fn icmp_lines(rig: &mut Rig<'_>, wanted: &[Kind], address: impl Fn(bo
         match icmp_echo(address(ipv6)) {
             Ok((socket, echo)) => {
                 rig.remark("icmp", &if echo == EchoSocket::Ping { "ping socket" } else { "raw socket" });
-                lines.push(Line { kind: *first, socket, echo: Some(echo) });
+                lines.push(Link { kind: *first, socket, echo: Some(echo) });
             }
             Err(error) => rig.unavailable(TIME, &first.way(), &refused_icmp(&error)),
         }
@@ -201,14 +201,14 @@ fn refused_icmp(error: &io::Error) -> String {
 }
 
 /// The lines whose kinds are paced by pauses too.
-pub(super) fn paused_lines(lines: Vec<Line>, wanted: &[Kind]) -> Vec<Line> {
-    let paused = |line: Line| Line { kind: Kind { idle: true, ..line.kind }, ..line };
+pub(super) fn paused_lines(lines: Vec<Link>, wanted: &[Kind]) -> Vec<Link> {
+    let paused = |line: Link| Link { kind: Kind { idle: true, ..line.kind }, ..line };
     lines.into_iter().map(paused).filter(|line| wanted.contains(&line.kind)).collect()
 }
 
 type Exchange<'a> = Box<dyn FnMut() -> Result<Answer, String> + 'a>;
 
-pub(super) fn exchange(line: &Line) -> Exchange<'_> {
+pub(super) fn exchange(line: &Link) -> Exchange<'_> {
     match (line.kind.protocol, line.echo) {
         ("udp", _) => exchange_datagrams(line),
         (_, Some(echo)) => exchange_echoes(line, echo),
@@ -217,7 +217,7 @@ pub(super) fn exchange(line: &Line) -> Exchange<'_> {
 }
 
 /// A message there, the same number of bytes back. A stream that fails cannot be used again.
-fn exchange_stream(line: &Line) -> Exchange<'_> {
+fn exchange_stream(line: &Link) -> Exchange<'_> {
     let message: Vec<u8> = (0..line.kind.bytes).map(|index| index as u8).collect();
     let mut answer = vec![0_u8; message.len()];
     Box::new(move || {
@@ -234,7 +234,7 @@ fn exchange_stream(line: &Line) -> Exchange<'_> {
 }
 
 /// Reads until `is_mine` recognises the answer or time is up: answers to earlier, lost messages may come first.
-fn await_datagram(line: &Line, buffer: &mut [u8], is_mine: impl Fn(&[u8]) -> bool) -> Result<Answer, String> {
+fn await_datagram(line: &Link, buffer: &mut [u8], is_mine: impl Fn(&[u8]) -> bool) -> Result<Answer, String> {
     loop {
         match socket::answered(socket::read(line.socket.as_fd(), buffer)) {
             Ok(length) if is_mine(&buffer[..length]) => return Ok(Answer::Came),
@@ -248,7 +248,7 @@ fn await_datagram(line: &Line, buffer: &mut [u8], is_mine: impl Fn(&[u8]) -> boo
     }
 }
 
-fn sent(line: &Line, message: &[u8]) -> Result<bool, String> {
+fn sent(line: &Link, message: &[u8]) -> Result<bool, String> {
     match socket::answered(socket::write(line.socket.as_fd(), message)) {
         Ok(length) => Ok(length == message.len()),
         // What an earlier message met on the way; this one has not been sent.
@@ -257,7 +257,7 @@ fn sent(line: &Line, message: &[u8]) -> Result<bool, String> {
     }
 }
 
-fn exchange_datagrams(line: &Line) -> Exchange<'_> {
+fn exchange_datagrams(line: &Link) -> Exchange<'_> {
     let mut message = vec![0_u8; line.kind.bytes as usize];
     let mut answer = vec![0_u8; message.len() + 1];
     let mut number = 0_u32;
@@ -318,7 +318,7 @@ fn is_reply(packet: &[u8], echo: EchoSocket, ipv6: bool, number: u16) -> bool {
     reply[0] == if ipv6 { ECHO_REPLY_6 } else { ECHO_REPLY } && mine && reply[6..8] == number.to_be_bytes()
 }
 
-fn exchange_echoes(line: &Line, echo: EchoSocket) -> Exchange<'_> {
+fn exchange_echoes(line: &Link, echo: EchoSocket) -> Exchange<'_> {
     const HEADER: usize = 8;
     /// Longest header of IPv4.
     const IP_HEADER: usize = 60;

@@ -64,7 +64,7 @@ fn every(setup: &Setup) -> u32 {
 /// Bytes of headers around the payload of one packet on an Ethernet: frame with gap, IP, TCP with time stamps.
 const HEADERS: f64 = 66.0 + 24.0;
 
-/// A CPU for the other side: an allowed one that is no sibling of the launch's own where there is one.
+/// A CPU for the other side: an allowed one, and not a sibling of the launch's own where there is another.
 fn other_cpu(setup: &Setup) -> Option<u32> {
     let own = setup.cpu;
     // The nearest number is the likeliest to share a cache.
@@ -106,7 +106,7 @@ impl Watch {
     }
 }
 
-/// The share of the time that others had the CPU: the median over launches, so that one bad launch is no verdict.
+/// The share of the time that others had the CPU: the median over launches, so that one bad launch does not decide.
 fn others(study: &Study<'_>) -> Option<f64> {
     let stolen: f64 = study.evidence().filter_map(|found| found.steal).sum();
     let wall: f64 = study.evidence().map(|found| found.wall).sum::<f64>().max(1.0);
@@ -332,7 +332,7 @@ fn wakes(prediction: Prediction, times: f64) -> Prediction {
     }
 }
 
-/// Handshakes without anybody behind them are no connections (G28).
+/// Handshakes without a process behind them are not connections (G28).
 fn nobody_accepts(to: SocketAddr, attempts: u32, before: Option<TcpCounters>) -> Problem {
     let counted = match (before, tcp_counters()) {
         (Some(before), Some(after)) => {

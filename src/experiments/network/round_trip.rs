@@ -54,7 +54,7 @@
 use std::time::Duration;
 
 use super::exchanges::{
-    Kind, Line, PATIENCE, SIZES, TIME, exchange, icmp_lines, kind, kinds, lines_to, loopback_kinds, paused_lines,
+    Kind, Link, PATIENCE, SIZES, TIME, exchange, icmp_lines, kind, kinds, lines_to, loopback_kinds, paused_lines,
     remote_kinds, with_every_datagram,
 };
 use super::{
@@ -266,7 +266,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 }
 
 /// Fires a volley along all lines and gives them back.
-fn shoot(rig: &mut Rig<'_>, lines: Vec<Line>, interleaved: &Interleaved) -> Result<Vec<Line>, Problem> {
+fn shoot(rig: &mut Rig<'_>, lines: Vec<Link>, interleaved: &Interleaved) -> Result<Vec<Link>, Problem> {
     for line in &lines {
         line.socket
             .set_read_timeout(Some(PATIENCE))
@@ -291,11 +291,11 @@ fn measure_remote(
     let found = partner.echo(ipv6, &SIZES, true)?;
     let wanted = remote_kinds(ipv6);
     let remote = |protocol, bytes| Kind { ipv6, remote: true, ..kind(protocol, bytes, None) };
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<Link> = Vec::new();
     for (bytes, socket) in found.tcp {
-        lines.push(Line { kind: remote("tcp", bytes), socket, echo: None });
+        lines.push(Link { kind: remote("tcp", bytes), socket, echo: None });
     }
-    lines.extend(found.udp.map(|socket| Line { kind: remote("udp", 1), socket, echo: None }));
+    lines.extend(found.udp.map(|socket| Link { kind: remote("udp", 1), socket, echo: None }));
     let mut lines = with_every_datagram(lines);
     lines.extend(icmp_lines(rig, &wanted, |_| address).into_iter().filter(|line| line.kind.ipv6 == ipv6));
     // A long way leaves time for few exchanges: one each in turn then, so that every kind has as many.
@@ -379,7 +379,7 @@ fn exchange_gates(study: &Study<'_>, kind: Kind, probability: f64, estimate: &Es
             // On one CPU there is no wake-up: the way out of a machine is longer than that in any case.
             ("tcp" | "udp", true) => {
                 let within = Kind { remote: false, placement: Some(SAME_CPU), ..kind };
-                compare(within, &OUT_OF_MACHINE, "the way out of a machine is no shorter than within it");
+                compare(within, &OUT_OF_MACHINE, "the way out of a machine is at least as long as the way within it");
             }
             _ => {}
         }

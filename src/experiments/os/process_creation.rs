@@ -116,16 +116,16 @@ const SIZES: [(usize, u32); 3] = [(16 * MIB, 8), (64 * MIB, 4), (256 * MIB, 2)];
 /// Size at which ways that should not depend on it are compared.
 const COMPARED: usize = 64 * MIB;
 /// The ways, in the order of the report.
-const WAYS: [Way; 9] = [
-    Way { how: "fork", image: None },
-    Way { how: "first_instruction", image: None },
-    Way { how: "fork_wait", image: None },
-    Way { how: "library_fork_wait", image: None },
-    Way { how: "vfork_wait", image: None },
-    Way { how: "fork_exec_wait", image: Some("static") },
-    Way { how: "fork_exec_wait", image: Some("dynamic") },
-    Way { how: "posix_spawn_wait", image: Some("static") },
-    Way { how: "posix_spawn_wait", image: Some("dynamic") },
+const WAYS: [ChildMethod; 9] = [
+    ChildMethod { how: "fork", image: None },
+    ChildMethod { how: "first_instruction", image: None },
+    ChildMethod { how: "fork_wait", image: None },
+    ChildMethod { how: "library_fork_wait", image: None },
+    ChildMethod { how: "vfork_wait", image: None },
+    ChildMethod { how: "fork_exec_wait", image: Some("static") },
+    ChildMethod { how: "fork_exec_wait", image: Some("dynamic") },
+    ChildMethod { how: "posix_spawn_wait", image: Some("static") },
+    ChildMethod { how: "posix_spawn_wait", image: Some("dynamic") },
 ];
 /// Where the dynamic program is looked for.
 const DYNAMIC: [&str; 2] = ["/bin/true", "/usr/bin/true"];
@@ -160,22 +160,22 @@ rules! {
 
 /// A way of making a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Way {
+struct ChildMethod {
     how: &'static str,
     image: Option<&'static str>,
 }
 
 /// The parent's memory and the child's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Setting {
+struct ForkSetting {
     resident: usize,
     pages: &'static str,
     child: &'static str,
 }
 
-const BASE: Setting = Setting { resident: 0, pages: "4k", child: "same_cpu" };
+const BASE: ForkSetting = ForkSetting { resident: 0, pages: "4k", child: "same_cpu" };
 
-fn labels(way: Way, setting: Setting) -> Labels {
+fn labels(way: ChildMethod, setting: ForkSetting) -> Labels {
     let labels = Labels::of([("how", way.how), ("child", setting.child)]).with("resident", setting.resident);
     let labels = if setting.resident > 0 { labels.with("pages", setting.pages) } else { labels };
     way.image.map_or(labels.clone(), |image| labels.with("image", image))
@@ -188,16 +188,16 @@ fn common_way(labels: &Labels) -> bool {
 }
 
 /// Every combination that is measured, small parent first.
-fn combinations() -> Vec<(Way, Setting)> {
-    let mut all: Vec<(Way, Setting)> = WAYS.into_iter().map(|way| (way, BASE)).collect();
+fn combinations() -> Vec<(ChildMethod, ForkSetting)> {
+    let mut all: Vec<(ChildMethod, ForkSetting)> = WAYS.into_iter().map(|way| (way, BASE)).collect();
     all.extend(
         WAYS.into_iter()
             .filter(|way| ["fork", "fork_wait"].contains(&way.how) || way.image == Some("static"))
-            .map(|way| (way, Setting { child: "free", ..BASE })),
+            .map(|way| (way, ForkSetting { child: "free", ..BASE })),
     );
     for pages in ["4k", "huge"] {
         for (resident, _) in SIZES.into_iter().filter(|(resident, _)| pages == "4k" || *resident >= COMPARED) {
-            let setting = Setting { resident, pages, ..BASE };
+            let setting = ForkSetting { resident, pages, ..BASE };
             all.extend(ways_with_memory(resident, pages).into_iter().map(|way| (way, setting)));
         }
     }
@@ -205,7 +205,7 @@ fn combinations() -> Vec<(Way, Setting)> {
 }
 
 /// The ways that are measured from a parent with memory.
-fn ways_with_memory(resident: usize, pages: &str) -> Vec<Way> {
+fn ways_with_memory(resident: usize, pages: &str) -> Vec<ChildMethod> {
     let unmoved = resident == COMPARED && pages == "4k";
     WAYS.into_iter()
         .filter(|way| {
@@ -239,7 +239,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     predictions
 }
 
-fn predict_child(way: Way, setting: Setting, (copied, removed): (Constant, Constant)) -> Prediction {
+fn predict_child(way: ChildMethod, setting: ForkSetting, (copied, removed): (Constant, Constant)) -> Prediction {
     let pages = setting.resident as f64 / if setting.pages == "huge" { HUGE_PAGE } else { SMALL_PAGE };
     let add = |prediction: Prediction, what: &str, constant: Constant, count: f64| {
         if count > 0.0 { prediction.software(what, constant.times(count), constant.basis()) } else { prediction }
@@ -282,12 +282,12 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             &"a child can stamp the time by the counter only, which is not the clock of this run",
         );
     }
-    let kit = Kit { counts_ticks: rig.counts_ticks(), images: &images, stamp: &stamp, books: &books };
+    let kit = ChildShotInputs { counts_ticks: rig.counts_ticks(), images: &images, stamp: &stamp, books: &books };
     rig.sample(kit.workloads(&WAYS, BASE, None))?;
     if rig.setup().allowed.len() > 1 && affinity::restrict(&rig.setup().allowed).is_ok() {
-        let ways: Vec<Way> =
+        let ways: Vec<ChildMethod> =
             combinations().into_iter().filter(|(_, setting)| setting.child == "free").map(|(way, _)| way).collect();
-        let sampled = rig.sample(kit.workloads(&ways, Setting { child: "free", ..BASE }, None));
+        let sampled = rig.sample(kit.workloads(&ways, ForkSetting { child: "free", ..BASE }, None));
         affinity::restrict(&[rig.setup().cpu]).map_err(cannot)?;
         sampled?;
     } else {
@@ -295,7 +295,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     }
     for pages in ["4k", "huge"] {
         for (resident, shots) in SIZES {
-            measure_with_memory(rig, &kit, Setting { resident, pages, ..BASE }, shots)?;
+            measure_with_memory(rig, &kit, ForkSetting { resident, pages, ..BASE }, shots)?;
         }
     }
     if child::some_left() {
@@ -308,7 +308,12 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 }
 
 /// All ways that are measured with memory, if there is enough of it and it has the pages asked for.
-fn measure_with_memory(rig: &mut Rig<'_>, kit: &Kit<'_>, setting: Setting, shots: u32) -> Result<(), Problem> {
+fn measure_with_memory(
+    rig: &mut Rig<'_>,
+    kit: &ChildShotInputs<'_>,
+    setting: ForkSetting,
+    shots: u32,
+) -> Result<(), Problem> {
     if setting.pages == "huge" && setting.resident < COMPARED {
         return Ok(());
     }
@@ -337,7 +342,7 @@ fn measure_with_memory(rig: &mut Rig<'_>, kit: &Kit<'_>, setting: Setting, shots
 }
 
 /// Memory of a parent, on the pages asked for; or why there is none.
-fn resident(rig: &Rig<'_>, setting: Setting) -> Result<Resident, String> {
+fn resident(rig: &Rig<'_>, setting: ForkSetting) -> Result<Resident, String> {
     if setting.resident as u64 > rig.memory() {
         return Err("it would take more than a quarter of the available memory".to_owned());
     }
@@ -371,7 +376,7 @@ impl Images {
 
 /// What shots are made from.
 #[derive(Clone, Copy)]
-struct Kit<'a> {
+struct ChildShotInputs<'a> {
     counts_ticks: bool,
     images: &'a Images,
     stamp: &'a SharedNumber,
@@ -379,15 +384,15 @@ struct Kit<'a> {
     books: &'a RefCell<Vec<(Labels, Rc<Ledger>)>>,
 }
 
-impl<'a> Kit<'a> {
-    fn workloads<'b>(self, ways: &[Way], setting: Setting, shots: Option<u32>) -> Vec<Workload<'b>>
+impl<'a> ChildShotInputs<'a> {
+    fn workloads<'b>(self, ways: &[ChildMethod], setting: ForkSetting, shots: Option<u32>) -> Vec<Workload<'b>>
     where
         'a: 'b,
     {
         ways.iter().filter_map(|&way| self.workload(way, setting, shots)).collect()
     }
 
-    fn workload<'b>(self, way: Way, setting: Setting, shots: Option<u32>) -> Option<Workload<'b>>
+    fn workload<'b>(self, way: ChildMethod, setting: ForkSetting, shots: Option<u32>) -> Option<Workload<'b>>
     where
         'a: 'b,
     {
@@ -456,7 +461,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     }
 }
 
-fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimate) -> Vec<Gate> {
+fn child_gates(study: &Study<'_>, way: ChildMethod, setting: ForkSetting, estimate: &Estimate) -> Vec<Gate> {
     let floor = match (way.how, way.image) {
         ("fork" | "first_instruction", _) => FORK_FLOOR,
         (_, None) => WAIT_FLOOR,
@@ -466,7 +471,7 @@ fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimat
         gates::floor_in_time(&FLOOR, study, estimate, floor).because("a task cannot be made in less"),
         children::gate(study, &labels(way, setting)),
     ];
-    let mut not_above = |other: Way, why: &str| {
+    let mut not_above = |other: ChildMethod, why: &str| {
         if let Some(other) = study.sample("child", &labels(other, setting)).as_ref().and_then(Estimate::undisturbed) {
             let reason = format!("{SLACK} times {}: {why}", number(other.value));
             gates.push(Gate::at_most(&ORDER, estimate.named("{}"), other.value * SLACK).because(reason));
@@ -484,7 +489,7 @@ fn child_gates(study: &Study<'_>, way: Way, setting: Setting, estimate: &Estimat
 fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
     let Some(way) = WAYS.into_iter().find(|way| way.how == how) else { return };
     let sizes = std::iter::once(0).chain(SIZES.into_iter().map(|(resident, _)| resident));
-    let points = sizes.map(|resident| (resident as f64 / SMALL_PAGE, labels(way, Setting { resident, ..BASE })));
+    let points = sizes.map(|resident| (resident as f64 / SMALL_PAGE, labels(way, ForkSetting { resident, ..BASE })));
     let labels = Labels::of([("how", how)]);
     let sweep = Sweep::of(study, "child", points);
     let Some((sweep, (estimate, linear))) =
@@ -505,7 +510,9 @@ fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
 }
 
 fn explain(_: &Study<'_>, findings: &mut Findings) {
-    let time = |findings: &Findings, way: Way, setting: Setting| findings.metric(TIME, &labels(way, setting)).cloned();
+    let time = |findings: &Findings, way: ChildMethod, setting: ForkSetting| {
+        findings.metric(TIME, &labels(way, setting)).cloned()
+    };
     if let (Some(fork), Some(wait), Some(vfork)) =
         (time(findings, WAYS[0], BASE), time(findings, WAYS[2], BASE), time(findings, WAYS[4], BASE))
     {
@@ -521,7 +528,7 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
         let difference = if loader > 0.0 {
             format!(": the difference of {} is the loader's", quantity(loader, Unit::Nanoseconds))
         } else {
-            ", which is no more: the loader does not show here".to_owned()
+            ", which is not longer: the loader does not show here".to_owned()
         };
         findings.say(format!(
             "Executing the smallest static program takes {} from fork to reaping, a dynamic one {}{difference}.",
@@ -538,13 +545,13 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
             quantity(gibibyte, Unit::Nanoseconds),
         ));
     }
-    let at = |pages| Setting { resident: 256 * MIB, pages, ..BASE };
+    let at = |pages| ForkSetting { resident: 256 * MIB, pages, ..BASE };
     if let (Some(small), Some(huge)) = (time(findings, WAYS[2], at("4k")), time(findings, WAYS[2], at("huge"))) {
         let times = small.value / huge.value;
         let why = if times > 1.0 {
             format!(": {} times less, because there are 512 times fewer table entries", number(times))
         } else {
-            ", which is no less, although there are 512 times fewer table entries".to_owned()
+            ", which is at least as long, although there are 512 times fewer table entries".to_owned()
         };
         findings.say(format!(
             "With 256 MiB on 4 KiB pages fork_wait takes {}, on huge pages {}{why}.",

@@ -101,7 +101,7 @@ rules! {
 }
 
 /// An operation, how often it enters the kernel, and what is done there.
-struct Operation {
+struct SignalOperation {
     how: &'static str,
     entries: f64,
     work: &'static str,
@@ -109,9 +109,14 @@ struct Operation {
     instructions: f64,
 }
 
-const OPERATIONS: [Operation; 2] = [
-    Operation { how: INSTALL, entries: 1.0, work: "copy the action in and replace the old one", instructions: 150.0 },
-    Operation {
+const OPERATIONS: [SignalOperation; 2] = [
+    SignalOperation {
+        how: INSTALL,
+        entries: 1.0,
+        work: "copy the action in and replace the old one",
+        instructions: 150.0,
+    },
+    SignalOperation {
         how: DELIVER,
         entries: 2.0,
         work: "find the thread, queue the signal, choose its handler",
@@ -133,7 +138,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
         None => (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()),
     };
     let times = |(value, low, high): (f64, f64, f64), factor: f64| (value * factor, low * factor, high * factor);
-    let of = |operation: &Operation| {
+    let of = |operation: &SignalOperation| {
         let (work, pace) = kernel_work(by, operation.instructions);
         let prediction = Prediction::of(TIME, labels(operation.how), Unit::Nanoseconds)
             .hardware("entering and leaving the kernel", times(entry, operation.entries), basis.clone())

@@ -5,7 +5,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::statistics::fit::{Line, least_squares};
+use crate::statistics::fit::{FittedLine, least_squares};
 use crate::statistics::summary::median;
 
 /// Least share of the variance that a line must explain before its slope is a cost.
@@ -53,10 +53,10 @@ impl Sweep {
         }
         let x: Vec<f64> = self.points.iter().map(|(x, _)| *x).collect();
         let launches = self.points.iter().map(|(_, costs)| costs.len()).min()?;
-        let line = |launch: usize| -> Option<Line> {
+        let line = |launch: usize| -> Option<FittedLine> {
             least_squares(&x, &self.points.iter().map(|(_, costs)| costs[launch]).collect::<Vec<f64>>())
         };
-        let lines: Vec<Line> = (0..launches).filter_map(line).collect();
+        let lines: Vec<FittedLine> = (0..launches).filter_map(line).collect();
         let slopes: Vec<f64> = lines.iter().map(|line| line.slope).collect();
         let estimator = format!("median over launches of the slope over {over}");
         let estimate = Estimate::over_launches(&slopes, self.unit, &estimator)?;

@@ -34,7 +34,7 @@
 //! - A library may answer instead of the kernel: old C libraries kept the process number; the vDSO answers clock reads.
 //! - A write of no bytes, or to a closed file, returns at once and looks fast. Here every answer is checked.
 //! - System-call filters (containers), tracing and audit raise the cost of every call; the machine description records them. The
-//!   kernel remembers a filter's answer for calls that exist only: under a filter enosys is no floor, and is not used as one.
+//!   kernel remembers a filter's answer for calls that exist only: under a filter enosys is not used as a floor.
 //! - Mitigations change the figure two- to fivefold; their state belongs to it.
 //! - A hypervisor that runs the guest's kernel without hardware help takes part in every entry.
 //! - Short batches of calls in turn: each starts on what the predictors learned from another call and may stay there to its
@@ -106,7 +106,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// A call of the set.
-struct Call {
+struct MeasuredCall {
     /// Label.
     name: &'static str,
     /// What the kernel does for it.
@@ -116,20 +116,24 @@ struct Call {
 }
 
 /// The floor, then the set in the order of the report.
-const CALLS: [Call; 13] = [
-    Call { name: FLOOR, what: "refuse a number that no call has", instructions: 0.0 },
-    Call { name: "getpid", what: "return a number", instructions: 40.0 },
-    Call { name: "getppid", what: "follow a pointer under a read lock and return a number", instructions: 60.0 },
-    Call { name: FUNCTION, what: "follow a pointer under a read lock and return a number", instructions: 60.0 },
-    Call { name: "gettid", what: "return a number", instructions: 40.0 },
-    Call { name: "read_dev_zero", what: "file layer, clear one byte of user memory", instructions: 260.0 },
-    Call { name: "write_dev_null", what: "file layer, throw one byte away", instructions: 180.0 },
-    Call { name: "getcwd", what: "walk up the path of the working directory and copy it", instructions: 600.0 },
-    Call { name: "clock_gettime", what: "read the clock and copy 16 bytes", instructions: CLOCK_INSTRUCTIONS },
-    Call { name: VDSO, what: "read the clock without the kernel", instructions: 40.0 },
-    Call { name: "sched_yield", what: "ask the scheduler, find nobody else", instructions: 500.0 },
-    Call { name: RING, what: "one no-operation through the ring and one system call", instructions: 800.0 },
-    Call { name: RING_BATCHED, what: "each of 32 no-operations of one system call", instructions: 150.0 },
+const CALLS: [MeasuredCall; 13] = [
+    MeasuredCall { name: FLOOR, what: "refuse a number that no call has", instructions: 0.0 },
+    MeasuredCall { name: "getpid", what: "return a number", instructions: 40.0 },
+    MeasuredCall {
+        name: "getppid",
+        what: "follow a pointer under a read lock and return a number",
+        instructions: 60.0,
+    },
+    MeasuredCall { name: FUNCTION, what: "follow a pointer under a read lock and return a number", instructions: 60.0 },
+    MeasuredCall { name: "gettid", what: "return a number", instructions: 40.0 },
+    MeasuredCall { name: "read_dev_zero", what: "file layer, clear one byte of user memory", instructions: 260.0 },
+    MeasuredCall { name: "write_dev_null", what: "file layer, throw one byte away", instructions: 180.0 },
+    MeasuredCall { name: "getcwd", what: "walk up the path of the working directory and copy it", instructions: 600.0 },
+    MeasuredCall { name: "clock_gettime", what: "read the clock and copy 16 bytes", instructions: CLOCK_INSTRUCTIONS },
+    MeasuredCall { name: VDSO, what: "read the clock without the kernel", instructions: 40.0 },
+    MeasuredCall { name: "sched_yield", what: "ask the scheduler, find nobody else", instructions: 500.0 },
+    MeasuredCall { name: RING, what: "one no-operation through the ring and one system call", instructions: 800.0 },
+    MeasuredCall { name: RING_BATCHED, what: "each of 32 no-operations of one system call", instructions: 150.0 },
 ];
 
 /// Instructions of a clock read between entry and exit.
@@ -190,13 +194,13 @@ fn common_call(labels: &Labels) -> bool {
 }
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
-    let entry = Entry::known(by);
+    let entry = KernelEntry::known(by);
     let served = CALLS.iter().filter(|call| enters_alone(call) && call.name != FUNCTION);
     CALLS.iter().map(|call| entry.prediction(call)).chain(served.map(|call| entry.service(call))).collect()
 }
 
 /// What entering and leaving the kernel is expected to cost, in nanoseconds.
-struct Entry {
+struct KernelEntry {
     range: (f64, f64, f64),
     basis: Basis,
     /// One instruction of what comes between.
@@ -206,7 +210,7 @@ struct Entry {
     lost_return: (f64, f64, f64),
 }
 
-impl Entry {
+impl KernelEntry {
     /// From the real clock read of this run where there is one, else from the constants table.
     fn known(by: &PredictionInput<'_>) -> Self {
         let cycle = CycleTime::known(by);
@@ -215,11 +219,11 @@ impl Entry {
         let Some(timed) = timed else {
             let instruction = cycle.of(KERNEL_INSTRUCTION.times(1.0));
             let (range, basis) = (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis());
-            return Entry { range, basis, instruction, pace: KERNEL_INSTRUCTION.basis(), lost_return };
+            return KernelEntry { range, basis, instruction, pace: KERNEL_INSTRUCTION.basis(), lost_return };
         };
         let basis = Basis::metric("cpu.timer.overhead method=clock_gettime_syscall");
         let rest = |share: f64| timed.value * (1.0 - share) / CLOCK_INSTRUCTIONS;
-        Entry {
+        KernelEntry {
             range: KERNEL_ENTRY_SHARE.times(timed.value),
             // Other calls take other paths: half to twice the pace of this one.
             instruction: (
@@ -234,17 +238,17 @@ impl Entry {
     }
 
     /// What the kernel does between entering and leaving.
-    fn service(&self, call: &Call) -> Prediction {
+    fn service(&self, call: &MeasuredCall) -> Prediction {
         let prediction = Prediction::of("os.system_call.service", labels(call.name), Unit::Nanoseconds);
         prediction.software(call.what, self.work(call), self.pace.clone())
     }
 
-    fn work(&self, call: &Call) -> (f64, f64, f64) {
+    fn work(&self, call: &MeasuredCall) -> (f64, f64, f64) {
         let (each, least, most) = self.instruction;
         (each * call.instructions, least * call.instructions, most * call.instructions)
     }
 
-    fn prediction(&self, call: &Call) -> Prediction {
+    fn prediction(&self, call: &MeasuredCall) -> Prediction {
         let prediction = Prediction::of("os.system_call.time", labels(call.name), Unit::Nanoseconds);
         let share = match call.name {
             VDSO => 0.0,
@@ -358,7 +362,7 @@ fn available(call: &str, filtered: bool) -> Result<(), String> {
 }
 
 /// A call that always gives the same answer.
-fn answers<'a>(call: &Call, right: i64, mut make: impl FnMut() -> i64 + 'a) -> Workload<'a> {
+fn answers<'a>(call: &MeasuredCall, right: i64, mut make: impl FnMut() -> i64 + 'a) -> Workload<'a> {
     Workload::of("call", labels(call.name), 1, move |calls| {
         let mut sum = 0_i64;
         for _ in 0..calls {
@@ -372,7 +376,7 @@ fn answers<'a>(call: &Call, right: i64, mut make: impl FnMut() -> i64 + 'a) -> W
 
 /// Yields, which hand the CPU to another task that wants it, for milliseconds each. Where there is one, a batch would take
 /// seconds and all calls of the launch with it: such batches end early and count as preempted.
-fn yields<'a>(call: &Call, source: Source, longest: f64) -> Workload<'a> {
+fn yields<'a>(call: &MeasuredCall, source: Source, longest: f64) -> Workload<'a> {
     let handed_over = Rc::new(Cell::new(0_u32));
     let noticed = Rc::clone(&handed_over);
     Workload::self_timed("call", labels(call.name), 1, move |calls| {
@@ -411,7 +415,7 @@ fn yields<'a>(call: &Call, source: Source, longest: f64) -> Workload<'a> {
     })
 }
 
-fn ring_workload<'a>(call: &Call, count: u32) -> Result<Workload<'a>, Problem> {
+fn ring_workload<'a>(call: &MeasuredCall, count: u32) -> Result<Workload<'a>, Problem> {
     let mut ring = Ring::new().map_err(|error| Problem::new(format!("cannot set up a ring: {error}")))?;
     Ok(Workload::of("call", labels(call.name), u64::from(count), move |turns| {
         for _ in 0..turns {
@@ -458,7 +462,7 @@ fn consistent(net: &Estimate, gross: &Estimate, floor: Option<&Estimate>) -> Gat
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.
-fn enters_alone(call: &Call) -> bool {
+fn enters_alone(call: &MeasuredCall) -> bool {
     ![FLOOR, VDSO, RING_BATCHED].contains(&call.name)
 }
 
@@ -468,7 +472,7 @@ fn is_filtered(study: &Study<'_>) -> bool {
     !study.remarks(FILTERED).is_empty()
 }
 
-fn call_gates(study: &Study<'_>, call: &Call, estimate: &Estimate, floor: Option<&Estimate>) -> Vec<Gate> {
+fn call_gates(study: &Study<'_>, call: &MeasuredCall, estimate: &Estimate, floor: Option<&Estimate>) -> Vec<Gate> {
     let mut own = Vec::new();
     let cycles = estimate.unit == Unit::Cycles;
     if call.name == FLOOR {
@@ -533,7 +537,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         findings.say(format!("getcwd costs {} in a working directory {depth} levels deep.", getcwd.text()));
     }
     if is_filtered(study) {
-        findings.say("A system-call filter is installed. The kernel runs it for a number that no call has, and remembers its answer for many calls that exist: the refused number is no floor here, and no service is told.");
+        findings.say("A system-call filter is installed. The kernel runs it for a number that no call has, and remembers its answer for many calls that exist: the refused number cannot serve as a floor here, and no service is given.");
     }
     let mitigations: Vec<String> = study
         .setup

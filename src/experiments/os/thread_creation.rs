@@ -66,7 +66,7 @@ use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::statistics::summary::median;
 use crate::sys::clock::Source;
 use crate::sys::process::{self, Trial};
-use crate::sys::thread::{self, Alone, Attributes, Bare, Body, Call};
+use crate::sys::thread::{self, Alone, Attributes, Bare, Body, CloneCall};
 use crate::sys::{affinity, counters};
 
 /// The row of the table.
@@ -145,7 +145,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     combinations().into_iter().map(|(how, maker, child)| costs.prediction(how, maker, child)).collect()
 }
 
-type Range = (f64, f64, f64);
+type ExpectedRange = (f64, f64, f64);
 
 /// What predictions rest on.
 struct Costs {
@@ -153,13 +153,13 @@ struct Costs {
     /// A child by vfork: task, switches, end, wake-up.
     child: Option<f64>,
     /// Entering and leaving the kernel.
-    entry: Range,
+    entry: ExpectedRange,
     entry_basis: Basis,
 }
 
 /// Parts of what a child by vfork costs that the stages of a thread take: it needs the same task, stack of the kernel,
 /// switches and wake-up, but shares files, signals and areas instead of having its own.
-const STAGES: [(&str, Range, Constant); 3] = [
+const STAGES: [(&str, ExpectedRange, Constant); 3] = [
     ("a task of this process", (0.22, 0.08, 0.4), THREAD_TASK),
     ("the switch to it", (0.07, 0.02, 0.15), THREAD_SWITCH),
     ("its end, the wake-up and the switch back", (0.26, 0.1, 0.45), THREAD_END),
@@ -231,7 +231,7 @@ impl Costs {
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.remark("library", &thread::library());
     let source = if rig.counts_ticks() { Source::Counter } else { Source::MonotonicRaw };
-    let makers: Vec<RefCell<Maker>> =
+    let makers: Vec<RefCell<ThreadMaker>> =
         MAKERS.into_iter().filter_map(|by| available(rig, by, source)).map(RefCell::new).collect();
     let alone = Alone::now();
     let mut delays = Vec::new();
@@ -245,7 +245,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             &"a bare thread can stamp the time by the counter only, which is not the clock of this run",
         );
     }
-    let kit = Kit { makers: &makers, source, alone, bias: rig.timer_bias() };
+    let kit = ThreadShotInputs { makers: &makers, source, alone, bias: rig.timer_bias() };
     rig.sample(kit.workloads(SAME, rig.batches()))?;
     for (maker, delay) in makers.iter().zip(delays) {
         let mut maker = maker.borrow_mut();
@@ -268,30 +268,30 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 }
 
 /// A way of making threads.
-struct Maker {
+struct ThreadMaker {
     by: &'static str,
     body: &'static Body,
-    way: Way,
+    way: ThreadMethod,
     /// Threads made so far.
     made: u64,
     /// Those that began on another CPU than the one that made them.
     elsewhere: u64,
 }
 
-enum Way {
+enum ThreadMethod {
     Library(Attributes),
     Kernel(Bare),
 }
 
-impl Maker {
-    fn new(by: &'static str, call: Call, source: Source) -> std::io::Result<Self> {
+impl ThreadMaker {
+    fn new(by: &'static str, call: CloneCall, source: Source) -> std::io::Result<Self> {
         let body = Body::new(source, 0);
         let way = match by {
-            LIBRARY => Way::Library(Attributes::usual()?),
-            FRESH => Way::Library(Attributes::large()?),
-            _ => Way::Kernel(Bare::new(call, body)?),
+            LIBRARY => ThreadMethod::Library(Attributes::usual()?),
+            FRESH => ThreadMethod::Library(Attributes::large()?),
+            _ => ThreadMethod::Kernel(Bare::new(call, body)?),
         };
-        Ok(Maker { by, body, way, made: 0, elsewhere: 0 })
+        Ok(ThreadMaker { by, body, way, made: 0, elsewhere: 0 })
     }
 
     /// Makes one thread, joins it, and waits until it is gone where that can be told. Returns the ticks of each span, in the
@@ -300,14 +300,14 @@ impl Maker {
         let refused = |error: std::io::Error| format!("no thread could be made: {error}");
         let (before, created, joined);
         match &mut self.way {
-            Way::Library(attributes) => {
+            ThreadMethod::Library(attributes) => {
                 before = source.stamp();
                 let made = thread::create(attributes, self.body).map_err(refused)?;
                 created = source.stamp().ticks;
                 made.join().map_err(|error| format!("a thread could not be joined: {error}"))?;
                 joined = source.stamp().ticks;
             }
-            Way::Kernel(bare) => {
+            ThreadMethod::Kernel(bare) => {
                 before = source.stamp();
                 bare.create().map_err(refused)?;
                 created = source.stamp().ticks;
@@ -325,8 +325,8 @@ impl Maker {
 }
 
 /// A way of making threads that works here, or a remark why it does not.
-fn available(rig: &mut Rig<'_>, by: &'static str, source: Source) -> Option<Maker> {
-    let calls = if by == KERNEL { &[Call::Clone3, Call::Clone][..] } else { &[Call::Clone3][..] };
+fn available(rig: &mut Rig<'_>, by: &'static str, source: Source) -> Option<ThreadMaker> {
+    let calls = if by == KERNEL { &[CloneCall::Clone3, CloneCall::Clone][..] } else { &[CloneCall::Clone3][..] };
     let mut refusals = Vec::new();
     for &call in calls {
         match tried(by, call, source) {
@@ -346,9 +346,9 @@ fn available(rig: &mut Rig<'_>, by: &'static str, source: Source) -> Option<Make
 }
 
 /// Makes one thread, in a child process first where a system-call filter might kill who does.
-fn tried(by: &'static str, call: Call, source: Source) -> Result<Maker, String> {
-    let make = |maker: &mut Maker| maker.shoot(source, Some(Alone::now()));
-    let mut maker = Maker::new(by, call, source).map_err(|error| error.to_string())?;
+fn tried(by: &'static str, call: CloneCall, source: Source) -> Result<ThreadMaker, String> {
+    let make = |maker: &mut ThreadMaker| maker.shoot(source, Some(Alone::now()));
+    let mut maker = ThreadMaker::new(by, call, source).map_err(|error| error.to_string())?;
     if process::is_filtered() {
         match process::try_in_child(|| make(&mut maker).is_ok()) {
             Ok(Trial::Worked | Trial::Refused) => {}
@@ -362,7 +362,7 @@ fn tried(by: &'static str, call: Call, source: Source) -> Result<Maker, String> 
 
 /// Counts page faults of the whole process over a number of threads, one after the other, and how long the creator was
 /// runnable while the thread that had woken it was still ending.
-fn count(rig: &mut Rig<'_>, maker: &mut Maker, alone: Alone) -> Result<Option<f64>, Problem> {
+fn count(rig: &mut Rig<'_>, maker: &mut ThreadMaker, alone: Alone) -> Result<Option<f64>, Problem> {
     let mut delays = Vec::new();
     let before = counters::process_faults();
     for _ in 0..BLOCKS {
@@ -383,14 +383,14 @@ fn count(rig: &mut Rig<'_>, maker: &mut Maker, alone: Alone) -> Result<Option<f6
 
 /// What shots are made from.
 #[derive(Clone, Copy)]
-struct Kit<'a> {
-    makers: &'a [RefCell<Maker>],
+struct ThreadShotInputs<'a> {
+    makers: &'a [RefCell<ThreadMaker>],
     source: Source,
     alone: Alone,
     bias: f64,
 }
 
-impl<'a> Kit<'a> {
+impl<'a> ThreadShotInputs<'a> {
     fn workloads(self, child: &str, batches: u32) -> Vec<Workload<'a>> {
         let wanted = combinations().into_iter().filter(|(.., place)| *place == child);
         wanted.filter_map(|(how, by, _)| self.workload(how, by, child, batches)).collect()
@@ -568,7 +568,7 @@ mod tests {
     #[test]
     fn a_thread_runs_before_it_is_joined() {
         for by in MAKERS {
-            let mut maker = Maker::new(by, Call::Clone3, Source::Counter).unwrap();
+            let mut maker = ThreadMaker::new(by, CloneCall::Clone3, Source::Counter).unwrap();
             // Other tests of this process have threads as well: how many there are cannot be waited for.
             let [created, run, joined] = maker.shoot(Source::Counter, None).unwrap();
             assert!(created > 0 && run > 0 && created <= joined && run <= joined, "{by}: {created} {run} {joined}");

@@ -94,7 +94,7 @@ pub struct Microarchitecture {
 
 /// What is known of a core before it is classified.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Identity<'a> {
+pub(super) struct CoreIdentity<'a> {
     pub vendor: &'a str,
     pub family: u32,
     pub model: u32,
@@ -115,7 +115,7 @@ impl Microarchitecture {
     }
 
     /// Weighs the evidence about one core.
-    pub(super) fn of(identity: Identity<'_>) -> Microarchitecture {
+    pub(super) fn of(identity: CoreIdentity<'_>) -> Microarchitecture {
         let (by_model, efficiency_class) = class_by_model(identity);
         let mut found = Microarchitecture {
             efficiency_class,
@@ -156,9 +156,9 @@ pub(super) fn class_of_part(implementer: u32, part: u32) -> Option<CoreClass> {
     ARM_PARTS.iter().find(|row| (row.0, row.1) == (implementer, part)).map(|row| row.2)
 }
 
-fn class_by_model(identity: Identity<'_>) -> (Option<Fact<CoreClass>>, Option<CoreClass>) {
+fn class_by_model(identity: CoreIdentity<'_>) -> (Option<Fact<CoreClass>>, Option<CoreClass>) {
     const SOURCE: &str = "/proc/cpuinfo";
-    let Identity { family, model, .. } = identity;
+    let CoreIdentity { family, model, .. } = identity;
     if let Some((implementer, part)) = identity.midr {
         let source = format!("{SOURCE} implementer {implementer:#x} part {part:#x}");
         return (class_of_part(implementer, part).map(|class| Fact::new(class, source)), None);
@@ -177,7 +177,7 @@ fn class_by_model(identity: Identity<'_>) -> (Option<Fact<CoreClass>>, Option<Co
     }
 }
 
-fn class_by_features(identity: Identity<'_>) -> Option<Fact<CoreClass>> {
+fn class_by_features(identity: CoreIdentity<'_>) -> Option<Fact<CoreClass>> {
     let table = match identity.vendor {
         "GenuineIntel" => INTEL_FEATURES,
         "AuthenticAMD" | "HygonGenuine" => AMD_FEATURES,
@@ -197,7 +197,7 @@ mod tests {
 
     fn classify(vendor: &str, family: u32, model: u32, features: &[&str], guest: bool) -> Microarchitecture {
         let features: Vec<String> = features.iter().map(|name| (*name).to_owned()).collect();
-        Microarchitecture::of(Identity { vendor, family, model, midr: None, features: &features, guest })
+        Microarchitecture::of(CoreIdentity { vendor, family, model, midr: None, features: &features, guest })
     }
 
     #[test]

@@ -12,7 +12,7 @@ use nfs3_types::rpc::{accept_stat_data, auth_flavor};
 use nfs3_types::xdr_codec::{List, Opaque, Pack};
 
 use super::blocks::{BLOCK, Blocks};
-use super::calls::{self, Call, Framed, LONGEST_CALL, Words, add};
+use super::calls::{self, Framed, LONGEST_CALL, RpcCall, Words, add};
 
 /// Name of the file in the directory.
 pub const NAME: &str = "blocks";
@@ -53,7 +53,7 @@ pub struct Shelf {
 
 /// What a call came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallResult {
     /// Answered.
     Answered,
     /// So many bytes of the file.
@@ -67,7 +67,7 @@ pub enum Outcome {
 pub enum Heard {
     /// Every whole call was answered; the beginning of the next one is kept.
     All,
-    /// Something is no call at all: the connection is to be closed.
+    /// Something is not a call: the connection is to be closed.
     NoCall,
     /// An answer was not sent: the connection is to be closed.
     Unsent,
@@ -87,7 +87,7 @@ impl Shelf {
         &self,
         arrived: &mut Vec<u8>,
         answer: &mut Vec<u8>,
-        mut send: impl FnMut(Outcome, &[u8]) -> bool,
+        mut send: impl FnMut(CallResult, &[u8]) -> bool,
     ) -> Heard {
         let mut done = 0;
         let heard = loop {
@@ -107,9 +107,9 @@ impl Shelf {
         heard
     }
 
-    /// Answers a call; none when it is no call at all.
-    pub fn answer(&self, bytes: &[u8], answer: &mut Vec<u8>) -> Option<Outcome> {
-        let call = Call::of(bytes)?;
+    /// Answers a call; none when it is not a call.
+    pub fn answer(&self, bytes: &[u8], answer: &mut Vec<u8>) -> Option<CallResult> {
+        let call = RpcCall::of(bytes)?;
         let outcome = match (call.program, call.version) {
             (mount::PROGRAM, mount::VERSION) => self.mount(&call, answer),
             (PROGRAM, VERSION) => self.nfs(&call, answer),
@@ -118,48 +118,48 @@ impl Shelf {
         };
         let outcome = outcome.unwrap_or_else(|status| {
             calls::begin(answer, call.number, status);
-            Outcome::Refused
+            CallResult::Refused
         });
         calls::end(answer);
         Some(outcome)
     }
 
-    fn mount(&self, call: &Call<'_>, answer: &mut Vec<u8>) -> Result<Outcome, accept_stat_data> {
+    fn mount(&self, call: &RpcCall<'_>, answer: &mut Vec<u8>) -> Result<CallResult, accept_stat_data> {
         let mut arguments = call.arguments;
         let succeeded = accept_stat_data::SUCCESS;
         match call.procedure {
             MOUNT_NULL | UNMOUNT | UNMOUNT_ALL => {
                 calls::begin(answer, call.number, succeeded);
-                Ok(Outcome::Answered)
+                Ok(CallResult::Answered)
             }
             MOUNT_MOUNT => {
                 let path = arguments.opaque(LONGEST_PATH).ok_or(accept_stat_data::GARBAGE_ARGS)?;
                 calls::begin(answer, call.number, succeeded);
                 if path != self.path.as_bytes() {
                     add(answer, &mountstat3::MNT3ERR_NOENT);
-                    return Ok(Outcome::Refused);
+                    return Ok(CallResult::Refused);
                 }
                 let fhandle = fhandle3(Opaque::owned(self.directory.to_vec()));
                 let auth_flavors = vec![auth_flavor::AUTH_UNIX as u32, auth_flavor::AUTH_NULL as u32];
                 add(answer, &mountres3::Ok(mountres3_ok { fhandle, auth_flavors }));
-                Ok(Outcome::Answered)
+                Ok(CallResult::Answered)
             }
             // The path is half of the key: nobody is told what is exported, or who has mounted it.
             MOUNT_DUMP | MOUNT_EXPORT => {
                 calls::begin(answer, call.number, succeeded);
                 add(answer, &false);
-                Ok(Outcome::Answered)
+                Ok(CallResult::Answered)
             }
             _ => Err(accept_stat_data::PROC_UNAVAIL),
         }
     }
 
-    fn nfs(&self, call: &Call<'_>, answer: &mut Vec<u8>) -> Result<Outcome, accept_stat_data> {
+    fn nfs(&self, call: &RpcCall<'_>, answer: &mut Vec<u8>) -> Result<CallResult, accept_stat_data> {
         let procedure = NFS_PROGRAM::try_from(call.procedure).map_err(|_| accept_stat_data::PROC_UNAVAIL)?;
         calls::begin(answer, call.number, accept_stat_data::SUCCESS);
         let mut arguments = call.arguments;
         let done = match procedure {
-            NFS_PROGRAM::NFSPROC3_NULL => Ok(Outcome::Answered),
+            NFS_PROGRAM::NFSPROC3_NULL => Ok(CallResult::Answered),
             NFS_PROGRAM::NFSPROC3_GETATTR => self.attributes(&mut arguments, answer),
             NFS_PROGRAM::NFSPROC3_LOOKUP => self.look_up(&mut arguments, answer),
             NFS_PROGRAM::NFSPROC3_ACCESS => self.access(&mut arguments, answer),
@@ -179,7 +179,7 @@ impl Shelf {
                 calls::begin(answer, call.number, accept_stat_data::SUCCESS);
                 add(answer, &status);
                 (0..absent_words(procedure)).for_each(|_| add(answer, &false));
-                Ok(Outcome::Refused)
+                Ok(CallResult::Refused)
             }
         }
     }
@@ -229,13 +229,13 @@ impl Shelf {
         nfs_fh3 { data: Opaque::owned(handle.to_vec()) }
     }
 
-    fn attributes(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<Outcome, No> {
+    fn attributes(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<CallResult, No> {
         let obj_attributes = self.of(self.thing(arguments)?);
         Ok(succeed(answer, &GETATTR3resok { obj_attributes }))
     }
 
     /// There is one name, and the directory's own. Whatever else a name says, such as the way up, is not there.
-    fn look_up(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<Outcome, No> {
+    fn look_up(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<CallResult, No> {
         self.directory(arguments)?;
         let name = arguments.opaque(LONGEST_NAME).ok_or(No::Garbage)?;
         let thing = match name {
@@ -253,7 +253,7 @@ impl Shelf {
         ))
     }
 
-    fn access(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<Outcome, No> {
+    fn access(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<CallResult, No> {
         let thing = self.thing(arguments)?;
         let asked = arguments.word().ok_or(No::Garbage)?;
         let granted = if thing == Thing::File { ACCESS3_READ } else { ACCESS3_READ | ACCESS3_LOOKUP };
@@ -264,7 +264,7 @@ impl Shelf {
     }
 
     /// The bytes go from the file into the answer: nothing is copied in between, and an answer is never longer than the longest.
-    fn read(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<Outcome, No> {
+    fn read(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<CallResult, No> {
         if self.thing(arguments)? == Thing::Directory {
             return Err(No::Status(nfsstat3::NFS3ERR_ISDIR));
         }
@@ -280,12 +280,12 @@ impl Shelf {
         let start = answer.len();
         answer.resize(start + count.next_multiple_of(4), 0);
         match self.blocks.read(&mut answer[start..start + count], offset) {
-            Ok(read) if read == count => Ok(Outcome::Read(count as u64)),
+            Ok(read) if read == count => Ok(CallResult::Read(count as u64)),
             _ => Err(No::Status(nfsstat3::NFS3ERR_IO)),
         }
     }
 
-    fn list(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>, with_handles: bool) -> Result<Outcome, No> {
+    fn list(&self, arguments: &mut Words<'_>, answer: &mut Vec<u8>, with_handles: bool) -> Result<CallResult, No> {
         self.directory(arguments)?;
         let cookie = arguments.double().ok_or(No::Garbage)?;
         let dir_attributes = post_op_attr::Some(self.of(Thing::Directory));
@@ -308,7 +308,7 @@ impl Shelf {
         Ok(succeed(answer, &READDIR3resok { dir_attributes, cookieverf, reply: dirlist3 { entries, eof: true } }))
     }
 
-    fn facts(&self, procedure: NFS_PROGRAM, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<Outcome, No> {
+    fn facts(&self, procedure: NFS_PROGRAM, arguments: &mut Words<'_>, answer: &mut Vec<u8>) -> Result<CallResult, No> {
         let obj_attributes = post_op_attr::Some(self.of(self.thing(arguments)?));
         let bytes = self.blocks.bytes();
         match procedure {
@@ -366,10 +366,10 @@ enum No {
     Status(nfsstat3),
 }
 
-fn succeed(answer: &mut Vec<u8>, value: &impl Pack) -> Outcome {
+fn succeed(answer: &mut Vec<u8>, value: &impl Pack) -> CallResult {
     add(answer, &nfsstat3::NFS3_OK);
     add(answer, value);
-    Outcome::Answered
+    CallResult::Answered
 }
 
 /// Attributes that a refusal could carry and ours does not: a word for each says so (RFC 1813, 3.3).

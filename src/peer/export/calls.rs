@@ -71,7 +71,7 @@ impl<'a> Words<'a> {
 }
 
 #[derive(Debug)]
-pub struct Call<'a> {
+pub struct RpcCall<'a> {
     /// Number that its answer carries.
     pub number: u32,
     pub program: u32,
@@ -82,7 +82,7 @@ pub struct Call<'a> {
     pub arguments: Words<'a>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> RpcCall<'a> {
     /// Takes a call apart. Credentials are skipped: what opens a file here is its handle.
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
         let mut words = Words(bytes);
@@ -96,7 +96,7 @@ impl<'a> Call<'a> {
             words.word()?;
             words.opaque(LONGEST_CREDENTIALS)?;
         }
-        Some(Call { number, program, version, procedure, arguments: words })
+        Some(RpcCall { number, program, version, procedure, arguments: words })
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
         let mut bytes = words(&[7, 0, 2, 100_003, 3, 6, 1, 5]);
         bytes.extend(b"abcde\0\0\0");
         bytes.extend(words(&[0, 0, 99]));
-        let mut call = Call::of(&bytes).unwrap();
+        let mut call = RpcCall::of(&bytes).unwrap();
         assert_eq!((call.number, call.program, call.version, call.procedure), (7, 100_003, 3, 6));
         assert_eq!((call.arguments.word(), call.arguments.word()), (Some(99), None));
     }
@@ -146,8 +146,11 @@ mod tests {
         // The length is allowed, but the bytes or their padding are missing.
         assert_eq!(Words(&words(&[8, 1])).opaque(64), None);
         assert_eq!(Words(&[0, 0, 0, 1, 9]).opaque(64), None);
-        assert!(Call::of(&words(&[7, 0, 2, 100_003, 3, 6, 1, 401])).is_none());
-        assert!(Call::of(&words(&[7, 1, 2, 100_003, 3, 6, 0, 0, 0, 0])).is_none(), "an answer is no call");
+        assert!(RpcCall::of(&words(&[7, 0, 2, 100_003, 3, 6, 1, 401])).is_none());
+        assert!(
+            RpcCall::of(&words(&[7, 1, 2, 100_003, 3, 6, 0, 0, 0, 0])).is_none(),
+            "an answer is not taken for a call"
+        );
     }
 
     #[test]

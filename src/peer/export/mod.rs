@@ -30,9 +30,9 @@ use crate::sys::socket;
 use super::authentication::{hexadecimal, random};
 use super::channel::fill;
 use super::data::{self, STALLED, canonical};
-use super::limits::Limits;
+use super::limits::SessionLimits;
 use super::protocol::Exported;
-use answers::{HANDLE, Heard, LONGEST_ANSWER, Outcome, Shelf};
+use answers::{CallResult, HANDLE, Heard, LONGEST_ANSWER, Shelf};
 use blocks::Blocks;
 use calls::LONGEST_CALL;
 
@@ -59,7 +59,12 @@ pub struct Export {
 
 impl Export {
     /// Writes the file and has it served. The calling process must have one thread.
-    pub fn open(directory: &Path, bytes: u64, (own, client): (IpAddr, IpAddr), limits: Limits) -> io::Result<Self> {
+    pub fn open(
+        directory: &Path,
+        bytes: u64,
+        (own, client): (IpAddr, IpAddr),
+        limits: SessionLimits,
+    ) -> io::Result<Self> {
         let fresh = || random().map_err(|problem| io::Error::other(problem.what));
         let (handles, name) = (fresh()?, fresh()?);
         let mut shelf_directory = [0; HANDLE];
@@ -140,7 +145,7 @@ struct Connection {
 struct Serving<'a> {
     shelf: &'a Shelf,
     client: IpAddr,
-    limits: Limits,
+    limits: SessionLimits,
     connections: Vec<Connection>,
     answer: Vec<u8>,
     exported: Exported,
@@ -148,7 +153,7 @@ struct Serving<'a> {
 }
 
 impl<'a> Serving<'a> {
-    fn new(shelf: &'a Shelf, client: IpAddr, limits: Limits) -> Self {
+    fn new(shelf: &'a Shelf, client: IpAddr, limits: SessionLimits) -> Self {
         let answer = Vec::with_capacity(LONGEST_ANSWER);
         let exported = Exported::default();
         Serving { shelf, client, limits, connections: Vec::new(), answer, exported, residences: Vec::new() }
@@ -216,14 +221,14 @@ impl<'a> Serving<'a> {
         arrived.extend(&bytes[..count]);
         let (exported, residences) = (&mut self.exported, &mut self.residences);
         let heard = self.shelf.converse(arrived, &mut self.answer, |outcome, answer| {
-            if let Outcome::Read(bytes) = outcome {
+            if let CallResult::Read(bytes) = outcome {
                 exported.reads += 1;
                 exported.bytes += bytes;
                 if residences.len() < MOST_RESIDENCES {
                     residences.push((monotonic_raw() - began) as f64);
                 }
             }
-            exported.refused += u64::from(outcome == Outcome::Refused);
+            exported.refused += u64::from(outcome == CallResult::Refused);
             exported.bytes <= self.limits.bytes && write(stream, answer).is_ok()
         });
         self.exported.refused += u64::from(heard == Heard::NoCall);

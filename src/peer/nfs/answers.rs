@@ -47,21 +47,21 @@ fn handle(input: &mut impl Read, count: &mut usize) -> Result<nfs_fh3> {
 
 /// What a mount gives: the handle of a directory, or why not. Ways to authenticate follow, and are not looked at.
 #[derive(Debug)]
-pub(super) struct Mounted(pub std::result::Result<nfs_fh3, mountstat3>);
+pub(super) struct MountReply(pub std::result::Result<nfs_fh3, mountstat3>);
 
-impl Unpack for Mounted {
+impl Unpack for MountReply {
     fn unpack(input: &mut impl Read) -> Result<(Self, usize)> {
         let mut count = 0;
         let status: mountstat3 = part(input, &mut count)?;
         if !matches!(status, mountstat3::MNT3_OK) {
-            return Ok((Mounted(Err(status)), count));
+            return Ok((MountReply(Err(status)), count));
         }
         let found = handle(input, &mut count)?;
         // Whatever number is said, the answer ends somewhere.
         for _ in 0..part::<u32>(input, &mut count)? {
             part::<u32>(input, &mut count)?;
         }
-        Ok((Mounted(Ok(found)), count))
+        Ok((MountReply(Ok(found)), count))
     }
 }
 
@@ -172,13 +172,13 @@ mod tests {
             auth_flavors: vec![0, 1, 390_003],
         });
         let bytes = packed(&mounted);
-        let Mounted(Ok(found)) = unpacked(&bytes).unwrap() else { panic!("mounted") };
+        let MountReply(Ok(found)) = unpacked(&bytes).unwrap() else { panic!("mounted") };
         assert_eq!(found.data.as_ref(), [7; 33]);
         for length in [65, 0x7fff_fff0, u32::MAX] {
-            assert!(unpacked::<Mounted>(&with_word(bytes.clone(), 4, length)).is_err(), "a handle of {length}");
+            assert!(unpacked::<MountReply>(&with_word(bytes.clone(), 4, length)).is_err(), "a handle of {length}");
         }
-        assert!(unpacked::<Mounted>(&with_word(bytes.clone(), 4 + 4 + 36, u32::MAX)).is_err(), "ways without end");
-        assert!(matches!(unpacked(&13_u32.to_be_bytes()).unwrap(), Mounted(Err(mountstat3::MNT3ERR_ACCES))));
+        assert!(unpacked::<MountReply>(&with_word(bytes.clone(), 4 + 4 + 36, u32::MAX)).is_err(), "ways without end");
+        assert!(matches!(unpacked(&13_u32.to_be_bytes()).unwrap(), MountReply(Err(mountstat3::MNT3ERR_ACCES))));
     }
 
     #[test]

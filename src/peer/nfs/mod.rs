@@ -23,8 +23,8 @@ use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 
 use crate::results::problem::Problem;
 use crate::sys::process;
-use answers::{Largest, Listed, LookedUp, Mounted, Read3};
-use stream::{Stream, connect, now};
+use answers::{Largest, Listed, LookedUp, MountReply, Read3};
+use stream::{RpcStream, connect, now};
 
 /// Port of NFS where the address names none.
 pub const PORT: u16 = 2049;
@@ -37,7 +37,7 @@ const FINDING: Duration = Duration::from_secs(20);
 
 /// Where a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FileLocation {
     /// The server.
     pub server: IpAddr,
     /// Port of NFS.
@@ -51,7 +51,7 @@ pub struct Place {
 /// A file that can be read.
 #[derive(Debug)]
 pub struct Reader {
-    client: RpcClient<Stream>,
+    client: RpcClient<RpcStream>,
     /// When the file has to be found.
     due: Instant,
     file: nfs_fh3,
@@ -67,7 +67,7 @@ pub struct Reader {
 
 impl Reader {
     /// Connects, mounts what holds the path, and finds the file: in a directory the largest one.
-    pub fn open(place: &Place) -> Result<Self, Problem> {
+    pub fn open(place: &FileLocation) -> Result<Self, Problem> {
         let credential = || {
             let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
             let machinename = Opaque::owned(process::host_name().into_bytes());
@@ -202,7 +202,7 @@ fn succeeded<T, E>(answer: Nfs3Result<T, E>, what: &str) -> Result<T, Problem> {
 }
 
 /// Mounts the deepest directory of a path that the server exports; what is left of the path.
-fn mount(mounts: &mut RpcClient<Stream>, path: &str, due: Instant) -> Result<(nfs_fh3, Vec<String>), Problem> {
+fn mount(mounts: &mut RpcClient<RpcStream>, path: &str, due: Instant) -> Result<(nfs_fh3, Vec<String>), Problem> {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut denied = None;
     for depth in (0..=names.len()).rev() {
@@ -210,11 +210,11 @@ fn mount(mounts: &mut RpcClient<Stream>, path: &str, due: Instant) -> Result<(nf
         let (what, procedure) = (dirpath(Opaque::owned(above.into_bytes())), MOUNT_PROGRAM::MOUNTPROC3_MNT as u32);
         in_time(due)?;
         match now(mounts.call(mount::PROGRAM, mount::VERSION, procedure, &what)).map_err(Problem::new)? {
-            Ok(Mounted(Ok(found))) => {
+            Ok(MountReply(Ok(found))) => {
                 let rest = names[depth..].iter().map(|&name| name.to_owned()).collect();
                 return Ok((found, rest));
             }
-            Ok(Mounted(Err(why))) => {
+            Ok(MountReply(Err(why))) => {
                 denied.get_or_insert(why);
             }
             Err(error) => {
@@ -229,7 +229,7 @@ fn mount(mounts: &mut RpcClient<Stream>, path: &str, due: Instant) -> Result<(nf
 }
 
 /// The port of the mount service: as given, else by the port mapper, else the port of NFS.
-fn mount_port(place: &Place) -> u16 {
+fn mount_port(place: &FileLocation) -> u16 {
     if let Some(port) = place.mount_port {
         return port;
     }
@@ -253,7 +253,7 @@ fn in_time(due: Instant) -> Result<(), Problem> {
         .hint("name the file itself instead of a directory, and look how busy the server is"))
 }
 
-fn unreachable(place: &Place, error: &io::Error) -> Problem {
+fn unreachable(place: &FileLocation, error: &io::Error) -> Problem {
     Problem::new(format!("the NFS server {} cannot be reached: {error}", SocketAddr::new(place.server, place.port)))
         .hint("is the address right, does NFS version 3 listen there over TCP, and is the port open on the way?")
 }

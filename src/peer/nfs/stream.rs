@@ -26,7 +26,7 @@ const PRIVILEGED: std::ops::Range<u16> = 665..1023;
 
 /// A blocking stream under the client library.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct RpcStream {
     pub tcp: TcpStream,
     /// Bytes of the answer that are still to come.
     left: usize,
@@ -38,7 +38,7 @@ fn wrong(why: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, why)
 }
 
-impl Stream {
+impl RpcStream {
     /// Reads by the time at which the answer is due. A read of the socket waits for [`PATIENCE`] at most; where bytes come in
     /// drops, the clock is looked at between them, so one read of a whole answer costs no look.
     fn fill(&mut self, into: &mut [u8]) -> io::Result<()> {
@@ -59,7 +59,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for RpcStream {
     async fn async_read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.tcp.read(into)
     }
@@ -81,7 +81,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for RpcStream {
     async fn async_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.tcp.write(bytes)
     }
@@ -102,7 +102,7 @@ fn check_head(answer: &[u8]) -> io::Result<()> {
         bytes.try_into().ok().map(u32::from_be_bytes)
     };
     if word(1) != Some(REPLY) {
-        return Err(wrong("what came is no answer to a call".to_owned()));
+        return Err(wrong("what came is not an answer to a call".to_owned()));
     }
     if word(2) == Some(ACCEPTED) && word(4).is_none_or(|length| length > LONGEST_VERIFIER) {
         return Err(wrong(format!("an answer with a verifier of {} bytes", word(4).unwrap_or(0))));
@@ -119,7 +119,7 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> Result<T, String> {
 }
 
 /// Connects; as root from a privileged port, because many servers answer nobody else.
-pub(super) fn connect(to: SocketAddr) -> io::Result<Stream> {
+pub(super) fn connect(to: SocketAddr) -> io::Result<RpcStream> {
     let mut last = None;
     let first = fastrand::u16(PRIVILEGED);
     let privileged = (PRIVILEGED.start..=first).rev().chain((first + 1..PRIVILEGED.end).rev()).map(Some).take(40);
@@ -140,7 +140,7 @@ pub(super) fn connect(to: SocketAddr) -> io::Result<Stream> {
                 socket.set_tcp_nodelay(true)?;
                 socket.set_read_timeout(Some(PATIENCE))?;
                 socket.set_write_timeout(Some(PATIENCE))?;
-                return Ok(Stream { tcp: socket.into(), left: 0, due: Instant::now() + PATIENCE });
+                return Ok(RpcStream { tcp: socket.into(), left: 0, due: Instant::now() + PATIENCE });
             }
             // The same pair of ports may still be closing.
             Err(error) if [ErrorKind::AddrInUse, ErrorKind::AddrNotAvailable].contains(&error.kind()) => {

@@ -1,12 +1,12 @@
 //! The end: what is missing and why, and how to make this report again.
 
 use super::{anchor, why_missing};
-use crate::report::page::{Cell, Part, Piece, Span, Table, Tone};
+use crate::report::page::{Cell, PagePart, Piece, Span, Table, Tone};
 use crate::results::document::{Document, Outcome, record};
 
 /// Skipped and failed experiments, failed launches, rejected figures.
-pub(super) fn missing(document: &Document) -> Part {
-    let mut part = Part::new("missing", "Skipped and failed", 2);
+pub(super) fn missing(document: &Document) -> PagePart {
+    let mut part = PagePart::new("missing", "Skipped and failed", 2);
     let mut table = Table::new("", &["experiment", "outcome", "reason", "what to do"]);
     for section in document.experiments.iter().filter(|section| section.outcome != Outcome::Measured) {
         let (word, tone) =
@@ -44,9 +44,9 @@ pub(super) fn missing(document: &Document) -> Part {
 }
 
 /// The command, the seed, the versions, the checksum of the log.
-pub(super) fn reproduce(document: &Document) -> Part {
+pub(super) fn reproduce(document: &Document) -> PagePart {
     let run = &document.run;
-    let mut part = Part::new("reproduce", "Reproduce", 2);
+    let mut part = PagePart::new("reproduce", "Reproduce", 2);
     part.say("The run was started by this command; with the seed below it makes the same choices again.");
     part.add(Piece::Literal(command(&run.command)));
     let mut table = Table::new("", &["", ""]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::anchor;
-use crate::report::drawing::{CurvePlot, Drawing, Line, Plot, Point};
+use crate::report::drawing::{CurvePlot, Drawing, Plot, PlotLine, PlotPoint};
 use crate::report::page::{Cell, Table};
 use crate::results::document::{Curve, Metric, Section};
 use crate::results::drawing_note::DrawingNote;
@@ -27,7 +27,7 @@ pub(super) fn drawings(section: &Section) -> Vec<Drawing> {
     names.into_iter().flat_map(|name| of_name(section, name)).collect()
 }
 
-/// A single point is no curve.
+/// A single point is not drawn as a curve.
 fn is_drawn(curve: &Curve) -> bool {
     curve.points.len() > 1
 }
@@ -111,7 +111,7 @@ fn longest(curves: &[&Curve]) -> usize {
     curves.iter().map(|curve| curve.points.len()).max().unwrap_or(0)
 }
 
-fn line(section: &Section, curve: &Curve, name: &str) -> Line {
+fn line(section: &Section, curve: &Curve, name: &str) -> PlotLine {
     let points = curve.points.iter().map(|&[x, y, low, high]| {
         let found = predicted(section, curve, y);
         let mut title = format!(
@@ -124,9 +124,9 @@ fn line(section: &Section, curve: &Curve, name: &str) -> Line {
         if let Some(range) = found {
             title += &format!(", predicted {}", interval(range, curve.y.unit));
         }
-        Point { x, y, interval: [low, high], predicted: found, title }
+        PlotPoint { x, y, interval: [low, high], predicted: found, title }
     });
-    Line { points: points.collect(), name: name.to_owned() }
+    PlotLine { points: points.collect(), name: name.to_owned() }
 }
 
 /// The range that was predicted for a point: that of the figure which is the point.

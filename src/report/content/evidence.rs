@@ -1,13 +1,13 @@
 //! What speaks for the figures of a section and against them: figures that were not published, failed launches, and every gate.
 
-use crate::report::page::{Cell, Part, Piece, Span, Table, Tone};
+use crate::report::page::{Cell, PagePart, Piece, Span, Table, Tone};
 use crate::results::document::{Metric, Section, record};
 use crate::results::gate_numbers::GateNumbers;
 use crate::results::verdict::{Gate, Severity};
 use crate::results::wording::count;
 
 /// What was not published, which launches failed, and every gate with its evidence.
-pub(super) fn tell(part: &mut Part, section: &Section) {
+pub(super) fn tell(part: &mut PagePart, section: &Section) {
     if !section.rejected.is_empty() {
         part.head("Not published");
         let mut table = Table::new("", &["figure", "reason"]);

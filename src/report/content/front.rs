@@ -1,12 +1,12 @@
 //! The front: the run in a few lines, how far it can be trusted, what is most worth knowing.
 
 use super::anchor;
-use crate::report::page::{Cell, Part, Piece, Span, Table};
+use crate::report::page::{Cell, PagePart, Piece, Span, Table};
 use crate::results::document::{CheckOutcome, Document, HighlightKind, Outcome};
 use crate::results::wording::{count, duration};
 
-pub(super) fn part(document: &Document) -> Part {
-    let mut part = Part::new("front", "At a glance", 2);
+pub(super) fn part(document: &Document) -> PagePart {
+    let mut part = PagePart::new("front", "At a glance", 2);
     for alarm in alarms(document) {
         part.add(Piece::Alarm(alarm));
     }

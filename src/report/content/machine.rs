@@ -2,14 +2,14 @@
 
 use crate::machine::FactRow;
 use crate::machine::quiet::Check;
-use crate::report::page::{Cell, Part, Piece, Table, Tone};
+use crate::report::page::{Cell, PagePart, Piece, Table, Tone};
 use crate::results::document::Document;
 
 /// Letters of a note beyond which it would push the table out of shape.
 const LONG: usize = 200;
 
-pub(super) fn part(document: &Document) -> Part {
-    let mut part = Part::new("machine", "Machine description", 2);
+pub(super) fn part(document: &Document) -> PagePart {
+    let mut part = PagePart::new("machine", "Machine description", 2);
     let mut long = Vec::new();
     for section in document.machine.sections() {
         let mut table = Table::new("", &["fact", "value", "source"]);
@@ -37,7 +37,7 @@ fn cells(row: FactRow) -> Vec<Cell> {
     vec![Cell::of(row.name), Cell::of(value), Cell::of(row.source)]
 }
 
-fn doctor(part: &mut Part, checks: &[Check]) {
+fn doctor(part: &mut PagePart, checks: &[Check]) {
     part.head("What would spoil figures here");
     if checks.is_empty() {
         part.say("The log holds no checks of how quiet the machine was.");

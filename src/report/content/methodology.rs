@@ -1,12 +1,12 @@
 //! The methodology that all sections share, with the parameters that this run really had.
 
-use crate::report::page::{Cell, Part, Piece, Table};
+use crate::report::page::{Cell, PagePart, Piece, Table};
 use crate::results::document::Document;
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, duration, number, percent, quantity};
 
-pub(super) fn part(document: &Document) -> Part {
-    let mut part = Part::new("methodology", "Shared methodology", 2);
+pub(super) fn part(document: &Document) -> PagePart {
+    let mut part = PagePart::new("methodology", "Shared methodology", 2);
     part.head("Repetition");
     part.say(repetition(document));
     part.head("Clock");

@@ -13,7 +13,7 @@ mod summary;
 
 use std::collections::BTreeSet;
 
-use super::page::{Cell, Page, Part, Piece, Tone};
+use super::page::{Cell, Page, PagePart, Piece, Tone};
 use crate::results::document::{Document, Grade, Metric, Section};
 use crate::results::published::Published;
 use crate::results::quantity::Unit;
@@ -29,7 +29,7 @@ pub fn page(document: &Document, published: &Published) -> Page {
     for section in &document.experiments {
         if section.chapter != chapter {
             chapter.clone_from(&section.chapter);
-            parts.push(Part::new(&format!("chapter-{chapter}"), &chapter_title(&chapter), 2));
+            parts.push(PagePart::new(&format!("chapter-{chapter}"), &chapter_title(&chapter), 2));
         }
         parts.push(section::part(section));
     }
@@ -48,7 +48,7 @@ pub fn page(document: &Document, published: &Published) -> Page {
 
 /// Gives every drawing a name that is one of a file as well: of letters that are chosen here, and of no other drawing. Labels
 /// of a log are part of it, and a log can come from anywhere.
-fn name_drawings(parts: &mut [Part]) {
+fn name_drawings(parts: &mut [PagePart]) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for piece in parts.iter_mut().flat_map(|part| &mut part.pieces) {
         if let Piece::Drawing(drawing) = piece {

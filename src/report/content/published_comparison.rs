@@ -2,7 +2,7 @@
 
 use super::chapter_title;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
-use crate::report::page::{Cell, Part, Piece, Table, Tone};
+use crate::report::page::{Cell, PagePart, Piece, Table, Tone};
 use crate::results::document::Document;
 use crate::results::drawing_note::Scale;
 use crate::results::published::{Published, PublishedFigure, PublishedGroup};
@@ -10,8 +10,8 @@ use crate::results::quantity::Unit;
 use crate::results::wording::{count, factor, quantity};
 
 /// The part: machines, drawings, and all figures. Without a document it is about the published figures alone.
-pub fn part(published: &Published, document: Option<&Document>) -> Part {
-    let mut part = Part::new("published", "Published figures beside ours", 2);
+pub fn part(published: &Published, document: Option<&Document>) -> PagePart {
+    let mut part = PagePart::new("published", "Published figures beside ours", 2);
     let doubted = published.figures.iter().filter(|figure| figure.doubt.is_some()).count();
     part.say(format!(
         "{} from {} on measurements of operating systems, as printed. {doubted} of them cannot be what they are called, for \

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use super::{anchor, curves, cycles, evidence, field, label, measured, short_label, verdict, why_missing};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
-use crate::report::page::{Cell, Part, Piece, Table};
+use crate::report::page::{Cell, PagePart, Piece, Table};
 use crate::results::document::{Block, Metric, Outcome, Section, record};
 use crate::results::drawing_note::Scale;
-use crate::results::prediction::{Basis, Part as Half, Prediction};
+use crate::results::prediction::{Basis, Part, Prediction};
 use crate::results::wording::{count, duration, interval, quantity, rough};
 
 /// Rows of a drawing beyond which only the headline figures are drawn.
 const MOST_ROWS: usize = 20;
 
-pub(super) fn part(section: &Section) -> Part {
-    let mut part = Part::new(&anchor(&section.id), &section.title, 3);
+pub(super) fn part(section: &Section) -> PagePart {
+    let mut part = PagePart::new(&anchor(&section.id), &section.title, 3);
     let chapters = chapters(&section.methodology);
     if section.outcome != Outcome::Measured {
         let word = if section.outcome == Outcome::Failed { "failed" } else { "was skipped" };
@@ -65,7 +65,7 @@ fn chapters(text: &str) -> Vec<(String, String)> {
 }
 
 /// How it was predicted, and the terms: those of the headline figures open, the others folded.
-fn prediction(part: &mut Part, section: &Section, text: Option<&String>) {
+fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
     part.head("Prediction");
     if let Some(text) = text {
         part.add(Piece::Prose(text.clone()));
@@ -137,8 +137,8 @@ fn terms(table: &mut Table, title: &str, found: &Prediction, metric: Option<&Met
     for term in &found.terms {
         let value = Cell::of(quantity(term.value, unit));
         let (hardware, software) = match term.part {
-            Half::BaseHardware => (value, Cell::none()),
-            Half::SoftwareOverhead => (Cell::none(), value),
+            Part::BaseHardware => (value, Cell::none()),
+            Part::SoftwareOverhead => (Cell::none(), value),
         };
         table.row(vec![
             Cell::of(format!("– {}", term.what)),
@@ -212,7 +212,7 @@ fn result(metric: &Metric) -> Vec<Cell> {
 }
 
 /// Curves first, then measured figures beside their predicted ranges.
-fn drawings(part: &mut Part, section: &Section) {
+fn drawings(part: &mut PagePart, section: &Section) {
     for drawing in curves::drawings(section) {
         part.add(Piece::Drawing(Box::new(drawing)));
     }
@@ -229,7 +229,7 @@ fn drawings(part: &mut Part, section: &Section) {
     }
 }
 
-/// The figures of one metric beside their predicted ranges, where there are several and they are no curve already.
+/// The figures of one metric beside their predicted ranges, where there are several and no curve has them already.
 fn ranges(section: &Section, name: &str) -> Option<Drawing> {
     let mut metrics: Vec<&Metric> = section.metrics.iter().filter(|metric| metric.name == name).collect();
     if metrics.len() > MOST_ROWS {
@@ -291,7 +291,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
     })
 }
 
-fn analysis(part: &mut Part, section: &Section) {
+fn analysis(part: &mut PagePart, section: &Section) {
     if section.analysis.is_empty() {
         return;
     }

@@ -3,15 +3,15 @@
 use super::appendix::pointer;
 use super::{chapter_title, cycles, field, measured, short_label, verdict};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
-use crate::report::page::{Cell, Part, Piece, Table, Tone};
+use crate::report::page::{Cell, PagePart, Piece, Table, Tone};
 use crate::results::document::{CheckOutcome, CompositeCheck, Document, Metric, Outcome};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 use crate::results::wording::{factor, percent, quantity};
 
 /// One row per headline figure.
-pub(super) fn figures(document: &Document) -> Part {
-    let mut part = Part::new("summary", "Summary", 2);
+pub(super) fn figures(document: &Document) -> PagePart {
+    let mut part = PagePart::new("summary", "Summary", 2);
     let headline: Vec<&Metric> = document.metrics().filter(|metric| metric.headline).collect();
     if headline.is_empty() {
         part.say("No figure was published.");
@@ -149,8 +149,8 @@ fn overview(chapter: &str, metrics: &[&Metric]) -> Drawing {
 }
 
 /// The composite checks with both sides.
-pub(super) fn checks(document: &Document) -> Part {
-    let mut part = Part::new("checks", "Composite checks", 2);
+pub(super) fn checks(document: &Document) -> PagePart {
+    let mut part = PagePart::new("checks", "Composite checks", 2);
     let of = |outcome: CheckOutcome| document.checks.iter().filter(move |check| check.outcome == outcome);
     part.say(format!(
         "What must hold between figures of different experiments, on any machine. {} of {} rules hold, {} are broken, {} could \

@@ -15,7 +15,7 @@ const DECADES_ALONE: f64 = 1000.0;
 
 /// An axis in the coordinates of the drawing: logarithms where it is logarithmic.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Axis {
+pub(super) struct PlotAxis {
     pub label: String,
     pub unit: Unit,
     pub logarithmic: bool,
@@ -25,9 +25,15 @@ pub(super) struct Axis {
     pub marks: Vec<f64>,
 }
 
-impl Axis {
+impl PlotAxis {
     /// An axis for values. A linear one begins at zero where nothing is below, so that lengths can be compared.
-    pub(super) fn over(label: &str, unit: Unit, values: impl Iterator<Item = f64>, scale: Scale, marks: usize) -> Axis {
+    pub(super) fn over(
+        label: &str,
+        unit: Unit,
+        values: impl Iterator<Item = f64>,
+        scale: Scale,
+        marks: usize,
+    ) -> PlotAxis {
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         let positive = values.iter().copied().filter(|value| *value > 0.0);
         // What is not positive has no place on a logarithmic axis, and stands at its end.
@@ -42,7 +48,7 @@ impl Axis {
             Scale::Logarithmic => low > 0.0,
             Scale::Automatic => low > 0.0 && high / low > DECADE,
         };
-        let mut axis = Axis { label: label.to_owned(), unit, logarithmic, low: 0.0, high: 1.0, marks: Vec::new() };
+        let mut axis = PlotAxis { label: label.to_owned(), unit, logarithmic, low: 0.0, high: 1.0, marks: Vec::new() };
         if logarithmic {
             axis.over_decades(low, high, marks.max(2));
         } else {
@@ -53,18 +59,18 @@ impl Axis {
 
     /// The axis beside another one: where that one is linear, only a very wide range makes this one logarithmic.
     pub(super) fn beside(
-        other: &Axis,
+        other: &PlotAxis,
         label: &str,
         unit: Unit,
         values: impl Iterator<Item = f64>,
         scale: Scale,
         marks: usize,
-    ) -> Axis {
+    ) -> PlotAxis {
         let values: Vec<f64> = values.collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(0.0, f64::max);
         let alone = scale == Scale::Automatic && !other.logarithmic && high < low * DECADES_ALONE;
-        Axis::over(label, unit, values.into_iter(), if alone { Scale::Linear } else { scale }, marks)
+        PlotAxis::over(label, unit, values.into_iter(), if alone { Scale::Linear } else { scale }, marks)
     }
 
     /// Where a value stands.
@@ -138,7 +144,7 @@ impl Axis {
     }
 }
 
-impl Ranged for Axis {
+impl Ranged for PlotAxis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -156,7 +162,7 @@ impl Ranged for Axis {
     }
 }
 
-impl ValueFormatter<f64> for Axis {
+impl ValueFormatter<f64> for PlotAxis {
     fn format(place: &f64) -> String {
         place.to_string()
     }
@@ -195,13 +201,14 @@ fn multiples(of: &[f64], every: i32, low: f64, high: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn texts(axis: &Axis) -> Vec<String> {
+    fn texts(axis: &PlotAxis) -> Vec<String> {
         axis.marks.iter().map(|&mark| axis.text(mark)).collect()
     }
 
     #[test]
     fn a_wide_range_of_sizes_has_powers_of_two() {
-        let axis = Axis::over("size", Unit::Bytes, [4096.0, 256.0 * 1024.0 * 1024.0].into_iter(), Scale::Automatic, 8);
+        let axis =
+            PlotAxis::over("size", Unit::Bytes, [4096.0, 256.0 * 1024.0 * 1024.0].into_iter(), Scale::Automatic, 8);
         assert!(axis.logarithmic);
         let texts = texts(&axis);
         assert!(texts.contains(&"4 KiB".to_owned()) || texts.contains(&"16 KiB".to_owned()), "{texts:?}");
@@ -210,21 +217,21 @@ mod tests {
 
     #[test]
     fn counts_have_whole_marks() {
-        let axis = Axis::over("arguments", Unit::One, (0..8).map(f64::from), Scale::Automatic, 8);
+        let axis = PlotAxis::over("arguments", Unit::One, (0..8).map(f64::from), Scale::Automatic, 8);
         assert!(!axis.logarithmic);
         assert_eq!(texts(&axis), ["0", "1", "2", "3", "4", "5", "6", "7"]);
     }
 
     #[test]
     fn a_linear_axis_of_times_begins_at_zero() {
-        let axis = Axis::over("time", Unit::Nanoseconds, [11.0, 29.0].into_iter(), Scale::Automatic, 8);
+        let axis = PlotAxis::over("time", Unit::Nanoseconds, [11.0, 29.0].into_iter(), Scale::Automatic, 8);
         assert_eq!((axis.low, axis.logarithmic), (0.0, false));
         assert_eq!(texts(&axis), ["0 ns", "5 ns", "10 ns", "15 ns", "20 ns", "25 ns", "30 ns"]);
     }
 
     #[test]
     fn decades_of_time_change_their_unit() {
-        let axis = Axis::over("time", Unit::Nanoseconds, [5.0, 4e6].into_iter(), Scale::Automatic, 8);
+        let axis = PlotAxis::over("time", Unit::Nanoseconds, [5.0, 4e6].into_iter(), Scale::Automatic, 8);
         let texts = texts(&axis);
         assert!(texts.contains(&"1 µs".to_owned()) && texts.contains(&"1 ms".to_owned()), "{texts:?}");
     }
@@ -232,7 +239,7 @@ mod tests {
     #[test]
     fn a_part_of_a_decade_has_marks_too() {
         for ends in [[3.6e9, 4.9e9], [1.0, 1.4], [40.0, 70.0], [1000.0, 3000.0]] {
-            let axis = Axis::over("", Unit::BytesPerSecond, ends.into_iter(), Scale::Logarithmic, 6);
+            let axis = PlotAxis::over("", Unit::BytesPerSecond, ends.into_iter(), Scale::Logarithmic, 6);
             assert!((2..=7).contains(&axis.marks.len()), "{ends:?}: {:?}", texts(&axis));
         }
     }
@@ -241,7 +248,7 @@ mod tests {
     fn nothing_and_nonsense_have_an_axis_too() {
         for values in [vec![], vec![f64::NAN], vec![0.0], vec![-3.0, 5.0], vec![7.0, 7.0]] {
             for scale in [Scale::Automatic, Scale::Linear, Scale::Logarithmic] {
-                let axis = Axis::over("", Unit::One, values.iter().copied(), scale, 8);
+                let axis = PlotAxis::over("", Unit::One, values.iter().copied(), scale, 8);
                 assert!(axis.low < axis.high && axis.marks.len() < 20, "{values:?} {axis:?}");
             }
         }

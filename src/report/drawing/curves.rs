@@ -1,8 +1,8 @@
 //! Curves over a parameter: lines, intervals as whiskers, predicted ranges as bands, knees, plateaus and limits.
 
-use super::axis::Axis;
+use super::axis::PlotAxis;
 use super::canvas::{Ink, escaped};
-use super::{FONT, Frame, LETTER, SERIES, Space, WIDTH, at, legend, sign, text_at, touchable};
+use super::{ChartLayout, FONT, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
 use crate::results::document;
 use crate::results::drawing_note::{DrawingNote, Join, MarkPlace};
 
@@ -19,21 +19,21 @@ pub struct CurvePlot {
     /// Scales, joins and marks.
     pub note: DrawingNote,
     /// The curves, in the order of the legend.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PlotLine>,
 }
 
 /// One curve.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct PlotLine {
     /// Its name in the legend.
     pub name: String,
     /// Its points, ordered by x.
-    pub points: Vec<Point>,
+    pub points: Vec<PlotPoint>,
 }
 
 /// One point.
 #[derive(Debug, Clone)]
-pub struct Point {
+pub struct PlotPoint {
     /// The parameter.
     pub x: f64,
     /// The figure.
@@ -56,8 +56,13 @@ impl CurvePlot {
             MarkPlace::Claim { at } => Some(at),
             _ => None,
         });
-        let x =
-            Axis::over(&self.x.label, self.x.unit, points().map(|point| point.x).chain(claims), self.note.x_scale, 8);
+        let x = PlotAxis::over(
+            &self.x.label,
+            self.x.unit,
+            points().map(|point| point.x).chain(claims),
+            self.note.x_scale,
+            8,
+        );
         let heights = points().flat_map(|point| {
             // A range that nobody measured near must not make the curve small.
             let predicted = point.predicted.into_iter().flatten();
@@ -66,7 +71,7 @@ impl CurvePlot {
                 .chain([point.y])
                 .chain(point.interval)
         });
-        let y = Axis::beside(&x, &self.y.label, self.y.unit, heights.chain(levels), self.note.y_scale, 9);
+        let y = PlotAxis::beside(&x, &self.y.label, self.y.unit, heights.chain(levels), self.note.y_scale, 9);
         let banded = self.has_bands();
         let mut names: Vec<String> = self.lines.iter().map(|line| line.name.clone()).collect();
         if banded {
@@ -77,7 +82,7 @@ impl CurvePlot {
         let (places, tall) = legend(&names, f64::from(WIDTH) - 100.0);
         let top = tall + 34;
         let height = HEIGHT + tall;
-        let space = Space { width: WIDTH, height, top, left: 84, vertical_marks: true };
+        let space = ChartLayout { width: WIDTH, height, top, left: 84, vertical_marks: true };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
         for (index, ((left, line), name)) in places.into_iter().zip(&names).enumerate() {
@@ -106,7 +111,7 @@ impl CurvePlot {
             && self.lines.iter().any(|line| line.points.iter().filter(|point| point.predicted.is_some()).count() > 1)
     }
 
-    fn line(&self, frame: &Frame, index: usize, line: &Line) -> String {
+    fn line(&self, frame: &Frame, index: usize, line: &PlotLine) -> String {
         let mut out = String::new();
         let mut path = String::new();
         let mut last: Option<f64> = None;
@@ -210,7 +215,7 @@ impl CurvePlot {
 }
 
 /// The predicted range along a curve.
-fn band(frame: &Frame, index: usize, line: &Line) -> String {
+fn band(frame: &Frame, index: usize, line: &PlotLine) -> String {
     let known: Vec<(f64, [f64; 2])> =
         line.points.iter().filter_map(|point| Some((point.x, point.predicted?))).collect();
     if known.len() < 2 {

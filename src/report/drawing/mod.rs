@@ -15,10 +15,10 @@ use plotters::prelude::{ChartBuilder, IntoDrawingArea};
 use plotters::style::{Color, IntoFont, TRANSPARENT, TextStyle};
 
 use super::table::Table;
-use axis::Axis;
+use axis::PlotAxis;
 use canvas::{AXIS, Canvas, GRID, Ink, TEXT, escaped};
 
-pub use curves::{CurvePlot, Line, Point};
+pub use curves::{CurvePlot, PlotLine, PlotPoint};
 pub use rows::{PlotMark, PlotRow, RowPlot};
 
 /// Rules that every drawing follows, on a page or alone.
@@ -85,12 +85,12 @@ impl Drawing {
 struct Frame {
     origin: (f64, f64),
     corner: (f64, f64),
-    x: Axis,
-    y: Axis,
+    x: PlotAxis,
+    y: PlotAxis,
 }
 
 /// Space around a chart, in pixels.
-struct Space {
+struct ChartLayout {
     width: u32,
     height: u32,
     top: u32,
@@ -101,7 +101,7 @@ struct Space {
 
 impl Frame {
     /// Draws axes, grid and labels.
-    fn draw(ink: &Ink, space: &Space, x: Axis, y: Axis) -> Frame {
+    fn draw(ink: &Ink, space: &ChartLayout, x: PlotAxis, y: PlotAxis) -> Frame {
         let area = Canvas::new((space.width, space.height), ink).into_drawing_area();
         let mut builder = ChartBuilder::on(&area);
         builder.margin_top(space.top).margin_right(28_u32).x_label_area_size(BELOW).y_label_area_size(space.left);

@@ -1,8 +1,8 @@
 //! Rows of marks on one axis: a range and a measured value for each figure, or many machines for each operation.
 
-use super::axis::Axis;
+use super::axis::PlotAxis;
 use super::canvas::Ink;
-use super::{BELOW, Frame, LETTER, SERIES, Space, WIDTH, at, legend, sign, text_at, touchable};
+use super::{BELOW, ChartLayout, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 
@@ -72,7 +72,7 @@ impl RowPlot {
             marks.chain(row.bar.into_iter().flatten())
         });
         let count = self.rows.len().max(1) as f64;
-        let y = Axis {
+        let y = PlotAxis {
             label: String::new(),
             unit: Unit::One,
             logarithmic: false,
@@ -91,8 +91,8 @@ impl RowPlot {
         let left = (longest as f64 * LETTER) as u32 + 16;
         // The widest marks take some eighty pixels.
         let marks = (WIDTH - left) as usize / 80;
-        let x = Axis::over(&self.label, self.unit, values.chain(self.reference), self.scale, marks);
-        let space = Space { width: WIDTH, height, top, left, vertical_marks: false };
+        let x = PlotAxis::over(&self.label, self.unit, values.chain(self.reference), self.scale, marks);
+        let space = ChartLayout { width: WIDTH, height, top, left, vertical_marks: false };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
         for (index, ((left, line), name)) in places.into_iter().zip(&names).enumerate() {

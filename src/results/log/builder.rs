@@ -249,7 +249,7 @@ fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
 /// A clock runs at one of the rates that the machine states for its counter, or about; that of the kernel counts nanoseconds.
 fn agrees(clock: &Clock, machine: &Machine) -> Result<(), String> {
     let near = |stated: f64| (1.0 / CLOCK_DIFFERS..=CLOCK_DIFFERS).contains(&(clock.hertz / stated));
-    // The delay loop of a kernel is no statement about a counter where somebody else than Linux says how long it is.
+    // The delay loop of a kernel says nothing about a counter where somebody else than Linux says how long it is.
     let is_loop = |source: &str| source.to_ascii_lowercase().contains("bogomips");
     let stated =
         machine.tsc_hertz_claims().all().iter().filter(|claim| !is_loop(&claim.source)).map(|claim| claim.value);

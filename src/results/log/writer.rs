@@ -114,7 +114,7 @@ impl LogWriter {
 /// A log that exists, for appending.
 fn open_existing(path: &Path) -> std::io::Result<File> {
     let file = OpenOptions::new().read(true).append(true).custom_flags(REGULAR_ONLY).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::Error::other("it is no regular file")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::Error::other("it is not a regular file")) }
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Problem {

@@ -23,7 +23,7 @@ use native::{calls, register_loop, self_test_chain};
 compile_error!("sysdyno knows the timed code of x86_64 and aarch64 only");
 
 /// Timed code: runs its loop for a number of iterations.
-pub type Kernel = extern "C" fn(iterations: u64);
+pub type LoopKernel = extern "C" fn(iterations: u64);
 
 /// Timed code: passes of a stream over a stretch of memory.
 pub type StreamKernel = unsafe extern "C" fn(to: *mut u8, from: *const u8, bytes: usize, passes: u64);
@@ -48,11 +48,11 @@ pub struct Vectors {
 pub const CHAIN_CYCLES: u64 = 60;
 
 /// The shortest register loop at its four alignments in a 64-byte block: 0, 16, 32 and 48 bytes.
-pub const REGISTER_LOOPS: [Kernel; 4] =
+pub const REGISTER_LOOPS: [LoopKernel; 4] =
     [register_loop::<0, 0>, register_loop::<16, 0>, register_loop::<32, 0>, register_loop::<48, 0>];
 
 /// Register loops with 0, 1, 2, 4 and 8 dependent additions injected: max(1, additions) cycles per iteration.
-pub const REGISTER_LOOPS_WITH_ADDITIONS: [(u64, Kernel); 5] = [
+pub const REGISTER_LOOPS_WITH_ADDITIONS: [(u64, LoopKernel); 5] = [
     (0, register_loop::<0, 0>),
     (1, register_loop::<0, 1>),
     (2, register_loop::<0, 2>),
@@ -67,9 +67,9 @@ pub const CALLS_PER_ITERATION: u64 = 32;
 #[derive(Debug, Clone, Copy)]
 pub struct CallKernel {
     /// [`CALLS_PER_ITERATION`] calls per iteration.
-    pub short: Kernel,
+    pub short: LoopKernel,
     /// Twice as many.
-    pub long: Kernel,
+    pub long: LoopKernel,
 }
 
 macro_rules! call_kernels {

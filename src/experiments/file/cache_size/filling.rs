@@ -1,6 +1,6 @@
 //! Full mode: new data is read, one pass, until the cache of the machine grows no more.
 
-use super::growth::{End, Growth};
+use super::growth::{Growth, StopReason};
 use super::vitals::Vitals;
 use super::{BYTES, full};
 use crate::experiments::file::stamped_file::Stamped;
@@ -63,7 +63,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds
         rig.unavailable(BYTES, &full(), &reason);
         return Ok(());
     }
-    let limits = Limits { total, began, seconds, swapped: memory.swapped };
+    let limits = FillLimits { total, began, seconds, swapped: memory.swapped };
     let growth = Growth::new(step, may_have);
     let mut filling = Filling { with, step, target, sources: Vec::new(), at: 0, read: 0, points: Vec::new(), growth };
     let filling_began = Instant::now();
@@ -84,14 +84,14 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds
 }
 
 /// A file that data is read from.
-struct Source {
+struct SourceFile {
     file: File,
     path: std::path::PathBuf,
     bytes: u64,
 }
 
 /// What must hold while the cache is filled.
-struct Limits {
+struct FillLimits {
     total: u64,
     /// When the launch began to measure, and for how many seconds from then on it may.
     began: Instant,
@@ -99,7 +99,7 @@ struct Limits {
     swapped: Option<u64>,
 }
 
-impl Limits {
+impl FillLimits {
     fn time_is_up(&self) -> bool {
         self.began.elapsed().as_secs_f64() >= self.seconds
     }
@@ -110,7 +110,7 @@ struct Filling {
     step: u64,
     /// Bytes of all files that are written, or of one file of holes.
     target: u64,
-    sources: Vec<Source>,
+    sources: Vec<SourceFile>,
     /// Where in the last of them the next step begins.
     at: u64,
     read: u64,
@@ -121,7 +121,7 @@ struct Filling {
 
 impl Filling {
     /// Reads step after step; says why it ended.
-    fn fill(&mut self, rig: &mut Rig<'_>, limits: &Limits) -> Result<End, String> {
+    fn fill(&mut self, rig: &mut Rig<'_>, limits: &FillLimits) -> Result<StopReason, String> {
         let mut buffer = Buffer::new(REQUEST as usize);
         let began = Instant::now();
         while self.with == FillWith::Holes || self.read < self.target {
@@ -145,7 +145,7 @@ impl Filling {
                 return Ok(end);
             }
         }
-        Ok(End { why: "all the data that was planned had been read".to_owned(), full: self.growth.is_used_up() })
+        Ok(StopReason { why: "all the data that was planned had been read".to_owned(), full: self.growth.is_used_up() })
     }
 
     /// Makes what the next step reads.
@@ -170,7 +170,7 @@ impl Filling {
             }
         };
         file::advise(&file, Advice::Random).map_err(words)?;
-        self.sources.push(Source { file, path, bytes });
+        self.sources.push(SourceFile { file, path, bytes });
         self.at = 0;
         Ok(())
     }
@@ -184,9 +184,9 @@ impl Filling {
     }
 
     /// Whether a rule says stop: the cache is full, or going on would do harm, or may not be.
-    fn ended(&self, now: &Vitals, elapsed: Duration, limits: &Limits) -> Option<End> {
+    fn ended(&self, now: &Vitals, elapsed: Duration, limits: &FillLimits) -> Option<StopReason> {
         let least = ((limits.total as f64 * AVAILABLE_SHARE) as u64).max(AVAILABLE);
-        let stopped = |why: String| Some(End { why, full: self.growth.is_used_up() });
+        let stopped = |why: String| Some(StopReason { why, full: self.growth.is_used_up() });
         if let Some(end) = self.growth.ended(elapsed) {
             Some(end)
         } else if now.swapped.zip(limits.swapped).is_some_and(|(now, before)| now > before) {
@@ -198,13 +198,13 @@ impl Filling {
         } else if limits.time_is_up() {
             // What is unused at that moment decides nothing: it may still have grown.
             let why = format!("the {} that it might take were up (see --time)", duration(limits.seconds));
-            Some(End { why, full: false })
+            Some(StopReason { why, full: false })
         } else {
             None
         }
     }
 
-    fn record(self, rig: &mut Rig<'_>, end: &End, seconds: f64) -> Result<(), Problem> {
+    fn record(self, rig: &mut Rig<'_>, end: &StopReason, seconds: f64) -> Result<(), Problem> {
         let word = match self.with {
             FillWith::Holes => "holes of a sparse file (zeros that no device was asked for: capacity only)",
             FillWith::Files => "files written for it",
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn every_rule_that_protects_the_machine_stops_the_filling() {
         let began = Instant::now();
-        let limits = |total: u64, seconds: f64, swapped: Option<u64>| Limits { total, began, seconds, swapped };
+        let limits = |total: u64, seconds: f64, swapped: Option<u64>| FillLimits { total, began, seconds, swapped };
         let filling = Filling {
             with: FillWith::Holes,
             step: 100,
@@ -242,7 +242,7 @@ mod tests {
             points: Vec::new(),
             growth: Growth::new(100, 1000),
         };
-        let end = |now: &Vitals, limits: &Limits| filling.ended(now, Duration::ZERO, limits);
+        let end = |now: &Vitals, limits: &FillLimits| filling.ended(now, Duration::ZERO, limits);
         let with = |available: u64, swapped: u64, pressure: f64| Vitals {
             available: Some(available),
             swapped: Some(swapped),

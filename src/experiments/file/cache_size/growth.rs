@@ -21,7 +21,7 @@ const UNUSED_STEPS: f64 = 2.0;
 
 /// Why the filling ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct StopReason {
     /// In words, to follow "because".
     pub why: String,
     /// Whether the cache was full; else what it kept is a lower bound.
@@ -92,7 +92,7 @@ impl Growth {
     }
 
     /// Whether it has ended by a time.
-    pub(super) fn ended(&self, now: Duration) -> Option<End> {
+    pub(super) fn ended(&self, now: Duration) -> Option<StopReason> {
         let text = |bytes: f64| quantity(bytes, Unit::Bytes);
         let stood = if self.still >= STANDSTILL { now.saturating_sub(self.still_since) } else { Duration::ZERO };
         // What was taken back since then has to be read again, twice the whole at most: else it might never end.
@@ -106,7 +106,7 @@ impl Growth {
             } else {
                 return None;
             };
-            return Some(End { why, full: true });
+            return Some(StopReason { why, full: true });
         }
         let unused = text(self.unused.unwrap_or(0.0));
         let why = if stood >= HELD_TIME {
@@ -116,7 +116,7 @@ impl Growth {
         } else {
             return None;
         };
-        Some(End { why, full: false })
+        Some(StopReason { why, full: false })
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
 
     /// Fills a cache of so many bytes in steps of a tenth of a second. At each step something takes back a part of it; the
     /// most that was resident, the end, and what was taken early.
-    fn fill(capacity: f64, take: impl Fn(u32, f64) -> f64) -> (f64, End, f64) {
+    fn fill(capacity: f64, take: impl Fn(u32, f64) -> f64) -> (f64, StopReason, f64) {
         let mut growth = Growth::new(STEP, ROOM);
         let (mut resident, mut most) = (0.0_f64, 0.0_f64);
         for number in 0..10_000 {

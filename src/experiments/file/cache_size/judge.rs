@@ -13,13 +13,13 @@ use crate::results::wording::{interval, percent};
 use crate::statistics::summary::{median, quantile};
 
 /// Curves of one limit or of the machine over all launches: bytes read with bytes resident.
-pub(super) struct Swept {
+pub(super) struct ResidencyCurves {
     pub(super) labels: Labels,
     /// `(read, resident)` of every launch.
     pub(super) launches: Vec<Vec<(f64, f64)>>,
 }
 
-impl Swept {
+impl ResidencyCurves {
     pub(super) fn of(study: &Study<'_>, labels: Labels) -> Option<Self> {
         let (read, resident) = (study.series("read", &labels), study.series("resident", &labels));
         let launches: Vec<Vec<(f64, f64)>> = read
@@ -28,7 +28,7 @@ impl Swept {
             .map(|(read, resident)| read.values.iter().copied().zip(resident.values.iter().copied()).collect())
             .filter(|points: &Vec<(f64, f64)>| !points.is_empty())
             .collect();
-        (!launches.is_empty()).then_some(Swept { labels, launches })
+        (!launches.is_empty()).then_some(ResidencyCurves { labels, launches })
     }
 
     /// The largest size that was whole, the median over launches, and the most that was ever resident. A median, because pages
@@ -66,11 +66,11 @@ impl Swept {
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     for limit in LIMITS {
-        if let Some(swept) = Swept::of(study, bounded(limit)) {
+        if let Some(swept) = ResidencyCurves::of(study, bounded(limit)) {
             publish_bounded(study, findings, limit, &swept);
         }
     }
-    if let Some(swept) = Swept::of(study, full()) {
+    if let Some(swept) = ResidencyCurves::of(study, full()) {
         publish_full(study, findings, &swept);
     }
 }
@@ -107,7 +107,7 @@ rules! {
     SLOWER_MISS: "time" Remark "`file.cache_size.bytes` mode=bounded", "a block that is not cached takes more than {} times as long", plain(SLOWER);
 }
 
-pub(super) fn publish_bounded(study: &Study<'_>, findings: &mut Findings, limit: u64, swept: &Swept) {
+pub(super) fn publish_bounded(study: &Study<'_>, findings: &mut Findings, limit: u64, swept: &ResidencyCurves) {
     let most = limit as f64;
     let of_launch = |points: &Vec<(f64, f64)>| {
         let beyond = points.iter().filter(|(read, _)| *read >= most * BEYOND).map(|(_, resident)| *resident);
@@ -194,7 +194,7 @@ fn of_time(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     Some(Gate::more_than(&SLOWER_MISS, Number::time(miss).named("a block took {}"), SLOWER * hit).because(reason))
 }
 
-pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &Swept) {
+pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &ResidencyCurves) {
     let remark = |what: &str| study.remarks(what).first().copied();
     let (with, ended) =
         (remark("full.with").unwrap_or("data"), remark("full.ended").unwrap_or("its reason is not in the log"));
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_largest_whole_size_is_before_the_first_that_is_not() {
-        let swept = Swept {
+        let swept = ResidencyCurves {
             labels: full(),
             launches: vec![
                 vec![(10.0, 10.0), (20.0, 20.0), (30.0, 25.0), (40.0, 40.0)],

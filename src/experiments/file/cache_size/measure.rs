@@ -68,7 +68,7 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
                 size(space.bytes)
             )
         } else if limit > room {
-            format!("a limit of {} is no limit where a launch may have {}", size(limit), size(room))
+            format!("a limit of {} has no effect: a launch may have {}", size(limit), size(room))
         } else {
             limits.push(limit);
             continue;
@@ -94,7 +94,7 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
         return Ok(());
     }
     for limit in limits {
-        let outcome = Pass::take(rig, &stamped, limit);
+        let outcome = PassResult::take(rig, &stamped, limit);
         match outcome {
             Ok(pass) => pass.record(rig, &bounded(limit))?,
             Err(reason) => rig.unavailable(BYTES, &bounded(limit), &reason),
@@ -115,11 +115,11 @@ fn said(problem: &Problem) -> String {
 }
 
 /// What one pass showed.
-struct Pass {
+struct PassResult {
     read: Vec<f64>,
     resident: Vec<f64>,
     evicted: Vec<f64>,
-    /// Bytes charged to the group at the end that are no file data.
+    /// Bytes charged to the group at the end that are not file data.
     charged_else: f64,
     /// Probes that were cached, and all.
     hits: [f64; 2],
@@ -127,7 +127,7 @@ struct Pass {
     miss: Vec<f64>,
 }
 
-impl Pass {
+impl PassResult {
     fn take(rig: &mut Rig<'_>, stamped: &Stamped, limit: u64) -> Result<Self, String> {
         stamped.evict()?;
         let reader = stamped.buffered()?;
@@ -155,7 +155,7 @@ impl Pass {
             }
         }
         let charged = group.charged()?;
-        let mut pass = Pass {
+        let mut pass = PassResult {
             read,
             resident,
             evicted,

@@ -41,12 +41,12 @@
 //! - A page is charged to the group that touched it first: the file is out of the cache before the pass, and was written by
 //!   another group.
 //! - Read-ahead caches more than was read; a size below it would never be seen.
-//! - The tree that finds pages, page tables and stacks are charged to the group too; what is charged and no file data is
-//!   logged.
+//! - The tree that finds pages, page tables and stacks are charged to the group too; what is charged and is not file
+//!   data is logged.
 //! - Large folios are evicted whole: sizes are then coarser.
-//! - What a group may have is no promise that the machine has it.
+//! - A group may be allowed more than the machine has.
 //! - Proactive reclaim (DAMON, memory.reclaim) takes back data that nothing reads again, also while memory is free. The first
-//!   eviction is then no sign of a full cache. What takes memory back early is named where the kernel shows it.
+//!   eviction then does not mean a full cache. What takes memory back early is named where the kernel shows it.
 //! - A hypervisor may give memory only when it is touched: filling then takes seconds for a gibibyte.
 //!
 //! # References

@@ -8,7 +8,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::parallel_readers::{self};
-use crate::experiments::file::{Class, NO_DEVICE, Order};
+use crate::experiments::file::{DeviceClass, NO_DEVICE, Order};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
@@ -127,7 +127,7 @@ pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64
     let fewer = PROCESSES.into_iter().rev().find(|&fewer| fewer < processes);
     if let Some((fewer, before)) = fewer.and_then(|fewer| Some((fewer, rate(study, order, fewer)?.value))) {
         // A head that moves between files reads less of all of them.
-        let turning = Class::of(&study.setup.machine) == Class::Turning;
+        let turning = DeviceClass::of(&study.setup.machine) == DeviceClass::Turning;
         let rule = if turning { &MORE_READERS_TURNING } else { &MORE_READERS };
         let reason =
             format!("{} by {fewer}, less {}", quantity(before, Unit::BytesPerSecond), Number::share(SLACK).text());

@@ -2,7 +2,7 @@
 
 use super::super::{BLOCK, Order};
 use super::{FILE, PROCESSES, TIME, labels};
-use crate::experiments::file::parallel_readers::{self, Race, Reader};
+use crate::experiments::file::parallel_readers::{self, PinnedReader, Race};
 use crate::experiments::file::stamped_file::Stamped;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -98,7 +98,7 @@ pub(super) fn race(
     window: Duration,
 ) -> Result<Race, Problem> {
     let own = cpus.iter().position(|&cpu| cpu == rig.setup().cpu).unwrap_or(0);
-    let readers: Vec<Reader<'_>> = (0..processes)
+    let readers: Vec<PinnedReader<'_>> = (0..processes)
         .map(|index| {
             let mut places: Vec<u64> = (0..FILE / BLOCK).map(|block| block * BLOCK).collect();
             if order == Order::Random {
@@ -108,7 +108,7 @@ pub(super) fn race(
                 places.rotate_left(start);
             }
             // The first on the CPU of the launch, the others on the next ones in turn.
-            Reader { stamped: &files[index], from: &opened[index], cpu: cpus[(own + index) % cpus.len()], places }
+            PinnedReader { stamped: &files[index], from: &opened[index], cpu: cpus[(own + index) % cpus.len()], places }
         })
         .collect();
     let (source, hertz) = (rig.source()?, rig.ticks(1e9));

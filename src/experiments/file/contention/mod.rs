@@ -30,8 +30,8 @@
 //! - **Time with fork and exit in it**: the start of a process takes as long as tens of reads.
 //! - **Intervals that do not overlap**: the first process is done before the last begins. Only the common window counts.
 //! - One file for all, or files in the page cache, measure the cache.
-//! - N times the time of one is no law: it holds only where the device serves one read at a time.
-//! - Sequential readers together are no sequential load: a disk that turns moves its head between them.
+//! - N times the time of one is not a rule: it holds only where the device serves one read at a time.
+//! - Sequential readers together do not make a sequential load: a disk that turns moves its head between them.
 //! - Small files fit into caches below the kernel. The figures of one process hold against those of larger files.
 //!
 //! # References

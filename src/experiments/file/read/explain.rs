@@ -1,6 +1,6 @@
 //! Where the time of a read goes, and what stands below the file.
 
-use super::super::{BLOCK, Class, Order};
+use super::super::{BLOCK, DeviceClass, Order};
 use super::{CACHES, COLD, DEPTH_RATE, DEPTHS, DIRECT, SIZES, TIME, TOUCH_RATIO, WARM, judge, labels};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
@@ -112,7 +112,7 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
 
 /// What the device is taken for, and whether something below the kernel answered in its place.
 pub(super) fn explain_device(study: &Study<'_>, findings: &mut Findings) {
-    let class = Class::of(&study.setup.machine);
+    let class = DeviceClass::of(&study.setup.machine);
     let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());
     let random: Vec<(u64, f64)> = SIZES
         .into_iter()
@@ -132,7 +132,7 @@ pub(super) fn explain_device(study: &Study<'_>, findings: &mut Findings) {
     if let Some(reason) = study.remarks("below").first() {
         findings.say(format!("Below the {}{name}: {reason}.", class.word()));
     }
-    if class == Class::Virtual {
+    if class == DeviceClass::Virtual {
         findings.say(format!(
             "The disk{name} is virtual: that nothing was cached is proven for this kernel only. The files were written during this run, and the host may have kept them."
         ));

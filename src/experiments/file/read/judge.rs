@@ -11,7 +11,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::file::file_system::{Caveat, FileSystem};
-use crate::experiments::file::{BLOCK, Class, NO_DEVICE, taken};
+use crate::experiments::file::{BLOCK, DeviceClass, NO_DEVICE, taken};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
@@ -358,7 +358,7 @@ fn resident(study: &Study<'_>, bytes: u64) -> Vec<Gate> {
 /// G34 and G35: the device's floor, and caches below the kernel.
 fn of_device(study: &Study<'_>, own: f64) -> Vec<Gate> {
     let mut gates = Vec::new();
-    if let Some((floor, why)) = Class::of(&study.setup.machine).floor() {
+    if let Some((floor, why)) = DeviceClass::of(&study.setup.machine).floor() {
         let shown = if floor.is_finite() { "" } else { "no hardware, " };
         let reason = format!("{shown}less is served by a cache below the kernel: {why}");
         gates.push(Gate::at_least(&CLASS, Number::time(own).named("{}"), floor).because(reason));

@@ -3,7 +3,7 @@
 use super::{
     BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, SIZES, TIME, WARM, labels, pass_labels, proof_labels,
 };
-use crate::experiments::file::stamped_file::{Stamped, Witness};
+use crate::experiments::file::stamped_file::{ReadCounters, Stamped};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::quantity;
@@ -79,7 +79,7 @@ const WARM_TIMES: u32 = 3;
 const WARM_PLACES: usize = 8192;
 
 /// A file with the ways to read it.
-pub(super) struct Target {
+pub(super) struct OpenedFile {
     stamped: Stamped,
     direct: Option<File>,
     /// Through the cache, nothing read ahead.
@@ -91,7 +91,7 @@ pub(super) struct Target {
     taken: Cell<usize>,
 }
 
-impl Target {
+impl OpenedFile {
     /// A file and its places in a random order.
     fn of(stamped: Stamped, random: &mut fastrand::Rng) -> Result<Self, Problem> {
         let cannot = |why: String| Problem::new(format!("cannot read the test file: {why}"));
@@ -101,7 +101,7 @@ impl Target {
         let unit = page_size() as u64;
         let mut places: Vec<u64> = (0..stamped.bytes() / unit).map(|page| page * unit).collect();
         random.shuffle(&mut places);
-        Ok(Target { stamped, direct, random: anywhere, ordered, places, taken: Cell::new(0) })
+        Ok(OpenedFile { stamped, direct, random: anywhere, ordered, places, taken: Cell::new(0) })
     }
 
     fn bytes(&self) -> u64 {
@@ -137,7 +137,7 @@ fn sizes(mut left: u64, profile: Profile) -> Vec<u64> {
 }
 
 /// Finds or writes the files.
-pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Problem> {
+pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<OpenedFile>, Problem> {
     let space = rig.space()?;
     // No more than its share, and no more than the files of others leave.
     let room = (space.bytes / 100 * SHARE).min(space.left_to(FILES));
@@ -174,7 +174,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<Target>, Problem> {
         if let Err(why) = stamped.direct() {
             unavailable(rig, DIRECT, bytes, &why);
         }
-        targets.push(Target::of(stamped, rig.random())?);
+        targets.push(OpenedFile::of(stamped, rig.random())?);
     }
     if written > 0 {
         rig.record("writing", Labels::none(), Unit::BytesPerSecond, vec![written as f64 / time.as_secs_f64()])?;
@@ -223,14 +223,14 @@ fn sata_rate(text: &str) -> Option<f64> {
 }
 
 /// Counts what is asked for and what devices read, and records both for an order.
-struct Proof {
-    witness: Witness,
+struct DeviceReadCheck {
+    witness: ReadCounters,
     asked: f64,
 }
 
-impl Proof {
-    fn begin(targets: &[Target]) -> Self {
-        Proof { witness: Witness::of(targets[0].stamped.file()), asked: 0.0 }
+impl DeviceReadCheck {
+    fn begin(targets: &[OpenedFile]) -> Self {
+        DeviceReadCheck { witness: ReadCounters::of(targets[0].stamped.file()), asked: 0.0 }
     }
 
     fn record(self, rig: &mut Rig<'_>, order: Order, cache: &str) -> Result<(), Problem> {
@@ -244,7 +244,7 @@ impl Proof {
 }
 
 /// Single random reads, direct and cold, of all files in turns.
-pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem> {
+pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<(), Problem> {
     let each = (SHOTS + SHOTS / BURST * LEAD) as usize;
     let (asked, cold_reads) = (Cell::new(0_u64), Cell::new(0_u64));
     let mut shots: Vec<Shot<'_>> = Vec::new();
@@ -281,7 +281,7 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem
         };
         shots.push(Shot { labels: labels(Order::Random, COLD, bytes), fire: Box::new(fire) });
     }
-    let mut proof = Proof::begin(targets);
+    let mut proof = DeviceReadCheck::begin(targets);
     let interleaved = Interleaved { name: "read", shots: SHOTS, burst: BURST, lead: LEAD, gap: None, within: SHOOTING };
     rig.shoot(&mut shots, &interleaved)?;
     drop(shots);
@@ -297,7 +297,7 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem
 /// Requests of one size, one after the other, until their number or the time is up. Returns how many, and the ticks.
 fn pass(
     rig: &mut Rig<'_>,
-    target: &Target,
+    target: &OpenedFile,
     from: &File,
     start: u64,
     request: u64,
@@ -324,7 +324,7 @@ fn pass(
 
 /// Blocks past the cache in the order of the file, at its end from its beginning again, each timed by itself. Returns the
 /// nanoseconds of those that count, and how many were read.
-fn singles(rig: &mut Rig<'_>, target: &Target, direct: &File, start: u64) -> Result<(Vec<f64>, u64), Problem> {
+fn singles(rig: &mut Rig<'_>, target: &OpenedFile, direct: &File, start: u64) -> Result<(Vec<f64>, u64), Problem> {
     let mut buffer = Buffer::new(BLOCK as usize);
     let begin = Instant::now() + LEAD_TIME;
     let end = begin + DIRECT_TIME;
@@ -347,8 +347,8 @@ fn singles(rig: &mut Rig<'_>, target: &Target, direct: &File, start: u64) -> Res
 }
 
 /// Passes past the cache: by blocks and by large requests, from a random place.
-pub(super) fn run_direct(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem> {
-    let mut proof = Proof::begin(targets);
+pub(super) fn run_direct(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<(), Problem> {
+    let mut proof = DeviceReadCheck::begin(targets);
     for target in targets {
         let Some(direct) = &target.direct else { continue };
         let room = (target.bytes() - LARGE.min(target.bytes())) / LARGE;
@@ -374,7 +374,7 @@ fn record_pass(rig: &mut Rig<'_>, cache: &str, bytes: u64, request: u64, done: u
 }
 
 /// The same places past the cache twice (gate G35).
-pub(super) fn touch_twice(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem> {
+pub(super) fn touch_twice(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<(), Problem> {
     let Some((target, direct)) = targets.last().and_then(|target| Some((target, target.direct.as_ref()?))) else {
         return Ok(());
     };
@@ -398,7 +398,7 @@ pub(super) fn touch_twice(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), P
 }
 
 /// Many random reads under way past the cache, in the largest file.
-pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Problem> {
+pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<(), Problem> {
     let Some((target, direct)) = targets.last().and_then(|target| Some((target, target.direct.as_ref()?))) else {
         return Ok(());
     };
@@ -429,9 +429,9 @@ pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[Target]) -> Result<(), Pr
 
 /// Cold passes: by blocks, then by large requests through the whole file, which fills the cache. Returns the files that are
 /// wholly cached then, by position.
-pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[Target]) -> Result<Vec<usize>, Problem> {
+pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<Vec<usize>, Problem> {
     let mut resident = Vec::new();
-    let mut proof = Proof::begin(targets);
+    let mut proof = DeviceReadCheck::begin(targets);
     for (index, target) in targets.iter().enumerate() {
         let bytes = target.bytes();
         if let Err(why) = target.stamped.evict() {
@@ -456,7 +456,7 @@ pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[Target]) -> Result<Vec<usiz
 }
 
 /// Batches out of the cache, of every file that is wholly in it.
-pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[Target], resident: &[usize]) -> Result<(), Problem> {
+pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[OpenedFile], resident: &[usize]) -> Result<(), Problem> {
     let mut held = Vec::new();
     for &index in resident {
         let target = &targets[index];
@@ -475,7 +475,7 @@ pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[Target], resident: &[usize]
         }
     }
     let Some((first, _)) = held.first() else { return Ok(()) };
-    let witness = Witness::of(first.stamped.file());
+    let witness = ReadCounters::of(first.stamped.file());
     let mut workloads = Vec::new();
     for &(target, _) in &held {
         let own = |order: Order, request: u64| labels(order, WARM, target.bytes()).with("request", request);
@@ -500,7 +500,7 @@ pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[Target], resident: &[usize]
 fn reads<'a>(
     name: &str,
     labels: Labels,
-    target: &'a Target,
+    target: &'a OpenedFile,
     from: &'a File,
     request: u64,
     order: Vec<u64>,

@@ -40,7 +40,7 @@
 //! - Read-ahead makes megabytes of a random read of 4 KiB; here it is off for random order and on for the other.
 //! - **Caches below the kernel**: of the drive, of a controller, of a virtual disk's host. What was just written is in them. A
 //!   figure faster than its kind of device can be is called served by a cache; a disk of a guest is called virtual.
-//! - Many reads under way hide their latency. A data sheet's IOPS are at depth 32 or more and are no latency.
+//! - Many reads under way hide their latency. A data sheet's IOPS are at depth 32 or more and do not give a latency.
 //! - `rotational`, `read_ahead_kb` and the like are claims of a driver; in guests they are often wrong.
 //! - Picking places with rand() repeats some: those come from a cache.
 //! - The span of a file is a fraction of the device: a short stroke on a disk that turns.

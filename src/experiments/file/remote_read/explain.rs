@@ -1,6 +1,6 @@
 //! What the network, the bytes and the disk of the other machine take of a read.
 
-use super::{PENALTY, RANDOM, SIZES, TIME, Way, carried, cold, labels, time, trip, ways};
+use super::{PENALTY, RANDOM, RemoteAccess, SIZES, TIME, carried, cold, labels, time, trip, ways};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::network::{quantile_of_shots, remote_rate};
@@ -27,9 +27,9 @@ pub(super) fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
         let of = Labels::of([("via", way.via()), ("order", RANDOM)]).with("bytes", SIZES[0]);
         let Some(penalty) = findings.metric(PENALTY, &of) else { continue };
         let words = match way {
-            Way::Mount(_) => "through the mount",
-            Way::Nfs(_) => "over NFS",
-            Way::Peer(_) => "from the peer",
+            RemoteAccess::Mount(_) => "through the mount",
+            RemoteAccess::Nfs(_) => "over NFS",
+            RemoteAccess::Peer(_) => "from the peer",
         };
         added.push(format!("{} more {words}", penalty.text()));
         here.extend(quantile_of_shots(study, "read", &labels(way.via(), RANDOM, SIZES[0], "here"), 0.5));
@@ -45,9 +45,9 @@ pub(super) fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
 }
 
 /// Where the bytes come from.
-pub(super) fn introduction(study: &Study<'_>, way: Way<'_>) -> String {
+pub(super) fn introduction(study: &Study<'_>, way: RemoteAccess<'_>) -> String {
     match way {
-        Way::Mount(mount) => {
+        RemoteAccess::Mount(mount) => {
             let counts: Vec<f64> =
                 study.series("client", &Labels::of([("via", "mount")])).iter().fold(vec![0.0; 5], |sums, series| {
                     sums.iter().zip(&series.values).map(|(sum, count)| sum + count).collect()
@@ -67,7 +67,7 @@ pub(super) fn introduction(study: &Study<'_>, way: Way<'_>) -> String {
                 mount.directory, mount.mount_point, mount.file_system, mount.what, mount.options
             )
         }
-        Way::Nfs(file) => format!(
+        RemoteAccess::Nfs(file) => format!(
             "Over NFS: {} of {} bytes on {} port {}, from {}{}; the server answers at most {} at once.",
             file.path,
             file.bytes,
@@ -77,7 +77,7 @@ pub(super) fn introduction(study: &Study<'_>, way: Way<'_>) -> String {
             if file.on_link { " on the same link" } else { "" },
             quantity(f64::from(file.longest_read), Unit::Bytes)
         ),
-        Way::Peer(peer) => {
+        RemoteAccess::Peer(peer) => {
             let residence = median(&study.values("residence", &Labels::of([("via", "peer")])));
             let kept = residence.map_or_else(String::new, |kept| {
                 format!(" The peer kept a call for {} (median over all sizes) before its answer left.", time(kept))
@@ -89,7 +89,7 @@ pub(super) fn introduction(study: &Study<'_>, way: Way<'_>) -> String {
     }
 }
 
-pub(super) fn tabulate(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+pub(super) fn tabulate(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess<'_>) {
     let via = way.via();
     let trip = trip(study, way);
     let mut rows = Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn tabulate(study: &Study<'_>, findings: &mut Findings, way: Way<'_>)
 }
 
 /// Round trip and rate in the line over sizes.
-pub(super) fn explain_line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+pub(super) fn explain_line(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess<'_>) {
     let via = way.via();
     let of = Labels::of([("via", via), ("order", RANDOM)]);
     let value = |name: &str| findings.metric(name, &of).map(|metric| (metric.value, metric.text()));
@@ -140,7 +140,7 @@ pub(super) fn explain_line(study: &Study<'_>, findings: &mut Findings, way: Way<
             percent(share.min(1.0))
         );
     }
-    if let Way::Peer(_) = way
+    if let RemoteAccess::Peer(_) = way
         && let Some((rate, name)) = remote_rate(study.known)
     {
         text += &format!(" {name} of this run is {}.", quantity(rate, Unit::BytesPerSecond));
@@ -153,7 +153,7 @@ pub(super) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-pub(super) fn explain_disk(findings: &mut Findings, way: Way<'_>) {
+pub(super) fn explain_disk(findings: &mut Findings, way: RemoteAccess<'_>) {
     let via = way.via();
     let value = |server: &str| {
         let of = labels(via, RANDOM, SIZES[0], server);
@@ -162,7 +162,7 @@ pub(super) fn explain_disk(findings: &mut Findings, way: Way<'_>) {
     let no_cold_read = |found: &&Rejected| found.gates.is_empty() && found.labels.includes(&cold(via));
     if let (Some(cold), Some(warm)) = (value("cold"), value("warm")) {
         let what = match way {
-            Way::Peer(_) => "proven to be out of the peer's page cache",
+            RemoteAccess::Peer(_) => "proven to be out of the peer's page cache",
             _ => "read for the first time by this run",
         };
         findings.say(format!(

@@ -1,8 +1,8 @@
 //! Which figures the reads of one way give, and what must hold of them.
 
 use super::{
-    COLD_SIZES, ORDERS, PENALTY, RANDOM, SEQUENTIAL, SIZES, TIME, Way, carried, exchanges, labels, medians, time, trip,
-    ways,
+    COLD_SIZES, ORDERS, PENALTY, RANDOM, RemoteAccess, SEQUENTIAL, SIZES, TIME, carried, exchanges, labels, medians,
+    time, trip, ways,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -55,7 +55,7 @@ rules! {
 }
 
 /// Publishes everything about one way.
-pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) {
+pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess<'_>) {
     let via = way.via();
     for order in ORDERS {
         for bytes in SIZES {
@@ -72,7 +72,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, way: Way<'_>) 
     findings.curves.extend(curves(findings, via));
 }
 
-pub(super) fn warm(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, bytes: u32) {
+pub(super) fn warm(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess<'_>, order: &str, bytes: u32) {
     let via = way.via();
     let of = labels(via, order, bytes, "warm");
     let Some(estimate) = quantile_of_shots(study, "read", &of, 0.5) else { return };
@@ -132,7 +132,7 @@ pub(super) fn cold_read(study: &Study<'_>, findings: &mut Findings, via: &str, o
 }
 
 /// What the other machine adds, within each launch: the same size, order and moment, both sides warm.
-pub(super) fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str, bytes: u32) {
+pub(super) fn penalty(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess<'_>, order: &str, bytes: u32) {
     let via = way.via();
     let of = Labels::of([("via", via), ("order", order)]).with("bytes", bytes);
     let (there, here) =
@@ -158,7 +158,7 @@ pub(super) fn penalty(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, 
     findings.publish(study, figure.gates(all));
 }
 
-pub(super) fn line(study: &Study<'_>, findings: &mut Findings, way: Way<'_>, order: &str) {
+pub(super) fn line(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess<'_>, order: &str) {
     let via = way.via();
     let sizes: Vec<(f64, Vec<(u32, f64)>)> =
         SIZES.iter().map(|&bytes| (f64::from(bytes), medians(study, &labels(via, order, bytes, "warm")))).collect();

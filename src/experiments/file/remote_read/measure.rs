@@ -1,13 +1,13 @@
 //! How the reads of one way are taken: the path itself and a file of this machine in the same volley, cold parts once, the rate
 //! of several reads at once.
 
-use super::sources::{GROUP, GROUPS, Local, Mounted, Nfs, Proof, SLOT, Source, WARM_SLOTS};
+use super::sources::{BlockSource, ContentCheck, GROUP, GROUPS, Local, MountedFile, Nfs, SLOT, WARM_SLOTS};
 use super::{COLD_SIZES, ORDERS, PENALTY, RANDOM, SEQUENTIAL, SIZES, TIME, cold, labels, sources};
 use crate::experiments::network::partner_elsewhere;
 use crate::machine::Medium;
 use crate::machine::mountstats::{self, Reads};
 use crate::peer::client::Partner;
-use crate::peer::nfs::{Place, Reader};
+use crate::peer::nfs::{FileLocation, Reader};
 use crate::peer::protocol::{Direction, FlowOrder};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -67,12 +67,12 @@ pub(super) fn compared(rig: &mut Rig<'_>) -> Option<Local> {
     local.map_err(|why| rig.unavailable(PENALTY, &Labels::none(), &why)).ok()
 }
 
-pub(super) fn as_source(local: Option<&Local>) -> Option<&dyn Source> {
-    local.map(|local| local as &dyn Source)
+pub(super) fn as_source(local: Option<&Local>) -> Option<&dyn BlockSource> {
+    local.map(|local| local as &dyn BlockSource)
 }
 
 pub(super) fn measure_mount(rig: &mut Rig<'_>, at: &RemoteDirectory, local: Option<&Local>) -> Result<(), Problem> {
-    let file = Mounted::make(Path::new(&at.directory))?;
+    let file = MountedFile::make(Path::new(&at.directory))?;
     warm(&file)?;
     let before = mountstats::reads(&at.mount_point);
     shoot_warm(rig, "mount", &file, as_source(local), None)?;
@@ -83,14 +83,15 @@ pub(super) fn measure_mount(rig: &mut Rig<'_>, at: &RemoteDirectory, local: Opti
         rig.record("client", Labels::of([("via", "mount")]), Unit::One, counts.to_vec())?;
     }
     rig.unavailable(TIME, &cold("mount"), &"the file was just written, so the other machine still has it in memory");
-    let readers = (0..AT_ONCE).map(|_| file.reader().map(|read| Box::new(read) as Piece));
-    let readers = readers.collect::<Result<Vec<Piece>, String>>().map_err(Problem::new)?;
+    let readers = (0..AT_ONCE).map(|_| file.reader().map(|read| Box::new(read) as PieceReader));
+    let readers = readers.collect::<Result<Vec<PieceReader>, String>>().map_err(Problem::new)?;
     stream(rig, "mount", readers)
 }
 
 pub(super) fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Local>) -> Result<(), Problem> {
-    let server = file.server.parse().map_err(|_| Problem::new(format!("{} is no address", file.server)))?;
-    let place = Place { server, port: file.port, mount_port: file.mount_port, path: file.path.clone() };
+    let server =
+        file.server.parse().map_err(|_| Problem::new(format!("'{}' is not a valid IP address", file.server)))?;
+    let place = FileLocation { server, port: file.port, mount_port: file.mount_port, path: file.path.clone() };
     let reader = Reader::open(&place)?;
     let bytes = reader.bytes;
     if bytes < WARM_SLOTS * SLOT {
@@ -98,14 +99,14 @@ pub(super) fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Loca
         return Err(Problem::new(format!("{} has {bytes} bytes, {needed} at least are read", file.path))
             .hint("name a larger file, best of 64 MiB and more"));
     }
-    let source = Nfs::new(reader, Proof::NoHoles);
+    let source = Nfs::new(reader, ContentCheck::NoHoles);
     match sources::untouched(bytes, rig.run_number(), rig.turn() as usize) {
         Some(groups) => shoot_cold(rig, "nfs", &source, &groups, |_| Ok(true))?,
         None => rig.unavailable(TIME, &cold("nfs"), &"the file has no parts left that this run has not read"),
     }
     warm(&source)?;
     shoot_warm(rig, "nfs", &source, as_source(local), Some(&source))?;
-    let mut readers: Vec<Piece> = Vec::new();
+    let mut readers: Vec<PieceReader> = Vec::new();
     for _ in 0..AT_ONCE {
         let mut reader = Reader::open(&place)?;
         readers.push(Box::new(move |offset, bytes| reader.read(offset, bytes, |_, _| Ok(()))));
@@ -116,7 +117,7 @@ pub(super) fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Loca
 pub(super) fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Option<&Local>) -> Result<(), Problem> {
     let bytes = (WARM_SLOTS + GROUP * GROUPS as u64) * SLOT;
     let lent = partner.export(partner.is_ipv6(), bytes)?;
-    let source = Nfs::new(Reader::open(&lent.place)?, Proof::Stamps(lent.identity));
+    let source = Nfs::new(Reader::open(&lent.place)?, ContentCheck::Stamps(lent.identity));
     let mount = lent.storage.as_ref().and_then(|storage| storage.mount.as_ref());
     if let Some(mount) = mount {
         rig.remark("peer.file_system", &mount.file_system.value);
@@ -165,12 +166,12 @@ const LEFT_OUT: f64 = 0.33;
 const LONGEST_STREAMING: Duration = Duration::from_secs(4);
 
 /// Reads the warm part of a file once: from here on the other machine has it in memory.
-pub(super) fn warm(source: &dyn Source) -> Result<(), Problem> {
+pub(super) fn warm(source: &dyn BlockSource) -> Result<(), Problem> {
     (0..WARM_SLOTS).try_for_each(|slot| source.read(slot * SLOT, SLOT as u32)).map_err(Problem::new)
 }
 
 /// One read of a kind each time it is fired, within the warm slots.
-fn repeated<'a>(source: &'a dyn Source, order: &'static str, bytes: u32, seed: u64, of: Labels) -> Shot<'a> {
+fn repeated<'a>(source: &'a dyn BlockSource, order: &'static str, bytes: u32, seed: u64, of: Labels) -> Shot<'a> {
     let places = WARM_SLOTS * SLOT / u64::from(bytes);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut next = random.u64(..places);
@@ -185,8 +186,8 @@ fn repeated<'a>(source: &'a dyn Source, order: &'static str, bytes: u32, seed: u
 pub(super) fn shoot_warm(
     rig: &mut Rig<'_>,
     via: &str,
-    source: &dyn Source,
-    local: Option<&dyn Source>,
+    source: &dyn BlockSource,
+    local: Option<&dyn BlockSource>,
     exchange: Option<&Nfs>,
 ) -> Result<(), Problem> {
     let mut shots: Vec<Shot<'_>> = Vec::new();
@@ -209,7 +210,7 @@ pub(super) fn shoot_warm(
 }
 
 /// Each place once, in the order given.
-fn once(source: &dyn Source, of: Labels, bytes: u32, places: Vec<u64>) -> Shot<'_> {
+fn once(source: &dyn BlockSource, of: Labels, bytes: u32, places: Vec<u64>) -> Shot<'_> {
     let mut places = places.into_iter();
     let fire = Box::new(move || {
         let place = places.next().ok_or("there are more cold reads than places for them")?;
@@ -223,7 +224,7 @@ fn once(source: &dyn Source, of: Labels, bytes: u32, places: Vec<u64>) -> Shot<'
 pub(super) fn shoot_cold(
     rig: &mut Rig<'_>,
     via: &str,
-    source: &dyn Source,
+    source: &dyn BlockSource,
     groups: &[u64],
     mut forget: impl FnMut(&str) -> Result<bool, Problem>,
 ) -> Result<(), Problem> {
@@ -279,10 +280,10 @@ pub(super) fn flow(rig: &mut Rig<'_>, via: &str, partner: &mut Partner) -> Resul
 }
 
 /// Somebody who reads pieces of the warm part of a file.
-pub(super) type Piece = Box<dyn FnMut(u64, u32) -> Result<(), String> + Send>;
+pub(super) type PieceReader = Box<dyn FnMut(u64, u32) -> Result<(), String> + Send>;
 
 /// What the path and the server carry when several reads are under way.
-pub(super) fn stream(rig: &mut Rig<'_>, via: &str, readers: Vec<Piece>) -> Result<(), Problem> {
+pub(super) fn stream(rig: &mut Rig<'_>, via: &str, readers: Vec<PieceReader>) -> Result<(), Problem> {
     let began = Instant::now();
     let pieces = WARM_SLOTS * SLOT / u64::from(PIECE);
     let ends = std::thread::scope(|scope| {

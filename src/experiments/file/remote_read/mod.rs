@@ -139,28 +139,28 @@ fn is_smallest(labels: &Labels) -> bool {
 
 /// A way to files on another machine.
 #[derive(Debug, Clone, Copy)]
-enum Way<'a> {
+enum RemoteAccess<'a> {
     Mount(&'a RemoteDirectory),
     Nfs(&'a NfsFile),
     Peer(&'a Peer),
 }
 
-impl Way<'_> {
+impl RemoteAccess<'_> {
     /// The value of the label.
     fn via(self) -> &'static str {
         match self {
-            Way::Mount(_) => "mount",
-            Way::Nfs(_) => "nfs",
-            Way::Peer(_) => "peer",
+            RemoteAccess::Mount(_) => "mount",
+            RemoteAccess::Nfs(_) => "nfs",
+            RemoteAccess::Peer(_) => "peer",
         }
     }
 }
 
 /// The ways that a run has.
-fn ways<'a>(peer: Option<&'a Peer>, remote: Option<&'a Remote>) -> Vec<Way<'a>> {
-    let mount = remote.and_then(|remote| remote.directory.as_ref()).map(Way::Mount);
-    let nfs = remote.and_then(|remote| remote.nfs.as_ref()).map(Way::Nfs);
-    [mount, nfs, peer.map(Way::Peer)].into_iter().flatten().collect()
+fn ways<'a>(peer: Option<&'a Peer>, remote: Option<&'a Remote>) -> Vec<RemoteAccess<'a>> {
+    let mount = remote.and_then(|remote| remote.directory.as_ref()).map(RemoteAccess::Mount);
+    let nfs = remote.and_then(|remote| remote.nfs.as_ref()).map(RemoteAccess::Nfs);
+    [mount, nfs, peer.map(RemoteAccess::Peer)].into_iter().flatten().collect()
 }
 
 /// Labels of a kind of read: `server` is where the bytes come from.
@@ -185,9 +185,9 @@ fn carried(study: &Study<'_>, via: &str) -> Option<f64> {
 }
 
 /// The round trip that a call is compared with, in words: of TCP where this run has it, else of the empty exchange.
-fn trip(study: &Study<'_>, way: Way<'_>) -> Option<(f64, &'static str)> {
+fn trip(study: &Study<'_>, way: RemoteAccess<'_>) -> Option<(f64, &'static str)> {
     let tcp = match way {
-        Way::Peer(peer) => round_trip(study.known, peer).map(|(time, _)| (time, "a round trip of TCP")),
+        RemoteAccess::Peer(peer) => round_trip(study.known, peer).map(|(time, _)| (time, "a round trip of TCP")),
         _ => None,
     };
     tcp.or_else(|| exchanges(study, way.via()).map(|(time, _)| (time, "an empty exchange with the server")))

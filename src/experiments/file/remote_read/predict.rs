@@ -1,7 +1,7 @@
 //! What a read from another machine should take: round trips, bytes at the rate of the path, software on both sides, and the
 //! other machine's disk where it has to be asked.
 
-use super::{COLD_SIZES, ORDERS, Prediction, SIZES, Way, labels, ways};
+use super::{COLD_SIZES, ORDERS, Prediction, RemoteAccess, SIZES, labels, ways};
 use crate::experiments::PredictionInput;
 use crate::experiments::constants::{
     COPY_BYTE, DISK_READ_UNKNOWN, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants, disk_read,
@@ -41,7 +41,7 @@ const PASSES: f64 = 4.0;
 type Known = ((f64, f64, f64), Basis);
 
 /// What is known of a way.
-struct Path {
+struct PathCosts {
     round_trip: Known,
     byte: Known,
     /// Longest read that is one call.
@@ -51,7 +51,7 @@ struct Path {
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     for way in ways(by.setup.peer.as_ref(), by.setup.remote.as_ref()) {
-        let path = Path::known(by, way);
+        let path = PathCosts::known(by, way);
         let via = way.via();
         for (labels, bytes) in predict_labels(via) {
             let cold = labels.get("server") == Some("cold");
@@ -79,18 +79,18 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     predictions
 }
 
-impl Path {
-    fn known(by: &PredictionInput<'_>, way: Way<'_>) -> Self {
+impl PathCosts {
+    fn known(by: &PredictionInput<'_>, way: RemoteAccess<'_>) -> Self {
         let (interface, on_link, longest) = match way {
-            Way::Peer(peer) => (peer.interface.as_deref(), peer.on_link, 1 << 20),
-            Way::Nfs(file) => (file.interface.as_deref(), file.on_link, file.longest_read),
-            Way::Mount(mount) => (None, false, longest_of(&mount.options)),
+            RemoteAccess::Peer(peer) => (peer.interface.as_deref(), peer.on_link, 1 << 20),
+            RemoteAccess::Nfs(file) => (file.interface.as_deref(), file.on_link, file.longest_read),
+            RemoteAccess::Mount(mount) => (None, false, longest_of(&mount.options)),
         };
         let facts = interface.and_then(|name| by.setup.machine.network.iter().find(|found| found.name == name));
         let rate = facts.and_then(|found| found.bits_per_second);
         let radio = facts.is_some_and(|found| found.kind == InterfaceKind::Wireless);
         let measured = match way {
-            Way::Peer(peer) => (round_trip(by.known, peer), remote_rate(by.known)),
+            RemoteAccess::Peer(peer) => (round_trip(by.known, peer), remote_rate(by.known)),
             _ => (None, None),
         };
         let round_trip = measured.0.map_or_else(
@@ -117,11 +117,11 @@ impl Path {
             }
             _ => (BYTE_ON_PATH.times(1.0), BYTE_ON_PATH.basis()),
         };
-        Path { round_trip, byte, longest: longest.max(4096) }
+        PathCosts { round_trip, byte, longest: longest.max(4096) }
     }
 
     /// What each call takes, however few its bytes.
-    fn call(&self, way: Way<'_>, calls: f64, prediction: Prediction) -> Prediction {
+    fn call(&self, way: RemoteAccess<'_>, calls: f64, prediction: Prediction) -> Prediction {
         let (range, basis) = &self.round_trip;
         let prediction = prediction
             .hardware("a round trip for each call", times(*range, calls), basis.clone())
@@ -134,21 +134,21 @@ impl Path {
     }
 
     /// What bytes add.
-    fn bytes(&self, way: Way<'_>, bytes: f64, prediction: Prediction) -> Prediction {
+    fn bytes(&self, way: RemoteAccess<'_>, bytes: f64, prediction: Prediction) -> Prediction {
         let (range, basis) = &self.byte;
         let prediction = prediction.hardware("the bytes on the path", times(*range, bytes), basis.clone()).software(
             "copies on this side",
             COPY_BYTE.times(PASSES * bytes),
             COPY_BYTE.basis(),
         );
-        if matches!(way, Way::Mount(mount) if mount.file_system == "fuse.sshfs") {
+        if matches!(way, RemoteAccess::Mount(mount) if mount.file_system == "fuse.sshfs") {
             prediction.software("encryption, on both sides", CIPHER_BYTE.times(bytes), CIPHER_BYTE.basis())
         } else {
             prediction
         }
     }
 
-    fn read(&self, way: Way<'_>, bytes: f64, prediction: Prediction) -> Prediction {
+    fn read(&self, way: RemoteAccess<'_>, bytes: f64, prediction: Prediction) -> Prediction {
         let calls = (bytes / f64::from(self.longest)).ceil();
         self.bytes(way, bytes, self.call(way, calls, prediction))
     }
@@ -162,14 +162,14 @@ fn longest_of(options: &str) -> u32 {
     stated.unwrap_or(128 << 10)
 }
 
-fn through_program(way: Way<'_>) -> bool {
-    matches!(way, Way::Mount(mount) if mount.file_system.starts_with("fuse"))
+fn through_program(way: RemoteAccess<'_>) -> bool {
+    matches!(way, RemoteAccess::Mount(mount) if mount.file_system.starts_with("fuse"))
 }
 
 /// The other machine's disk: its own where it is known, and perhaps its memory where it is not.
-fn stored(way: Way<'_>, bytes: f64, ahead: bool, prediction: Prediction) -> Prediction {
+fn stored(way: RemoteAccess<'_>, bytes: f64, ahead: bool, prediction: Prediction) -> Prediction {
     let device = match way {
-        Way::Peer(peer) => disk_read(&peer.machine),
+        RemoteAccess::Peer(peer) => disk_read(&peer.machine),
         _ => None,
     };
     let known = device.is_some();

@@ -32,29 +32,29 @@ const MOST_BYTES: u64 = 64 << 30;
 const PREFIX: &str = ".sysdyno-";
 
 /// What is read.
-pub(super) trait Source {
+pub(super) trait BlockSource {
     /// Reads and checks.
     fn read(&self, offset: u64, bytes: u32) -> Result<(), String>;
 }
 
 /// How it is known that the right bytes came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum ContentCheck {
     /// Every block carries the stamp of this file.
     Stamps(u64),
     /// It is somebody's file: that a block is not all zeros is all that can be asked, because a hole would be.
     NoHoles,
 }
 
-impl Proof {
+impl ContentCheck {
     /// Looks at what came from an offset.
     fn check(self, found: &[u8], offset: u64) -> Result<(), String> {
         for (block, number) in found.chunks(blocks::BLOCK).zip(offset / blocks::BLOCK as u64..) {
             match self {
-                Proof::Stamps(identity) if !is_stamped(block, identity, number) => {
+                ContentCheck::Stamps(identity) if !is_stamped(block, identity, number) => {
                     return Err(format!("G32: block {number} does not carry its stamp"));
                 }
-                Proof::NoHoles if block.iter().all(|&byte| byte == 0) => {
+                ContentCheck::NoHoles if block.iter().all(|&byte| byte == 0) => {
                     return Err(format!("G32: block {number} is all zeros, as a hole is: its reading shows no file"));
                 }
                 _ => {}
@@ -67,11 +67,11 @@ impl Proof {
 /// A file on an NFS server.
 pub(super) struct Nfs {
     reader: RefCell<Reader>,
-    proof: Proof,
+    proof: ContentCheck,
 }
 
 impl Nfs {
-    pub fn new(reader: Reader, proof: Proof) -> Self {
+    pub fn new(reader: Reader, proof: ContentCheck) -> Self {
         Nfs { reader: RefCell::new(reader), proof }
     }
 
@@ -81,7 +81,7 @@ impl Nfs {
     }
 }
 
-impl Source for Nfs {
+impl BlockSource for Nfs {
     fn read(&self, offset: u64, bytes: u32) -> Result<(), String> {
         self.reader.borrow_mut().read(offset, bytes, |at, found| self.proof.check(found, at))
     }
@@ -89,13 +89,13 @@ impl Source for Nfs {
 
 /// A file in a mounted directory, read past the cache of this machine. It has lost its name already: its file system forgets it
 /// when the last process that has it open ends, however that happens.
-pub(super) struct Mounted {
+pub(super) struct MountedFile {
     stamped: Stamped,
     direct: File,
     buffer: RefCell<Buffer>,
 }
 
-impl Mounted {
+impl MountedFile {
     /// Writes the file through the mount, waits until it is stored, and opens it past the cache.
     pub fn make(directory: &Path) -> Result<Self, Problem> {
         remove_left_over(directory);
@@ -109,7 +109,7 @@ impl Mounted {
                 ))
                 .hint("mount it so that O_DIRECT works")
             })?;
-            Ok(Mounted { stamped, direct, buffer: RefCell::new(Buffer::new(SLOT as usize)) })
+            Ok(MountedFile { stamped, direct, buffer: RefCell::new(Buffer::new(SLOT as usize)) })
         });
         // Where it was not even made there is nothing to remove.
         let _ = std::fs::remove_file(&path);
@@ -124,7 +124,7 @@ impl Mounted {
     }
 }
 
-impl Source for Mounted {
+impl BlockSource for MountedFile {
     fn read(&self, offset: u64, bytes: u32) -> Result<(), String> {
         let mut buffer = self.buffer.borrow_mut();
         let into = &mut buffer.get()[..bytes as usize];
@@ -176,7 +176,7 @@ impl Local {
     }
 }
 
-impl Source for Local {
+impl BlockSource for Local {
     fn read(&self, offset: u64, bytes: u32) -> Result<(), String> {
         let mut buffer = self.buffer.borrow_mut();
         let into = &mut buffer.get()[..bytes as usize];
@@ -184,7 +184,7 @@ impl Source for Local {
         if count < into.len() {
             return Err(format!("{count} of {bytes} bytes came at offset {offset}"));
         }
-        Proof::Stamps(self.blocks.identity()).check(into, offset)
+        ContentCheck::Stamps(self.blocks.identity()).check(into, offset)
     }
 }
 
@@ -221,10 +221,10 @@ mod tests {
     #[test]
     fn blocks_of_others_and_holes_are_refused() {
         let mut block = vec![0; blocks::BLOCK];
-        assert!(Proof::NoHoles.check(&block, 0).unwrap_err().contains("hole"));
+        assert!(ContentCheck::NoHoles.check(&block, 0).unwrap_err().contains("hole"));
         block[4095] = 1;
-        assert!(Proof::NoHoles.check(&block, 0).is_ok());
-        assert!(Proof::Stamps(3).check(&block, 0).unwrap_err().contains("stamp"));
+        assert!(ContentCheck::NoHoles.check(&block, 0).is_ok());
+        assert!(ContentCheck::Stamps(3).check(&block, 0).unwrap_err().contains("stamp"));
     }
 
     #[test]

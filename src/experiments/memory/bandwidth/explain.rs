@@ -1,12 +1,12 @@
 //! How the rates stand to the core clock, to each other and to the memory bus.
 
-use super::{IN_CACHE, RATE, nodes};
+use super::{IN_CACHE, NODE, RATE};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
 use crate::experiments::memory::streams;
 use crate::results::quantity::Unit;
-use crate::results::wording::{number, quantity};
+use crate::results::wording::{factor, number, quantity};
 use crate::sys::stream::Operation;
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
@@ -51,7 +51,27 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     if study.setup.machine.is_guest() {
         findings.say("Below is a hypervisor: how large the last cache really is, who shares it, and who else uses the channels cannot be seen. Rates of L3 and DRAM are what was left for this guest.");
     }
-    nodes::explain(study, findings);
+    tell_nodes(study, findings);
+}
+
+/// Says how far apart near and far memory are.
+fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
+    let of = |own: bool| {
+        let all = findings.metrics.iter().filter(|metric| metric.name == NODE);
+        let wanted = all.filter(|metric| (metric.labels.get("cpu_node") == metric.labels.get("memory_node")) == own);
+        wanted.map(|metric| metric.value).collect::<Vec<f64>>()
+    };
+    let (near, far) = (of(true).into_iter().reduce(f64::max), of(false).into_iter().reduce(f64::min));
+    findings.say(match (study.setup.machine.memory.nodes.len(), near, far) {
+        (0 | 1, ..) => "All memory is on one node: there is no farther one to read from.".to_owned(),
+        (_, Some(near), Some(far)) => format!(
+            "One thread reads {} from its own node's memory at best, {} from another's at worst: {}.",
+            quantity(near, Unit::BytesPerSecond),
+            quantity(far, Unit::BytesPerSecond),
+            factor(far / near)
+        ),
+        (nodes, ..) => format!("There are {nodes} nodes, but this run could not compare them."),
+    });
 }
 
 pub(super) fn most_frequent(names: &[&str]) -> Option<String> {

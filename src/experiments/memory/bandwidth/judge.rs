@@ -1,6 +1,6 @@
 //! The rates that streams give, and what must hold between levels, operations and numbers of threads.
 
-use super::{BUS_RATE, RATE, SLACK, about, nodes, scaling};
+use super::{BUS_RATE, NODE, RATE, about, scaling};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -18,6 +18,9 @@ const MOST_VECTORS: f64 = 4.0;
 
 /// How far a rate may be below another that it should reach, and above what carries it at most.
 const LESS: f64 = 0.95;
+
+/// How far a rate may be above a physical ceiling.
+const SLACK: f64 = 1.02;
 
 const COPY_SLACK: f64 = 1.05;
 
@@ -49,7 +52,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
         publish_stream(study, findings, labels, &sample);
     }
     findings.curves = scaling::curves(findings);
-    nodes::publish(study, findings, &PEAK);
+    publish_nodes(study, findings);
 }
 
 pub(super) fn publish_stream(study: &Study<'_>, findings: &mut Findings, labels: &Labels, sample: &Sample) {
@@ -63,6 +66,21 @@ pub(super) fn publish_stream(study: &Study<'_>, findings: &mut Findings, labels:
     let cache = ["L1", "L2", "L3"].contains(&level);
     if !cache && labels.get("pages").is_none() {
         findings.publish(study, Figure::rate(BUS_RATE, named, sample, operation.bus_factor()).gates(own));
+    }
+}
+
+/// Publishes what was read between nodes.
+fn publish_nodes(study: &Study<'_>, findings: &mut Findings) {
+    let samples = study.samples("node", |_| false);
+    let rate = |cost: f64| 1e9 / cost;
+    let peak = study.setup.machine.memory.peak_bytes_per_second.as_ref();
+    for (labels, sample) in &samples {
+        let Some(cost) = Estimate::median(sample).map(|estimate| estimate.value) else { continue };
+        let gates = peak.map(|peak| {
+            let reason = format!("{SLACK} times the peak of all channels ({})", peak.source);
+            Gate::at_most(&PEAK, Number::rate(rate(cost)).named("{}"), peak.value as f64 * SLACK).because(reason)
+        });
+        findings.publish(study, Figure::rate(NODE, (*labels).clone(), sample, 1.0).gates(gates));
     }
 }
 

@@ -1,14 +1,16 @@
-//! The streams of a launch: one thread in every level, each set of vectors in memory, several threads at once.
+//! The streams of a launch: one thread in every level, each set of vectors in memory, several threads at once, and reads
+//! from each node of the memory of another.
 
-use super::{IN_CACHE, ON_SMALL_PAGES, RATE, nodes, step};
+use super::{IN_CACHE, NODE, ON_SMALL_PAGES, RATE, step};
 use crate::experiments::memory::footprint::{self, Footprint, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team};
 use crate::experiments::memory::{buffer, streams};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Timed, Workload};
+use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::statistics::summary::median;
+use crate::sys::affinity;
 use crate::sys::arena::Arena;
 use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
 use crate::sys::stream::{Operation, Stream, Vectors};
@@ -35,6 +37,9 @@ pub(super) const NOMINAL: u64 = 1 << 30;
 /// Bytes of a pass of a thread in memory: tens of microseconds.
 pub(super) const PASS: usize = 1 << 20;
 
+/// Batches of each pair of nodes.
+const NODE_BATCHES: u32 = 12;
+
 /// Timings of each set of vectors in the trial.
 pub(super) const TRIALS: usize = 5;
 
@@ -48,7 +53,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         }
     };
     let chosen = measure_alone(rig, &level)?;
-    nodes::measure(rig, &level, vectors_of(&chosen, Operation::Read))?;
+    measure_nodes(rig, &level, vectors_of(&chosen, Operation::Read))?;
     for threads in streams::team_sizes(cpus.len()) {
         match footprint::memory_level(rig.setup(), &cpus[..threads], rig.memory()) {
             Ok(level) => measure_team(rig, &level, &cpus[..threads], cpus.len(), &chosen)?,
@@ -250,5 +255,49 @@ pub(super) fn measure_team(
     }
     rig.sample(workloads)?;
     rig.remark(&format!("repeated.{}", cpus.len()), &repeated.get());
+    Ok(())
+}
+
+fn of_nodes(cpu_node: u32, memory_node: u32) -> Labels {
+    Labels::none().with("cpu_node", cpu_node).with("memory_node", memory_node)
+}
+
+/// Reads memory of one node from a CPU of each; that of another node in the next launch.
+fn measure_nodes(rig: &mut Rig<'_>, level: &Footprint, vectors: Vectors) -> Result<(), Problem> {
+    let nodes = &rig.setup().machine.memory.nodes;
+    let homes: Vec<u32> =
+        nodes.iter().filter(|node| node.total_bytes.is_some_and(|bytes| bytes > 0)).map(|node| node.node).collect();
+    if homes.len() < 2 {
+        return Ok(());
+    }
+    let home = homes[rig.turn() as usize % homes.len()];
+    let mut arena = match buffer::take_either(level.bytes as u64, Pages::Huge, Some(home), rig.memory()) {
+        Ok((_, arena)) => arena,
+        Err(reason) => {
+            rig.unavailable(NODE, &Labels::none().with("memory_node", home), &reason);
+            return Ok(());
+        }
+    };
+    for node in nodes {
+        let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
+        if let Err(error) = affinity::restrict(&[cpu]) {
+            rig.unavailable(
+                NODE,
+                &Labels::none().with("cpu_node", node.node),
+                &format!("cannot run on CPU {cpu}: {error}"),
+            );
+            continue;
+        }
+        let mut walk = Stream::new(vectors, Operation::Read, level.bytes, step(level));
+        let workload = Workload::of("node", of_nodes(node.node, home), walk.bytes(), |steps| {
+            walk.steps(&mut arena, steps);
+            Ok(())
+        });
+        let workload = workload.unclocked().at_most(NODE_BATCHES);
+        let sampled = rig.sample(vec![workload.expecting(Expected { migration: true, ..Expected::default() })]);
+        affinity::restrict(&[rig.setup().cpu])
+            .map_err(|error| Problem::new(format!("cannot return to its CPU: {error}")))?;
+        sampled?;
+    }
     Ok(())
 }

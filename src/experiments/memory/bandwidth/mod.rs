@@ -59,7 +59,6 @@
 mod explain;
 mod judge;
 mod measure;
-mod nodes;
 mod predict;
 mod scaling;
 
@@ -86,7 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             .in_summary_where(common_rate),
         Publication::cost(BUS_RATE, Unit::BytesPerSecond, "bytes that cross the memory bus for them, at most"),
         Publication::cost(
-            nodes::NODE,
+            NODE,
             Unit::BytesPerSecond,
             "what one thread reads of one node's memory on another node's CPU",
         ),
@@ -104,6 +103,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 const RATE: &str = "memory.bandwidth.rate";
 
 const BUS_RATE: &str = "memory.bandwidth.bus_rate";
+
+const NODE: &str = "memory.bandwidth.node";
 
 /// Steps in which memory is passed once, at least.
 const STEPS: usize = 8;
@@ -126,8 +127,6 @@ const ON_SMALL_PAGES: [Operation; 3] = [Operation::Read, Operation::WriteNt, Ope
 fn step(level: &Footprint) -> usize {
     (level.bytes / STEPS).min(MOST_STEP)
 }
-
-const SLACK: f64 = 1.02;
 
 /// Labels of the record of a stream's footprint.
 fn about(level: &str, labels: &Labels) -> Labels {

@@ -1,7 +1,8 @@
 //! Which figures are published: levels, sizes, other tools' rules, nodes; each with the gates of its operation.
 
 use super::levels::{
-    Curves, FoundLevels, MEMORY_OVER_CACHE, Named, Point, bounds, estimate_of, in_time, level_labels, points_of,
+    Curves, FootprintPoint, FoundLevels, MEMORY_OVER_CACHE, Named, bounds, estimate_of, in_time, level_labels,
+    points_of,
 };
 use super::walk::{self, Pattern, Scope};
 use super::{seen, translation};
@@ -64,7 +65,7 @@ rules! {
     CLOSED: "G19" Hard "`memory.latency`", "a chain that is walked closes after exactly its number of links";
     FIRST_LEVEL: "G20" Hard "`memory.latency.level` L1", "a whole number of cycles from {} to {}, within {}", plain(FIRST_LEVEL_CYCLES.0), plain(FIRST_LEVEL_CYCLES.1), share(WHOLE_TOLERANCE);
     HUGE_NOT_DEARER: "G20" Noisy "`memory.latency.level`", "a load on huge pages takes at most {} times one on small pages", plain(HUGE_OVER_SMALL);
-    CACHE_FASTER: "G20" Hard "`memory.latency.level`", "memory takes at least {} times as long as a load that a cache serves: a plateau as slow as memory is none of a cache", plain(MEMORY_OVER_CACHE);
+    CACHE_FASTER: "G20" Hard "`memory.latency.level`", "memory takes at least {} times as long as a load that a cache serves: a plateau as slow as memory cannot be that of a cache", plain(MEMORY_OVER_CACHE);
     LEVELS_RISE: "G20" Hard "`memory.latency.level`", "a level takes no less than the one before it";
     PRIVATE_RISES: "G20" Hard "`memory.latency.level` L1, L2", "the curve falls by at most {} within the level", share(RESIDUAL);
     CURVE_RISES: "G20" Noisy "`memory.latency.level` L3, DRAM, `memory.latency.level_size`", "the curve falls by at most {}", share(RESIDUAL);
@@ -169,7 +170,7 @@ fn level_gates(
     study: &Study<'_>,
     level: &Named,
     found: &FoundLevels,
-    points: &[&Point],
+    points: &[&FootprintPoint],
     estimate: &Estimate,
     before: Option<f64>,
 ) -> Vec<Gate> {
@@ -271,7 +272,7 @@ pub(super) fn rule_labels(rule: &walk::Recipe, bytes: u64) -> Labels {
 }
 
 /// The largest footprint at which a rule was followed.
-pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &walk::Recipe) -> Option<&'a Point> {
+pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &walk::Recipe) -> Option<&'a FootprintPoint> {
     curves.points(rule.pattern, rule.pages).last()
 }
 

@@ -26,7 +26,7 @@ pub(super) const CURVE: &str = "memory.latency.curve";
 
 /// One footprint of a curve.
 #[derive(Debug, Clone)]
-pub(super) struct Point {
+pub(super) struct FootprintPoint {
     /// Footprint in bytes.
     pub(super) bytes: u64,
     /// All batches.
@@ -42,7 +42,7 @@ pub(super) struct Point {
 
 /// Every curve of a study, its points by ascending footprint.
 #[derive(Debug, Default)]
-pub(super) struct Curves(BTreeMap<Labels, Vec<Point>>);
+pub(super) struct Curves(BTreeMap<Labels, Vec<FootprintPoint>>);
 
 impl Curves {
     /// Reads the series of a study. What runs at the clock of the core is told in core cycles.
@@ -50,7 +50,7 @@ impl Curves {
         let near = 2 * scope.second_cache();
         let bytes = |labels: &Labels| labels.get("bytes").and_then(|text| text.parse::<u64>().ok());
         let period = study.core.map_or(1.0, |core| CoreCycles(1.0).at(core).0);
-        let mut curves: BTreeMap<Labels, Vec<Point>> = BTreeMap::new();
+        let mut curves: BTreeMap<Labels, Vec<FootprintPoint>> = BTreeMap::new();
         let samples =
             study.samples(name, |labels| study.core.is_some() && bytes(labels).is_some_and(|size| size <= near));
         for (labels, sample) in samples {
@@ -66,7 +66,14 @@ impl Curves {
             let Some(undisturbed) = lower_quartile(launches.values().copied()) else { continue };
             let (latency, interval) = (estimate.value * scale, estimate.interval.map(|end| end * scale));
             let of: Labels = without_bytes(labels);
-            curves.entry(of).or_default().push(Point { bytes, sample, latency, interval, undisturbed, launches });
+            curves.entry(of).or_default().push(FootprintPoint {
+                bytes,
+                sample,
+                latency,
+                interval,
+                undisturbed,
+                launches,
+            });
         }
         for points in curves.values_mut() {
             points.sort_by_key(|point| point.bytes);
@@ -75,12 +82,12 @@ impl Curves {
     }
 
     /// The points of a curve.
-    pub(super) fn points(&self, pattern: Pattern, pages: Pages) -> &[Point] {
+    pub(super) fn points(&self, pattern: Pattern, pages: Pages) -> &[FootprintPoint] {
         self.0.get(&curve(pattern, pages)).map_or(&[], Vec::as_slice)
     }
 
     /// One point of a curve.
-    pub(super) fn point(&self, pattern: Pattern, pages: Pages, bytes: u64) -> Option<&Point> {
+    pub(super) fn point(&self, pattern: Pattern, pages: Pages, bytes: u64) -> Option<&FootprintPoint> {
         self.points(pattern, pages).iter().find(|point| point.bytes == bytes)
     }
 
@@ -151,14 +158,14 @@ impl FoundLevels {
     }
 
     /// Levels of a curve whose points are lower quartiles over launches; none when there are too few points to see any.
-    pub(super) fn of(points: &[Point], claims: &[(u32, u64)], seed: u64) -> Option<Self> {
+    pub(super) fn of(points: &[FootprintPoint], claims: &[(u32, u64)], seed: u64) -> Option<Self> {
         let footprints: Vec<f64> = points.iter().map(|point| point.bytes as f64).collect();
         let latencies: Vec<f64> = points.iter().map(|point| point.undisturbed).collect();
         // Memory begins beyond the larger of the claimed cache and the found one, and the found one is known only afterwards.
         let claimed = claims.last().map_or(0.0, |(_, size)| *size as f64);
         let mut memory = OVER_LAST_CACHE as f64 * claimed;
         let mut stairs = staircase(&footprints, &latencies, None, (claimed > 0.0).then_some(memory))?;
-        // A rise that only may lie beyond the claim is no larger cache, nor is one that is too small for that: neighbours and
+        // A rise that only may lie beyond the claim is not a larger cache, nor is one that is too small for that: neighbours and
         // translations draw out the way to memory.
         let beyond = stairs.capacities.last().filter(|last| last.at_least > claimed && last.at_most > claimed);
         if let Some(last) = beyond.filter(|_| caches_of(&stairs) + 1 == stairs.levels.len()) {
@@ -258,7 +265,7 @@ fn assign(ends: &[[f64; 2]], plateaus: usize, claims: &[(u32, u64)]) -> Vec<Opti
 
 /// Between which sizes each level ends: the capacity that the curve itself gives, widened by what 95 % of resampled
 /// launches give. Levels of a resampled curve are found again by their latency.
-fn spread(points: &[Point], footprints: &[f64], stairs: &Staircase, memory: f64, seed: u64) -> Vec<[f64; 2]> {
+fn spread(points: &[FootprintPoint], footprints: &[f64], stairs: &Staircase, memory: f64, seed: u64) -> Vec<[f64; 2]> {
     let mut numbers: Vec<u32> = points.iter().flat_map(|point| point.launches.keys().copied()).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -300,12 +307,17 @@ pub(super) fn level_labels(level: &str, pages: Pages) -> Labels {
 }
 
 /// The footprints that a level's latency is taken from.
-pub(super) fn points_of<'a>(curves: &'a Curves, found: &FoundLevels, level: &Named, pages: Pages) -> Vec<&'a Point> {
+pub(super) fn points_of<'a>(
+    curves: &'a Curves,
+    found: &FoundLevels,
+    level: &Named,
+    pages: Pages,
+) -> Vec<&'a FootprintPoint> {
     let random = curves.points(Pattern::Random, pages);
     if level.name != MEMORY {
         let [low, high] = level.middle;
-        let of = |unit: Unit| -> Vec<&Point> {
-            let within = |point: &&Point| (low..=high).contains(&(point.bytes as f64));
+        let of = |unit: Unit| -> Vec<&FootprintPoint> {
+            let within = |point: &&FootprintPoint| (low..=high).contains(&(point.bytes as f64));
             random.iter().filter(within).filter(|point| point.sample.unit == unit).collect()
         };
         // Footprints up to twice the second cache are timed in core cycles, those beyond as they are: no figure mixes them.
@@ -318,7 +330,7 @@ pub(super) fn points_of<'a>(curves: &'a Curves, found: &FoundLevels, level: &Nam
 }
 
 /// The estimate of a level: what the core clocks undisturbed, what is shared as it was.
-pub(super) fn estimate_of(points: &[&Point], level: &str) -> Option<(Sample, Estimate)> {
+pub(super) fn estimate_of(points: &[&FootprintPoint], level: &str) -> Option<(Sample, Estimate)> {
     let sample = Sample::joined(points.iter().map(|point| &point.sample))?;
     let shared = !["L1", "L2"].contains(&level);
     let estimate = if shared { Estimate::median(&sample) } else { Estimate::undisturbed(&sample) };
@@ -364,7 +376,7 @@ mod tests {
     const KIB: f64 = 1024.0;
 
     /// A curve over four points to the octave whose launches scatter by 1 %.
-    fn points(caches: &[(f64, f64)], memory: f64, to: f64) -> Vec<Point> {
+    fn points(caches: &[(f64, f64)], memory: f64, to: f64) -> Vec<FootprintPoint> {
         let mut random = fastrand::Rng::with_seed(5);
         (0..100)
             .map(|step| (KIB * (f64::from(step) / 4.0).exp2() / 64.0).round() * 64.0)
@@ -383,7 +395,7 @@ mod tests {
                 };
                 let latency = median(&values).unwrap();
                 let undisturbed = lower_quartile(values.iter().copied()).unwrap();
-                Point { bytes: bytes as u64, sample, latency, interval: [latency; 2], undisturbed, launches }
+                FootprintPoint { bytes: bytes as u64, sample, latency, interval: [latency; 2], undisturbed, launches }
             })
             .collect()
     }

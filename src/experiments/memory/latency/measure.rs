@@ -61,9 +61,9 @@ pub(super) fn measure_pages(
         let places = (arena.bytes() - walk.bytes as usize) / page_size();
         let offset = rig.random().usize(..=places) * page_size();
         let mut random = rig.random().clone();
-        let mut chain = scratch
-            .lay(&walk, scope, &mut arena, offset, &mut random)
-            .map_err(|fault| Problem::new(format!("the chain of {} is no cycle: {fault}", walk.labels())))?;
+        let mut chain = scratch.lay(&walk, scope, &mut arena, offset, &mut random).map_err(|fault| {
+            Problem::new(format!("the chain of {} does not form one cycle: {fault}", walk.labels()))
+        })?;
         *rig.random() = random;
         proven += chain.nodes();
         let workload = Workload::of("load", walk.labels(), LOADS_PER_TURN, |turns| {
@@ -103,7 +103,7 @@ pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Numb
     let mut random = rig.random().clone();
     let mut chain = scratch
         .lay(&walk, scope, &mut arena, 0, &mut random)
-        .map_err(|fault| Problem::new(format!("the chain on node {home} is no cycle: {fault}")))?;
+        .map_err(|fault| Problem::new(format!("the chain on node {home} does not form one cycle: {fault}")))?;
     for node in nodes {
         let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
         let moved = affinity::restrict(&[cpu]);

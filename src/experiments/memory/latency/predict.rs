@@ -118,7 +118,7 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     // How much is walked changes no prediction.
     let scope = Scope::of(by.setup, 0);
     let machine = &by.setup.machine;
-    // A class that the evidence contradicts is no class.
+    // A class that the evidence contradicts does not count.
     let contradicted = machine.cpu.microarchitecture.contradictory();
     let class = if contradicted { CoreClass::Unknown } else { machine.core_class(by.setup.cpu) };
     let loads = loads(class);

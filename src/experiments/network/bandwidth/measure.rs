@@ -1,7 +1,7 @@
 //! The flows of a launch, and the steady part of their windows.
 
 use super::super::{OTHER_CPU, SAME_CPU, other_cpu, partner_elsewhere, remark_placement};
-use super::outcomes::{Outcome, keep};
+use super::outcomes::{CaseResult, keep};
 use super::{Case, RATE, can_wait, loopback_cases, remote_cases};
 use crate::peer::client::Partner;
 use crate::peer::plausible;
@@ -54,7 +54,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 }
 
 /// The flows to a peer. One that cannot be judged is that case's affair, a peer that is lost is the launch's.
-pub(super) fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, all: bool) -> Result<Vec<Outcome>, Problem> {
+pub(super) fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, all: bool) -> Result<Vec<CaseResult>, Problem> {
     let mut order = remote_cases(partner.is_ipv6());
     order.retain(|&case| all || !can_wait(case));
     rig.random().shuffle(&mut order);

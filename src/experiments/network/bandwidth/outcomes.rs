@@ -5,10 +5,10 @@ use crate::results::problem::Problem;
 use crate::rig::Rig;
 
 /// What became of a case.
-pub(super) type Outcome = Result<(), (Case, Problem)>;
+pub(super) type CaseResult = Result<(), (Case, Problem)>;
 
 /// Notes why cases have no figure. The launch fails only where none has one.
-pub(super) fn keep(rig: &mut Rig<'_>, outcomes: Vec<Outcome>) -> Result<(), Problem> {
+pub(super) fn keep(rig: &mut Rig<'_>, outcomes: Vec<CaseResult>) -> Result<(), Problem> {
     let none = outcomes.iter().all(Result::is_err);
     let failed: Vec<(Case, Problem)> = outcomes.into_iter().filter_map(Result::err).collect();
     for (case, problem) in &failed {
