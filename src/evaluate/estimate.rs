@@ -8,6 +8,7 @@ use crate::statistics::location::launch_estimates;
 use crate::statistics::summary;
 
 use super::sample::{Account, Sample};
+use super::sharing::Sharing;
 
 /// Confidence that intervals aim at.
 pub const LEVEL: f64 = 0.95;
@@ -62,7 +63,8 @@ impl Estimate {
             let what = if sample.unit == Unit::Cycles { "frequency-normalised batches" } else { "batches" };
             return Self::located(sample, [0.25; 2], &format!("p25/p25 of {what}"));
         };
-        let estimator = format!("median over launches of p{:.0} of batches alone on their core", picked.within * 100.0);
+        let which = if picked.alone { "alone on their core" } else { "beside a neighbour on the core" };
+        let estimator = format!("median over launches of p{:.0} of batches {which}", picked.within * 100.0);
         let mut estimate = Self::located(sample, [picked.within, 0.5], &estimator)?;
         estimate.typical = summary::median(&launch_estimates(&picked.whole, 0.5));
         estimate.shared = beside(sample, Self::undisturbed);
@@ -137,7 +139,8 @@ impl Estimate {
         let percent = gross.within() * 100.0;
         let estimator = format!("median over launches of gross p{percent:.0} less overhead p{percent:.0}");
         let mut net = Self::of_pair(gross, overhead, &estimator, &|gross, overhead| gross - overhead)?;
-        if gross.picked.is_some() && overhead.picked.is_some() {
+        let alone = |sample: &Sample| sample.picked.as_ref().is_some_and(|picked| picked.alone);
+        if alone(gross) && alone(overhead) {
             net.value = Self::undisturbed(gross)?.value - Self::undisturbed(overhead)?.value;
             net.interval = [net.interval[0].min(net.value), net.interval[1].max(net.value)];
             "gross less overhead, with the interval of their differences over launches".clone_into(&mut net.estimator);
@@ -150,6 +153,12 @@ impl Estimate {
         if one.unit != other.unit {
             return None;
         }
+        // Both of the same kind: what a neighbour costs is no part of a difference.
+        match (one.is_beside_a_neighbour(), other.is_beside_a_neighbour()) {
+            (true, false) => return Self::of_pair(one, &other.beside_a_neighbour()?, estimator, cost),
+            (false, true) => return Self::of_pair(&one.beside_a_neighbour()?, other, estimator, cost),
+            _ => {}
+        }
         let (one, other) = (&one.shared_with(other), &other.shared_with(one));
         let at = |within: [f64; 2]| -> Vec<f64> {
             let of = |sample: &Sample, within| launch_estimates(&sample.launches, within);
@@ -158,10 +167,26 @@ impl Estimate {
         let mut estimate = Self::over_launches(&at([one.within(), other.within()]), one.unit, estimator)?;
         estimate.typical = summary::median(&at([0.5; 2]));
         estimate.account = one.account.and(&other.account);
+        estimate = estimate.made_of([one, other]);
         if let Some(shared) = other.beside_a_neighbour() {
             estimate.shared = beside(one, |one| Self::of_pair(one, &shared, estimator, cost));
         }
         Some(estimate)
+    }
+
+    /// A figure with one value per launch that was computed from samples: it is as alone on its core as they are.
+    #[must_use]
+    pub fn made_of<'a>(mut self, samples: impl IntoIterator<Item = &'a Sample>) -> Estimate {
+        let counted = samples.into_iter().filter_map(|sample| {
+            let sharing = sample.account.sharing?;
+            Some(if sample.is_beside_a_neighbour() { Sharing { alone: 0, ..sharing } } else { sharing })
+        });
+        // One that was never alone makes all of it so.
+        self.account.sharing = counted.reduce(|one, other| Sharing {
+            alone: if one.alone == 0 || other.alone == 0 { 0 } else { one.alone + other.alone },
+            ..one.and(&other)
+        });
+        self
     }
 
     /// This figure less a value that was measured on its own, with both ends of both intervals: wider than it would have to

@@ -131,6 +131,7 @@ impl Figure {
             Value::Bounds(estimate) => (estimate.clone(), vec![gates::enough_launches(estimate)]),
             Value::Own(estimate) => (estimate.clone(), Vec::new()),
         };
+        gates.extend(gates::alone(&estimate));
         gates.extend(self.own.iter().cloned());
         let varies = matches!(self.value, Value::Batches(_) | Value::Rate(..) | Value::Shots(..) | Value::Derived(_));
         Some((estimate, gates, if varies { study.precision } else { fact }))

@@ -57,6 +57,7 @@ rules! {
     DISTURBED: "G16" Hard "batches", "at most {} of the batches were disturbed (preempted, migrated, faulted, did not happen)", share(DISTURBED_SHARE);
     OTHERS_BESIDE_SHOTS: "G16" Contaminates "single shots", "others had the CPU for at most {} of the time in which nothing of the tool could have had it", share(TAKEN_SHARE);
     CLOCK: "clock" Contaminates "batches, single shots, derived figures", "no launch's own calibration deviates from the run's by more than {} ppm beyond its error bound", plain(CLOCK_DEVIATION_PPM);
+    ALONE: "G16" Contaminates "all in cycles", "some of its batches were alone on their core: otherwise it is what the operation costs beside a neighbour";
     LAUNCHES: "G11" Noisy "all", "there are at least {} launches", plain(FEWEST_LAUNCHES as f64);
     INTERVAL: "interval" Noisy "all but pairs of bounds", "with enough launches: half of the interval, within this run and between runs, is at most the target of its experiment";
     TYPICAL: "typical" Remark "batches", "typical is at most {} times the figure", plain(TYPICAL_OVER_UNDISTURBED);
@@ -141,6 +142,16 @@ fn steady_clock(account: &Account) -> Gate {
     let hardly = unsteady / taken.max(1.0) > UNSTEADY_AT_MOST;
     let (rule, most) = if hardly { (&HARDLY_STEADY, UNSTEADY_AT_MOST) } else { (&UNSTEADY, UNSTEADY_SHARE) };
     Gate::few(rule, "the core clock changed within {} of the batches", unsteady, taken, most)
+}
+
+/// G16: a figure of batches of which none was alone on its core.
+pub fn alone(estimate: &Estimate) -> Option<Gate> {
+    let sharing = estimate.account.sharing?;
+    let evidence = format!(
+        "of its clean batches {} were alone on their core, {} beside a neighbour, {} between",
+        sharing.alone, sharing.shared, sharing.mixed
+    );
+    Some(Gate::holds(&ALONE, sharing.alone > 0, evidence))
 }
 
 /// G11: an interval over launches needs launches.

@@ -15,13 +15,13 @@ use super::study::Study;
 
 rules! {
     NONE_STEADY: "G14" Hard "all", "of the series that a figure needs, each has a batch in which the core clock did not change";
-    NONE_ALONE: "G16" Hard "all in cycles", "of the series that a figure needs, each has a batch that was alone on its core";
+    NONE_TOLD: "G16" Hard "all in cycles", "of the series that a figure needs, each has a batch that was alone on its core, or beside a neighbour all along";
     NONE_UNDISTURBED: "G16" Hard "all", "of the series that a figure needs, each has a clean batch";
 }
 
 /// Names every predicted figure that is neither published nor refused yet, where there are series without a clean batch.
 pub fn name_missing(study: &Study<'_>, findings: &mut Findings) {
-    let Some(gate) = nothing_alone(study).or_else(|| nothing_clean(study)) else {
+    let Some(gate) = nothing_told(study).or_else(|| nothing_clean(study)) else {
         return;
     };
     for prediction in &study.predictions {
@@ -38,22 +38,22 @@ pub fn name_missing(study: &Study<'_>, findings: &mut Findings) {
     }
 }
 
-/// How many series have clean batches, but none that was alone on its core; none where every series has one.
-fn nothing_alone(study: &Study<'_>) -> Option<Gate> {
+/// How many series have clean batches, but only some beside which a neighbour came or went; none where there is no such series.
+fn nothing_told(study: &Study<'_>) -> Option<Gate> {
     let names: BTreeSet<(&str, &Labels)> = study
         .launches
         .iter()
         .flat_map(|launch| &launch.series)
         .map(|series| (series.name.as_str(), &series.labels))
         .collect();
-    let beside = names.iter().filter_map(|(name, labels)| study.never_alone(name, labels)).collect::<Vec<_>>();
+    let beside = names.iter().filter_map(|(name, labels)| study.only_mixed(name, labels)).collect::<Vec<_>>();
     let batches: u64 = beside.iter().map(Sharing::known).sum();
     (!beside.is_empty()).then(|| {
         Gate::holds(
-            &NONE_ALONE,
+            &NONE_TOLD,
             false,
             format!(
-                "a neighbour used the core beside all {batches} clean batches of {} series that it may need",
+                "a neighbour came or went beside all {batches} clean batches of {} series that it may need",
                 beside.len()
             ),
         )

@@ -1,7 +1,8 @@
 //! Samples of a figure over launches: cost per operation of clean batches, and the account of all others.
 //!
 //! Where the run looked at the width of the core beside its batches, the sample of a cost in cycles holds only those that were
-//! alone on their core. It never falls back to the others: a figure that changed its estimator from run to run would jump.
+//! alone on their core, however few. It never holds both kinds: a figure that changed its estimator from run to run would jump.
+//! Without a single one it holds those beside a neighbour, and its figure is called contaminated.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +69,11 @@ impl Account {
 
     /// Batches that the sample holds.
     pub fn used(&self) -> u64 {
-        self.sharing.map_or(self.clean, |sharing| sharing.alone)
+        match self.sharing {
+            None => self.clean,
+            Some(Sharing { alone: 0, shared, .. }) => shared,
+            Some(sharing) => sharing.alone,
+        }
     }
 
     /// Batches without any value.
@@ -117,6 +122,8 @@ pub struct Sample {
 pub struct Picked {
     /// Quantile of the batches of a launch that stands for it.
     pub within: f64,
+    /// False where none was alone: then the sample holds those beside a neighbour.
+    pub alone: bool,
     /// Clean batches of each launch, whatever their core was used for.
     pub whole: Vec<Vec<f64>>,
     /// Clean batches beside a neighbour, by the number of the launch.
@@ -135,6 +142,7 @@ impl Picked {
     fn and(&self, other: &Picked) -> Picked {
         Picked {
             within: self.within,
+            alone: self.alone && other.alone,
             whole: self.whole.iter().chain(&other.whole).cloned().collect(),
             shared: merged(self.shared.clone(), &other.shared),
         }
@@ -175,11 +183,16 @@ impl Sample {
         launch_estimates(&self.launches, self.within())
     }
 
+    /// Whether it was picked, and holds batches beside a neighbour because none was alone.
+    pub fn is_beside_a_neighbour(&self) -> bool {
+        self.picked.as_ref().is_some_and(|picked| !picked.alone)
+    }
+
     /// The batches beside a neighbour as a sample of their own; none where their core is not known.
     pub fn beside_a_neighbour(&self) -> Option<Sample> {
         let picked = self.picked.as_ref()?;
         let (numbers, launches) = picked.shared.clone().into_iter().unzip();
-        let picked = Picked { within: picked.within, whole: Vec::new(), shared: BTreeMap::new() };
+        let picked = Picked { within: picked.within, alone: false, whole: Vec::new(), shared: BTreeMap::new() };
         Some(Sample { launches, numbers, picked: Some(picked), ..self.clone() })
     }
 
@@ -209,6 +222,7 @@ impl Sample {
         let all = |launches: &[Vec<f64>]| launches.iter().map(rates).collect();
         let picked = self.picked.as_ref().map(|picked| Picked {
             within: 1.0 - picked.within,
+            alone: picked.alone,
             whole: all(&picked.whole),
             shared: picked.shared.iter().map(|(number, launch)| (*number, rates(launch))).collect(),
         });
@@ -267,9 +281,11 @@ fn sample_of_series(
     account.sharing = Some(Sharing::of(states));
     let (numbers, launches) = by_state(Some(CoreState::Alone));
     let (shared_numbers, shared) = by_state(Some(CoreState::Shared));
+    let alone = !launches.is_empty();
+    let (numbers, launches) = if alone { (numbers, launches) } else { (shared_numbers.clone(), shared.clone()) };
     let (_, whole) = by_state(None);
     let shared = shared_numbers.into_iter().zip(shared).collect();
-    let picked = Some(Picked { within, whole, shared });
+    let picked = Some(Picked { within, alone, whole, shared });
     (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account, picked })
 }
 
@@ -320,8 +336,8 @@ impl Study<'_> {
         }
     }
 
-    /// The batches of a series beside a neighbour, where it has clean batches of which none was alone on its core.
-    pub fn never_alone(&self, name: &str, labels: &Labels) -> Option<Sharing> {
+    /// The clean batches of a series, where neither one was alone on its core nor one beside a neighbour all along.
+    pub fn only_mixed(&self, name: &str, labels: &Labels) -> Option<Sharing> {
         let series = self.numbered_series(name, labels);
         let (turn, _) = self.alone(&series)?;
         let clean = |series: &&Series, index: usize| series.class(index) == Class::Clean;
@@ -329,7 +345,7 @@ impl Study<'_> {
             let widths = series.widths.iter().enumerate().filter(move |(index, _)| clean(series, *index));
             widths.map(move |(_, widths)| turn.state(*widths))
         });
-        Some(Sharing::of(states)).filter(|found| found.alone == 0 && found.known() > 0)
+        Some(Sharing::of(states)).filter(|found| found.alone + found.shared == 0 && found.known() > 0)
     }
 
     /// The turn of the core and the quantile within a launch, where looks beside the batches tell which were alone on it: they

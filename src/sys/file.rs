@@ -273,10 +273,14 @@ mod tests {
         let mut buffer = Buffer::new(page_size());
         assert_eq!(read_if_cached(&file, buffer.get(), 0).unwrap(), Some(page_size()));
         assert_eq!(buffer.get()[0], 7);
-        fault::forget_cached(&file).unwrap();
-        assert_eq!(fault::cached_pages(&file, 64 * page_size()).unwrap(), 0);
         advise(&file, Advice::Random).unwrap();
-        assert_eq!(read_if_cached(&file, buffer.get(), 0).unwrap(), None);
+        // A read that does not wait may still start one: where this task loses the CPU in between, the page has come.
+        let not_there = (0..5).any(|_| {
+            fault::forget_cached(&file).unwrap();
+            assert_eq!(fault::cached_pages(&file, 64 * page_size()).unwrap(), 0);
+            read_if_cached(&file, buffer.get(), 0).unwrap().is_none()
+        });
+        assert!(not_there);
         assert_eq!(first_hole(&file).unwrap(), 64 * page_size() as u64);
     }
 

@@ -58,6 +58,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
+use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, PIPELINE_SLOT, call_and_return, constants, store_forwarding};
 use crate::experiments::{Experiment, PredictionInput, Publication};
@@ -413,7 +414,7 @@ fn publish_regression(
     let Some(fit) = regression(study, code, chain) else { return };
     let rising = rising_gate(estimates);
     let mut publish = |name: &str, coefficient: Coefficient| {
-        let Some(estimate) = coefficient_estimate(study, coefficient, &fit) else { return };
+        let Some(estimate) = coefficient_estimate(study, code, chain, coefficient, &fit) else { return };
         let least = Gate::at_least(&LEAST, estimate.named("{}"), LEAST_ARGUMENT)
             .because("a smaller cost does not stand out of the layout of the code");
         let scattered = scatter_gate(&estimate, estimates);
@@ -448,7 +449,13 @@ fn launch_costs(study: &Study<'_>, labels: &Labels) -> Option<BTreeMap<u32, f64>
     Some(long.numbers.iter().copied().zip(costs).collect())
 }
 
-fn coefficient_estimate(study: &Study<'_>, coefficient: Coefficient, fit: &StepFit) -> Option<Estimate> {
+fn coefficient_estimate(
+    study: &Study<'_>,
+    code: &str,
+    chain: &str,
+    coefficient: Coefficient,
+    fit: &StepFit,
+) -> Option<Estimate> {
     let unit = study.sample("short", &labels_with(0, "registers", "throughput"))?.unit;
     let mut estimate = Estimate::over_launches(
         &vec![coefficient.estimate; fit.launches],
@@ -461,7 +468,10 @@ fn coefficient_estimate(study: &Study<'_>, coefficient: Coefficient, fit: &StepF
     }
     estimate.stddev = estimate.standard_error() * (fit.launches as f64).sqrt();
     estimate.quantiles = None;
-    Some(estimate)
+    let bodies = ["long", "short"].into_iter().flat_map(|body| {
+        (0..=MOST_ARGUMENTS).filter_map(move |arguments| study.sample(body, &labels_with(arguments, code, chain)))
+    });
+    Some(estimate.made_of(&bodies.collect::<Vec<Sample>>()))
 }
 
 /// More arguments may not cost less, beyond what the place of a few instructions in their block of code does: otherwise a

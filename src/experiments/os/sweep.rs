@@ -2,6 +2,7 @@
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::gate::{Number, rules};
+use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::results::verdict::Gate;
@@ -18,6 +19,8 @@ rules! {
 /// Lower quartiles of launches over the quantity, from the launches that have all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
+    /// What its points are made of.
+    samples: Vec<Sample>,
     /// Unit of the costs.
     pub unit: Unit,
     /// The quantity, with the cost of each launch.
@@ -42,7 +45,7 @@ impl Sweep {
                 (*x, numbered.filter(|(number, _)| in_all(number)).map(|(_, cost)| cost).collect())
             })
             .collect();
-        Some(Sweep { unit, points })
+        Some(Sweep { samples: samples.into_iter().map(|(_, sample)| sample).collect(), unit, points })
     }
 
     /// Cost per unit of the quantity: the median over launches of the slopes of least-squares lines, with a gate on how
@@ -59,7 +62,7 @@ impl Sweep {
         let lines: Vec<FittedLine> = (0..launches).filter_map(line).collect();
         let slopes: Vec<f64> = lines.iter().map(|line| line.slope).collect();
         let estimator = format!("median over launches of the slope over {over}");
-        let estimate = Estimate::over_launches(&slopes, self.unit, &estimator)?;
+        let estimate = Estimate::over_launches(&slopes, self.unit, &estimator)?.made_of(&self.samples);
         let explained = median(&lines.iter().filter_map(|line| line.explained).collect::<Vec<f64>>()).unwrap_or(0.0);
         let explained = Number::plain(explained).named(format!("a line explains {{}} of the variance over {over}"));
         Some((estimate, Gate::at_least(&STRAIGHT, explained, LINEAR)))
@@ -86,7 +89,7 @@ mod tests {
 
     fn sweep(costs: [f64; 4]) -> Sweep {
         let points = costs.iter().enumerate().map(|(index, &cost)| (index as f64, vec![cost, cost * 1.01])).collect();
-        Sweep { unit: Unit::Nanoseconds, points }
+        Sweep { samples: Vec::new(), unit: Unit::Nanoseconds, points }
     }
 
     #[test]

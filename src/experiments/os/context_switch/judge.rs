@@ -155,6 +155,9 @@ pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
 fn point(study: &Study<'_>, members: usize, bytes: usize) -> Option<[f64; 4]> {
     let hops = study.sample("hop", &ring_labels(members, bytes))?;
     let alone = study.sample("own", &ring_labels(1, bytes))?;
+    if hops.is_beside_a_neighbour() != alone.is_beside_a_neighbour() {
+        return None;
+    }
     let (hops, alone) = (hops.shared_with(&alone), alone.shared_with(&hops));
     let scale = match (hops.unit, study.core) {
         (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
