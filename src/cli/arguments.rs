@@ -1,10 +1,12 @@
 //! What can be typed. Help, man page and completions are generated from these definitions.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
 use crate::setup::{FillWith, Profile};
 use crate::sys::clock::Source;
@@ -26,6 +28,7 @@ Examples:
   sysdyno explain cpu.timer       how a figure comes about and what could fool us
   sysdyno report sysdyno-runs/X   everything about a run, from its log
   sysdyno run network --peer ssh://HOST   the path to another machine as well
+  sysdyno neighbours --for 1m     who else uses the cores, second by second
 
 Exit codes: 0 done, 1 some experiment failed, 2 the command was wrong, 130 interrupted (what was measured is kept).";
 
@@ -55,6 +58,8 @@ pub(super) enum Verb {
     Machine(MachineOptions),
     /// Say what would spoil measurements here, how much, and the command that changes it
     Doctor(DoctorOptions),
+    /// Watch the cores: for which share of the time a neighbour uses their other hardware thread
+    Neighbours(NeighbourOptions),
     /// Print the predictions alone; nothing is timed
     Predict(PredictOptions),
     /// Render a run again from its log
@@ -291,6 +296,22 @@ pub(super) struct DoctorOptions {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct NeighbourOptions {
+    /// Time between two lines of a CPU, 500ms to 10m
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval, allow_negative_numbers = true)]
+    pub interval: f64,
+    /// CPUs to watch, such as 0-3,8 (default: all that are allowed)
+    #[arg(long, value_name = "LIST", value_parser = parse_cpus, allow_negative_numbers = true)]
+    pub cpu: Option<CpuList>,
+    /// End after this time: 90s, 5m, 1h (default: at Ctrl-C or SIGTERM)
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
+    pub time: Option<f64>,
+    /// Also write the last interval to this file, as OpenMetrics: for the textfile collector of Prometheus
+    #[arg(long, value_name = "FILE")]
+    pub textfile: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct PredictOptions {
     /// Experiments or chapters (default: everything)
     #[arg(value_name = "EXPERIMENT|CHAPTER")]
@@ -382,6 +403,19 @@ fn parse_duration(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Intervals of a monitor in seconds. Shorter ones hold few looks, and reporting costs more than looking. All looks of an interval
+/// are kept until it ends, so longer ones would take much memory.
+const INTERVALS: RangeInclusive<f64> = 0.5..=600.0;
+
+fn parse_interval(text: &str) -> Result<f64, String> {
+    let seconds = parse_duration(text)?;
+    INTERVALS.contains(&seconds).then_some(seconds).ok_or_else(|| "an interval is 500ms to 10m".to_owned())
+}
+
+fn parse_cpus(text: &str) -> Result<CpuList, String> {
+    CpuList::parse(text).filter(|list| !list.is_empty()).ok_or_else(|| "a list of CPUs, such as 0 or 0-3,8".to_owned())
+}
+
 /// Bytes in `4096`, `500M`, `10G`: decimal prefixes, as rates of networks have them.
 fn parse_bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) =
@@ -413,6 +447,19 @@ mod tests {
         assert_eq!(parse_bytes("10GB"), Ok(10_000_000_000));
         for wrong in ["", "0", "G", "1T", "-1", "99999999999G"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn intervals_and_lists_of_cpus_are_checked() {
+        assert_eq!(parse_interval("500ms"), Ok(0.5));
+        assert_eq!(parse_interval("10m"), Ok(600.0));
+        for wrong in ["100ms", "11m", "0", "x", "-1s"] {
+            assert!(parse_interval(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_cpus("0-1,4").unwrap().len(), 3);
+        for wrong in ["", ",", "x", "-1", "3-1"] {
+            assert!(parse_cpus(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::arguments::DoctorOptions;
-use super::{DONE, Failure, json, print};
+use super::{DONE, Failure, json, neighbours, print};
 use crate::conduct::prepare::counter_usable;
+use crate::evaluate::presence::Presence;
 use crate::machine::quiet::Check;
-use crate::machine::{self, Machine, quiet};
+use crate::machine::{self, CpuList, Machine, quiet};
 use crate::plan;
 use crate::report::terminal::folded;
 use crate::results::quantity::Unit;
@@ -21,12 +22,19 @@ use crate::sys::clock::Source;
 const NOISE_SPAN: Duration = Duration::from_millis(200);
 /// Loss beyond which a CPU is noisy: timer interrupts of an idle machine take a few tenths of a percent.
 const NOISY_SHARE: f64 = 0.01;
+/// How long each core is looked at.
+const LOOK_SPAN: Duration = Duration::from_millis(200);
+/// Share of the looks up to which nobody is said to have been there: an interrupt of an idle machine spoils one now and then.
+const NOBODY: f64 = 0.001;
+/// CPUs that are named with their share. Of more, those with the largest are.
+const MOST_NAMED: usize = 8;
 
 pub(super) fn doctor(options: &DoctorOptions) -> Result<u8, Failure> {
     let scratch = options.scratch.as_deref().unwrap_or(Path::new("."));
     let machine = machine::detect(Path::new("/"), scratch);
     let cpu = plan::choose_cpu(options.cpu, &affinity::allowed(), &machine)?;
-    let checks = checks(&machine, cpu, NOISE_SPAN);
+    let mut checks = checks(&machine, cpu, NOISE_SPAN);
+    look_at_cores(&mut checks, &machine);
     if options.json {
         print(&json(&checks)?)?;
         return Ok(DONE);
@@ -70,6 +78,74 @@ fn noise_check(cpu: u32, span: Duration) -> Check {
     Check { check: "noise".to_owned(), ok, known, detail, effect: None, remedy }
 }
 
+/// Adds what was seen on the cores. Where no CPU shows a sibling, this tells more than the check that looks for siblings.
+fn look_at_cores(checks: &mut Vec<Check>, machine: &Machine) {
+    let found = neighbour_check(machine);
+    if found.known {
+        checks.retain(|check| check.check != "siblings" || !check.ok);
+    }
+    checks.push(found);
+}
+
+/// Looks at all cores at the same time, at each from one of its CPUs: two threads of one core would see each other.
+fn neighbour_check(machine: &Machine) -> Check {
+    let mut cpus: Vec<u32> = Vec::new();
+    for cpu in affinity::allowed() {
+        if !cpus.iter().any(|&other| machine.share_core(cpu, other)) {
+            cpus.push(cpu);
+        }
+    }
+    let seen = neighbours::start(&cpus, Duration::ZERO).map(|mut watch| {
+        std::thread::sleep(LOOK_SPAN);
+        watch.take()
+    });
+    let (ok, known, detail) = match seen {
+        Ok(seen) => {
+            let share = |looks: &[_]| Presence::default().add(looks).share();
+            let shares: Vec<(u32, f64)> =
+                seen.iter().filter_map(|seen| Some((seen.cpu, share(&seen.looks)?))).collect();
+            let worst = shares.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+            (worst <= NOISY_SHARE && !shares.is_empty(), !shares.is_empty(), neighbour_detail(shares))
+        }
+        Err(problem) => (false, false, format!("the cores could not be looked at: {}", problem.what)),
+    };
+    let remedy = (!ok && known).then(|| {
+        let shows_siblings = machine.cpu.logical.iter().any(|cpu| cpu.siblings.len() > 1);
+        let own = if shows_siblings { "stop your own tasks on the sibling CPUs, or " } else { "" };
+        format!("{own}choose another hour, or a machine with cores of its own; `sysdyno neighbours` watches on")
+    });
+    Check { check: "neighbours".to_owned(), ok, known, detail, effect: None, remedy }
+}
+
+/// Which of the cores had a neighbour for which share of the time.
+fn neighbour_detail(mut shares: Vec<(u32, f64)>) -> String {
+    let span = format!("{} ms", LOOK_SPAN.as_millis());
+    let on = |cpus: &[(u32, f64)]| {
+        let plural = if cpus.len() == 1 { "core of CPU" } else { "cores of CPUs" };
+        format!("the {plural} {}", CpuList::of(cpus.iter().map(|(cpu, _)| *cpu)))
+    };
+    if shares.is_empty() {
+        return format!("no look of {span} told whether a neighbour was there");
+    }
+    shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let (visited, quiet) = shares.split_at(shares.iter().filter(|(_, share)| *share > NOBODY).count());
+    if visited.is_empty() {
+        return format!("nobody else was on {} within {span}", on(quiet));
+    }
+    let named = |(cpu, share): &(u32, f64)| format!("of CPU {cpu} for {}", percent(*share));
+    let mut text = format!("a neighbour was on the core {} of {span}", named(&visited[0]));
+    for more in visited.iter().take(MOST_NAMED).skip(1) {
+        text += &format!(", {}", named(more));
+    }
+    if visited.len() > MOST_NAMED {
+        text += &format!(", for less on {}", on(&visited[MOST_NAMED..]));
+    }
+    if !quiet.is_empty() {
+        text += &format!("; nobody else was on {}", on(quiet));
+    }
+    text
+}
+
 fn noise_detail(cpu: u32, noise: &Noise) -> String {
     let unexplained = noise.gaps.saturating_sub(noise.preemptions.max(0) as u64);
     format!(
@@ -101,4 +177,30 @@ fn describe(check: &Check) -> String {
         lines += &format!("{}{line}\n", if index == 0 { "" } else { "         " });
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_named_by_their_share() {
+        for (shares, said) in [
+            (vec![], "no look of 200 ms told whether a neighbour was there"),
+            (vec![(0, 0.0)], "nobody else was on the core of CPU 0 within 200 ms"),
+            (vec![(0, 0.0), (1, 0.0004)], "nobody else was on the cores of CPUs 0-1 within 200 ms"),
+            (
+                vec![(0, 0.02), (1, 0.31)],
+                "a neighbour was on the core of CPU 1 for 31 % of 200 ms, of CPU 0 for 2.00 %",
+            ),
+            (
+                vec![(0, 0.31), (2, 0.0), (4, 0.0)],
+                "a neighbour was on the core of CPU 0 for 31 % of 200 ms; nobody else was on the cores of CPUs 2,4",
+            ),
+        ] {
+            assert_eq!(neighbour_detail(shares), said);
+        }
+        let many = neighbour_detail((0..20).map(|cpu| (cpu, 0.5)).collect());
+        assert!(many.ends_with(", of CPU 7 for 50 %, for less on the cores of CPUs 8-19"), "{many}");
+    }
 }

@@ -12,6 +12,7 @@ mod json_target;
 mod launch;
 mod list;
 mod machine;
+mod neighbours;
 mod peer;
 mod peer_options;
 mod predict;
@@ -82,6 +83,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Explain(options) => explain::explain(&options),
         Verb::Machine(options) => machine::machine(&options),
         Verb::Doctor(options) => doctor::doctor(&options),
+        Verb::Neighbours(options) => neighbours::neighbours(&options),
         Verb::Predict(options) => predict::predict(&options),
         Verb::Report(options) => report::report(&options),
         Verb::Published(options) => published::published(&options),
@@ -103,11 +105,15 @@ fn complain(problem: &Problem) {
 /// Writes data to standard output. A reader that has gone away (`| head`) does not count as an error. Words of others are in nearly everything:
 /// of a log, of a peer, of a server, of a mount. What in them would give orders to a terminal is taken out here.
 fn print(text: &str) -> Result<(), Failure> {
+    print_on(text).map(drop)
+}
+
+/// The same for a verb that goes on printing: whether there still is a reader.
+fn print_on(text: &str) -> Result<bool, Failure> {
     match std::io::stdout().lock().write_all(foreign::shown(text).as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::while_working(Problem::new(format!("cannot write to standard output: {error}"))))
-        }
-        _ => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::while_working(Problem::new(format!("cannot write to standard output: {error}")))),
+        Ok(()) => Ok(true),
     }
 }
 

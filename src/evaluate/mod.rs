@@ -12,6 +12,7 @@ pub mod gates;
 pub mod missing;
 pub mod others;
 pub mod precision;
+pub mod presence;
 pub mod sample;
 pub mod sharing;
 pub mod study;

@@ -1,17 +1,7 @@
-//! Who shared the core with a batch. A core runs two hardware threads, and in a virtual machine the second one can belong to
-//! another tenant. A loop of one branch a turn is timed right before and right after each batch: alone on the core a turn takes
-//! one cycle, beside a busy sibling thread 1.5 to 2. The multiply chain that gives the cycles is bound by latency and hardly
-//! changes.
+//! Who shared the core with a batch, by its width right before and right after (see [`width`]).
 
 use crate::results::series::Series;
-
-/// Cycles of a turn while nothing else uses the core. Below, the chain that gives the cycles was disturbed. The upper end may be
-/// anything from 1.02 to 1.2.
-const ALONE: [f64; 2] = [0.9, 1.04];
-/// Cycles of a turn beside a neighbour, at least.
-const SHARED: f64 = 1.2;
-/// Cores that take two branches in a cycle have turns of half a cycle: below this, a tenth of all turns shows them.
-const TWO_A_CYCLE: f64 = 0.75;
+use crate::rig::width::{self, State};
 
 /// What the core was used for around a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,25 +23,23 @@ pub struct Turn(f64);
 impl Turn {
     /// From all looks of a run; none without any.
     pub fn of<'a>(series: impl Iterator<Item = &'a Series>) -> Option<Turn> {
-        let (mut all, mut short) = (0_u64, 0_u64);
+        let (mut all, mut short) = (0, 0);
         for width in series.flat_map(|series| &series.widths).flatten().filter(|width| **width > 0.0) {
             all += 1;
-            short += u64::from(*width < TWO_A_CYCLE);
+            short += usize::from(width::is_narrow(*width));
         }
-        (all > 0).then_some(Turn(if 10 * short > all { 0.5 } else { 1.0 }))
+        (all > 0).then(|| Turn(width::alone(short, all)))
     }
 
     /// What the looks before and after a batch say.
     pub fn state(self, widths: [f64; 2]) -> CoreState {
-        let turns = widths.map(|width| width / self.0);
-        if turns.iter().any(|turn| *turn <= 0.0) {
-            CoreState::Unknown
-        } else if turns.iter().all(|turn| (ALONE[0]..ALONE[1]).contains(turn)) {
-            CoreState::Alone
-        } else if turns.iter().all(|turn| *turn > SHARED) {
-            CoreState::Shared
-        } else {
-            CoreState::Mixed
+        if widths.iter().any(|width| *width <= 0.0) {
+            return CoreState::Unknown;
+        }
+        match widths.map(|width| width::state(width, self.0)) {
+            [State::Alone, State::Alone] => CoreState::Alone,
+            [State::Shared, State::Shared] => CoreState::Shared,
+            _ => CoreState::Mixed,
         }
     }
 }

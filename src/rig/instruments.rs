@@ -72,19 +72,15 @@ struct MultiplyChain {
 impl Live {
     /// Finds bias and resolution of the clock and validates the chains.
     pub fn start(request: &Request) -> Result<Self, Problem> {
-        let source = request.source()?;
-        let mut live = Live {
-            source,
-            hertz: request.clock.hertz,
-            cpu: request.setup.cpu,
-            bias: 0.0,
-            resolution: 1.0,
-            chain: None,
-            ratio: None,
-        };
+        Ok(Live::on(request.setup.cpu, request.source()?, request.clock.hertz))
+    }
+
+    /// The same on a CPU that this thread is pinned to, with a clock of that rate.
+    pub fn on(cpu: u32, source: Source, hertz: f64) -> Self {
+        let mut live = Live { source, hertz, cpu, bias: 0.0, resolution: 1.0, chain: None, ratio: None };
         live.find_bias();
         live.validate_chains();
-        Ok(live)
+        live
     }
 
     fn find_bias(&mut self) {

@@ -10,6 +10,8 @@ pub mod noise;
 pub mod request;
 pub mod sampler;
 pub mod shots;
+pub mod watch;
+pub mod width;
 pub mod workload;
 
 use std::io::Write;

@@ -48,17 +48,23 @@ fn microseconds(time: nix::sys::time::TimeVal) -> i64 {
 /// Nanoseconds that this process was runnable and waited for a CPU: second field of `/proc/self/schedstat`; none where
 /// the kernel does not account it.
 pub fn run_delay() -> Option<f64> {
-    run_delay_in("/proc/self/schedstat")
+    schedule_times("/proc/self/schedstat").map(|[_, waited]| waited)
 }
 
 /// The same of the calling thread alone.
 pub fn thread_run_delay() -> Option<f64> {
-    run_delay_in("/proc/thread-self/schedstat")
+    schedule_times("/proc/thread-self/schedstat").map(|[_, waited]| waited)
 }
 
-fn run_delay_in(file: &str) -> Option<f64> {
+/// Nanoseconds that a thread of this process has run, and that it was runnable and waited for a CPU.
+pub fn times_of_thread(number: i64) -> Option<[f64; 2]> {
+    schedule_times(&format!("/proc/self/task/{number}/schedstat"))
+}
+
+fn schedule_times(file: &str) -> Option<[f64; 2]> {
     let text = std::fs::read_to_string(file).ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
+    let mut fields = text.split_whitespace();
+    Some([fields.next()?.parse().ok()?, fields.next()?.parse().ok()?])
 }
 
 /// Nanoseconds that the hypervisor took from one CPU since boot: `steal` in `/proc/stat`, in ticks of USER_HZ.

@@ -12,7 +12,8 @@ use crate::support::trees::{MACHINES, tree};
 use serde_json::Value;
 use sysdyno::testing::experiments;
 
-const VERBS: [&str; 9] = ["run", "list", "explain", "machine", "doctor", "predict", "report", "completions", "man"];
+const VERBS: [&str; 10] =
+    ["run", "list", "explain", "machine", "doctor", "neighbours", "predict", "report", "completions", "man"];
 
 /// The program accepts the words and says nothing but data.
 fn data(words: &[&str]) -> String {
@@ -183,7 +184,7 @@ fn the_doctor_looks_and_changes_nothing() {
         assert!(check["detail"].as_str().unwrap().len() > 5, "{check}");
         assert!(text(&spoken.stdout).contains(check["check"].as_str().unwrap()), "{check}");
     }
-    for name in ["governor", "load", "steal", "quota", "affinity", "noise", "clock", "mitigations"] {
+    for name in ["governor", "load", "steal", "quota", "affinity", "noise", "neighbours", "clock", "mitigations"] {
         assert!(checks.as_array().unwrap().iter().any(|check| check["check"] == name), "{name}");
     }
     assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0, "nothing was written");

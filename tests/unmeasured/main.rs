@@ -11,6 +11,7 @@ mod layering;
 mod log_contradictions;
 mod machine;
 mod methodology;
+mod neighbours;
 mod report;
 mod report_files;
 mod sampler;

@@ -7,6 +7,7 @@ use crate::support::runs::{Leashed, ended, measuring, metrics, output, result, t
 use crate::support::truth;
 use serde_json::Value;
 use sysdyno::testing::experiments;
+use sysdyno::testing::machine::{Machine, detect};
 use sysdyno::testing::sys::affinity;
 
 /// A quick run of everything that this machine allows, beside a task that computes on a CPU for all of it. A machine on which a
@@ -74,4 +75,37 @@ fn a_spinner_on_the_cpu_of_the_partners_is_seen_too() {
     let elsewhere = |metric: &&&Value| metric["labels"]["placement"].as_str().is_some_and(|found| found != "same_cpu");
     assert!(published.iter().any(|metric| elsewhere(&metric)), "there are figures with partners on another CPU");
     assert_eq!(trusted(published.iter().filter(elsewhere)), Vec::<String>::new());
+}
+
+/// Two allowed CPUs that are hardware threads of one core, where this machine shows some.
+fn siblings(machine: &Machine) -> Option<[u32; 2]> {
+    let allowed = affinity::allowed();
+    let other = |cpu: u32| allowed.iter().copied().find(|&other| other != cpu && machine.share_core(cpu, other));
+    allowed.iter().find_map(|&cpu| Some([cpu, other(cpu)?]))
+}
+
+#[test]
+fn a_spinner_on_the_sibling_is_a_neighbour() {
+    let _alone = measuring();
+    let what = "a neighbour on the sibling";
+    let Some([watched, sibling]) = siblings(&detect(Path::new("/"), Path::new("/tmp"))) else {
+        return truth::not_judged(what, "this machine shows no two CPUs of one core");
+    };
+    let mut spinner = Command::new("taskset");
+    spinner.args(["-c", &sibling.to_string(), "bash", "-c", "while :; do :; done"]);
+    let _spinner = Leashed(spinner.spawn().unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let keep = tempfile::tempdir().unwrap();
+    let place = keep.path().join("x.prom");
+    let words = ["neighbours", "--for", "3s", "--interval", "3s", "--cpu", &watched.to_string(), "--textfile"];
+    let output = output(&[&words[..], &[place.to_str().unwrap()]].concat());
+    if told(&output).contains("no chain of known latency") || told(&output).contains("cannot be used") {
+        return truth::not_judged(what, &told(&output));
+    }
+    assert!(output.status.success(), "{}", told(&output));
+    let metrics = std::fs::read_to_string(&place).unwrap();
+    let share = metrics.lines().find_map(|line| line.strip_prefix("sysdyno_neighbour_ratio{")?.rsplit(' ').next());
+    let share: f64 = share.unwrap().parse().unwrap();
+    assert!(share > 0.9, "the sibling was busy all the time: {metrics}");
+    assert!(told(&output).contains("may be your own task"), "{}", told(&output));
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::Machine;
 use super::tree::Tree;
 
-pub use sample::StatSample;
+pub use sample::{CpuTicks, StatSample};
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,171 @@
+//! What a watch prints: a line for each CPU and interval, and a summary at the end.
+
+use std::collections::BTreeSet;
+
+use super::super::terminal_width;
+use super::account::{Account, Core, MOST_COST};
+use crate::machine::{CpuList, Machine};
+use crate::report::terminal::{folded, plain_table};
+use crate::results::quantity::Unit;
+use crate::results::wording::{count, duration, interval, percent, quantity};
+
+/// Width of a paragraph.
+const PARAGRAPH: usize = 100;
+
+/// A number that nobody tells.
+const UNKNOWN: &str = "–";
+
+/// One line of columns, behind the time.
+fn line(time: &str, cells: [&str; 8]) -> String {
+    let [cpu, neighbour, looks, untold, steal, delay, clock, own] = cells;
+    format!(
+        "{time:<19}  {cpu:>4}  {neighbour:>9}  {looks:>7}  {untold:>8}  {steal:>6}  {delay:>8}  {clock:>9}  {own:>6}\n"
+    )
+}
+
+/// The heads of the columns.
+pub(super) fn head(account: &Account) -> String {
+    let zone = account.began.strftime("time (%Z)").to_string();
+    line(&zone, ["CPU", "neighbour", "looks", "not told", "steal", "delay", "clock", "own"])
+}
+
+/// A line for each CPU.
+pub(super) fn lines(account: &Account) -> String {
+    let time = account.ended.strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let text = |core: &Core| {
+        let last = &core.last;
+        let cells = [
+            core.cpu.to_string(),
+            share(last.count.share()),
+            (last.count.told() + last.count.untold).to_string(),
+            last.count.untold.to_string(),
+            share(last.steal),
+            delay(last.delay),
+            known(last.hertz, |hertz| quantity(hertz, Unit::Hertz)),
+            share(last.own),
+        ];
+        line(&time, cells.each_ref().map(String::as_str))
+    };
+    account.cores.iter().map(text).collect()
+}
+
+/// The summary: a table of the CPUs, whose work the neighbours may be, and what watching cost.
+pub(super) fn summary(account: &Account, machine: &Machine) -> String {
+    let columns =
+        ["CPU", "neighbour", "95 %", "longest", "longest alone", "looks", "not told", "steal", "delay", "clock", "own"];
+    let rows = account.cores.iter().map(|core| row(core, account.span)).collect();
+    let mut text = format!(
+        "\n{} from {} to {}\n\n{}\n\n",
+        duration(account.span),
+        account.began.strftime("%Y-%m-%d %H:%M:%S"),
+        account.ended.strftime("%H:%M:%S %Z"),
+        plain_table(&columns, rows, terminal_width())
+    );
+    text += &folded(&siblings(account, machine), PARAGRAPH);
+    text += &folded(&cost(account), PARAGRAPH);
+    text
+}
+
+fn row(core: &Core, span: f64) -> Vec<String> {
+    let total = core.presence.total();
+    let longest = core.presence.longest();
+    let seconds = |seconds: f64| quantity(seconds * 1e9, Unit::Nanoseconds);
+    vec![
+        core.cpu.to_string(),
+        share(total.share()),
+        known(core.presence.interval(), |[low, high]| format!("{:.1} … {:.1} %", low * 100.0, high * 100.0)),
+        known(longest.shared, seconds),
+        known(longest.alone, seconds),
+        (total.told() + total.untold).to_string(),
+        total.untold.to_string(),
+        share(core.steal),
+        delay(core.delay()),
+        known(core.hertz, |ends| interval(ends, Unit::Hertz)),
+        share(core.own(span)),
+    ]
+}
+
+/// Whose work a neighbour may be.
+fn siblings(account: &Account, machine: &Machine) -> String {
+    let of = |core: &Core| machine.cpu(core.cpu).map(|entry| &entry.siblings).filter(|list| list.len() > 1);
+    let cores: BTreeSet<&CpuList> = account.cores.iter().filter_map(of).collect();
+    if !cores.is_empty() {
+        let named: Vec<String> = cores.iter().map(ToString::to_string).collect();
+        return format!(
+            "These CPUs are hardware threads of one core: {}. A neighbour of one of them may be your own task on the other.",
+            named.join("; ")
+        );
+    }
+    let whose = if machine.is_guest() {
+        "a neighbour is another guest of the host, or another CPU of this machine that the host has put on the same core"
+    } else {
+        "a neighbour would be something that the kernel does not know of"
+    };
+    format!("No CPU shows a sibling here: {whose}.")
+}
+
+/// What watching cost, beside its bound.
+fn cost(account: &Account) -> String {
+    let worst = account.worst_cost.max(account.cost);
+    let bound = if worst > MOST_COST { "; the aim is" } else { ", below the bound of" };
+    format!(
+        "Watching {} cost {} of a CPU each, all included, and {} in the interval that cost most{bound} {}. \
+         Starting took {} of CPU time.",
+        count(account.cores.len() as u64, "CPU", "CPUs"),
+        percent(account.cost),
+        percent(worst),
+        percent(MOST_COST),
+        quantity(account.start_cost as f64, Unit::Nanoseconds)
+    )
+}
+
+fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), text)
+}
+
+fn share(value: Option<f64>) -> String {
+    known(value, percent)
+}
+
+fn delay(nanoseconds: Option<f64>) -> String {
+    known(nanoseconds, |nanoseconds| quantity(nanoseconds, Unit::Nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::account::tests::scripted;
+    use super::*;
+
+    fn machine(siblings: &str) -> Machine {
+        let root = tempfile::tempdir().unwrap();
+        for cpu in [0, 3] {
+            let place = root.path().join(format!("sys/devices/system/cpu/cpu{cpu}/topology"));
+            std::fs::create_dir_all(&place).unwrap();
+            let list = if siblings.is_empty() { cpu.to_string() } else { siblings.to_owned() };
+            std::fs::write(place.join("thread_siblings_list"), list).unwrap();
+        }
+        std::fs::write(root.path().join("sys/devices/system/cpu/online"), "0,3").unwrap();
+        crate::machine::detect(root.path(), root.path())
+    }
+
+    #[test]
+    fn lines_have_a_column_for_everything() {
+        let account = scripted();
+        let text = head(&account) + &lines(&account);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[1].contains("   0       33 %       60         0 "), "{text}");
+        assert!(lines[1].contains("3.000 µs  3.005 GHz"), "{text}");
+        assert!(lines[2].contains("   3          –        0         0 "), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{text}");
+    }
+
+    #[test]
+    fn the_summary_names_own_siblings() {
+        let account = scripted();
+        let text = summary(&account, &machine("0,3"));
+        assert!(text.contains("hardware threads of one core: 0,3. A neighbour"), "{text}");
+        assert!(text.contains("33 %") && text.contains("Watching 2 CPUs cost"), "{text}");
+        assert!(summary(&account, &machine("")).contains("No CPU shows a sibling"), "{text}");
+    }
+}

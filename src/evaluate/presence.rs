@@ -1,0 +1,256 @@
+//! How much of the time a neighbour was on a core, from single looks at it. Looks that follow each other see the same neighbour,
+//! so how far the share can be trusted is told by how it scatters between blocks of time.
+
+use crate::rig::watch::Look;
+use crate::rig::width::{self, State};
+use crate::statistics::distribution::{normal_factor, student_factor};
+
+/// Level of the interval of a share.
+const LEVEL: f64 = 0.95;
+/// Blocks of time, at most: where there would be more, two become one. An even number.
+const MOST_BLOCKS: usize = 16;
+/// Blocks from which a scatter can be told.
+const LEAST_BLOCKS: usize = 5;
+/// Seconds between two looks beyond which nobody knows whether a stretch went on.
+const LONGEST_GAP: f64 = 0.25;
+/// Looks of a stretch, at least: what two looks in a row see may have gone and come back.
+const LEAST_LOOKS: u64 = 3;
+
+/// What looks came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Nobody else was on the core.
+    pub alone: u64,
+    /// A neighbour was.
+    pub shared: u64,
+    /// They do not tell.
+    pub untold: u64,
+}
+
+impl Count {
+    /// Looks that tell.
+    pub fn told(self) -> u64 {
+        self.alone + self.shared
+    }
+
+    /// Share of the looks that tell in which a neighbour was there.
+    pub fn share(self) -> Option<f64> {
+        (self.told() > 0).then(|| self.shared as f64 / self.told() as f64)
+    }
+
+    fn and(self, other: Count) -> Count {
+        Count {
+            alone: self.alone + other.alone,
+            shared: self.shared + other.shared,
+            untold: self.untold + other.untold,
+        }
+    }
+}
+
+/// All looks at one core.
+#[derive(Debug, Clone)]
+pub struct Presence {
+    total: Count,
+    /// Widths that are known, and those of them that only a core with two branches in a cycle has.
+    known: usize,
+    narrow: usize,
+    blocks: Vec<Count>,
+    /// Spans in a block, and those that the last block has.
+    spans: u32,
+    filled: u32,
+    stretch: Option<Stretch>,
+    longest: Longest,
+}
+
+/// Looks that all saw the same.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    state: State,
+    from: f64,
+    to: f64,
+    looks: u64,
+}
+
+/// The longest stretches, in seconds from their first look to their last. None where none had enough looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Longest {
+    pub alone: Option<f64>,
+    pub shared: Option<f64>,
+}
+
+impl Default for Presence {
+    fn default() -> Self {
+        Presence {
+            total: Count::default(),
+            known: 0,
+            narrow: 0,
+            blocks: Vec::new(),
+            spans: 1,
+            filled: 0,
+            stretch: None,
+            longest: Longest::default(),
+        }
+    }
+}
+
+impl Presence {
+    /// Adds the looks of a span of time, and returns what they came to.
+    pub fn add(&mut self, looks: &[Look]) -> Count {
+        let known = || looks.iter().filter(|look| look.width > 0.0);
+        self.known += known().count();
+        self.narrow += known().filter(|look| width::is_narrow(look.width)).count();
+        let alone = width::alone(self.narrow, self.known);
+        let mut count = Count::default();
+        for look in looks {
+            let state = width::state(look.width, alone);
+            match state {
+                State::Alone => count.alone += 1,
+                State::Shared => count.shared += 1,
+                State::Untold => count.untold += 1,
+            }
+            self.lengthen(look.at, state);
+        }
+        self.total = self.total.and(count);
+        self.fill(count);
+        count
+    }
+
+    /// All looks so far.
+    pub fn total(&self) -> Count {
+        self.total
+    }
+
+    /// The longest stretches so far.
+    pub fn longest(&self) -> Longest {
+        self.longest
+    }
+
+    /// Interval of the share at 95 %, by the scatter of blocks of time, and never narrower than that of as many looks that had
+    /// nothing to do with each other. None where there are too few blocks.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        let share = self.total.share()?;
+        let blocks: Vec<&Count> = self.blocks.iter().filter(|block| block.told() > 0).collect();
+        if blocks.len() < LEAST_BLOCKS {
+            return None;
+        }
+        let (number, looks) = (blocks.len() as f64, self.total.told() as f64);
+        let squares: f64 = blocks.iter().map(|block| (block.shared as f64 - share * block.told() as f64).powi(2)).sum();
+        let scatter = (number / (number - 1.0) * squares).sqrt() / looks;
+        // Agresti and Coull: two looks more of each kind, so that none of a kind does not mean never.
+        let adjusted = (self.total.shared as f64 + 2.0) / (looks + 4.0);
+        let least = (adjusted * (1.0 - adjusted) / (looks + 4.0)).sqrt();
+        let half = (student_factor(LEVEL, number - 1.0)? * scatter).max(normal_factor(LEVEL)? * least);
+        Some([(share - half).max(0.0), (share + half).min(1.0)])
+    }
+
+    /// Looks that do not tell neither end a stretch nor belong to it.
+    fn lengthen(&mut self, at: f64, state: State) {
+        if state == State::Untold {
+            return;
+        }
+        let stretch = match self.stretch {
+            Some(last) if last.state == state && at - last.to <= LONGEST_GAP => {
+                Stretch { to: at, looks: last.looks + 1, ..last }
+            }
+            _ => Stretch { state, from: at, to: at, looks: 1 },
+        };
+        self.stretch = Some(stretch);
+        if stretch.looks >= LEAST_LOOKS {
+            let longest = if state == State::Shared { &mut self.longest.shared } else { &mut self.longest.alone };
+            *longest = Some(longest.unwrap_or(0.0).max(stretch.to - stretch.from));
+        }
+    }
+
+    fn fill(&mut self, count: Count) {
+        if self.filled == 0 && self.blocks.len() == MOST_BLOCKS {
+            self.blocks = self
+                .blocks
+                .chunks(2)
+                .map(|pair| pair.iter().fold(Count::default(), |sum, next| sum.and(*next)))
+                .collect();
+            self.spans *= 2;
+        }
+        match self.blocks.last_mut().filter(|_| self.filled > 0) {
+            Some(last) => *last = last.and(count),
+            None => self.blocks.push(count),
+        }
+        self.filled = (self.filled + 1) % self.spans;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks 15 ms apart.
+    fn looks(from: f64, widths: &[f64]) -> Vec<Look> {
+        let look = |(index, &width)| Look { at: from + index as f64 * 0.015, width, hertz: 3e9 };
+        widths.iter().enumerate().map(look).collect()
+    }
+
+    fn spans(shared: impl Iterator<Item = u32>) -> Presence {
+        let mut presence = Presence::default();
+        for (second, shared) in shared.enumerate() {
+            let widths: Vec<f64> = (0..60).map(|look| if look < shared { 1.7 } else { 1.01 }).collect();
+            presence.add(&looks(second as f64, &widths));
+        }
+        presence
+    }
+
+    #[test]
+    fn looks_are_alone_shared_or_do_not_tell() {
+        let mut presence = Presence::default();
+        let count = presence.add(&looks(0.0, &[1.01, 1.0, 1.7, 0.0, 0.4, 1.1, 1.02, 1.01, 1.01, 1.0, 1.0]));
+        assert_eq!(count, Count { alone: 7, shared: 1, untold: 3 });
+        assert_eq!((count.share(), presence.total()), (Some(0.125), count));
+        assert_eq!(presence.add(&[]), Count::default());
+        assert_eq!(Count::default().share(), None);
+        assert_eq!(Presence::default().interval(), None);
+    }
+
+    #[test]
+    fn two_branches_in_a_cycle_are_known_after_the_first_looks() {
+        let mut presence = Presence::default();
+        assert_eq!(presence.add(&looks(0.0, &[0.51, 0.5, 0.9, 0.51])), Count { alone: 3, shared: 1, untold: 0 });
+        // A neighbour that stays does not make the core another one.
+        assert_eq!(presence.add(&looks(1.0, &[0.9, 1.0, 1.0, 0.95])).shared, 4);
+    }
+
+    #[test]
+    fn a_share_is_as_sure_as_its_blocks_agree() {
+        let steady = spans((0..64).map(|_| 20));
+        let restless = spans((0..64).map(|second| if second % 16 < 8 { 40 } else { 0 }));
+        for presence in [&steady, &restless] {
+            let [low, high] = presence.interval().unwrap();
+            assert!(low <= 1.0 / 3.0 && 1.0 / 3.0 <= high, "{low} to {high}");
+        }
+        let width = |presence: &Presence| presence.interval().map(|[low, high]| high - low).unwrap();
+        assert!(width(&restless) > 5.0 * width(&steady), "{} and {}", width(&restless), width(&steady));
+        assert!((MOST_BLOCKS / 2..=MOST_BLOCKS).contains(&steady.blocks.len()));
+        let looks: u64 = steady.blocks.iter().map(|block| block.told()).sum();
+        assert_eq!(looks, steady.total().told(), "no look is lost where blocks are joined");
+    }
+
+    #[test]
+    fn few_blocks_have_no_interval_and_never_is_not_certain() {
+        assert_eq!(spans((0..4).map(|_| 20)).interval(), None);
+        let never = spans((0..20).map(|_| 0)).interval().unwrap();
+        assert!(never[0] <= 0.0 && (0.001..0.01).contains(&never[1]), "{never:?}");
+        let always = spans((0..20).map(|_| 60)).interval().unwrap();
+        assert!(always[1] >= 1.0 && always[0] > 0.99, "{always:?}");
+    }
+
+    #[test]
+    fn stretches_go_from_their_first_look_to_their_last() {
+        let mut presence = Presence::default();
+        presence.add(&looks(0.0, &[1.0, 1.0, 1.7, 1.7, 1.7, 0.3, 1.7, 1.0, 1.0, 1.7, 1.7]));
+        let found = presence.longest();
+        assert!((found.shared.unwrap() - 0.06).abs() < 1e-9, "{found:?}");
+        assert_eq!(found.alone, None, "two looks are no stretch");
+        // It goes on in the next span, and ends where nobody looked.
+        presence.add(&looks(0.165, &[1.7]));
+        presence.add(&looks(10.0, &[1.7, 1.7, 1.0, 1.0, 1.0]));
+        assert!((presence.longest().shared.unwrap() - 0.06).abs() < 1e-9);
+        assert!((presence.longest().alone.unwrap() - 0.03).abs() < 1e-9);
+    }
+}
