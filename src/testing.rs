@@ -86,6 +86,9 @@ pub mod peer {
 }
 
 pub mod report {
+    pub mod compact {
+        pub use crate::report::compact::render;
+    }
     pub mod content {
         pub use crate::report::content::page;
     }
@@ -113,6 +116,9 @@ pub mod report {
 }
 
 pub mod results {
+    pub mod compact {
+        pub use crate::results::compact::{Compact, FORMAT};
+    }
     pub mod document {
         pub use crate::results::document::{
             Block, CheckOutcome, Document, Grade, HighlightKind, Metric, Outcome, Section,
@@ -137,7 +143,7 @@ pub mod results {
         pub use crate::results::remote::{NfsFile, Remote, RemoteDirectory};
     }
     pub mod schema {
-        pub use crate::results::schema::{of_log_line, of_result};
+        pub use crate::results::schema::{of_compact, of_log_line, of_result};
     }
     pub mod series {
         pub use crate::results::series::{Class, Classes, Series};

@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use support::places::{for_anybody, nobody};
-use support::runs::{PROGRAM, edit_log, measuring, metrics, result, text, told};
+use support::runs::{PROGRAM, edit_log, measuring, metrics, result, state, text, told};
 use support::truth::{self, Judgement};
 use tempfile::TempDir;
 
@@ -34,7 +34,12 @@ fn place() -> (TempDir, PathBuf) {
 /// Runs a shell script in a directory, with the program as `$PROGRAM`.
 fn script(directory: &Path, words: &str) -> Output {
     let mut command = Command::new("bash");
-    command.args(["-euc", words]).env("PROGRAM", PROGRAM).current_dir(directory).stdin(Stdio::null());
+    command
+        .args(["-euc", words])
+        .env("PROGRAM", PROGRAM)
+        .env("XDG_STATE_HOME", state())
+        .current_dir(directory)
+        .stdin(Stdio::null());
     command.output().unwrap()
 }
 

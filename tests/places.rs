@@ -19,7 +19,7 @@ use serde_json::Value;
 use support::places::{Group, for_anybody, nobody};
 use support::runs::{
     Leashed, PROGRAM, accounted, copy_of_finished_run, ended, launches, lines, measuring, metrics, records, result,
-    text, told, unspoilt, wait_until,
+    state, text, told, unspoilt, wait_until,
 };
 use support::truth::{self, Judgement};
 use sysdyno::testing::sys::affinity;
@@ -44,7 +44,12 @@ fn script(directory: &Path, namespaces: bool, script: &str) -> Output {
     } else {
         Command::new("bash")
     };
-    command.args(["-euc", script]).env("PROGRAM", PROGRAM).current_dir(directory).stdin(Stdio::null());
+    command
+        .args(["-euc", script])
+        .env("PROGRAM", PROGRAM)
+        .env("XDG_STATE_HOME", state())
+        .current_dir(directory)
+        .stdin(Stdio::null());
     let output = command.output().unwrap();
     assert!(!text(&output.stderr).contains("unshare:"), "namespaces are needed here: {}", told(&output));
     assert!(!text(&output.stderr).contains("mount:"), "the right to mount is needed here: {}", told(&output));
@@ -55,7 +60,7 @@ fn script(directory: &Path, namespaces: bool, script: &str) -> Output {
 fn behind(words: &[&str], place: &Path) -> Output {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).arg(PROGRAM).args(QUICK.split(' ')).arg("-o").arg(place);
-    command.stdin(Stdio::null()).current_dir(place.parent().unwrap());
+    command.env("XDG_STATE_HOME", state()).stdin(Stdio::null()).current_dir(place.parent().unwrap());
     command.output().unwrap_or_else(|error| panic!("{} is needed here: {error}", words[0]))
 }
 
@@ -213,7 +218,7 @@ fn loop_on(cpu: &str, all: &str) -> BTreeMap<String, (f64, String)> {
     // The calling thread keeps to the measured CPU, the program must not.
     let mut command = Command::new("taskset");
     command.args(["-c", all, PROGRAM, "run", "cpu.loop", "--quick", "--no-progress", "--cpu", cpu, "-o"]).arg(&place);
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = command.env("XDG_STATE_HOME", state()).stdin(Stdio::null()).output().unwrap();
     assert!(ended(&output), "{}", told(&output));
     let result = result(&place);
     assert_eq!(accounted(&result), 3);

@@ -11,14 +11,19 @@ use std::process::{Command, Output, Stdio};
 use nix::sys::prctl;
 use serde_json::Value;
 use support::places::{Group, for_anybody, nobody};
-use support::runs::{PROGRAM, ended, measuring, of_others, result, text, told};
+use support::runs::{PROGRAM, ended, measuring, of_others, program, result, state, text, told};
 
 const RUN: &str = "run memory --quick --time 5 --no-progress";
 
 /// Runs a shell script in a directory.
 fn script(directory: &Path, words: &str) -> Output {
     let mut command = Command::new("bash");
-    command.args(["-euc", words]).env("PROGRAM", PROGRAM).current_dir(directory).stdin(Stdio::null());
+    command
+        .args(["-euc", words])
+        .env("PROGRAM", PROGRAM)
+        .env("XDG_STATE_HOME", state())
+        .current_dir(directory)
+        .stdin(Stdio::null());
     command.output().unwrap()
 }
 
@@ -113,9 +118,9 @@ fn huge_pages_that_are_switched_off_for_a_process_are_named() {
     // Children inherit it; the other tests of this program wait.
     prctl::set_thp_disable(true).unwrap();
     let told_off = fs::read_to_string("/proc/self/status").unwrap().contains("THP_enabled:\t0");
-    let doctor = Command::new(PROGRAM).args(["doctor", "--json"]).output().unwrap();
+    let doctor = program().args(["doctor", "--json"]).output().unwrap();
     let words = ["run", "memory.page_fault", "--quick", "--no-progress", "-o", "run"];
-    let run = Command::new(PROGRAM).args(words).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
+    let run = program().args(words).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
     prctl::set_thp_disable(false).unwrap();
     assert!(told_off, "the kernel tells it since Linux 5.0");
     let checks: Value = serde_json::from_slice(&doctor.stdout).unwrap();

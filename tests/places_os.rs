@@ -18,7 +18,7 @@ use std::time::Duration;
 use nix::unistd::Uid;
 use serde_json::Value;
 use support::places::{for_anybody, nobody};
-use support::runs::{PROGRAM, ended, launches, measuring, metrics, of_others, result, told, wait_until};
+use support::runs::{PROGRAM, ended, launches, measuring, metrics, of_others, program, result, told, wait_until};
 use sysdyno::testing::sys::affinity;
 use tempfile::TempDir;
 
@@ -368,7 +368,7 @@ fn a_run_that_is_killed_leaves_no_task() {
     for experiment in [PROCESSES, THREADS, CALLS] {
         for milliseconds in [450, 600, 750, 1000] {
             let place = directory.path().join(format!("{experiment}-{milliseconds}"));
-            let mut run = Command::new(PROGRAM)
+            let mut run = program()
                 .args(["run", experiment, "--quick", "--no-progress", "-o"])
                 .arg(&place)
                 .stdin(Stdio::null())

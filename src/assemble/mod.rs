@@ -10,6 +10,7 @@ use crate::evaluate::study::Study;
 use crate::evaluate::unavailable::name_unavailable;
 use crate::experiments::highlights::highlights;
 use crate::experiments::{self, Experiment, consistency};
+use crate::machine::Identity;
 use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
 use crate::results::log::{self, Launch, Log, Step};
 use crate::results::prediction::Prediction;
@@ -84,6 +85,8 @@ fn run(log: &Log) -> Run {
         clock: log.clock.clone(),
         damage: log.damage.clone(),
         log_sha256: None,
+        identity: log.header.identity.as_ref().map(Identity::published),
+        earlier_runs: log.history.as_ref().map(|history| history.runs),
     }
 }
 

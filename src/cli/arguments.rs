@@ -17,7 +17,8 @@ const LONG_ABOUT: &str = "\
 Measures the primitive costs of a Linux machine and its operating system. Each figure is predicted before it is measured, \
 with reasons, and gets a verdict on whether it can be trusted.
 
-It leaves nothing behind but the run directory, asks no question, and needs no privileges.";
+It leaves nothing behind but the run directory and, in the user's state directory, a small copy of each complete run \
+(--no-history: none). It asks no question, and needs no privileges.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -126,6 +127,9 @@ pub(super) struct RunOptions {
     /// Print the plan and its time; measure nothing, write nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Neither read earlier runs of this machine in the user's state directory, nor add this one
+    #[arg(long)]
+    pub no_history: bool,
     /// Show no progress
     #[arg(long)]
     pub no_progress: bool,
@@ -354,6 +358,9 @@ pub(super) enum Format {
     Markdown,
     /// result.json
     Json,
+    /// node.json: every figure and the facts that comparisons need, in one small file
+    #[value(alias = "node")]
+    Compact,
     /// One line for each figure
     Csv,
 }

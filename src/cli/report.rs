@@ -8,7 +8,7 @@ use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::figures;
 use crate::report::page::Page;
-use crate::report::{content, csv, html, json, markdown, terminal, text};
+use crate::report::{compact, content, csv, html, json, markdown, terminal, text};
 use crate::results::document::Document;
 use crate::results::problem::Problem;
 use crate::results::published::Published;
@@ -30,6 +30,7 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
             markdown::render(&page)
         }
         Format::Json => json::render(&document)?,
+        Format::Compact => compact::render(&document)?,
         Format::Csv => csv::render(&document)?,
     };
     match file(options) {

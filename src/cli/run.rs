@@ -8,6 +8,7 @@ use super::json_target::Target;
 use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, footing, peer_options, print, remote_options, terminal_width};
 use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};
+use crate::conduct::history::{self, Store};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::other_machines::{self, Connected};
 use crate::conduct::progress::Progress;
@@ -49,10 +50,12 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     // Before the log has its first line: from then on a signal ends it politely.
     let interrupt = Interrupt::watch()?;
     let command = peer_options::without_secret(command);
-    let recording = match before {
+    let begins = before.is_none();
+    let mut recording = match before {
         Some(before) => before.reopen(command)?,
         None => start(options.output.as_deref(), header(&setup, command))?,
     };
+    let store = if options.no_history { None } else { earlier_runs(begins, &setup, &plan, &mut recording) };
     for warning in &plan.warnings {
         talk::line(format_args!("warning: {warning}"));
     }
@@ -62,6 +65,9 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     let progress = Progress::new(!options.no_progress);
     let directory = recording.directory.clone();
     let outcome = conduct::run(&setup, &plan, &quiet, source, recording, &progress, &interrupt);
+    if let (Some(store), Ok(outcome)) = (&store, &outcome) {
+        keep(store, outcome);
+    }
     conclude(outcome, &directory, target)
 }
 
@@ -135,7 +141,37 @@ fn start(output: Option<&Path>, header: Header) -> Result<Recording, Problem> {
         Some(path) => RunDirectory::create(path, &header)?,
         None => RunDirectory::create_in(Path::new("sysdyno-runs"), header)?,
     };
-    Ok(Recording { directory, writer, resumed: None })
+    Ok(Recording { directory, writer, resumed: None, history: None })
+}
+
+/// The place for runs of this machine, where it can be used. What the runs there say goes into the record of a run that begins.
+fn earlier_runs(begins: bool, setup: &Setup, plan: &Plan, recording: &mut Recording) -> Option<Store> {
+    let identity = Identity::read(Path::new("/"));
+    let store = Store::of(&identity)?;
+    let found = match store.read() {
+        Ok(found) => found,
+        Err(error) => {
+            talk::line(format_args!("warning: the history {} is not used: {error}", store.place().display()));
+            return None;
+        }
+    };
+    if let Some(what) = found.left_aside {
+        talk::line(format_args!("warning: in the history {}: {what}", store.place().display()));
+    }
+    recording.history = begins.then(|| history::look_back(found.runs, setup, plan, &identity));
+    Some(store)
+}
+
+/// Adds a run to the history, if it is whole and has figures.
+fn keep(store: &Store, outcome: &Outcome) {
+    let document = &outcome.document;
+    if !outcome.interrupted
+        && document.run.complete
+        && document.metrics().next().is_some()
+        && let Err(why) = store.keep(document)
+    {
+        talk::line(format_args!("warning: this run is not added to the history {}: {why}", store.place().display()));
+    }
 }
 
 /// A run that is complete needs no measuring. Results that could not be written when it ended are written now.

@@ -155,7 +155,7 @@ impl Before {
     pub fn reopen(self, command: Vec<String>) -> Result<Recording, Problem> {
         let Before { directory, log, writer } = self;
         let launches = log.launches.iter().filter(|launch| launch.experiment != CANARY).count() as u64;
-        let recording = Recording { directory, writer: writer?, resumed: Some((command, log.clock)) };
+        let recording = Recording { directory, writer: writer?, resumed: Some((command, log.clock)), history: None };
         talk::line(format_args!(
             "resuming {}: {} and {} are there{}",
             log.header.id,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::{figures, whole};
-use crate::report::{content, csv, html, json, markdown};
+use crate::report::{compact, content, csv, html, json, markdown};
 use crate::results::document::Document;
 use crate::results::log::{Header, LogWriter, Record};
 use crate::results::problem::Problem;
@@ -19,6 +19,7 @@ use crate::sys::process;
 
 /// Files that are computed from the log, and the folder of drawings.
 const RESULT: &str = "result.json";
+const COMPACT: &str = "node.json";
 const METRICS: &str = "metrics.csv";
 const PAGE: &str = "report.html";
 const FIGURES: &str = "figures";
@@ -113,10 +114,11 @@ impl RunDirectory {
         self.path.join("log.jsonl")
     }
 
-    /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `metrics.csv`,
-    /// `report.html` and its figures.
+    /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `node.json`,
+    /// `metrics.csv`, `report.html` and its figures.
     pub fn write_result(&self, document: &Document) -> Result<(), Problem> {
         self.write_whole(RESULT, &json::render(document)?)?;
+        self.write_whole(COMPACT, &compact::render(document)?)?;
         self.write_whole(METRICS, &csv::render(document)?)?;
         let page = content::page(document, &Published::embedded());
         self.write_whole(PAGE, &html::render(&page))?;
@@ -127,7 +129,7 @@ impl RunDirectory {
     pub fn has_results(&self, document: &Document) -> bool {
         let read = |name: &str| read_regular(&self.path.join(name)).unwrap_or_default();
         let page = content::page(document, &Published::embedded());
-        serde_json::from_slice::<serde::de::IgnoredAny>(&read(RESULT)).is_ok()
+        [RESULT, COMPACT].iter().all(|name| serde_json::from_slice::<serde::de::IgnoredAny>(&read(name)).is_ok())
             && !read(METRICS).is_empty()
             && read(PAGE).trim_ascii_end().ends_with(b"</html>")
             && markdown::drawings(&page).iter().all(|(name, _)| !read(&format!("{FIGURES}/{name}")).is_empty())

@@ -1,7 +1,7 @@
 //! Conducting a run: rounds of launches, each a child process; predictions written first; everything into the log.
 //!
 //! ```text
-//! header · machine · quiet · clock · plan
+//! header · machine · quiet · earlier runs · plan · clock
 //! round 1, in the order of the table:   predict → log → launch → log
 //! rounds 2 … n, in random order:        launch → log          canaries in every round
 //! finish
@@ -14,6 +14,7 @@
 pub mod before;
 pub mod directory;
 pub mod figures;
+pub mod history;
 pub mod interrupt;
 pub mod launch;
 pub mod other_machines;
@@ -32,6 +33,7 @@ use crate::experiments::{self, Experiment, Nature, PredictionInput};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
+use crate::results::between::History;
 use crate::results::document::{Document, Metric};
 use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
@@ -69,6 +71,8 @@ pub struct Recording {
     pub writer: LogWriter,
     /// For a run that is resumed: the command that does so, and the clock that it was begun with.
     pub resumed: Option<(Vec<String>, Option<Clock>)>,
+    /// For a run that begins: what earlier runs of the machine say, if they were looked at.
+    pub history: Option<History>,
 }
 
 /// How a run ended.
@@ -90,7 +94,7 @@ pub fn run(
     progress: &Progress,
     interrupt: &Interrupt,
 ) -> Result<RunOutcome, Problem> {
-    let Recording { directory, mut writer, resumed } = recording;
+    let Recording { directory, mut writer, resumed, history } = recording;
     let quiet = Record::Quiet { checks: quiet.to_vec() };
     let clock = if let Some((command, clock)) = resumed {
         let cut_bytes = writer.cut_unfinished()?;
@@ -105,6 +109,9 @@ pub fn run(
         }
         if let Some(remote) = &setup.remote {
             writer.write(&Record::Remote(Box::new(remote.clone())))?;
+        }
+        if let Some(history) = history {
+            writer.write(&Record::History(history))?;
         }
         writer.write(&Record::Plan {
             steps: plan.steps.clone(),

@@ -121,7 +121,9 @@ impl Figure {
     /// Its estimate, all its gates with the common ones first, and what it moves between runs. None where a rate has no usable
     /// batch.
     pub(super) fn judged(&self, study: &Study<'_>) -> Option<(Estimate, Vec<Gate>, Precision)> {
-        let fact = Precision { between: 0.0, ..study.precision };
+        let precision = study.precision_of(&self.name, &self.labels);
+        let fact = Precision { between: 0.0, ..precision };
+        let study = &Study { precision, ..study.clone() };
         let (estimate, mut gates) = match &self.value {
             Value::Batches(estimate) => (estimate.clone(), gates::of_batches(study, estimate)),
             Value::Rate(cost, bytes) => rate(study, cost, *bytes)?,
@@ -134,7 +136,7 @@ impl Figure {
         gates.extend(gates::alone(&estimate));
         gates.extend(self.own.iter().cloned());
         let varies = matches!(self.value, Value::Batches(_) | Value::Rate(..) | Value::Shots(..) | Value::Derived(_));
-        Some((estimate, gates, if varies { study.precision } else { fact }))
+        Some((estimate, gates, if varies { precision } else { fact }))
     }
 }
 

@@ -61,8 +61,6 @@ impl Findings {
         let relative = precision.relative(shown.value, shown.interval);
         let grade = precision.grade(verdict.trust, relative, shown.launches);
         self.metrics.push(Metric {
-            name,
-            labels,
             unit: shown.unit,
             better,
             headline: false,
@@ -70,7 +68,7 @@ impl Findings {
             at_least,
             interval95: precision.total(shown.value, shown.interval),
             within_run: Some(shown.interval),
-            between_runs: precision.between,
+            between_share: precision.between,
             interval_level: shown.level,
             typical: shown.typical,
             stddev: shown.stddev,
@@ -88,6 +86,9 @@ impl Findings {
             shared: shared(&shown),
             gross: gross.map(|gross| core.map_or(gross, |core| CoreCycles(gross).at(Hertz(core)).0)),
             grade,
+            between_runs: study.between_runs(&name, &labels),
+            name,
+            labels,
             verdict,
         });
     }

@@ -4,6 +4,7 @@
 //! its [`findings::Findings`]. Everything here is a pure function of what the log says, so an old log gets a better report
 //! whenever these rules improve.
 
+pub mod between;
 pub mod estimate;
 pub mod figure;
 pub mod findings;

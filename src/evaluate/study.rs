@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::results::between::History;
 use crate::results::document::Metric;
 use crate::results::evidence::Evidence;
 use crate::results::log::{Clock, Launch, Log};
@@ -43,6 +44,8 @@ pub struct Study<'a> {
     pub predictions: Vec<&'a Prediction>,
     /// Figures of the experiments before it.
     pub known: &'a [Metric],
+    /// Earlier runs of the machine, if they were looked at.
+    pub history: Option<&'a History>,
 }
 
 impl<'a> Study<'a> {
@@ -74,6 +77,7 @@ impl<'a> Study<'a> {
             canaries,
             predictions: log.predictions.iter().filter(|(of, _)| of == experiment).map(|(_, found)| found).collect(),
             known,
+            history: log.history.as_ref(),
         })
     }
 

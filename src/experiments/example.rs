@@ -80,6 +80,7 @@ fn findings(setup: &Setup) -> Findings {
         canaries: Vec::new(),
         predictions: predictions.iter().collect(),
         known: &[],
+        history: None,
     };
     let mut findings = Findings::default();
     (EXPERIMENT.figures)(&study, &mut findings);

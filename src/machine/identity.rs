@@ -17,15 +17,17 @@ const IDENTIFIERS: [&str; 3] = ["/etc/machine-id", "/var/lib/dbus/machine-id", "
 /// What is hashed with the identifier as the key. The identifier itself is confidential (machine-id(5)).
 const APPLICATION: &[u8] = b"sysdyno run identity 1";
 
-/// Who a machine is.
+/// Who a machine is. In a log the boot is the kernel's own identifier, which decides whether a run can go on; what is published has
+/// [`Identity::published`] instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
     /// Name of the node.
     pub node: String,
-    /// Keyed hash of the machine's identifier; absent where it has none that can be read.
+    /// Keyed hash of the machine's identifier, in what is published together with the name of the node; absent where the machine
+    /// has no identifier that can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// The kernel's identifier of this boot.
+    /// This boot: in a log the kernel's identifier, in what is published a keyed hash of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
 }
@@ -50,6 +52,18 @@ impl Identity {
             machine: IDENTIFIERS.iter().find_map(|path| hashed(&tree.trimmed(path)?)),
             boot: tree.trimmed("/proc/sys/kernel/random/boot_id"),
         }
+    }
+
+    /// The identity as a result and the compact form publish it: 16 hexadecimal digits each for the machine, the same from boot
+    /// to boot, and for this boot of it. Machines that were installed from one image can share an identifier, so the name of
+    /// the node is in both.
+    #[must_use]
+    pub fn published(&self) -> Identity {
+        let short = |text: &str| keyed(APPLICATION, text.as_bytes(), 8);
+        let machine = self.machine.as_ref().and_then(|machine| short(&format!("{machine} {}", self.node)));
+        let known = self.machine.as_deref().unwrap_or_default();
+        let boot = self.boot.as_ref().and_then(|boot| short(&format!("{known} {} {boot}", self.node)));
+        Identity { node: self.node.clone(), machine, boot }
     }
 
     /// How the machine of a record stands to this one.
@@ -78,9 +92,15 @@ fn hashed(identifier: &str) -> Option<String> {
         && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
         // Firmware without an identity of its own says nothing but zeros or ones.
         && digits.bytes().any(|byte| byte != digits.as_bytes()[0]);
-    let mut mac = Hmac::<Sha256>::new_from_slice(digits.as_bytes()).ok().filter(|_| set)?;
-    mac.update(APPLICATION);
-    Some(mac.finalize().into_bytes().iter().take(16).fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    if set { keyed(digits.as_bytes(), APPLICATION, 16) } else { None }
+}
+
+/// The first bytes of a keyed hash, in hexadecimal.
+fn keyed(key: &[u8], text: &[u8], bytes: usize) -> Option<String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
+    mac.update(text);
+    let hash = mac.finalize().into_bytes();
+    Some(hash.iter().take(bytes).fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
 #[cfg(test)]
@@ -125,6 +145,20 @@ mod tests {
         for unset in ["uninitialized", "", "00000000-0000-0000-0000-000000000000", &"f".repeat(32), &raw[1..]] {
             assert_eq!(hashed(unset), None, "{unset}");
         }
+    }
+
+    #[test]
+    fn what_is_published_tells_machines_and_boots_apart_and_no_identifier() {
+        let own = identity("n3", Some("a"), Some("1")).published();
+        let digits = |text: &Option<String>| text.as_ref().is_some_and(|text| text.len() == 16);
+        assert!(digits(&own.machine) && digits(&own.boot) && own.machine != own.boot);
+        let restarted = identity("n3", Some("a"), Some("2")).published();
+        assert!(restarted.machine == own.machine && restarted.boot != own.boot);
+        for other in [identity("n4", Some("a"), Some("1")), identity("n3", Some("b"), Some("1"))] {
+            assert!(other.published().machine != own.machine && other.published().boot != own.boot);
+        }
+        let unknown = identity("n3", None, None).published();
+        assert_eq!((unknown.machine, unknown.boot), (None, None));
     }
 
     #[test]

@@ -37,7 +37,7 @@ const HEADS: [&str; 32] = [
     "at_least",
     "within_run_low",
     "within_run_high",
-    "between_runs",
+    "between_share",
     "grade",
     "shared_value",
     "shared_share",
@@ -98,7 +98,7 @@ fn fields(metric: &Metric) -> Vec<String> {
     fields.push(metric.at_least.to_string());
     let within = metric.within_run.unwrap_or(metric.interval95);
     fields.extend(within.map(|end| end.to_string()));
-    fields.extend([metric.between_runs.to_string(), metric.grade.word().to_owned()]);
+    fields.extend([metric.between_share.to_string(), metric.grade.word().to_owned()]);
     fields.extend([known(metric.shared.map(|found| found.value)), known(metric.shared.map(|found| found.share))]);
     fields
 }

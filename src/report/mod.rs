@@ -5,10 +5,12 @@
 //!                                                 ├─ markdown  with drawings beside it
 //!                                                 └─ text      for a terminal
 //! document ─┬─ json
+//!           ├─ compact
 //!           ├─ csv
 //!           └─ terminal: the summary after a run
 //! ```
 
+pub mod compact;
 pub mod content;
 pub mod csv;
 pub mod drawing;

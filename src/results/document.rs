@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::between::BetweenRuns;
 use super::drawing_note::DrawingNote;
 use super::log::Clock;
 use super::peer::Peer;
@@ -11,7 +12,7 @@ use super::quantity::{Better, Labels, Unit};
 use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Gate, Verdict};
 use super::wording::{self, percent};
-use crate::machine::{Machine, quiet::Check};
+use crate::machine::{Identity, Machine, quiet::Check};
 
 /// Version of the result format.
 pub const SCHEMA: &str = "sysdyno-result/1";
@@ -201,6 +202,12 @@ pub struct Run {
     pub damage: Option<String>,
     /// SHA-256 of the log file that all of this was computed from, in hexadecimal; none where it was no file.
     pub log_sha256: Option<String>,
+    /// Which machine this was among others of its model, by keyed hashes; none where the log does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// Earlier runs of the same machine that the run looked at; none where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_runs: Option<u32>,
 }
 
 /// What became of an experiment.
@@ -290,9 +297,10 @@ pub struct Metric {
     /// The part within this run: the interval over its launches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_run: Option<[f64; 2]>,
-    /// The part between runs: half of its width at 95 % over the value.
+    /// The part between runs: half of its width at 95 % over the value. From earlier runs of the machine where enough are known,
+    /// else a constant of the experiment.
     #[serde(default)]
-    pub between_runs: f64,
+    pub between_share: f64,
     /// Confidence that the interval really has: 0.95, or less when there are too few launches for 0.95.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub interval_level: f64,
@@ -327,6 +335,9 @@ pub struct Metric {
     /// The figure beside a neighbour on the core. Absent where no batch had one, or where that does not choose the batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedCore>,
+    /// Scatter of the figure between earlier runs of the machine, where enough of them are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_runs: Option<BetweenRuns>,
     /// How well it is known.
     #[serde(default)]
     pub grade: Grade,

@@ -3,6 +3,8 @@
 //! Plain data with serialisation and no policy. Everything else in the crate either produces these values (conducting a
 //! run), computes more of them (evaluating a log) or renders them (reports).
 
+pub mod between;
+pub mod compact;
 pub mod document;
 pub mod drawing_note;
 pub mod evidence;

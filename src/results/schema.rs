@@ -1,7 +1,8 @@
-//! The JSON Schemas of the log and of the result, generated from the types that write them.
+//! The JSON Schemas of the log, of the result and of the compact form, generated from the types that write them.
 
 use schemars::{Schema, schema_for};
 
+use super::compact::Compact;
 use super::document::Document;
 use super::log::Record;
 
@@ -13,4 +14,9 @@ pub fn of_log_line() -> Schema {
 /// Schema of `result.json`.
 pub fn of_result() -> Schema {
     schema_for!(Document)
+}
+
+/// Schema of `node.json`.
+pub fn of_compact() -> Schema {
+    schema_for!(Compact)
 }

@@ -56,4 +56,4 @@ pub mod significance;
 pub mod step;
 pub mod summary;
 #[cfg(test)]
-mod synthetic;
+pub mod synthetic;

@@ -51,6 +51,15 @@ pub fn effective_user() -> u32 {
     nix::unistd::Uid::effective().as_raw()
 }
 
+/// The home of root, where this process has root's rights. It is read from the file: what a C library asks beyond that would be
+/// loaded at run time, which a static program cannot rely on.
+pub fn home_of_root() -> Option<std::path::PathBuf> {
+    let users = std::fs::read_to_string("/etc/passwd").ok().filter(|_| effective_user() == 0)?;
+    let root =
+        users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields.get(2) == Some(&"0"))?;
+    root.get(5).map(std::path::PathBuf::from)
+}
+
 /// How a trial in a child process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trial {

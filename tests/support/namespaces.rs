@@ -18,7 +18,7 @@ use nix::sched::{CloneFlags, setns};
 
 use sysdyno::testing::sys::affinity;
 
-use super::runs::{PROGRAM, in_the_foreground};
+use super::runs::{PROGRAM, in_the_foreground, state};
 use super::tap::Headers;
 
 /// Address of the side that measures.
@@ -90,7 +90,11 @@ impl Namespaces {
         in_the_foreground();
         let mut command = Command::new("ip");
         command.args(["netns", "exec", name, program]).args(words);
-        command.current_dir(env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null()).process_group(0);
+        command
+            .env("XDG_STATE_HOME", state())
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .stdin(Stdio::null())
+            .process_group(0);
         command
     }
 

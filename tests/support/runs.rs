@@ -28,10 +28,23 @@ pub fn in_the_foreground() {
     });
 }
 
+/// The program, which leaves the history of whoever runs these tests alone.
+pub fn program() -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.env("XDG_STATE_HOME", state());
+    command
+}
+
+/// The state directory of all runs of this test program: of the runs that are kept there nobody else sees any.
+pub fn state() -> &'static Path {
+    static STATE: OnceLock<PathBuf> = OnceLock::new();
+    STATE.get_or_init(|| place_of_this_process().join("state"))
+}
+
 /// A command of the program, in a directory where nothing of value is.
 pub fn sysdyno(words: &[&str]) -> Command {
     in_the_foreground();
-    let mut command = Command::new(PROGRAM);
+    let mut command = program();
     command.args(words).current_dir(env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
     command
 }

@@ -114,6 +114,7 @@ fn log(change: impl Fn(&mut Launch)) -> Log {
         quiet: Vec::new(),
         peer: None,
         remote: None,
+        history: None,
         clock: Some(Clock { source: "tsc".to_owned(), hertz: HERTZ, error_ppm: 0.1, slew_ppm: 0.0 }),
         steps: vec![Step { experiment: "cpu.loop".to_owned(), method_version: 1, launches: LAUNCHES, skipped: None }],
         rounds_planned: LAUNCHES,

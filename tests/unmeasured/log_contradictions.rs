@@ -104,6 +104,38 @@ fn what_a_log_says_once_is_not_said_twice() {
     refuses(again("finish"), "the run had ended");
 }
 
+/// A record of earlier runs, with figures of this one metric.
+fn earlier(runs: u32, figures: &[(u32, f64)]) -> Value {
+    let figure =
+        |(runs, relative): &(u32, f64)| json!({"metric": "cpu.cycle_time", "runs": runs, "relative": relative});
+    json!({"record": "history", "runs": runs, "figures": figures.iter().map(figure).collect::<Vec<_>>()})
+}
+
+#[test]
+fn earlier_runs_are_told_once_before_the_first_launch_and_are_possible() {
+    let with = |record: Value, before: &'static str| {
+        move |lines: &mut Vec<Value>| {
+            let at = first(lines, before);
+            lines.insert(at, record);
+            at
+        }
+    };
+    let good = || earlier(7, &[(5, 0.01)]);
+    let mut lines = complete();
+    with(good(), "plan")(&mut lines);
+    assert_eq!(read(&lines).unwrap().history.map(|history| history.runs), Some(7));
+    let twice = |lines: &mut Vec<Value>| {
+        with(good(), "plan")(lines);
+        with(good(), "plan")(lines)
+    };
+    refuses(twice, "a second account");
+    refuses(with(good(), "launch_end"), "earlier runs after the first launch");
+    refuses(with(earlier(7, &[(5, 0.01), (6, 0.02)]), "plan"), "a second scatter of cpu.cycle_time{}");
+    refuses(with(earlier(7, &[(4, 0.01)]), "plan"), "in 4 of 7 earlier runs");
+    refuses(with(earlier(7, &[(8, 0.01)]), "plan"), "in 8 of 7 earlier runs");
+    refuses(with(earlier(7, &[(5, -0.01)]), "plan"), "a scatter of -0.01");
+}
+
 #[test]
 fn logs_that_were_joined_are_refused() {
     let joined = |lines: &mut Vec<Value>| {

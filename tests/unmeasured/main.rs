@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
 mod cli;
+mod compact;
 mod evaluation;
 mod golden;
 mod layering;

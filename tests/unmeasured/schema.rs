@@ -1,5 +1,5 @@
 //! The published JSON Schemas: `schemas/log.schema.json` for a line of the log, `schemas/result.schema.json` for the
-//! result. They are what the types say, and everything that a real run and every stored log hold is valid by them; so is
+//! result, `schemas/compact.schema.json` for the compact form. They are what the types say, and everything that a real run and every stored log hold is valid by them; so is
 //! what the contract with other programs promises beyond a schema.
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use crate::support::runs::{ended, finished_run, lines, measuring, metrics, output, result, told};
 use jsonschema::Validator;
 use serde_json::Value;
+use sysdyno::testing::report::compact;
 use sysdyno::testing::results::schema;
 use sysdyno::testing::{assemble, results::log};
 
@@ -18,10 +19,11 @@ fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name)
 }
 
-fn generated() -> [(&'static str, Value); 2] {
+fn generated() -> [(&'static str, Value); 3] {
     [
         ("log.schema.json", serde_json::to_value(schema::of_log_line()).unwrap()),
         ("result.schema.json", serde_json::to_value(schema::of_result()).unwrap()),
+        ("compact.schema.json", serde_json::to_value(schema::of_compact()).unwrap()),
     ]
 }
 
@@ -92,8 +94,15 @@ fn the_result_of_a_run_is_valid() {
 }
 
 #[test]
+fn the_compact_form_of_a_run_is_valid() {
+    let text = fs::read_to_string(finished_run().join("node.json")).unwrap();
+    assert_valid(&validator("compact.schema.json"), &serde_json::from_str(&text).unwrap(), "node.json");
+}
+
+#[test]
 fn stored_logs_and_their_results_are_valid() {
     let (of_line, of_result) = (validator("log.schema.json"), validator("result.schema.json"));
+    let of_compact = validator("compact.schema.json");
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut seen = 0;
     for entry in fs::read_dir(directory).unwrap() {
@@ -107,7 +116,9 @@ fn stored_logs_and_their_results_are_valid() {
             assert_valid(&of_line, &serde_json::from_str(line).unwrap(), &path.display().to_string());
         }
         let document = assemble::document(&log::read(&path).unwrap());
-        assert_valid(&of_result, &serde_json::to_value(document).unwrap(), &path.display().to_string());
+        assert_valid(&of_result, &serde_json::to_value(&document).unwrap(), &path.display().to_string());
+        let compact = serde_json::from_str(&compact::render(&document).unwrap()).unwrap();
+        assert_valid(&of_compact, &compact, &path.display().to_string());
         seen += 1;
     }
     assert!(seen >= 4, "{seen} stored logs");

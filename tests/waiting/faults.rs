@@ -84,7 +84,7 @@ fn assert_nothing_left(directory: &Path) {
     wait_until("launches end", Duration::from_secs(5), || launches().is_empty().then_some(()));
     for entry in fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let made = ["log.jsonl", "result.json", "metrics.csv", "report.html", "figures"];
+        let made = ["log.jsonl", "result.json", "metrics.csv", "node.json", "report.html", "figures"];
         assert!(made.contains(&name.as_str()), "{name} is left behind");
     }
 }

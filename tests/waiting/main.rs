@@ -7,6 +7,7 @@
 mod cli_run;
 mod deadlines;
 mod faults;
+mod history;
 mod nfs_hostile;
 mod one_writer;
 mod peer;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::support::runs::{PROGRAM, measuring, output, result, text, told};
+use crate::support::runs::{PROGRAM, measuring, output, result, state, text, told};
 use sysdyno::testing::peer::nfs::{FileLocation, Reader};
 
 /// A length far beyond what the whole answer has.
@@ -151,7 +151,7 @@ fn run(manner: Manner) -> (Output, tempfile::TempDir) {
          --nfs 'nfs://127.0.0.1:{port}/a/b?mountport={port}'",
         run.display()
     );
-    (Command::new("sh").args(["-c", &script]).output().unwrap(), directory)
+    (Command::new("sh").args(["-c", &script]).env("XDG_STATE_HOME", state()).output().unwrap(), directory)
 }
 
 #[test]

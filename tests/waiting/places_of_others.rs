@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::places::Group;
 use crate::support::runs::{
-    Leashed, PROGRAM, copy_of_finished_run, ended, finished_run, lines, measuring, output, sysdyno, text, told,
+    Leashed, PROGRAM, copy_of_finished_run, ended, finished_run, lines, measuring, output, state, sysdyno, text, told,
     wait_until,
 };
 use nix::sys::signal::{Signal, kill};
@@ -35,6 +35,7 @@ fn quick(words: &[&OsStr]) -> Output {
 }
 
 fn finished(command: &mut Command) -> Output {
+    command.env("XDG_STATE_HOME", state());
     let mut run = Leashed(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     let status = wait_until("the run ends", PATIENCE, || run.0.try_wait().unwrap());
     let read = |stream: &mut dyn std::io::Read| {
@@ -170,7 +171,12 @@ fn signals_that_were_ignored_at_the_start_stay_ignored() {
     // As nohup starts a program, and a script one in its background.
     let script = "trap '' HUP INT; exec \"$PROGRAM\" run cpu --quick --no-progress -o \"$PLACE\"";
     let mut command = Command::new("bash");
-    command.args(["-euc", script]).env("PROGRAM", PROGRAM).env("PLACE", &place).stdin(Stdio::null());
+    command
+        .args(["-euc", script])
+        .env("PROGRAM", PROGRAM)
+        .env("XDG_STATE_HOME", state())
+        .env("PLACE", &place)
+        .stdin(Stdio::null());
     let mut run = Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let number = Pid::from_raw(run.0.id() as i32);
     for _ in 0..3 {
@@ -225,7 +231,12 @@ fn a_group_with_too_little_memory_is_refused_before_measuring() {
     let (_keep, place) = place();
     let script = "echo $$ > \"$GROUP/cgroup.procs\"; exec \"$PROGRAM\" run cpu.loop --quick -o \"$PLACE\"";
     let mut command = Command::new("bash");
-    command.args(["-euc", script]).env("PROGRAM", PROGRAM).env("GROUP", &group.place).env("PLACE", place.join("new"));
+    command
+        .args(["-euc", script])
+        .env("PROGRAM", PROGRAM)
+        .env("XDG_STATE_HOME", state())
+        .env("GROUP", &group.place)
+        .env("PLACE", place.join("new"));
     let complaint = refused(&finished(&mut command));
     assert!(complaint.contains("16.00 MiB of memory") && complaint.contains("a run needs"), "{complaint}");
     assert!(!place.join("new").exists());

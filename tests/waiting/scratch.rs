@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::support::fuse::{Slow, own_mounts};
 use crate::support::places::{for_anybody, nobody};
 use crate::support::runs::{
-    PROGRAM, ended, in_the_foreground, lines, records, result, sysdyno, text, told, wait_until,
+    PROGRAM, ended, in_the_foreground, lines, program, records, result, state, sysdyno, text, told, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
@@ -85,7 +85,7 @@ fn groups(conductor: u32) -> Vec<PathBuf> {
 fn begin(keep: &Path, output: &str) -> Child {
     in_the_foreground();
     let words = ["run", "file.cache_size", "--no-progress", "--scratch", "files", "-o", output];
-    let mut command = Command::new(PROGRAM);
+    let mut command = program();
     command.args(words).current_dir(keep).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.process_group(0).spawn().unwrap()
 }
@@ -93,7 +93,7 @@ fn begin(keep: &Path, output: &str) -> Child {
 /// A run of something else with the same place for files.
 fn next_start(keep: &Path, output: &str) -> Output {
     let words = ["run", "cpu.loop", "--quick", "--no-progress", "--scratch", "files", "-o", output];
-    Command::new(PROGRAM).args(words).current_dir(keep).stdin(Stdio::null()).output().unwrap()
+    program().args(words).current_dir(keep).stdin(Stdio::null()).output().unwrap()
 }
 
 #[test]
@@ -176,7 +176,11 @@ fn runs_with_one_process_number_share_a_place() {
             "--quick",
             "--no-progress",
         ]);
-        command.args(["--scratch", "files", "-o", output]).current_dir(keep.path()).stdin(Stdio::null());
+        command
+            .args(["--scratch", "files", "-o", output])
+            .env("XDG_STATE_HOME", state())
+            .current_dir(keep.path())
+            .stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let ends = [start("one"), start("other")].map(|run| run.wait_with_output().unwrap());
@@ -221,7 +225,11 @@ fn on_a_small_disk(keep: &Path, mebibytes: u32, words: &str) -> Output {
         "truncate -s {mebibytes}M disk; mkfs.ext4 -q -m 0 disk; mkdir -p small; mount -o loop disk small; {words}"
     );
     let mut command = Command::new("unshare");
-    command.args(["--mount", "--", "bash", "-euc", &script]).env("PROGRAM", PROGRAM).current_dir(keep);
+    command
+        .args(["--mount", "--", "bash", "-euc", &script])
+        .env("PROGRAM", PROGRAM)
+        .env("XDG_STATE_HOME", state())
+        .current_dir(keep);
     let output = command.stdin(Stdio::null()).output().unwrap();
     let complaint = text(&output.stderr);
     assert!(!complaint.contains("mount:") && !complaint.contains("unshare:"), "root is needed here: {}", told(&output));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{Clock, Header, Launch, Log, Record, Step};
 use crate::machine::{Machine, quiet::Check};
+use crate::results::between::History;
 use crate::results::evidence::Evidence;
 use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
@@ -36,6 +37,7 @@ struct LogParts {
     quiet: Vec<Check>,
     peer: Option<Box<Peer>>,
     remote: Option<Box<Remote>>,
+    history: Option<History>,
     clock: Option<Clock>,
     steps: Option<Vec<Step>>,
     rounds_planned: u32,
@@ -76,6 +78,7 @@ impl LogBuilder {
             }
             Record::Peer(peer) => once(&mut self.log.peer, peer, "description of the peer"),
             Record::Remote(remote) => once(&mut self.log.remote, remote, "description of remote files"),
+            Record::History(history) => self.look_back(history),
             Record::Clock(clock) => self.calibrate(clock),
             Record::Plan { steps, rounds, .. } => {
                 self.log.rounds_planned = rounds;
@@ -131,6 +134,17 @@ impl LogBuilder {
             agrees(&clock, machine)?;
         }
         once(&mut self.log.clock, clock, "clock")
+    }
+
+    /// The past of a run is what was there when it began.
+    fn look_back(&mut self, history: History) -> Result<(), String> {
+        if !self.numbers.is_empty() {
+            return Err("earlier runs after the first launch".to_owned());
+        }
+        if let Some(why) = history.contradiction() {
+            return Err(why);
+        }
+        once(&mut self.log.history, history, "account of earlier runs")
     }
 
     fn predict(&mut self, experiment: String, prediction: Prediction) -> Result<(), String> {
@@ -213,6 +227,7 @@ impl LogBuilder {
             quiet: log.quiet,
             peer: log.peer,
             remote: log.remote,
+            history: log.history,
             clock: log.clock,
             steps: log.steps.unwrap_or_default(),
             rounds_planned: log.rounds_planned,

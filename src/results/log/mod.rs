@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::between::History;
 use super::evidence::Evidence;
 use super::peer::Peer;
 use super::prediction::Prediction;
@@ -103,6 +104,8 @@ pub enum Record {
     Peer(Box<Peer>),
     /// Files on another machine, if the run reads some.
     Remote(Box<Remote>),
+    /// What earlier runs of this machine say of the scatter from run to run, if they were looked at.
+    History(History),
     /// The clock of the run.
     Clock(Clock),
     /// What will run and what will not.
@@ -239,6 +242,8 @@ pub struct Log {
     pub peer: Option<Box<Peer>>,
     /// Files on another machine, if there are some.
     pub remote: Option<Box<Remote>>,
+    /// Earlier runs of this machine, if they were looked at.
+    pub history: Option<History>,
     /// The clock; none when the run died before it was calibrated.
     pub clock: Option<Clock>,
     /// The plan.
