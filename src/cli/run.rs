@@ -163,7 +163,7 @@ fn earlier_runs(begins: bool, setup: &Setup, plan: &Plan, recording: &mut Record
 }
 
 /// Adds a run to the history, if it is whole and has figures.
-fn keep(store: &Store, outcome: &Outcome) {
+fn keep(store: &Store, outcome: &RunOutcome) {
     let document = &outcome.document;
     if !outcome.interrupted
         && document.run.complete

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use crate::results::between::{BetweenRuns, FigureBetween, History, LEAST_RUNS};
 use crate::results::compact::{Compact, CompactFigure};
-use crate::results::document::Grade;
 use crate::results::quantity::Labels;
 use crate::results::verdict::Trust;
 use crate::statistics::distribution::normal_factor;
@@ -87,6 +86,7 @@ fn standard_error(figure: &CompactFigure) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::document::Grade;
     use crate::statistics::synthetic::{assert_close, normal_draw};
 
     fn figure(value: f64, half_width: f64) -> CompactFigure {

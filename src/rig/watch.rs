@@ -1,4 +1,4 @@
-//! A watch over cores: a thread on each CPU looks at the width of its core at random moments, a look of about 13 µs.
+//! A watch over cores: a thread on each CPU looks at the width of its core at random moments, a look of about 12 µs.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -186,8 +186,6 @@ fn open(cpu: u32, shared: &Shared) -> Result<Live, Problem> {
 fn look(live: &mut Live, shared: &Shared) -> Look {
     let at = shared.began.elapsed().as_secs_f64();
     let per_cycle = live.probe().unwrap_or(0.0);
-    // After a sleep the first pass may find its code and its predictions gone.
-    live.width();
     let turn = live.width();
     let here = live.stamp().cpu == live.cpu();
     let (width, hertz) =
