@@ -155,7 +155,7 @@ fn meanings(experiment: &Experiment) -> Vec<Meaning> {
 
 /// A method that has changed since cannot judge what an older one measured; its figures would carry the wrong version.
 fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
-    if experiment.method_version != section.method_version {
+    if !experiment.analyses(section.method_version) {
         section.reason = Some(format!(
             "measured with method version {}, this build analyses version {}",
             section.method_version, experiment.method_version

@@ -7,6 +7,7 @@ use crate::results::verdict::Gate;
 
 use super::estimate::Estimate;
 use super::gates;
+use super::linearity;
 use super::precision::Precision;
 use super::sample::Sample;
 use super::study::Study;
@@ -134,6 +135,9 @@ impl Figure {
             Value::Own(estimate) => (estimate.clone(), Vec::new()),
         };
         gates.extend(gates::alone(&estimate));
+        if matches!(self.value, Value::Batches(_) | Value::Rate(..)) {
+            gates.extend(linearity::gate(study, &self.labels));
+        }
         gates.extend(self.own.iter().cloned());
         let varies = matches!(self.value, Value::Batches(_) | Value::Rate(..) | Value::Shots(..) | Value::Derived(_));
         Some((estimate, gates, if varies { precision } else { fact }))

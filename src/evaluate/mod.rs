@@ -10,6 +10,7 @@ pub mod figure;
 pub mod findings;
 pub mod gate;
 pub mod gates;
+pub mod linearity;
 pub mod missing;
 pub mod others;
 pub mod precision;

@@ -98,6 +98,16 @@ pub struct Experiment {
     pub explain: fn(&Study<'_>, &mut Findings),
 }
 
+/// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
+const READ_ALIKE: [(&str, u32); 2] = [("cpu.procedure_call", 1), ("os.system_call", 2)];
+
+impl Experiment {
+    /// Whether logs of a method version are analysed. Their figures keep that version.
+    pub fn analyses(&self, method_version: u32) -> bool {
+        method_version == self.method_version || READ_ALIKE.contains(&(self.id, method_version))
+    }
+}
+
 /// Something that a run must have for an experiment to take part in it.
 pub struct Need {
     /// Which need it is.

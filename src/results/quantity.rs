@@ -77,7 +77,13 @@ pub enum Better {
 pub struct Labels(BTreeMap<String, String>);
 
 /// The label that states how much memory a figure of main memory holds for. Runs with more time use more.
-pub const CONDITION: &str = "footprint";
+pub const FOOTPRINT: &str = "footprint";
+
+/// The label that states how many directories deep the path is that a figure holds for.
+pub const PATH_DEPTH: &str = "path_depth";
+
+/// Labels that state a condition and tell no figures of a run apart.
+const CONDITIONS: [&str; 2] = [FOOTPRINT, PATH_DEPTH];
 
 impl Labels {
     /// No labels: the metric has one figure only.
@@ -118,7 +124,7 @@ impl Labels {
         let told_apart = |one: &Labels, other: &Labels| {
             one.pairs().all(|(key, value)| match other.get(key) {
                 Some(found) => found == value,
-                None => key == CONDITION,
+                None => CONDITIONS.contains(&key),
             })
         };
         told_apart(self, other) && told_apart(other, self)

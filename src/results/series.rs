@@ -133,6 +133,10 @@ pub struct Series {
     /// not batches, and in logs of versions that did not look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widths: Vec<[f64; 2]>,
+    /// Time of a batch over that of half as many operations, the median of a few such pairs of the warm-up: 2 where time follows
+    /// the operations (gate G7). None where batches have a size of their own or that of another series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linearity: Option<f64>,
     /// What happened to each batch; empty where samples are not batches.
     #[serde(default, skip_serializing_if = "no_classes")]
     pub classes: Classes,
@@ -153,6 +157,7 @@ impl Series {
             values,
             clock: Vec::new(),
             widths: Vec::new(),
+            linearity: None,
             classes: Classes::default(),
         }
     }

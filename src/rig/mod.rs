@@ -28,7 +28,7 @@ use crate::sys::{affinity, counters};
 
 use instruments::{Instruments, Live};
 use request::{Request, Space};
-use sampler::{Sampler, Settings, Workload};
+use sampler::{Sampled, Sampler, Settings, Workload};
 
 /// What an experiment measures with.
 pub struct Rig<'a> {
@@ -192,6 +192,25 @@ impl<'a> Rig<'a> {
         self.span.partners |= workloads.iter().any(|workload| workload.witnesses.is_some());
         let settings = Settings::of(self.request, &self.instruments);
         let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run(workloads);
+        self.keep(outcome)
+    }
+
+    /// The same with all batches of a workload in a row, after 2 ms of it: for operations whose cost depends on what ran before.
+    pub fn sample_in_blocks(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Problem> {
+        let settings = Settings::of(self.request, &self.instruments);
+        let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run_in_blocks(workloads);
+        self.keep(outcome)
+    }
+
+    /// Samples in sweeps and keeps the first workload alone: what it costs among the others.
+    pub fn sample_first(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Problem> {
+        let settings = Settings::of(self.request, &self.instruments);
+        let mut outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run(workloads);
+        outcome.series.truncate(1);
+        self.keep(outcome)
+    }
+
+    fn keep(&mut self, outcome: Sampled) -> Result<(), Problem> {
         self.evidence.warm_up_batches += outcome.warm_up_batches;
         self.evidence.settled &= outcome.settled;
         self.own += outcome.sizing_ticks / self.request.clock.hertz * 1e9;

@@ -1,15 +1,20 @@
-//! The sampler: sizes batches, warms up, and takes interleaved batches between clock probes.
+//! The sampler: sizes batches, warms up, and takes batches between clock probes.
 //!
 //! ```text
-//! probe · batch of A · probe · batch of B · probe · batch of A · probe · …
+//! sweeps: probe · batch of A · probe · batch of B · probe · batch of A · probe · …
+//! blocks: 2 ms of A · probe · batch of A · probe · batch of A · probe · … · 2 ms of B · probe · batch of B · probe · …
 //! ```
 //!
 //! Between a probe and its batch stands a look at the width of the core, on both sides: a loop that a neighbour on the other
 //! hardware thread lengthens.
 //!
 //! Every batch has a probe of the core clock right before and right after it; the mean of the two converts its ticks into
-//! core cycles, whatever the clock does over a launch. Workloads take turns in random order, so that drift and neighbours
-//! hit all alike. Nothing is dropped by its value: each batch gets a class from what the kernel and the clock say.
+//! core cycles, whatever the clock does over a launch. In sweeps workloads take turns in random order, so that drift and
+//! neighbours hit all alike. In blocks each has all its batches in a row, because what ran before decides how fast some
+//! operations are. Nothing is dropped by its value: each batch gets a class from what the kernel and the clock say.
+//!
+//! During the warm-up some batches are followed by one of half as many operations: twice the operations should take twice as
+//! long (gate G7).
 
 use crate::results::evidence::Remark;
 use crate::results::quantity::Unit;
@@ -55,6 +60,15 @@ const SETTLED_SHARE: f64 = 0.95;
 
 /// Bound on warm-up sweeps: a workload that has not settled by then is flagged, not waited for.
 const WARM_UP_SWEEPS: usize = 40;
+
+/// Batches of the warm-up that are followed by one of half as many operations: the last of the shortest warm-up.
+const PAIRS: usize = 5;
+
+/// A block begins with this much of its operation, untimed: branch predictors have settled on it by then.
+const BLOCK_WARM_UP_NANOSECONDS: f64 = 2e6;
+
+/// Bound on the batches of that, for a clock that stands still: several times what 2 ms are of the shortest batches.
+const BLOCK_WARM_UP_BATCHES: usize = 200;
 
 /// Bound on how many times longer a batch becomes than it was first sized: more than any core's two paces are apart.
 const MOST_LENGTHENED: f64 = 20.0;
@@ -118,6 +132,52 @@ struct Batch {
     forced: f64,
 }
 
+/// What sampling took so far, by workload.
+struct Taken {
+    batches: Vec<Vec<Batch>>,
+    /// Why its last void batch is void.
+    reasons: Vec<Option<String>>,
+    /// Batches of the warm-up over half as many operations.
+    ratios: Vec<Vec<f64>>,
+    warm_up_batches: u64,
+    settled: bool,
+    sizing_ticks: f64,
+}
+
+impl Taken {
+    fn none(workloads: usize) -> Self {
+        Taken {
+            batches: vec![Vec::new(); workloads],
+            reasons: vec![None; workloads],
+            ratios: vec![Vec::new(); workloads],
+            warm_up_batches: 0,
+            settled: true,
+            sizing_ticks: 0.0,
+        }
+    }
+
+    fn sampled(self, workloads: &[Workload<'_>], iterations: &[u64]) -> Sampled {
+        let mut remarks = Vec::new();
+        for (workload, reason) in workloads.iter().zip(self.reasons) {
+            if let Some(value) = reason {
+                let labels = if workload.labels.is_empty() { String::new() } else { format!(" {}", workload.labels) };
+                remarks.push(Remark { what: format!("wrong.{}{labels}", workload.name), value });
+            }
+        }
+        let mut series = Vec::with_capacity(workloads.len());
+        for (index, workload) in workloads.iter().enumerate() {
+            let batches = &self.batches[index];
+            let linearity = crate::statistics::summary::median(&self.ratios[index]);
+            series.push(series_of(workload, iterations[index], linearity, batches));
+            if workload.expected.switches != Switches::None {
+                series.push(forced_of(workload, batches));
+            }
+        }
+        let Taken { warm_up_batches, settled, sizing_ticks, .. } = self;
+        Sampled { series, warm_up_batches, settled, sizing_ticks, remarks }
+    }
+}
+
 /// State between batches: the probe and the counters after one are those before the next.
 struct Boundary {
     probe: Option<f64>,
@@ -130,77 +190,98 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         Sampler { instruments, settings, random }
     }
 
-    /// Sizes, warms up and samples.
+    /// Sizes, warms up and samples in sweeps over all workloads.
     pub fn run(&mut self, mut workloads: Vec<Workload<'_>>) -> Sampled {
-        let mut remarks = Vec::new();
-        let began = self.instruments.stamp().ticks;
-        let mut iterations = self.size_all(&mut workloads);
-        let sizing_ticks = (self.instruments.stamp().ticks - began) as f64;
-        let mut reasons: Vec<Option<String>> = vec![None; workloads.len()];
-        let (warm_up_sweeps, settled, shortest) = self.warm_up(&mut workloads, &iterations, &mut reasons);
-        self.lengthen(&workloads, &mut iterations, &shortest);
-        let mut batches: Vec<Vec<Batch>> = vec![Vec::new(); workloads.len()];
+        let mut taken = Taken::none(workloads.len());
+        let mut iterations = self.size_all(&mut workloads, &mut taken);
+        let shortest = self.warm_up(&mut workloads, &iterations, &mut taken);
+        for index in 0..workloads.len() {
+            iterations[index] = self.lengthened(&workloads[index], index, &iterations, shortest[index]);
+        }
         for turn in 0..self.settings.batches {
-            for (index, batch) in self.sweep(turn, &mut workloads, &iterations, &mut reasons) {
-                batches[index].push(batch);
+            for (index, batch, _) in self.sweep(turn, &mut workloads, &iterations, &mut taken.reasons, None) {
+                taken.batches[index].push(batch);
             }
         }
-        for (workload, reason) in workloads.iter().zip(reasons) {
-            if let Some(value) = reason {
-                let labels = if workload.labels.is_empty() { String::new() } else { format!(" {}", workload.labels) };
-                remarks.push(Remark { what: format!("wrong.{}{labels}", workload.name), value });
+        taken.sampled(&workloads, &iterations)
+    }
+
+    /// Sizes all workloads and samples one after the other, in an order drawn by lot. No workload is sized after another.
+    pub fn run_in_blocks(&mut self, mut workloads: Vec<Workload<'_>>) -> Sampled {
+        let mut taken = Taken::none(workloads.len());
+        let mut iterations = self.size_all(&mut workloads, &mut taken);
+        let is_paired = paired(&workloads);
+        let mut order: Vec<usize> = (0..workloads.len()).collect();
+        self.random.shuffle(&mut order);
+        for index in order {
+            let workload = &mut workloads[index];
+            let mut shortest = f64::INFINITY;
+            let mut left = BLOCK_WARM_UP_NANOSECONDS * self.instruments.hertz() / 1e9;
+            for batch in 0..BLOCK_WARM_UP_BATCHES {
+                if left <= 0.0 && batch >= PAIRS {
+                    break;
+                }
+                let ticks = (self.time(workload, iterations[index]).0 - self.instruments.bias()).max(1.0);
+                shortest = shortest.min(ticks);
+                left -= ticks;
+                if is_paired[index] {
+                    left -= ticks / 2.0;
+                    taken.ratios[index].extend(self.doubling(workload, iterations[index], ticks));
+                }
+                taken.warm_up_batches += 1;
+            }
+            // Only the last ones are settled.
+            let settling = taken.ratios[index].len().saturating_sub(PAIRS);
+            taken.ratios[index].drain(..settling);
+            iterations[index] = self.lengthened(workload, index, &iterations, shortest);
+            let mut boundary = self.boundary();
+            for _ in 0..self.settings.batches.min(workload.at_most.unwrap_or(u32::MAX)) {
+                let batch = self.batch(workload, iterations[index], &mut boundary, &mut taken.reasons[index]);
+                taken.batches[index].push(batch);
             }
         }
-        let mut series = Vec::with_capacity(workloads.len());
-        for ((workload, &iterations), batches) in workloads.iter().zip(&iterations).zip(batches) {
-            series.push(series_of(workload, iterations, &batches));
-            if workload.expected.switches != Switches::None {
-                series.push(forced_of(workload, &batches));
-            }
-        }
-        let warm_up_batches = (warm_up_sweeps * workloads.len()) as u64;
-        Sampled { series, warm_up_batches, settled, sizing_ticks, remarks }
+        taken.sampled(&workloads, &iterations)
     }
 
     /// Iterations per batch of every workload. Bounded in steps, so that no clock can make it hang.
-    fn size_all(&mut self, workloads: &mut [Workload<'_>]) -> Vec<u64> {
+    fn size_all(&mut self, workloads: &mut [Workload<'_>], taken: &mut Taken) -> Vec<u64> {
+        let began = self.instruments.stamp().ticks;
         let mut iterations: Vec<u64> = Vec::with_capacity(workloads.len());
         for workload in workloads {
             let size = match workload.sizing {
-                Sizing::ByTime => self.size(workload, 1.0),
-                Sizing::ByTimes(times) => self.size(workload, f64::from(times)),
+                Sizing::ByTime => self.size(workload, 1.0, 1),
+                Sizing::ByTimes(times) => self.size(workload, f64::from(times), 1),
+                Sizing::AtLeast(count) => self.size(workload, 1.0, count),
                 Sizing::SameAs(earlier) => iterations[earlier],
                 Sizing::TimesThat(times, earlier) => times * iterations[earlier],
                 Sizing::Exactly(count) => count,
             };
             iterations.push(size);
         }
+        taken.sizing_ticks = (self.instruments.stamp().ticks - began) as f64;
         iterations
     }
 
-    /// Gives workloads more iterations whose shortest batch of the warm-up was too short: what finds its pace late, or has two,
+    /// More iterations for a workload whose shortest batch of the warm-up was too short: what finds its pace late, or has two,
     /// as a loop in memory has on cores that rename it, was sized at the slow one.
-    fn lengthen(&self, workloads: &[Workload<'_>], iterations: &mut [u64], shortest: &[f64]) {
-        for (index, workload) in workloads.iter().enumerate() {
-            let missing =
-                |times: f64| (self.settings.batch_ticks * times / shortest[index]).clamp(1.0, MOST_LENGTHENED);
-            let longer = |times: f64| (iterations[index] as f64 * missing(times)).ceil() as u64;
-            iterations[index] = match workload.sizing {
-                Sizing::ByTime => longer(1.0),
-                Sizing::ByTimes(times) => longer(f64::from(times)),
-                Sizing::SameAs(earlier) => iterations[earlier],
-                Sizing::TimesThat(times, earlier) => times * iterations[earlier],
-                Sizing::Exactly(count) => count,
-            };
+    fn lengthened(&self, workload: &Workload<'_>, index: usize, iterations: &[u64], shortest: f64) -> u64 {
+        let missing = |times: f64| (self.settings.batch_ticks * times / shortest).clamp(1.0, MOST_LENGTHENED);
+        let longer = |times: f64| (iterations[index] as f64 * missing(times)).ceil() as u64;
+        match workload.sizing {
+            Sizing::ByTime | Sizing::AtLeast(_) => longer(1.0),
+            Sizing::ByTimes(times) => longer(f64::from(times)),
+            Sizing::SameAs(earlier) => iterations[earlier],
+            Sizing::TimesThat(times, earlier) => times * iterations[earlier],
+            Sizing::Exactly(count) => count,
         }
     }
 
-    fn size(&mut self, workload: &mut Workload<'_>, times: f64) -> u64 {
+    fn size(&mut self, workload: &mut Workload<'_>, times: f64, fewest: u64) -> u64 {
         let target = self.settings.batch_ticks * times;
-        let mut iterations = 1_u64;
+        let mut iterations = fewest;
         for _ in 0..SIZING_STEPS {
             // The lower of two: the first run of anything pays for cold caches and predictors.
-            let ticks = self.time(workload, iterations).min(self.time(workload, iterations));
+            let ticks = self.time(workload, iterations).0.min(self.time(workload, iterations).0);
             if ticks >= target {
                 break;
             }
@@ -212,24 +293,33 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         iterations
     }
 
-    fn time(&mut self, workload: &mut Workload<'_>, iterations: u64) -> f64 {
-        // A failure shows again in the batches, where it is counted.
-        let _ = untimed(&mut workload.prepare);
+    /// Ticks of a batch without anything around it, and whether all of it counts. A failure shows again in the batches that
+    /// are kept, where it is counted.
+    fn time(&mut self, workload: &mut Workload<'_>, iterations: u64) -> (f64, bool) {
+        let ready = untimed(&mut workload.prepare);
         let start = self.instruments.stamp();
-        let _ = (workload.work)(iterations);
+        let outcome = (workload.work)(iterations);
         let end = self.instruments.stamp();
         let _ = untimed(&mut workload.tidy);
-        (end.ticks - start.ticks) as f64
+        ((end.ticks - start.ticks) as f64, ready.is_ok() && outcome == Ok(Timed::Whole))
+    }
+
+    /// What a batch of so many ticks took over what half as many operations take right after it: 2 where time follows the
+    /// operations.
+    fn doubling(&mut self, workload: &mut Workload<'_>, iterations: u64, ticks: f64) -> Option<f64> {
+        let half = iterations / 2;
+        if half == 0 {
+            return None;
+        }
+        let (of_half, counts) = self.time(workload, half);
+        let each = (of_half - self.instruments.bias()) / half as f64;
+        (counts && each > 0.0).then(|| 2.0 * ticks / iterations as f64 / each)
     }
 
     /// Sweeps until the medians of the last two windows agree for nearly every workload, or the bound is reached. Returns the
-    /// number of sweeps, whether all settled, and the ticks of each workload's shortest batch.
-    fn warm_up(
-        &mut self,
-        workloads: &mut [Workload<'_>],
-        iterations: &[u64],
-        reasons: &mut [Option<String>],
-    ) -> (usize, bool, Vec<f64>) {
+    /// ticks of each workload's shortest batch.
+    fn warm_up(&mut self, workloads: &mut [Workload<'_>], iterations: &[u64], taken: &mut Taken) -> Vec<f64> {
+        let is_paired = paired(workloads);
         let mut shortest = vec![f64::INFINITY; workloads.len()];
         let mut seen: Vec<Vec<f64>> = vec![Vec::new(); workloads.len()];
         // Workloads of few batches are expensive: one shot warms what it needs, and they wait for nobody.
@@ -237,7 +327,10 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         let wanted = waited_for.iter().filter(|&&waited| waited).count() as f64;
         for sweep in 1..=WARM_UP_SWEEPS {
             let turn = if sweep == 1 { 0 } else { u32::MAX };
-            for (index, batch) in self.sweep(turn, workloads, iterations, reasons) {
+            let halves = (2 * WINDOW - PAIRS + 1..=2 * WINDOW).contains(&sweep).then_some(&is_paired[..]);
+            for (index, batch, ratio) in self.sweep(turn, workloads, iterations, &mut taken.reasons, halves) {
+                taken.warm_up_batches += 1;
+                taken.ratios[index].extend(ratio.filter(|_| batch.class == Class::Clean));
                 seen[index].push(batch.ticks / batch.clock.unwrap_or(1.0));
                 if batch.ticks > 0.0 {
                     shortest[index] = shortest[index].min(batch.ticks);
@@ -245,20 +338,23 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             }
             let calm = seen.iter().zip(&waited_for).filter(|(values, waited)| **waited && settled(values)).count();
             if wanted == 0.0 || sweep >= 2 * WINDOW && calm as f64 >= SETTLED_SHARE * wanted {
-                return (sweep, true, shortest);
+                return shortest;
             }
         }
-        (WARM_UP_SWEEPS, false, shortest)
+        taken.settled = false;
+        shortest
     }
 
-    /// One batch of each workload that still takes part in this turn, in random order.
+    /// One batch of each workload that still takes part in this turn, in random order, each followed by its half where that is
+    /// wanted: gives the position of the workload, the batch, and what it took over the half.
     fn sweep(
         &mut self,
         turn: u32,
         workloads: &mut [Workload<'_>],
         iterations: &[u64],
         reasons: &mut [Option<String>],
-    ) -> Vec<(usize, Batch)> {
+        halves: Option<&[bool]>,
+    ) -> Vec<(usize, Batch, Option<f64>)> {
         let mut order: Vec<usize> =
             (0..workloads.len()).filter(|&index| workloads[index].at_most.is_none_or(|most| turn < most)).collect();
         self.random.shuffle(&mut order);
@@ -266,8 +362,15 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         order
             .into_iter()
             .map(|index| {
-                let batch = self.batch(&mut workloads[index], iterations[index], &mut boundary, &mut reasons[index]);
-                (index, batch)
+                let workload = &mut workloads[index];
+                let batch = self.batch(workload, iterations[index], &mut boundary, &mut reasons[index]);
+                let mut ratio = None;
+                if halves.is_some_and(|halves| halves[index]) {
+                    ratio = self.doubling(workload, iterations[index], batch.ticks);
+                    // What the half did is not the next batch's.
+                    boundary.counters = self.instruments.counters();
+                }
+                (index, batch, ratio)
             })
             .collect()
     }
@@ -421,6 +524,20 @@ fn few(hops: f64) -> f64 {
     (SWITCHES_AGREE * hops).max(1.0)
 }
 
+/// Which workloads are to show that time follows their operations: those of the sampler's size and of full length. Where one is
+/// sized after another the ratio of the two is in the sample already.
+fn paired(workloads: &[Workload<'_>]) -> Vec<bool> {
+    let is_measure = |of: usize| {
+        let follows = |sizing: Sizing| matches!(sizing, Sizing::SameAs(it) | Sizing::TimesThat(_, it) if it == of);
+        workloads.iter().any(|workload| follows(workload.sizing))
+    };
+    let is_sized = |sizing: Sizing| matches!(sizing, Sizing::ByTime | Sizing::ByTimes(_) | Sizing::AtLeast(_));
+    let is_paired = |(index, workload): (usize, &Workload<'_>)| {
+        is_sized(workload.sizing) && workload.at_most.is_none() && !is_measure(index)
+    };
+    workloads.iter().enumerate().map(is_paired).collect()
+}
+
 fn witnessed(witnesses: &mut Option<Witnesses<'_>>) -> Result<Vec<Witness>, String> {
     witnesses.as_mut().map_or(Ok(Vec::new()), |read| read())
 }
@@ -442,7 +559,7 @@ fn median(values: &[f64]) -> f64 {
     crate::statistics::summary::median(values).unwrap_or(f64::NAN)
 }
 
-fn series_of(workload: &Workload<'_>, iterations: u64, batches: &[Batch]) -> Series {
+fn series_of(workload: &Workload<'_>, iterations: u64, linearity: Option<f64>, batches: &[Batch]) -> Series {
     Series {
         name: workload.name.clone(),
         labels: workload.labels.clone(),
@@ -456,6 +573,7 @@ fn series_of(workload: &Workload<'_>, iterations: u64, batches: &[Batch]) -> Ser
             .map(|clock| rounded(clock, 1e6))
             .collect(),
         widths: widths_of(batches),
+        linearity: linearity.map(|ratio| rounded(ratio, 1e4)),
         classes: Classes(batches.iter().map(|batch| batch.class).collect()),
     }
 }

@@ -44,6 +44,8 @@ pub enum Timed {
 pub enum Sizing {
     /// As many as make a batch long enough.
     ByTime,
+    /// The same, and this many at least: for operations whose first ones in a row may cost more.
+    AtLeast(u64),
     /// As many as make a batch this many times as long: for operations whose count is checked to a hundredth.
     ByTimes(u32),
     /// As many as an earlier workload of the same call, by position: for pairs whose difference is the figure.

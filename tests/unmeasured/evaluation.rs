@@ -30,7 +30,7 @@ const AROUND: f64 = 40.0;
 /// Costs of a turn of the three loops, in cycles.
 const COSTS: [(&str, f64); 3] = [("registers", 1.0), ("memory", 4.5), ("compiled", 1.25)];
 
-fn batches(name: &str, labels: Labels, operations: u64, cycles: f64) -> Series {
+pub fn batches(name: &str, labels: Labels, operations: u64, cycles: f64) -> Series {
     Series {
         name: name.to_owned(),
         labels,
@@ -39,11 +39,12 @@ fn batches(name: &str, labels: Labels, operations: u64, cycles: f64) -> Series {
         values: vec![cycles * CLOCK; BATCHES],
         clock: vec![CLOCK; BATCHES],
         widths: Vec::new(),
+        linearity: None,
         classes: Classes(vec![Class::Clean; BATCHES]),
     }
 }
 
-fn code(code: &str) -> Labels {
+pub fn code(code: &str) -> Labels {
     Labels::of([("code", code)])
 }
 
@@ -82,7 +83,7 @@ fn calm() -> Evidence {
 }
 
 /// A log of `cpu.loop`, every launch changed by the test.
-fn log(change: impl Fn(&mut Launch)) -> Log {
+pub fn log(change: impl Fn(&mut Launch)) -> Log {
     let launches = (1..=LAUNCHES).map(|number| {
         let mut launch = Launch {
             number,
@@ -138,7 +139,7 @@ fn metric<'a>(document: &'a Document, of: &str) -> &'a Metric {
 }
 
 /// Changes the batches of every series of one kind of code.
-fn of_code(launch: &mut Launch, of: &str, change: impl Fn(&mut Series)) {
+pub fn of_code(launch: &mut Launch, of: &str, change: impl Fn(&mut Series)) {
     launch.series.iter_mut().filter(|series| series.labels == code(of)).for_each(change);
 }
 
@@ -148,7 +149,7 @@ fn failed(metric: &Metric) -> Vec<&str> {
 }
 
 /// Asserts that the register figure is not published and that this gate says why.
-fn assert_rejected(change: impl Fn(&mut Launch), gate: &str) {
+pub fn assert_rejected(change: impl Fn(&mut Launch), gate: &str) {
     let document = assemble::document(&log(change));
     assert!(document.metric("cpu.loop.overhead", &code("registers")).is_none(), "{gate} did not fire");
     let rejected = section(&document).rejected.iter().find(|rejected| rejected.labels == code("registers")).unwrap();

@@ -4,11 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
+mod blocks;
 mod cli;
 mod compact;
 mod evaluation;
 mod golden;
 mod layering;
+mod linearity;
 mod log_contradictions;
 mod machine;
 mod methodology;

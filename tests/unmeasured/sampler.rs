@@ -21,10 +21,10 @@ const CPU: u32 = 3;
 /// Ticks of an empty interval.
 const BIAS: i64 = 20;
 /// Ticks that a batch is to last.
-const TARGET: f64 = 100_000.0;
+pub const TARGET: f64 = 100_000.0;
 
 /// A machine that does what a test tells it. Time passes only where something is read or worked.
-struct World {
+pub struct World {
     ticks: Cell<i64>,
     cpu: Cell<u32>,
     counters: Cell<ThreadCounters>,
@@ -36,7 +36,7 @@ struct World {
 }
 
 impl World {
-    fn new() -> Rc<Self> {
+    pub fn new() -> Rc<Self> {
         Rc::new(World {
             ticks: Cell::new(1_000_000),
             cpu: Cell::new(CPU),
@@ -47,7 +47,7 @@ impl World {
         })
     }
 
-    fn pass(&self, ticks: i64) {
+    pub fn pass(&self, ticks: i64) {
         self.ticks.set(self.ticks.get() + ticks);
     }
 
@@ -69,7 +69,8 @@ impl World {
     }
 }
 
-struct Scripted(Rc<World>);
+/// The instruments of a world.
+pub struct Scripted(pub Rc<World>);
 
 impl Instruments for Scripted {
     fn stamp(&mut self) -> Stamp {
@@ -104,7 +105,8 @@ impl Instruments for Scripted {
     }
 }
 
-fn sample(world: &Rc<World>, workloads: Vec<Workload<'_>>) -> Sampled {
+/// Ten batches of each workload, in sweeps.
+pub fn sample(world: &Rc<World>, workloads: Vec<Workload<'_>>) -> Sampled {
     let settings = Settings { batches: 10, batch_ticks: TARGET };
     let mut random = fastrand::Rng::with_seed(5);
     Sampler::new(&mut Scripted(Rc::clone(world)), &settings, &mut random).run(workloads)

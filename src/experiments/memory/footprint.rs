@@ -3,7 +3,7 @@
 
 use crate::evaluate::study::Study;
 use crate::machine::{Cache, CacheKind};
-use crate::results::quantity::{CONDITION, Labels, Unit};
+use crate::results::quantity::{FOOTPRINT, Labels, Unit};
 use crate::results::wording::quantity;
 use crate::setup::Setup;
 
@@ -124,7 +124,7 @@ pub fn recorded(study: &Study<'_>, about: &Labels) -> Option<f64> {
 pub fn labelled(labels: Labels, bytes: Option<f64>) -> Labels {
     match bytes {
         Some(bytes) if labels.get("level").is_none_or(|level| level == MEMORY) => {
-            labels.with(CONDITION, in_words(bytes as u64))
+            labels.with(FOOTPRINT, in_words(bytes as u64))
         }
         _ => labels,
     }

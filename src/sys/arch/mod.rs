@@ -3,6 +3,8 @@
 //! Each kernel takes the number of iterations of its loop. What an iteration contains is stated where the kernel is, and
 //! a known-truth test holds it to that.
 
+use std::arch::asm;
+
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 #[cfg(target_arch = "aarch64")]
@@ -24,6 +26,14 @@ compile_error!("sysdyno knows the timed code of x86_64 and aarch64 only");
 
 /// Timed code: runs its loop for a number of iterations.
 pub type LoopKernel = extern "C" fn(iterations: u64);
+
+/// Puts what follows in its function at the beginning of a 64-byte block, and with it all of the function: where its branches
+/// fall into blocks is then the same in every build, whatever else is in the binary. Executed once, before a loop.
+#[inline(always)]
+pub fn align_code() {
+    // SAFETY: the directive makes no-operations, which change nothing.
+    unsafe { asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
+}
 
 /// Timed code: passes of a stream over a stretch of memory.
 pub type StreamKernel = unsafe extern "C" fn(to: *mut u8, from: *const u8, bytes: usize, passes: u64);

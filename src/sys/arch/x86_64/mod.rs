@@ -430,6 +430,8 @@ pub extern "C" fn calls<
         ".if {args} > 5", "mov r9, rbx", ".endif",
         ".if {args} > 6", "push rbx", ".endif",
         ".endif",
+        // A no-operation of two bytes: from call to call it is then 16 bytes instead of 14, at which 64 calls have another pace.
+        ".if {args} == 3", ".byte 0x66, 0x90", ".endif",
         "call 4b",
         ".if {args} > 6", "add rsp, 8", ".endif",
         ".endr",

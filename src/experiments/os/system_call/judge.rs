@@ -1,0 +1,96 @@
+//! Which figures the calls give, and what must hold of them.
+
+use super::{
+    CALLS, DEPTH, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, among_others, enters_alone, is_filtered, labels,
+};
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::results::quantity::{Labels, PATH_DEPTH, Unit};
+use crate::results::verdict::Gate;
+use crate::results::wording::number;
+
+/// Below these no processor enters and leaves its kernel.
+const FLOOR_CYCLES: f64 = 40.0;
+const FLOOR_NANOSECONDS: f64 = 15.0;
+/// A call may come out this much cheaper than the floor of all calls before something is wrong.
+const FLOOR_SLACK: f64 = 0.03;
+/// What a call costs above the floor agrees with the difference of the figures within this share of the call.
+const CONSISTENT: f64 = 0.1;
+
+rules! {
+    CONSISTENCE: "G5" Hard "`os.system_call.service`", "what a call costs above the floor within launches is what the two figures differ by, within {} of the call", share(CONSISTENT);
+    ENTRY_FLOOR: "G8" Hard "`os.system_call.time` of the refused call", "entering the kernel takes at least {}", cycles(FLOOR_CYCLES);
+    NOT_BELOW_REFUSED: "G20" Hard "`os.system_call.time`", "no system call is more than {} cheaper than the refused one, unless a system-call filter is installed", share(FLOOR_SLACK);
+    BATCHED: "G20" Hard "`os.system_call.time`", "each of 32 no-operations in a batch costs at most what one alone costs";
+}
+
+/// The labels of a figure: those of the call, and of what is known of it only when it is made.
+fn figure_labels(study: &Study<'_>, call: &MeasuredCall) -> Labels {
+    match study.remarks(DEPTH).first() {
+        Some(depth) if call.name == "getcwd" => labels(call.name).with(PATH_DEPTH, depth),
+        _ => labels(call.name),
+    }
+}
+
+pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let floor = study.sample("call", &labels(FLOOR));
+    let floor_estimate = floor.as_ref().and_then(Estimate::undisturbed);
+    for call in &CALLS {
+        let Some(sample) = study.sample("call", &labels(call.name)) else { continue };
+        let Some(estimate) = Estimate::undisturbed(&sample) else { continue };
+        let own = call_gates(study, call, &estimate, floor_estimate.as_ref());
+        let labels = figure_labels(study, call);
+        findings.publish(study, Figure::batches("os.system_call.time", labels.clone(), &estimate).gates(own));
+        let floor = floor.as_ref().filter(|_| enters_alone(call) && call.name != FUNCTION && !is_filtered(study));
+        if let Some(net) = floor.and_then(|floor| Estimate::net(&sample, floor)) {
+            let own =
+                vec![gates::net_resolved(&net, estimate.value), consistent(&net, &estimate, floor_estimate.as_ref())];
+            findings.publish(
+                study,
+                Figure::batches("os.system_call.service", labels, &net).of_gross(estimate.value).gates(own),
+            );
+        }
+    }
+    if let Some(estimate) = study.sample("call", &among_others()).as_ref().and_then(Estimate::undisturbed) {
+        let own = call_gates(study, &CALLS[0], &estimate, None);
+        findings.publish(study, Figure::batches("os.system_call.time", among_others(), &estimate).gates(own));
+    }
+}
+
+/// What a call costs above the floor, taken within launches, is what the two figures differ by: where a call has two paces, and
+/// launches meet one or the other, it is not.
+fn consistent(net: &Estimate, gross: &Estimate, floor: Option<&Estimate>) -> Gate {
+    let difference = floor.map_or(f64::NAN, |floor| gross.value - floor.value);
+    let share = (net.value - difference).abs() / gross.value;
+    let reason =
+        format!("{} above the floor within launches, {} between the figures", number(net.value), number(difference));
+    let apart = Number::share(share).named("the two differences are {} of the call apart");
+    Gate::at_most(&CONSISTENCE, apart, CONSISTENT).because(reason)
+}
+
+fn call_gates(study: &Study<'_>, call: &MeasuredCall, estimate: &Estimate, floor: Option<&Estimate>) -> Vec<Gate> {
+    let mut own = Vec::new();
+    let cycles = estimate.unit == Unit::Cycles;
+    if call.name == FLOOR {
+        let least = if cycles { FLOOR_CYCLES } else { FLOOR_NANOSECONDS };
+        own.push(
+            gates::floor(&ENTRY_FLOOR, estimate, least).because("no processor enters and leaves its kernel faster"),
+        );
+    }
+    if let Some(floor) = floor.filter(|_| enters_alone(call) && !is_filtered(study)) {
+        let reason = format!("the floor of {} less {}", number(floor.value), Number::share(FLOOR_SLACK).text());
+        own.push(
+            Gate::at_least(&NOT_BELOW_REFUSED, estimate.named("{}"), floor.value * (1.0 - FLOOR_SLACK)).because(reason),
+        );
+    }
+    if call.name == RING_BATCHED
+        && let Some(single) = study.sample("call", &labels(RING)).and_then(|sample| Estimate::undisturbed(&sample))
+    {
+        own.push(Gate::at_most(&BATCHED, estimate.named("{} in a batch"), single.value).because("one alone"));
+    }
+    own
+}

@@ -1,0 +1,99 @@
+//! What calls are expected to cost: the way in and out, and instructions.
+
+use super::{
+    CALLS, CLOCK_INSTRUCTIONS, FUNCTION, MeasuredCall, RING_BATCHED, VDSO, among_others, enters_alone, labels,
+};
+use crate::experiments::PredictionInput;
+use crate::experiments::constants::{
+    CycleTime, KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL,
+};
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::quantity::{Labels, Unit};
+use crate::sys::ring;
+
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
+    let entry = KernelEntry::known(by);
+    let served = CALLS.iter().filter(|call| enters_alone(call) && call.name != FUNCTION);
+    let calls = CALLS.iter().map(|call| entry.prediction(call, labels(call.name)));
+    let floor = entry.prediction(&CALLS[0], among_others());
+    calls.chain([floor]).chain(served.map(|call| entry.service(call))).collect()
+}
+
+/// What entering and leaving the kernel is expected to cost, in nanoseconds.
+struct KernelEntry {
+    range: (f64, f64, f64),
+    basis: Basis,
+    /// One instruction of what comes between.
+    instruction: (f64, f64, f64),
+    pace: Basis,
+    /// A return whose address the predictors may have lost in the kernel.
+    lost_return: (f64, f64, f64),
+}
+
+impl KernelEntry {
+    /// From the real clock read of this run where there is one, else from the constants table.
+    fn known(by: &PredictionInput<'_>) -> Self {
+        let cycle = CycleTime::known(by);
+        let lost_return = cycle.of(RETURN_AFTER_KERNEL.times(1.0));
+        let timed = by.metric("cpu.timer.overhead", &Labels::of([("method", "clock_gettime_syscall")]));
+        let Some(timed) = timed else {
+            let instruction = cycle.of(KERNEL_INSTRUCTION.times(1.0));
+            let (range, basis) = (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis());
+            return KernelEntry { range, basis, instruction, pace: KERNEL_INSTRUCTION.basis(), lost_return };
+        };
+        let basis = Basis::metric("cpu.timer.overhead method=clock_gettime_syscall");
+        let rest = |share: f64| timed.value * (1.0 - share) / CLOCK_INSTRUCTIONS;
+        KernelEntry {
+            range: KERNEL_ENTRY_SHARE.times(timed.value),
+            // Other calls take other paths: half to twice the pace of this one.
+            instruction: (
+                rest(KERNEL_ENTRY_SHARE.value),
+                rest(KERNEL_ENTRY_SHARE.high) * 0.5,
+                rest(KERNEL_ENTRY_SHARE.low) * 2.0,
+            ),
+            pace: basis.clone(),
+            basis,
+            lost_return,
+        }
+    }
+
+    /// What the kernel does between entering and leaving.
+    fn service(&self, call: &MeasuredCall) -> Prediction {
+        let prediction = Prediction::of("os.system_call.service", labels(call.name), Unit::Nanoseconds);
+        prediction.software(call.what, self.work(call), self.pace.clone())
+    }
+
+    fn work(&self, call: &MeasuredCall) -> (f64, f64, f64) {
+        let (each, least, most) = self.instruction;
+        (each * call.instructions, least * call.instructions, most * call.instructions)
+    }
+
+    fn prediction(&self, call: &MeasuredCall, labels: Labels) -> Prediction {
+        let prediction = Prediction::of("os.system_call.time", labels, Unit::Nanoseconds);
+        let share = match call.name {
+            VDSO => 0.0,
+            RING_BATCHED => 1.0 / f64::from(ring::ENTRIES),
+            _ => 1.0,
+        };
+        let (value, low, high) = self.range;
+        let entered = if share > 0.0 {
+            prediction.hardware(
+                "entering and leaving the kernel",
+                (value * share, low * share, high * share),
+                self.basis.clone(),
+            )
+        } else {
+            prediction
+        };
+        let served = if call.instructions > 0.0 {
+            entered.software(call.what, self.work(call), self.pace.clone())
+        } else {
+            entered
+        };
+        if call.name == FUNCTION {
+            served.hardware("the return of the function", self.lost_return, RETURN_AFTER_KERNEL.basis())
+        } else {
+            served
+        }
+    }
+}
