@@ -117,30 +117,30 @@ impl Profile {
     pub fn rounds(self) -> u32 {
         match self {
             Profile::Quick => 6,
-            Profile::Default => 30,
-            Profile::Rigorous => 60,
+            Profile::Default => 16,
+            Profile::Rigorous => 32,
         }
     }
 
-    /// More rounds than planned, at most, as a share of them: for wide intervals and disturbed rounds.
+    /// More rounds than planned, at most, in times of them: for experiments that have not reached their targets.
     pub fn more_rounds(self) -> f64 {
-        match self {
-            Profile::Quick => 0.0,
-            Profile::Default => 0.2,
-            Profile::Rigorous => 0.5,
-        }
+        2.0
     }
 
-    /// Batches of each workload in a launch.
+    /// Batches of each workload in a launch. Batches of a launch differ little beside launches: more launches say more.
     pub fn batches(self) -> u32 {
-        if self.is_quick() { 16 } else { 30 }
+        match self {
+            Profile::Quick => 8,
+            Profile::Default => 12,
+            Profile::Rigorous => 16,
+        }
     }
 
     /// Most seconds that a run of everything may take.
     pub fn limit_seconds(self) -> f64 {
         match self {
-            Profile::Quick => 30.0,
-            Profile::Default => 180.0,
+            Profile::Quick => 20.0,
+            Profile::Default => 120.0,
             Profile::Rigorous => 900.0,
         }
     }

@@ -34,7 +34,7 @@ use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
 use crate::results::between::History;
-use crate::results::document::{Document, Metric};
+use crate::results::document::{Document, Grade, Metric, Section};
 use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -52,12 +52,16 @@ use launch::Ended;
 use progress::Progress;
 use scratch::Scratch;
 
-/// Half-width of an interval, relative to the value, at which a run may stop adding rounds.
-const TIGHT: f64 = 0.01;
+/// Launches that an experiment has before it may rest, where it takes part in every round, and where it does not.
+const LEAST_LAUNCHES: [u32; 2] = [8, 5];
+/// Share of its costs in the summary that must be good before an experiment rests.
+const REACHED_SHARE: f64 = 0.8;
+/// Rounds before the first look at the figures.
+const ROUNDS_BEFORE_LOOKS: u32 = 8;
 /// A canary that deviates by less than this from its median is not a reason to repeat a round, however steady the others are.
 const CANARY_TOLERANCE: f64 = 0.1;
-/// Rounds between looks at the intervals, once the planned rounds are done.
-const ROUNDS_BETWEEN_LOOKS: u32 = 5;
+/// Rounds between looks at the figures.
+const ROUNDS_BETWEEN_LOOKS: u32 = 4;
 /// Launches of one experiment that fail in a row before it is given up.
 const FAILURES_IN_A_ROW: u32 = 3;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
@@ -158,6 +162,7 @@ struct Conductor<'a> {
 enum Stop {
     Interrupted(&'static str),
     Time,
+    Reached,
     Enough,
     GivenUp,
     NothingRuns,
@@ -176,7 +181,8 @@ impl Conductor<'_> {
         self.progress.done();
         let (complete, reason) = match &stop {
             Stop::Interrupted(signal) => (false, format!("interrupted by {signal}")),
-            Stop::Time => (true, format!("the time was up before all of its {} rounds were done", self.plan.rounds)),
+            Stop::Time => (true, "the time was up before every experiment had reached its targets".to_owned()),
+            Stop::Reached => (true, "every experiment has reached its targets".to_owned()),
             Stop::Enough => (true, "all rounds are done".to_owned()),
             Stop::GivenUp => (false, "every experiment was given up after failed launches".to_owned()),
             Stop::NothingRuns => (true, "no experiment can run here".to_owned()),
@@ -262,16 +268,12 @@ impl Conductor<'_> {
     }
 
     fn running(&self, round: u32, state: &Rounds) -> Vec<&'static Experiment> {
-        self.plan
-            .running
-            .iter()
-            .copied()
-            .filter(|experiment| {
-                plan::takes_part(experiment, round, self.setup)
-                    && !state.given_up(experiment.id)
-                    && state.wide.as_ref().is_none_or(|wide| wide.contains(experiment.id))
-            })
-            .collect()
+        let wanted =
+            |experiment: &&Experiment| !state.given_up(experiment.id) && !state.reached.contains(experiment.id);
+        let wanted: Vec<&'static Experiment> = self.plan.running.iter().copied().filter(wanted).collect();
+        // Where only those are left that take part seldom, they take part in every round.
+        let seldom = wanted.iter().all(|experiment| (experiment.every)(self.setup) > 1);
+        wanted.into_iter().filter(|experiment| seldom || plan::takes_part(experiment, round, self.setup)).collect()
     }
 
     /// Who takes part in a round within the time that is left: where not all of them fit, those that take part in every round,
@@ -383,9 +385,8 @@ impl Conductor<'_> {
         self.writer.write(&Record::RoundEnd { round, disturbed })
     }
 
-    /// The stopping rule: planned rounds, more for disturbed rounds and wide intervals.
-    ///
-    /// The rounds that are added for wide intervals are for the experiments that have them.
+    /// The stopping rule: every experiment has reached its targets, or there are no more rounds. Experiments that have reached
+    /// theirs rest.
     fn enough(&self, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
         let plan = self.plan;
         if let Some(signal) = self.interrupt.caught() {
@@ -394,38 +395,33 @@ impl Conductor<'_> {
         if plan.running.iter().all(|experiment| state.given_up(experiment.id)) {
             return Ok(Some(Stop::GivenUp));
         }
-        let replaced = (plan.rounds + state.disturbed).min(plan.most_rounds);
-        if state.ended < replaced {
-            return Ok(None);
+        if state.ended >= plan.most_rounds {
+            return Ok(Some(if state.left_out { Stop::Time } else { Stop::Enough }));
         }
         // Looks are few, because every look is a chance to stop at a lucky moment.
-        if state.ended < plan.most_rounds && (state.ended - replaced).is_multiple_of(ROUNDS_BETWEEN_LOOKS) {
-            state.wide = Some(self.wide(state.ended)?);
+        let since = state.ended.checked_sub(ROUNDS_BEFORE_LOOKS);
+        if since.is_some_and(|since| since.is_multiple_of(ROUNDS_BETWEEN_LOOKS)) {
+            state.reached = self.reached()?;
         }
-        let done = state.ended >= plan.most_rounds || state.wide.as_ref().is_some_and(BTreeSet::is_empty);
-        Ok(done.then_some(if state.left_out { Stop::Time } else { Stop::Enough }))
+        let rests = |experiment: &&Experiment| state.given_up(experiment.id) || state.reached.contains(experiment.id);
+        Ok(plan.running.iter().all(rests).then_some(Stop::Reached))
     }
 
-    /// The experiments that have a cost that is not known well enough, and can be by the rounds that may still be added: an
-    /// interval narrows with the root of the rounds.
-    fn wide(&self, ended: u32) -> Result<BTreeSet<String>, Problem> {
+    /// The experiments whose figures are good enough.
+    fn reached(&self) -> Result<BTreeSet<String>, Problem> {
         let document = assemble::document(&self.log()?);
-        let narrows = (f64::from(self.plan.most_rounds) / f64::from(ended)).sqrt();
-        let is_wide = |metric: &Metric| {
-            let cost = experiments::TABLE
-                .iter()
-                .find_map(|experiment| experiment.publication(&metric.name))
-                .is_none_or(|publication| publication.nature == Nature::Cost);
-            let half_width = (metric.interval95[1] - metric.interval95[0]) / 2.0;
-            let tight = TIGHT * metric.value.abs();
-            cost && metric.headline && half_width > tight && half_width <= tight * narrows
+        let reached = |section: &Section| {
+            let Some(experiment) = experiments::find(&section.id) else { return true };
+            let seldom = (experiment.every)(self.setup) > 1;
+            let is_cost = |metric: &&Metric| {
+                let publication = experiment.publication(&metric.name);
+                metric.headline && publication.is_none_or(|found| found.nature == Nature::Cost)
+            };
+            let costs = || section.metrics.iter().filter(is_cost);
+            let good = costs().filter(|metric| metric.grade == Grade::Good).count() as f64;
+            section.launches >= LEAST_LAUNCHES[usize::from(seldom)] && good >= REACHED_SHARE * costs().count() as f64
         };
-        Ok(document
-            .experiments
-            .into_iter()
-            .filter(|section| section.metrics.iter().any(is_wide))
-            .map(|section| section.id)
-            .collect())
+        Ok(document.experiments.into_iter().filter(reached).map(|section| section.id).collect())
     }
 }
 
@@ -458,8 +454,8 @@ struct Rounds {
     seconds: BTreeMap<String, Vec<f64>>,
     /// Whether a round went without some that were due, because the time did not allow it.
     left_out: bool,
-    /// Who takes part in rounds beyond the planned ones, once the intervals have been looked at.
-    wide: Option<BTreeSet<String>>,
+    /// Experiments that have reached their targets, when they were looked at last.
+    reached: BTreeSet<String>,
 }
 
 impl Rounds {

@@ -19,6 +19,7 @@
 use crate::results::evidence::Remark;
 use crate::results::quantity::Unit;
 use crate::results::series::{Class, Classes, Series};
+use crate::statistics::fit::theil_sen;
 use crate::sys::counters::ThreadCounters;
 
 use super::instruments::Instruments;
@@ -49,17 +50,20 @@ const TIME_OF_OTHERS: f64 = 0.1;
 /// The kernel's times of tasks have a grain of a microsecond each; nanoseconds.
 const COUNTERS_GRAIN: f64 = 3_000.0;
 
-/// Warm-up: two windows of this many sweeps whose medians must agree.
-const WINDOW: usize = 4;
+/// Warm-up: sweeps whose batches must show no slope.
+const WINDOW: usize = 8;
 
-/// Agreement of those medians.
+/// Confidence of the interval of that slope.
+const SLOPE_LEVEL: f64 = 0.95;
+
+/// A slope over the window of less than this share of the cost does not matter, however certain it is.
 const SETTLED: f64 = 0.01;
 
 /// Share of the workloads that must have settled: among a hundred, one is always being disturbed.
 const SETTLED_SHARE: f64 = 0.95;
 
 /// Bound on warm-up sweeps: a workload that has not settled by then is flagged, not waited for.
-const WARM_UP_SWEEPS: usize = 40;
+const WARM_UP_SWEEPS: usize = 24;
 
 /// Batches of the warm-up that are followed by one of half as many operations: the last of the shortest warm-up.
 const PAIRS: usize = 5;
@@ -316,7 +320,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         (counts && each > 0.0).then(|| 2.0 * ticks / iterations as f64 / each)
     }
 
-    /// Sweeps until the medians of the last two windows agree for nearly every workload, or the bound is reached. Returns the
+    /// Sweeps until nearly every workload shows no slope any more, or the bound is reached. Returns the
     /// ticks of each workload's shortest batch.
     fn warm_up(&mut self, workloads: &mut [Workload<'_>], iterations: &[u64], taken: &mut Taken) -> Vec<f64> {
         let is_paired = paired(workloads);
@@ -327,7 +331,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         let wanted = waited_for.iter().filter(|&&waited| waited).count() as f64;
         for sweep in 1..=WARM_UP_SWEEPS {
             let turn = if sweep == 1 { 0 } else { u32::MAX };
-            let halves = (2 * WINDOW - PAIRS + 1..=2 * WINDOW).contains(&sweep).then_some(&is_paired[..]);
+            let halves = (WINDOW - PAIRS + 1..=WINDOW).contains(&sweep).then_some(&is_paired[..]);
             for (index, batch, ratio) in self.sweep(turn, workloads, iterations, &mut taken.reasons, halves) {
                 taken.warm_up_batches += 1;
                 taken.ratios[index].extend(ratio.filter(|_| batch.class == Class::Clean));
@@ -337,7 +341,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
                 }
             }
             let calm = seen.iter().zip(&waited_for).filter(|(values, waited)| **waited && settled(values)).count();
-            if wanted == 0.0 || sweep >= 2 * WINDOW && calm as f64 >= SETTLED_SHARE * wanted {
+            if wanted == 0.0 || sweep >= WINDOW && calm as f64 >= SETTLED_SHARE * wanted {
                 return shortest;
             }
         }
@@ -547,12 +551,15 @@ fn untimed(work: &mut Option<Untimed<'_>>) -> Result<(), String> {
     work.as_mut().map_or(Ok(()), |work| work())
 }
 
-/// Whether the medians of the last two windows differ by less than 1 %.
+/// Whether the last batches show no slope: the interval of the Theil–Sen line contains zero, or what it rises over the window is
+/// small. What scatters settles like everything else.
 fn settled(values: &[f64]) -> bool {
-    let Some(last) = values.len().checked_sub(WINDOW) else { return false };
-    let Some(before) = last.checked_sub(WINDOW) else { return false };
-    let (first, second) = (median(&values[before..last]), median(&values[last..]));
-    (first / second - 1.0).abs() < SETTLED
+    let Some(first) = values.len().checked_sub(WINDOW) else { return false };
+    let window = &values[first..];
+    let places: Vec<f64> = (0..WINDOW).map(|place| place as f64).collect();
+    let Some(line) = theil_sen(&places, window, SLOPE_LEVEL) else { return false };
+    let rise = line.slope.abs() * WINDOW as f64 / median(window).abs();
+    line.slope_interval.contains(0.0) || rise < SETTLED
 }
 
 fn median(values: &[f64]) -> f64 {

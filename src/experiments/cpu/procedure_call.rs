@@ -429,7 +429,7 @@ fn publish_regression(
     let Some(fit) = regression(study, code, chain) else { return };
     let rising = rising_gate(estimates);
     let mut publish = |name: &str, coefficient: Coefficient| {
-        let Some(estimate) = coefficient_estimate(study, code, chain, coefficient, &fit) else { return };
+        let Some(estimate) = estimate_of(study, (code, chain), coefficient, &fit) else { return };
         let least = Gate::at_least(&LEAST, estimate.named("{}"), LEAST_ARGUMENT)
             .because("a smaller cost does not stand out of the layout of the code");
         let scattered = scatter_gate(&estimate, estimates);
@@ -464,27 +464,21 @@ fn launch_costs(study: &Study<'_>, labels: &Labels) -> Option<BTreeMap<u32, f64>
     Some(long.numbers.iter().copied().zip(costs).collect())
 }
 
-fn coefficient_estimate(
-    study: &Study<'_>,
-    code: &str,
-    chain: &str,
-    coefficient: Coefficient,
-    fit: &StepFit,
-) -> Option<Estimate> {
+fn estimate_of(study: &Study<'_>, kind: (&str, &str), found: Coefficient, fit: &StepFit) -> Option<Estimate> {
     let unit = study.sample("short", &labels_with(0, "registers", "throughput"))?.unit;
     let mut estimate = Estimate::over_launches(
-        &vec![coefficient.estimate; fit.launches],
+        &vec![found.estimate; fit.launches],
         unit,
         "median over launches of a line with a step",
     )?;
-    if let Some(interval) = coefficient.interval {
+    if let Some(interval) = found.interval {
         estimate.interval = [interval.low, interval.high];
         estimate.level = interval.level;
     }
     estimate.stddev = estimate.standard_error() * (fit.launches as f64).sqrt();
     estimate.quantiles = None;
     let bodies = ["long", "short"].into_iter().flat_map(|body| {
-        (0..=MOST_ARGUMENTS).filter_map(move |arguments| study.sample(body, &labels_with(arguments, code, chain)))
+        (0..=MOST_ARGUMENTS).filter_map(move |arguments| study.sample(body, &labels_with(arguments, kind.0, kind.1)))
     });
     Some(estimate.made_of(&bodies.collect::<Vec<Sample>>()))
 }
