@@ -54,7 +54,7 @@ use scratch::Scratch;
 
 /// Launches that an experiment has before it may rest, where it takes part in every round, and where it does not.
 const LEAST_LAUNCHES: [u32; 2] = [8, 5];
-/// Share of its costs in the summary that must be good before an experiment rests.
+/// Share of its figures in the summary that must be good before an experiment rests.
 const REACHED_SHARE: f64 = 0.8;
 /// Rounds before the first look at the figures.
 const ROUNDS_BEFORE_LOOKS: u32 = 8;
@@ -413,13 +413,15 @@ impl Conductor<'_> {
         let reached = |section: &Section| {
             let Some(experiment) = experiments::find(&section.id) else { return true };
             let seldom = (experiment.every)(self.setup) > 1;
+            // States of the machine, such as its clock, are waited for only where there is nothing else.
             let is_cost = |metric: &&Metric| {
-                let publication = experiment.publication(&metric.name);
-                metric.headline && publication.is_none_or(|found| found.nature == Nature::Cost)
+                experiment.publication(&metric.name).is_none_or(|found| found.nature == Nature::Cost)
             };
-            let costs = || section.metrics.iter().filter(is_cost);
-            let good = costs().filter(|metric| metric.grade == Grade::Good).count() as f64;
-            section.launches >= LEAST_LAUNCHES[usize::from(seldom)] && good >= REACHED_SHARE * costs().count() as f64
+            let (costs, states): (Vec<&Metric>, Vec<&Metric>) =
+                section.metrics.iter().filter(|metric| metric.headline).partition(is_cost);
+            let asked = if costs.is_empty() { states } else { costs };
+            let good = asked.iter().filter(|metric| metric.grade == Grade::Good).count() as f64;
+            section.launches >= LEAST_LAUNCHES[usize::from(seldom)] && good >= REACHED_SHARE * asked.len() as f64
         };
         Ok(document.experiments.into_iter().filter(reached).map(|section| section.id).collect())
     }
