@@ -129,6 +129,7 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
             (experiment.figures)(&study, &mut findings);
             name_unavailable(&study, &mut findings);
             (experiment.explain)(&study, &mut findings);
+            findings.say_modes();
             findings.say_predictions();
             name_missing(&study, &mut findings);
             fill(&mut section, experiment, findings);

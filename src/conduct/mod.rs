@@ -470,7 +470,9 @@ impl Rounds {
         for launch in &log.launches {
             state.number = state.number.max(launch.number);
             state.turn(&launch.experiment);
-            state.seconds.entry(launch.experiment.clone()).or_default().extend(launch.seconds);
+            if launch.succeeded() {
+                state.seconds.entry(launch.experiment.clone()).or_default().extend(launch.seconds);
+            }
         }
         state
     }
@@ -483,7 +485,10 @@ impl Rounds {
     }
 
     fn note(&mut self, experiment: &str, ended: &Ended, seconds: f64) {
-        self.seconds.entry(experiment.to_owned()).or_default().push(seconds);
+        // One that hung says nothing of the next.
+        if !matches!(ended, Ended::Failed(_)) {
+            self.seconds.entry(experiment.to_owned()).or_default().push(seconds);
+        }
         let failures = self.failures.entry(experiment.to_owned()).or_default();
         *failures = if matches!(ended, Ended::Failed(_)) { *failures + 1 } else { 0 };
     }

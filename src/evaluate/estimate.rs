@@ -5,6 +5,7 @@ use crate::results::quantity::Unit;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::interval::quantile_interval;
 use crate::statistics::location::launch_estimates;
+use crate::statistics::modes::modes;
 use crate::statistics::summary;
 
 use super::sample::{Account, Sample};
@@ -40,6 +41,28 @@ pub struct Estimate {
     pub account: Account,
     /// The same beside a neighbour on the core, where there were such batches.
     pub shared: Option<Shared>,
+    /// Two ways to run, where launches show them.
+    pub modes: Option<TwoModes>,
+}
+
+/// Two ways to run: what launches cost in each, and the share of the launches that ran in the upper one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TwoModes {
+    pub lower: f64,
+    pub upper: f64,
+    pub upper_share: f64,
+}
+
+/// Launches below which two modes cannot be told from scatter.
+const FEWEST_FOR_MODES: usize = 8;
+/// Share of the launches that the rarer mode has at least.
+const RARER_MODE: f64 = 0.15;
+
+/// Two modes over launches (Hartigan's dip, a gap of 5 %), each with a share that matters.
+fn two_modes(estimates: &[f64]) -> Option<TwoModes> {
+    let found = modes(estimates).filter(|found| estimates.len() >= FEWEST_FOR_MODES && found.bimodal())?;
+    let matters = (RARER_MODE..=1.0 - RARER_MODE).contains(&found.upper_share);
+    matters.then_some(TwoModes { lower: found.lower, upper: found.upper, upper_share: found.upper_share })
 }
 
 /// A figure from the batches beside a neighbour on the core.
@@ -104,6 +127,7 @@ impl Estimate {
             restless: sample.launches.iter().filter(|launch| restless(launch)).count() as u32,
             account: sample.account,
             shared: None,
+            modes: two_modes(&estimates),
         })
     }
 
@@ -174,6 +198,16 @@ impl Estimate {
         Some(estimate)
     }
 
+    /// A quantile of values of all launches together: of what has too few in each.
+    pub fn pooled(values: &[f64], probability: f64, unit: Unit, launches: u32) -> Option<Estimate> {
+        let name = format!("p{:.0} of all launches together", probability * 100.0);
+        let mut estimate = Self::over_launches(values, unit, &name)?;
+        estimate.value = summary::quantile(values, probability)?;
+        (estimate.interval, estimate.level) = interval_of(values, probability, estimate.value);
+        estimate.launches = launches;
+        Some(estimate)
+    }
+
     /// A figure with one value per launch that was computed from samples: it is as alone on its core as they are.
     #[must_use]
     pub fn made_of<'a>(mut self, samples: impl IntoIterator<Item = &'a Sample>) -> Estimate {
@@ -199,6 +233,7 @@ impl Estimate {
             quantiles: None,
             estimator: estimator.to_owned(),
             shared: None,
+            modes: None,
             ..self.clone()
         }
     }
@@ -235,6 +270,7 @@ impl Estimate {
                 interval: found.interval.map(|end| end * by),
                 ..found
             }),
+            modes: self.modes.map(|found| TwoModes { lower: found.lower * by, upper: found.upper * by, ..found }),
             ..self.clone()
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::document::{Block, Curve, Metric, Rejected, SharedCore};
+use crate::results::document::{Block, Curve, FigureModes, Metric, Rejected, SharedCore};
 use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Better, CoreCycles, Hertz, Labels, Unit};
@@ -84,6 +84,11 @@ impl Findings {
             disturbed: shown.account.disturbed,
             prediction,
             shared: shared(&shown),
+            modes: shown.modes.map(|found| FigureModes {
+                lower: found.lower,
+                upper: found.upper,
+                upper_share: found.upper_share,
+            }),
             gross: gross.map(|gross| core.map_or(gross, |core| CoreCycles(gross).at(Hertz(core)).0)),
             grade,
             between_runs: study.between_runs(&name, &labels),
@@ -124,6 +129,26 @@ impl Findings {
             columns: columns.iter().map(|&column| column.to_owned()).collect(),
             rows,
         });
+    }
+
+    /// Says which figures have two modes: a cost between them is what nobody sees.
+    pub fn say_modes(&mut self) {
+        let told: Vec<String> = self
+            .metrics
+            .iter()
+            .filter_map(|metric| {
+                let FigureModes { lower, upper, upper_share } = metric.modes?;
+                let [lower, upper] = [lower, upper].map(|value| wording::quantity(value, metric.unit));
+                Some(format!(
+                    "{}: {lower} or {upper} (in {} of the launches)",
+                    metric.title(),
+                    wording::percent(upper_share)
+                ))
+            })
+            .collect();
+        if !told.is_empty() {
+            self.say(format!("Launches ran in one of two ways: {}.", told.join(", ")));
+        }
     }
 
     /// Says of every prediction that failed by how much, term by term, and of the others that they held.

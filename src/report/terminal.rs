@@ -246,7 +246,7 @@ fn closing(document: &Document) -> String {
         text +=
             &format!("Canaries saw neighbours in {}.\n", count(run.disturbed_rounds.len() as u64, "round", "rounds"));
     }
-    if let Some(neighbours) = document.practice.neighbours() {
+    if let Some(neighbours) = document.neighbours() {
         text += &format!("{neighbours}\n");
     }
     if run.resumed > 0 {

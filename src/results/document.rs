@@ -13,6 +13,7 @@ use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Gate, Verdict};
 use super::wording::{self, percent};
 use crate::machine::{Identity, Machine, quiet::Check};
+use crate::statistics::summary::median;
 
 /// Version of the result format.
 pub const SCHEMA: &str = "sysdyno-result/1";
@@ -78,6 +79,9 @@ pub struct Practice {
 
 /// Share of batches with a neighbour on the core from which on it is said.
 const NEIGHBOURS: f64 = 0.01;
+
+/// Figures of a chapter that have a tax, for its median to be said.
+const FEWEST_TAXES: usize = 3;
 
 impl Practice {
     /// Who was on the core beside the measurement, in a sentence; none where it is not known or hardly anybody was.
@@ -338,6 +342,9 @@ pub struct Metric {
     /// Scatter of the figure between earlier runs of the machine, where enough of them are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_runs: Option<BetweenRuns>,
+    /// Two ways to run, where launches show them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modes: Option<FigureModes>,
     /// How well it is known.
     #[serde(default)]
     pub grade: Grade,
@@ -373,6 +380,18 @@ impl Grade {
             Grade::Contaminated => "contaminated",
         }
     }
+}
+
+/// Two ways in which an operation runs: launches fall into two groups more than 5 % apart, each with 15 % of them or more. A finding
+/// about the machine, and no reason to doubt the figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FigureModes {
+    /// Median of the lower group, in the unit of the figure.
+    pub lower: f64,
+    /// Median of the upper group.
+    pub upper: f64,
+    /// Share of the launches in the upper group.
+    pub upper_share: f64,
 }
 
 /// What a figure becomes while a neighbour uses the other hardware thread of the core.
@@ -479,6 +498,13 @@ impl Metric {
         record(&self.name, &self.labels)
     }
 
+    /// What a neighbour on the core makes of it: the figure beside one over the figure alone. None with fewer than three launches
+    /// beside one, or where the figure itself is beside one.
+    pub fn tax(&self) -> Option<f64> {
+        let alone = self.grade != Grade::Contaminated;
+        self.shared.filter(|shared| alone && shared.launches >= 3).map(|shared| shared.value / self.value)
+    }
+
     /// Measured over predicted.
     pub fn ratio(&self) -> Option<f64> {
         self.prediction.as_ref().filter(|found| found.value > 0.0).map(|found| self.value / found.value)
@@ -511,6 +537,28 @@ impl Document {
     /// Every published figure.
     pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
         self.experiments.iter().flat_map(|section| &section.metrics)
+    }
+
+    /// Who was on the core beside the measurement, and what it costs, in sentences; none where it is not known or hardly anybody was.
+    pub fn neighbours(&self) -> Option<String> {
+        let mut text = self.practice.neighbours()?;
+        let taxes: Vec<String> = self
+            .experiments
+            .chunk_by(|one, other| one.chapter == other.chapter)
+            .filter_map(|chapter| {
+                let taxes: Vec<f64> =
+                    chapter.iter().flat_map(|section| &section.metrics).filter_map(Metric::tax).collect();
+                (taxes.len() >= FEWEST_TAXES).then_some(())?;
+                Some(format!("{} {}", chapter[0].chapter, wording::factor(median(&taxes)?)))
+            })
+            .collect();
+        if !taxes.is_empty() {
+            text += &format!(
+                " Figures are for the core alone. Beside a neighbour they change: {} (medians).",
+                taxes.join(", ")
+            );
+        }
+        Some(text)
     }
 
     /// How many published figures have a grade.

@@ -30,6 +30,9 @@ use instruments::{Instruments, Live};
 use request::{Request, Space};
 use sampler::{Sampled, Sampler, Settings, Workload};
 
+/// Tries of what shall be alone on its core: visits of neighbours last some 30 µs, tenants stay for seconds.
+const TRIES_ALONE: u32 = 20;
+
 /// What an experiment measures with.
 pub struct Rig<'a> {
     request: &'a Request,
@@ -173,6 +176,28 @@ impl<'a> Rig<'a> {
     /// Ticks per core cycle right now; none where no chain of known latency validates.
     pub fn ticks_per_cycle(&mut self) -> Option<f64> {
         self.instruments.probe()
+    }
+
+    /// Ticks of a turn of the shortest loop right now, which a neighbour on the core lengthens. Zero where it is not known.
+    pub fn turn_ticks(&mut self) -> f64 {
+        self.instruments.width()
+    }
+
+    /// Does something short outside of batches until nobody else was on the core before and after it, a number of times at most.
+    /// True where it was so in the end, and where nothing tells who is on the core.
+    pub fn while_alone(&mut self, mut work: impl FnMut()) -> bool {
+        (0..TRIES_ALONE).any(|_| {
+            let before = self.may_be_alone();
+            work();
+            before && self.may_be_alone()
+        })
+    }
+
+    fn may_be_alone(&mut self) -> bool {
+        let Some(per_cycle) = self.instruments.probe().filter(|per_cycle| *per_cycle > 0.0) else { return true };
+        let turn = self.instruments.width() / per_cycle;
+        // Which of the two a core takes alone is known of a whole run only; beside a neighbour it is neither.
+        [1.0, 0.5].iter().any(|alone| width::state(turn, *alone) == width::State::Alone)
     }
 
     /// Takes nanoseconds off the run delay of this launch: those for which the launch kept itself waiting, woken by a task of

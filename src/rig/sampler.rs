@@ -19,7 +19,7 @@
 use crate::results::evidence::Remark;
 use crate::results::quantity::Unit;
 use crate::results::series::{Class, Classes, Series};
-use crate::statistics::fit::theil_sen;
+use crate::statistics::change::shows_no_slope;
 use crate::sys::counters::ThreadCounters;
 
 use super::instruments::Instruments;
@@ -551,19 +551,9 @@ fn untimed(work: &mut Option<Untimed<'_>>) -> Result<(), String> {
     work.as_mut().map_or(Ok(()), |work| work())
 }
 
-/// Whether the last batches show no slope: the interval of the Theil–Sen line contains zero, or what it rises over the window is
-/// small. What scatters settles like everything else.
+/// Whether the last batches show no slope. What scatters settles like everything else.
 fn settled(values: &[f64]) -> bool {
-    let Some(first) = values.len().checked_sub(WINDOW) else { return false };
-    let window = &values[first..];
-    let places: Vec<f64> = (0..WINDOW).map(|place| place as f64).collect();
-    let Some(line) = theil_sen(&places, window, SLOPE_LEVEL) else { return false };
-    let rise = line.slope.abs() * WINDOW as f64 / median(window).abs();
-    line.slope_interval.contains(0.0) || rise < SETTLED
-}
-
-fn median(values: &[f64]) -> f64 {
-    crate::statistics::summary::median(values).unwrap_or(f64::NAN)
+    values.len() >= WINDOW && shows_no_slope(&values[values.len() - WINDOW..], SLOPE_LEVEL, SETTLED)
 }
 
 fn series_of(workload: &Workload<'_>, iterations: u64, linearity: Option<f64>, batches: &[Batch]) -> Series {

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::fit::theil_sen;
 use super::segmentation::{noise_around_levels, penalty, segments};
 use super::summary::{median, usable};
 
@@ -91,6 +92,14 @@ fn same_level(one: f64, other: f64) -> bool {
     (one - other).abs() <= SAME_LEVEL * one.abs().max(other.abs())
 }
 
+/// Whether values in a row neither rise nor fall: the interval of the Theil–Sen line contains zero, or what it rises over all of
+/// them is less than a share of their median. Wants three values.
+pub fn shows_no_slope(values: &[f64], level: f64, small: f64) -> bool {
+    let places: Vec<f64> = (0..values.len()).map(|place| place as f64).collect();
+    let Some((line, middle)) = theil_sen(&places, values, level).zip(median(values)) else { return false };
+    line.slope_interval.contains(0.0) || line.slope.abs() * (values.len() as f64) < small * middle.abs()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -101,6 +110,18 @@ mod tests {
     /// Noise of one percent around levels, given as (level, batches).
     fn series(random: &mut fastrand::Rng, levels: &[(f64, usize)]) -> Vec<f64> {
         levels.iter().flat_map(|(level, batches)| normal(random, *batches, *level, 0.01 * level)).collect()
+    }
+
+    #[test]
+    fn scatter_has_no_slope_and_a_ramp_has_one() {
+        assert!(shows_no_slope(&[5.0, 9.0, 4.0, 8.0, 6.0, 7.0, 5.5, 8.5], 0.95, 0.01));
+        assert!(shows_no_slope(&[7.0; 8], 0.95, 0.01));
+        assert!(!shows_no_slope(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 0.95, 0.01));
+        assert!(
+            shows_no_slope(&[100.0, 100.01, 100.02, 100.03, 100.04, 100.05, 100.06, 100.07], 0.95, 0.01),
+            "too small"
+        );
+        assert!(!shows_no_slope(&[1.0, 2.0], 0.95, 0.01));
     }
 
     #[test]

@@ -169,6 +169,13 @@ pub fn edit_log(run: &Path, change: impl Fn(&mut Value)) {
     fs::write(run.join("log.jsonl"), texts.join("\n") + "\n").unwrap();
 }
 
+/// Launches of the runs that were started in a directory: tests beside this one have launches of their own.
+pub fn launches_in(directory: &Path) -> Vec<i32> {
+    let directory = directory.canonicalize().unwrap();
+    let is_there = |launch: &i32| fs::read_link(format!("/proc/{launch}/cwd")).is_ok_and(|found| found == directory);
+    launches().into_iter().filter(is_there).collect()
+}
+
 /// Processes that are launches of the program under test.
 pub fn launches() -> Vec<i32> {
     fs::read_dir("/proc")

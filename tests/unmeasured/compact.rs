@@ -49,7 +49,7 @@ fn every_figure_is_in_it_with_what_a_comparison_needs() {
         }
     }
     assert_eq!(figures, document.metrics().count());
-    assert!(text.len() < 12_000 + 220 * figures, "{} bytes for {figures} figures", text.len());
+    assert!(text.len() < 12_000 + 270 * figures, "{} bytes for {figures} figures", text.len());
 }
 
 #[test]

@@ -31,6 +31,8 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("cpu.procedure_call.time", Unit::Nanoseconds, &["args", "chain", "code"]),
     ("cpu.procedure_call.per_argument", Unit::Nanoseconds, &["chain", "code"]),
     ("cpu.procedure_call.seventh_argument", Unit::Nanoseconds, &["chain", "code"]),
+    ("cpu.sharing.share", Unit::One, &["beside", "state"]),
+    ("cpu.sharing.stretch", Unit::Nanoseconds, &["beside", "state"]),
     ("os.system_call.time", Unit::Nanoseconds, &["call"]),
     ("os.process_creation.time", Unit::Nanoseconds, &["how", "resident"]),
     ("os.process_creation.per_page", Unit::Nanoseconds, &["how"]),

@@ -8,8 +8,8 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::runs::{
-    Leashed, copy_of_finished_run, edit_log, launches, lines, measuring, output, records, result, sysdyno, text, told,
-    wait_until,
+    Leashed, copy_of_finished_run, edit_log, launches_in, lines, measuring, output, records, result, sysdyno, text,
+    told, wait_until,
 };
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -31,7 +31,7 @@ impl Going {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("run");
         let mut command = sysdyno(&[&["run", "-o", place.to_str().unwrap()], words].concat());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).current_dir(directory.path());
         Going { child: Leashed(command.spawn().unwrap()), directory }
     }
 
@@ -57,7 +57,10 @@ impl Going {
 
     /// A launch of this run that is there right now.
     fn launch(&self) -> Option<Pid> {
-        launches().into_iter().find(|&number| parent(number) == Some(self.process().as_raw())).map(Pid::from_raw)
+        launches_in(self.directory.path())
+            .into_iter()
+            .find(|&number| parent(number) == Some(self.process().as_raw()))
+            .map(Pid::from_raw)
     }
 
     /// Waits for the end; a run that hangs is killed and fails the test.
@@ -81,7 +84,8 @@ fn parent(process: i32) -> Option<i32> {
 }
 
 fn assert_nothing_left(directory: &Path) {
-    wait_until("launches end", Duration::from_secs(5), || launches().is_empty().then_some(()));
+    let started_in = directory.parent().unwrap();
+    wait_until("launches end", Duration::from_secs(5), || launches_in(started_in).is_empty().then_some(()));
     for entry in fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let made = ["log.jsonl", "result.json", "metrics.csv", "node.json", "report.html", "figures"];

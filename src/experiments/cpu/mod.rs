@@ -3,4 +3,5 @@
 pub mod frequency;
 pub mod loop_cost;
 pub mod procedure_call;
+pub mod sharing;
 pub mod timer;

@@ -55,6 +55,8 @@
 //! Intel SDM vol. 2 (RDTSC, RDTSCP, LFENCE, CPUID); Paoloni, Intel 324264-001 (2010); Linux lib/vdso/gettimeofday.c;
 //! clock_gettime(2).
 
+use std::collections::BTreeMap;
+
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -106,6 +108,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     explain,
 };
 
+/// Series: mean length of an empty interval.
+const PAIR: &str = "pair";
+/// The same where a neighbour was on the core whenever it was timed: no figure is made of it.
+const PAIR_BESIDE_NEIGHBOUR: &str = "pair_beside_neighbour";
+/// Ticks of a core cycle beside them.
+const PAIR_CLOCK: &str = "pair_clock";
 /// Back-to-back pairs per launch and placement of the chain.
 const PAIRS: usize = 400;
 /// The same for an idiom that takes microseconds.
@@ -300,14 +308,15 @@ fn measure_pairs(rig: &mut Rig<'_>, reader: &ClockReader) -> Result<(), Problem>
         &[("nowhere", ChainAt::Nowhere)]
     };
     for &(place, chain) in places {
-        (reader.pairs)(&mut differences, chain);
+        let alone = rig.while_alone(|| (reader.pairs)(&mut differences, chain));
         let values: Vec<f64> = differences.iter().map(|&difference| difference as f64).collect();
         if let Some(mean) = mean_of_uninterrupted(&values) {
-            rig.record("pair", labels(reader).with("chain", place), unit, vec![mean])?;
+            let series = if alone { PAIR } else { PAIR_BESIDE_NEIGHBOUR };
+            rig.record(series, labels(reader).with("chain", place), unit, vec![mean])?;
         }
     }
     if let Some(clock) = rig.ticks_per_cycle() {
-        rig.record("pair_clock", labels(reader), Unit::Ticks, vec![clock])?;
+        rig.record(PAIR_CLOCK, labels(reader), Unit::Ticks, vec![clock])?;
     }
     Ok(())
 }
@@ -399,21 +408,31 @@ fn overhead(study: &Study<'_>, method: &str) -> Option<Estimate> {
 /// Mean length of the intervals with the chain at a place, one per launch: core cycles for counter ticks with a probe
 /// beside them, else nanoseconds.
 fn intervals(study: &Study<'_>, reader: &ClockReader, place: &str) -> (Vec<f64>, Unit) {
-    let values = study.values("pair", &labels(reader).with("chain", place));
-    let clocks = study.values("pair_clock", &labels(reader));
-    if reader.ticks && clocks.len() == values.len() {
-        (values.iter().zip(&clocks).map(|(ticks, clock)| ticks / clock).collect(), Unit::Cycles)
+    let pairs = study.numbered_series(PAIR, &labels(reader).with("chain", place));
+    let clocks: BTreeMap<u32, f64> = study
+        .numbered_series(PAIR_CLOCK, &labels(reader))
+        .into_iter()
+        .filter_map(|(launch, series)| Some((launch, *series.values.first()?)))
+        .collect();
+    let values = pairs.iter().filter_map(|(launch, series)| Some((launch, *series.values.first()?)));
+    if reader.ticks && pairs.iter().all(|(launch, _)| clocks.contains_key(launch)) {
+        (values.filter_map(|(launch, ticks)| Some(ticks / clocks.get(launch)?)).collect(), Unit::Cycles)
     } else if reader.ticks {
-        (values.iter().map(|&ticks| study.nanoseconds(ticks)).collect(), Unit::Nanoseconds)
+        (values.map(|(_, ticks)| study.nanoseconds(ticks)).collect(), Unit::Nanoseconds)
     } else {
-        (values, Unit::Nanoseconds)
+        (values.map(|(_, nanoseconds)| nanoseconds).collect(), Unit::Nanoseconds)
     }
 }
 
 fn publish_bias(study: &Study<'_>, findings: &mut Findings, reader: &ClockReader) {
     let (values, unit) = intervals(study, reader, "nowhere");
     let estimator = "median over launches of the mean of back-to-back readings that nothing interrupted";
-    let Some(estimate) = Estimate::over_launches(&values, unit, estimator) else { return };
+    let Some(estimate) = Estimate::over_launches(&values, unit, estimator) else {
+        if !study.series(PAIR_BESIDE_NEIGHBOUR, &labels(reader).with("chain", "nowhere")).is_empty() {
+            findings.cannot("cpu.timer.bias", labels(reader), "a neighbour used the core whenever it was timed");
+        }
+        return;
+    };
     // A clock whose step is longer than a reading shows mostly nothing at all: that is its resolution, not its bias.
     if estimate.value <= 0.0 {
         return;
@@ -434,7 +453,7 @@ fn not_below_unordered(study: &Study<'_>, estimate: &Estimate) -> Option<Gate> {
     let (values, unit) = intervals(study, plain, "nowhere");
     let unordered = median(&values).filter(|_| unit == estimate.unit)?;
     let step = study.values("step", &labels(plain)).into_iter().reduce(f64::min)?;
-    let clock = median(&study.values("pair_clock", &labels(plain))).unwrap_or(1.0);
+    let clock = median(&study.values(PAIR_CLOCK, &labels(plain))).unwrap_or(1.0);
     let reason = format!("{} of {}, which does not wait, less a step of the counter", number(unordered), plain.name);
     Some(Gate::at_least(&ORDERED, estimate.named("an ordered pair takes {}"), unordered - step / clock).because(reason))
 }

@@ -246,7 +246,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     }));
     let watch = Watch::start();
     let paused = Interleaved {
-        shots: (rig.batches() / BATCHES_PER_PAUSE).max(2),
+        shots: (rig.batches() / BATCHES_PER_PAUSE).max(3),
         burst: 1,
         lead: 0,
         gap: Some(GAP),

@@ -111,7 +111,7 @@ fn trust(document: &Document) -> String {
     if disturbed > 0 {
         text += &format!(" Canaries saw neighbours in {}.", count(disturbed, "round", "rounds"));
     }
-    if let Some(neighbours) = document.practice.neighbours() {
+    if let Some(neighbours) = document.neighbours() {
         text += &format!(" {neighbours}");
     }
     if document.run.resumed > 0 {

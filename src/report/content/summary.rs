@@ -7,7 +7,7 @@ use crate::report::page::{Cell, PagePart, Piece, Table, Tone};
 use crate::results::document::{CheckOutcome, CompositeCheck, Document, Metric, Outcome};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
-use crate::results::wording::{factor, percent, quantity};
+use crate::results::wording::{self, factor, percent, quantity};
 
 /// One row per headline figure.
 pub(super) fn figures(document: &Document) -> PagePart {
@@ -30,6 +30,13 @@ pub(super) fn figures(document: &Document) -> PagePart {
             }
         }
     }
+    if let Some(taxes) = taxes(document) {
+        part.say(
+            "A neighbour on the core: another task, mostly of another tenant, on the second hardware thread. The figures above are for \
+             the core alone. Beside a neighbour the same batches took:",
+        );
+        part.add(Piece::Table(taxes));
+    }
     let without: Vec<_> =
         document.experiments.iter().filter(|section| section.outcome != Outcome::Measured).map(pointer).collect();
     if !without.is_empty() {
@@ -37,6 +44,28 @@ pub(super) fn figures(document: &Document) -> PagePart {
         part.add(Piece::List(without));
     }
     part
+}
+
+/// What a neighbour on the core costs, for every figure of the summary that knows it; none where no figure does.
+fn taxes(document: &Document) -> Option<Table> {
+    let mut table = Table::new("", &["operation", ">alone", ">beside a neighbour", ">tax", ">launches beside one"]);
+    let mut rows = 0;
+    for metric in document.metrics().filter(|metric| metric.headline) {
+        let Some((tax, shared)) = metric.tax().zip(metric.shared) else { continue };
+        rows += 1;
+        table.row(vec![
+            Cell::of(metric.title()),
+            measured(metric),
+            Cell::datum(
+                wording::measured(shared.value, shared.interval95, metric.unit),
+                field(metric, "shared.value"),
+                shared.value,
+            ),
+            Cell::datum(factor(tax), field(metric, "tax"), tax),
+            Cell::of(shared.launches.to_string()),
+        ]);
+    }
+    (rows > 0).then_some(table)
 }
 
 fn table(metrics: &[&Metric]) -> Table {

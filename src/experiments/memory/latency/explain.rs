@@ -8,6 +8,7 @@ use super::translation::huge_pages_help;
 use super::walk::{Pattern, RECIPES, Scope, curve, pages_label};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::experiments::memory::footprint::MEMORY;
 use crate::results::drawing_note::MarkPlace;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{count, factor, interval, number, percent, quantity};
@@ -121,7 +122,7 @@ fn sureness(level: &Named) -> &'static str {
             Agreement::NotConfirmed => "not confirmed",
         },
         (Some(_), None) => "found, nothing is claimed",
-        (None, _) if level.name == "DRAM" => "–",
+        (None, _) if level.name == MEMORY => "–",
         (None, _) => "its end is not reached",
     }
 }
@@ -224,7 +225,7 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
             cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", number(cycles)))
         );
     }
-    if let Some((value, _)) = cost("DRAM") {
+    if let Some((value, _)) = cost(MEMORY) {
         text += &format!(" Random loads from DRAM cost {} more on small pages than on huge ones.", nanoseconds(value));
     }
     if huge_pages_help(scope, curves, found) == Some(false) {

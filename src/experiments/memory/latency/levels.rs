@@ -158,11 +158,12 @@ impl FoundLevels {
     }
 
     /// Levels of a curve whose points are lower quartiles over launches; none when there are too few points to see any.
-    pub(super) fn of(points: &[FootprintPoint], claims: &[(u32, u64)], seed: u64) -> Option<Self> {
+    /// `last` is the largest size that anything claims for the last cache: what only memory holds begins beyond it.
+    pub(super) fn of(points: &[FootprintPoint], claims: &[(u32, u64)], last: u64, seed: u64) -> Option<Self> {
         let footprints: Vec<f64> = points.iter().map(|point| point.bytes as f64).collect();
         let latencies: Vec<f64> = points.iter().map(|point| point.undisturbed).collect();
         // Memory begins beyond the larger of the claimed cache and the found one, and the found one is known only afterwards.
-        let claimed = claims.last().map_or(0.0, |(_, size)| *size as f64);
+        let claimed = if claims.is_empty() { 0.0 } else { last as f64 };
         let mut memory = OVER_LAST_CACHE as f64 * claimed;
         let mut stairs = staircase(&footprints, &latencies, None, (claimed > 0.0).then_some(memory))?;
         // A rise that only may lie beyond the claim is not a larger cache, nor is one that is too small for that: neighbours and
@@ -197,7 +198,7 @@ impl FoundLevels {
             let number = names.get(index).copied().flatten();
             let name = match number {
                 Some(number) => format!("L{number}"),
-                None if reaches && index + 1 == stairs.levels.len() => "DRAM".to_owned(),
+                None if reaches && index + 1 == stairs.levels.len() => MEMORY.to_owned(),
                 // As slow as memory: a stretch of the way there.
                 None if index >= caches => {
                     found.slow.push([level.from, level.to]);
@@ -365,6 +366,7 @@ pub(super) fn bounds(study: &Study<'_>, low: f64, high: f64, estimator: &str) ->
             ..Account::default()
         },
         shared: None,
+        modes: None,
     }
 }
 
@@ -401,6 +403,7 @@ mod tests {
     }
 
     const CLAIMS: [(u32, u64); 3] = [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)];
+    const LAST: u64 = CLAIMS[CLAIMS.len() - 1].1;
 
     fn names(found: &FoundLevels) -> Vec<&str> {
         found.levels.iter().map(|level| level.name.as_str()).collect()
@@ -409,7 +412,7 @@ mod tests {
     #[test]
     fn levels_are_named_and_hold_what_is_claimed() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (32_768.0 * KIB, 13.0)];
-        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, LAST, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         for (level, (size, latency)) in found.levels.iter().zip(truth) {
             let [low, high] = level.ends.unwrap();
@@ -422,7 +425,7 @@ mod tests {
     #[test]
     fn a_smaller_cache_than_claimed_keeps_its_name() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (6144.0 * KIB, 13.0)];
-        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, LAST, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         assert!(found.level("L3").unwrap().ends.unwrap()[1] < 8192.0 * KIB);
     }
@@ -431,19 +434,19 @@ mod tests {
     fn memory_that_is_not_reached_is_not_measured() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (6144.0 * KIB, 13.0)];
         // Four times the claimed 32 MiB are needed.
-        let found = FoundLevels::of(&points(&truth, 100.0, 64.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 64.0 * 1024.0 * KIB), &CLAIMS, LAST, 1).unwrap();
         assert_eq!(found.level("DRAM"), None);
         assert!(found.no_memory.unwrap().contains("128 MiB"));
         // Four times the found 64 MiB, where less is claimed.
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (65_536.0 * KIB, 13.0)];
-        let found = FoundLevels::of(&points(&truth, 100.0, 128.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 128.0 * 1024.0 * KIB), &CLAIMS, LAST, 1).unwrap();
         assert_eq!(found.level("DRAM"), None);
     }
 
     #[test]
     fn a_plateau_as_slow_as_memory_is_a_stretch_of_the_way_there() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0), (8192.0 * KIB, 13.0), (65_536.0 * KIB, 80.0)];
-        let found = FoundLevels::of(&points(&truth, 100.0, 256.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 256.0 * 1024.0 * KIB), &CLAIMS, LAST, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         assert!((found.level("L3").unwrap().latency / 13.0 - 1.0).abs() < 0.02 && found.no_memory.is_none());
         assert!((found.level("DRAM").unwrap().latency / 100.0 - 1.0).abs() < 0.02 && found.unclaimed.is_empty());
@@ -452,21 +455,21 @@ mod tests {
     #[test]
     fn a_missing_level_is_the_one_that_fits_worst() {
         let truth = [(32.0 * KIB, 1.0), (1024.0 * KIB, 4.0)];
-        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, LAST, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "DRAM"]);
         assert_eq!(found.missed, [(3, 32 << 20)]);
         let truth = [(32.0 * KIB, 1.0), (30_000.0 * KIB, 13.0)];
-        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, LAST, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L3", "DRAM"]);
     }
 
     #[test]
     fn a_plateau_too_many_gets_no_name() {
         let truth = [(32.0 * KIB, 1.0), (256.0 * KIB, 3.0), (1024.0 * KIB, 4.5), (32_768.0 * KIB, 13.0)];
-        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &CLAIMS, LAST, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         assert_eq!(found.unclaimed.len(), 1);
-        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &[], 1).unwrap();
+        let found = FoundLevels::of(&points(&truth, 100.0, 160.0 * 1024.0 * KIB), &[], LAST, 1).unwrap();
         assert_eq!(names(&found), ["L1", "L2", "L3", "L4", "DRAM"]);
     }
 }

@@ -125,7 +125,14 @@ fn seen(study: &Study<'_>) -> (Scope, Curves, Option<Pages>, FoundLevels) {
     let curves = Curves::of(study, "load", &scope);
     let deciding = judge::deciding_pages(&curves);
     let found = deciding
-        .and_then(|pages| FoundLevels::of(curves.points(Pattern::PageBlocked, pages), &scope.claims, study.setup.seed))
+        .and_then(|pages| {
+            FoundLevels::of(
+                curves.points(Pattern::PageBlocked, pages),
+                &scope.claims,
+                scope.last_cache(),
+                study.setup.seed,
+            )
+        })
         .unwrap_or_default();
     (scope, curves, deciding, found)
 }

@@ -1,0 +1,319 @@
+//! # Question
+//!
+//! Does somebody else use this core, for how long at a time, and for which share of the time? A core runs two hardware threads. In a
+//! virtual machine the second one can belong to another tenant, and no counter of the guest says so: steal stays at zero, the clock
+//! does not move, and the machine looks idle. Whoever rents a virtual CPU pays for a thread and gets between all and two thirds of a
+//! core.
+//!
+//! # Method
+//!
+//! A loop of one subtraction and one taken branch takes one cycle a turn on a core of its own, and 1.5 to 2 cycles while another thread
+//! computes on the same core. 3000 turns, a microsecond, are timed again and again for 25 ms in each launch: a *look* each. A
+//! multiply chain, which the other thread does not slow, gives the cycles every hundred looks. A look says *alone* (0.9 to 1.04
+//! cycles a turn), *shared* (above 1.2), or nothing. Looks of one kind in a row are a stretch. **share**: looks of a kind over all that
+//! say something, the mean over launches, with Student's interval. **stretch**: quantiles over the stretches of all launches. A stretch
+//! that begins or ends outside of a launch counts with the length that was seen. The figures of all other experiments that run at the
+//! core's clock are made of batches that were alone, and the same beside a neighbour stands next to them.
+//!
+//! Where the machine shows which CPUs are threads of one core, a thread of this experiment computes on the sibling for a second series
+//! of looks (`beside=own_spinner`): nearly all of them must say *shared*.
+//!
+//! # Prediction
+//!
+//! Nobody can know what other tenants do: in a virtual machine the core is alone for 5 % of the time and more, elsewhere for half of
+//! it and more. Both are guesses and say so. Beside a spinner of its own the share of shared looks is 0.9 to 1.
+//!
+//! # What could fool us
+//!
+//! - A neighbour that waits for memory or sleeps leaves the core's width alone. Shared means: a neighbour computed.
+//! - The other thread can be our own: where siblings are visible, the tool's other tasks keep off while looks are taken.
+//! - The same loop at another address can take twice as long: there is one copy of it, aligned, for all looks.
+//! - An interrupt hits a look now and then, one in some thousands. It looks like a short neighbour of one look.
+//! - A launch sees 25 ms. Stretches of seconds show as launches that are all alone or all shared.
+//! - The host moves virtual CPUs between cores: the share belongs to the CPU and the minutes, not to the machine.
+//!
+//! # References
+//!
+//! Intel and AMD optimisation manuals (sharing of a core by two threads); Agner Fog, microarchitecture.pdf (taken branches);
+//! linux/Documentation/admin-guide/hw-vuln/core-scheduling.rst (who may share a core).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::evaluate::estimate::{Estimate, LEVEL};
+use crate::evaluate::figure::Figure;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::{Number, rules};
+use crate::evaluate::precision::Precision;
+use crate::evaluate::study::Study;
+use crate::experiments::{Experiment, PredictionInput, Publication};
+use crate::results::document::Metric;
+use crate::results::prediction::{Basis, Prediction};
+use crate::results::problem::Problem;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::verdict::Gate;
+use crate::results::wording::{percent, quantity};
+use crate::rig::Rig;
+use crate::rig::width::{self, State};
+use crate::statistics::distribution::student_factor;
+use crate::statistics::summary::{mean, standard_deviation};
+use crate::sys::{affinity, arch};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "cpu.sharing",
+    title: "Neighbours on the core",
+    measures: "for which share of the time, and for how long at a time, somebody else computes on this core",
+    method_version: 1,
+    precision: Precision { target: 0.2, between: 0.0 },
+    source: include_str!("sharing.rs"),
+    needs: &[],
+    uses: &[],
+    rules: RULES,
+    constants: &[],
+    publishes: &[
+        Publication::state(SHARE, Unit::One, "looks that found the core alone, or shared with a neighbour, over all")
+            .in_summary_where(|labels| labels.get("beside") == Some(OTHERS)),
+        Publication::state(STRETCH, Unit::Nanoseconds, "how long the core stays alone or shared"),
+    ],
+    every: |_| 1,
+    seconds: |_| 0.03,
+    time_out: 10.0,
+    memory: crate::experiments::little_memory,
+    predict,
+    measure,
+    figures,
+    explain,
+};
+
+const SHARE: &str = "cpu.sharing.share";
+const STRETCH: &str = "cpu.sharing.stretch";
+
+/// How long a launch looks.
+const WATCH: Duration = Duration::from_millis(25);
+/// Looks between two probes of the core clock.
+const LOOKS_PER_PROBE: usize = 100;
+/// Stretches of a kind that a launch records at most.
+const MOST_STRETCHES: usize = 2000;
+/// Looks that must say something.
+const TOLD_SHARE: f64 = 0.9;
+/// Looks beside a spinner of our own that must say shared.
+const BESIDE_SPINNER: f64 = 0.9;
+/// Stretches below which a quantile of theirs says nothing.
+const FEWEST_STRETCHES: usize = 20;
+
+const STATES: [(&str, State); 2] = [("alone", State::Alone), ("shared", State::Shared)];
+/// Without a spinner of our own.
+const OTHERS: &str = "others";
+const OWN: &str = "own_spinner";
+
+rules! {
+    TOLD: "told" Noisy "`cpu.sharing`", "at least {} of the looks say alone or shared", share(TOLD_SHARE);
+    SEEN: "known truth" Hard "`cpu.sharing.share` beside=own_spinner", "at least {} of the looks beside a spinner on the sibling say shared", share(BESIDE_SPINNER);
+    STRETCHES: "G11" Hard "`cpu.sharing.stretch`", "there are at least {} stretches", plain(FEWEST_STRETCHES as f64);
+}
+
+fn labels(beside: &str, state: &str) -> Labels {
+    Labels::of([("beside", beside), ("state", state)])
+}
+
+/// A CPU that is a thread of the measured core.
+fn sibling(setup: &crate::setup::Setup) -> Option<u32> {
+    setup.places().into_iter().find(|place| place.placement == "sibling").map(|place| place.cpu)
+}
+
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
+    let prediction = |beside: &str, state: &str| Prediction::of(SHARE, labels(beside, state), Unit::One);
+    let (range, why) = if by.setup.machine.is_guest() {
+        ((0.7, 0.05, 1.0), "other tenants compute for some of the time")
+    } else {
+        ((0.99, 0.5, 1.0), "nobody else computes on this machine")
+    };
+    let alone = prediction(OTHERS, "alone").hardware("time that the core is alone", range, Basis::guess(why));
+    let spinner = sibling(by.setup).map(|_| {
+        let basis = Basis::guess("a spinner computes all the time");
+        prediction(OWN, "shared").software("time that the sibling computes", (0.99, BESIDE_SPINNER, 1.0), basis)
+    });
+    [alone].into_iter().chain(spinner).collect()
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    if rig.ticks_per_cycle().is_none() {
+        rig.unavailable(SHARE, &Labels::none(), &"no chain of known latency validates, so looks have no cycles");
+        return Ok(());
+    }
+    watch(rig, OTHERS)?;
+    let Some(cpu) = sibling(rig.setup()) else { return Ok(()) };
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    let spinner = std::thread::spawn(move || {
+        let pinned = affinity::restrict(&[cpu]);
+        while pinned.is_ok() && !told.load(Ordering::Relaxed) {
+            (arch::REGISTER_LOOPS[0])(10_000);
+        }
+    });
+    // Time for the thread to begin.
+    std::thread::sleep(Duration::from_millis(2));
+    let watched = watch(rig, OWN);
+    stop.store(true, Ordering::Relaxed);
+    // A spinner that panicked has ended as well.
+    let _ = spinner.join();
+    watched
+}
+
+/// Looks for a while, and records how many said what, and the stretches.
+fn watch(rig: &mut Rig<'_>, beside: &str) -> Result<(), Problem> {
+    let began = Instant::now();
+    let mut looks: Vec<(f64, f64)> = Vec::with_capacity(1 << 15);
+    let mut per_cycle = None;
+    while began.elapsed() < WATCH {
+        if looks.len().is_multiple_of(LOOKS_PER_PROBE) {
+            per_cycle = rig.ticks_per_cycle().or(per_cycle);
+        }
+        let turn = rig.turn_ticks();
+        looks.push((began.elapsed().as_secs_f64() * 1e9, turn / per_cycle.unwrap_or(f64::NAN)));
+    }
+    let narrow = looks.iter().filter(|(_, width)| width::is_narrow(*width)).count();
+    let alone = width::alone(narrow, looks.len());
+    let said: Vec<(f64, State)> = looks.iter().map(|(at, width)| (*at, width::state(*width, alone))).collect();
+    let count = |wanted: State| said.iter().filter(|(_, state)| *state == wanted).count() as f64;
+    let counts = [State::Alone, State::Shared, State::Untold].map(count).to_vec();
+    rig.record("looks", Labels::of([("beside", beside)]), Unit::One, counts)?;
+    for (name, state) in STATES {
+        let mut found = stretches(&said, state);
+        found.truncate(MOST_STRETCHES);
+        if !found.is_empty() {
+            rig.record("stretch", labels(beside, name), Unit::Nanoseconds, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lengths of the stretches of a state in nanoseconds: from its first look to the first of the other, or to the last look of all.
+fn stretches(said: &[(f64, State)], wanted: State) -> Vec<f64> {
+    let told: Vec<(f64, State)> = said.iter().copied().filter(|(_, state)| *state != State::Untold).collect();
+    let runs = told.chunk_by(|one, other| one.1 == other.1);
+    let begins: Vec<(f64, State)> = runs.map(|run| run[0]).collect();
+    let end = told.last().map_or(0.0, |(at, _)| *at);
+    let ends = begins.iter().skip(1).map(|(at, _)| *at).chain([end]);
+    begins
+        .iter()
+        .zip(ends)
+        .filter(|((_, state), _)| *state == wanted)
+        .map(|((at, _), end)| (end - at).round())
+        .collect()
+}
+
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    for beside in [OTHERS, OWN] {
+        let launches = study.series("looks", &Labels::of([("beside", beside)]));
+        let looks: Vec<[f64; 3]> = launches.iter().filter_map(|series| series.values[..].try_into().ok()).collect();
+        let all: f64 = looks.iter().flatten().sum();
+        if all == 0.0 {
+            continue;
+        }
+        let told = 1.0 - looks.iter().map(|found| found[2]).sum::<f64>() / all;
+        for (index, (state, _)) in STATES.into_iter().enumerate() {
+            let share = |found: &[f64; 3]| found[index] / (found[0] + found[1]).max(1.0);
+            publish_share(
+                study,
+                findings,
+                &labels(beside, state),
+                &looks.iter().map(share).collect::<Vec<f64>>(),
+                told,
+            );
+            publish_stretches(study, findings, &labels(beside, state));
+        }
+    }
+}
+
+/// The mean over launches: a share of the time. A share of nothing is no figure, because figures are above zero.
+fn publish_share(study: &Study<'_>, findings: &mut Findings, labels: &Labels, shares: &[f64], told: f64) {
+    let Some(value) = mean(shares).filter(|share| *share > 0.0) else { return };
+    let Some(mut estimate) = Estimate::over_launches(shares, Unit::One, "mean over launches, Student's interval")
+    else {
+        return;
+    };
+    let launches = shares.len() as f64;
+    let error = standard_deviation(shares).unwrap_or(0.0) / launches.sqrt();
+    let half = student_factor(LEVEL, (launches - 1.0).max(1.0)).unwrap_or(0.0) * error;
+    estimate.value = value;
+    estimate.interval = [(value - half).max(0.0), (value + half).min(1.0)];
+    let mut gates =
+        vec![Gate::at_least(&TOLD, Number::share(told).named("{} of the looks say alone or shared"), TOLD_SHARE)];
+    if labels.get("beside") == Some(OWN) && labels.get("state") == Some("shared") {
+        let seen = Number::share(value).named("{} of the looks beside a spinner say shared");
+        gates.push(Gate::at_least(&SEEN, seen, BESIDE_SPINNER));
+    }
+    findings.publish(study, Figure::own(SHARE, labels.clone(), &estimate).gates(gates));
+}
+
+fn publish_stretches(study: &Study<'_>, findings: &mut Findings, labels: &Labels) {
+    let all = study.values("stretch", labels);
+    for (quantile, name) in [(0.5, "p50"), (0.9, "p90")] {
+        let Some(estimate) = Estimate::pooled(&all, quantile, Unit::Nanoseconds, study.launches.len() as u32) else {
+            continue;
+        };
+        let enough = Number::plain(all.len() as f64).named("number of stretches {}");
+        let gate = Gate::at_least(&STRETCHES, enough, FEWEST_STRETCHES as f64);
+        let cut = estimate.value > 0.8 * WATCH.as_secs_f64() * 1e9;
+        let figure = Figure::own(STRETCH, labels.clone().with("quantile", name), &estimate).gates([gate]);
+        findings.publish(study, if cut { figure.lower_bound() } else { figure });
+    }
+}
+
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let launches = study.series("looks", &Labels::of([("beside", OTHERS)]));
+    let shares: Vec<f64> = launches
+        .iter()
+        .filter_map(|series| series.values.get(..2).map(|found| found[1] / (found[0] + found[1]).max(1.0)))
+        .collect();
+    let Some(share) = mean(&shares) else { return };
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    let free = shares.iter().filter(|share| **share < 0.01).count();
+    let mut text = format!(
+        "A neighbour computed on the core of CPU {} for {} of the time that {} launches looked at it. In the busiest launch it was {}, \
+         and {free} launches saw hardly any.",
+        study.setup.cpu,
+        percent(share),
+        shares.len(),
+        percent(most)
+    );
+    let stretch = |state: &str, quantile: &str| {
+        findings.metric(STRETCH, &labels(OTHERS, state).with("quantile", quantile)).map(Metric::text)
+    };
+    if let (Some(half), Some(most)) = (stretch("shared", "p50"), stretch("shared", "p90")) {
+        text += &format!(" Half of its stays ended within {half}, nine of ten within {most}.");
+    }
+    if share == 0.0 {
+        text = format!(
+            "Nobody else computed on the core of CPU {} while {} launches looked at it, {} each.",
+            study.setup.cpu,
+            shares.len(),
+            quantity(WATCH.as_secs_f64() * 1e9, Unit::Nanoseconds)
+        );
+    }
+    findings.say(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_in_a_row_are_stretches() {
+        let said = [
+            (1.0, State::Alone),
+            (2.0, State::Alone),
+            (3.0, State::Untold),
+            (4.0, State::Shared),
+            (5.0, State::Shared),
+            (7.0, State::Alone),
+            (9.0, State::Alone),
+        ];
+        assert_eq!(stretches(&said, State::Alone), [3.0, 2.0]);
+        assert_eq!(stretches(&said, State::Shared), [3.0]);
+        assert!(stretches(&[], State::Alone).is_empty());
+    }
+}
