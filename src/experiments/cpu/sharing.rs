@@ -64,7 +64,7 @@ use crate::sys::{affinity, arch};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.sharing",
     title: "Neighbours on the core",
-    measures: "for which share of the time, and for how long at a time, somebody else computes on this core",
+    measures: "how much of the time, and for how long, others use this core",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.0 },
     source: include_str!("sharing.rs"),
