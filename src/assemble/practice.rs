@@ -1,6 +1,6 @@
 //! How the shared methodology was carried out, read from the log: no number of the report's method chapter is a default.
 
-use crate::evaluate::sharing::{Sharing, Turn};
+use crate::evaluate::sharing::{LoopTurn, Sharing};
 use crate::evaluate::study::core_frequency_of;
 use crate::results::document::{BatchCount, Practice};
 use crate::results::evidence::Evidence;
@@ -51,7 +51,7 @@ pub(super) fn practice(log: &Log) -> Practice {
 /// Share of the batches beside which a neighbour used the core; none where nothing looked.
 fn shared_share(launches: &[&Launch]) -> Option<f64> {
     let series = || launches.iter().flat_map(|launch| &launch.series);
-    let turn = Turn::of(series())?;
+    let turn = LoopTurn::of(series())?;
     let states = series().flat_map(|series| &series.widths).map(|widths| turn.state(*widths));
     Some(Sharing::of(states).share())
 }

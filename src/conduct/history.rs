@@ -45,7 +45,7 @@ struct Folder(File);
 
 /// What was read.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct StoredRuns {
     /// Runs, the oldest first.
     pub runs: Vec<Compact>,
     /// What is there and is not such a run, in a sentence.
@@ -64,12 +64,12 @@ impl Store {
     }
 
     /// Every run that is kept.
-    pub fn read(&self) -> io::Result<Found> {
+    pub fn read(&self) -> io::Result<StoredRuns> {
         let folder = match self.open(false) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(StoredRuns::default()),
             folder => folder?,
         };
-        let (mut found, mut refused) = (Found::default(), Vec::new());
+        let (mut found, mut refused) = (StoredRuns::default(), Vec::new());
         for name in folder.names()?.iter().rev().take(MOST_RUNS).rev().filter(|name| !name.starts_with('.')) {
             match load(&folder.inside(name)) {
                 Ok(run) => found.runs.push(run),

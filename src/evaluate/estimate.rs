@@ -40,7 +40,7 @@ pub struct Estimate {
     /// Every batch behind it.
     pub account: Account,
     /// The same beside a neighbour on the core, where there were such batches.
-    pub shared: Option<Shared>,
+    pub shared: Option<BesideNeighbour>,
     /// Two ways to run, where launches show them.
     pub modes: Option<TwoModes>,
 }
@@ -67,7 +67,7 @@ fn two_modes(estimates: &[f64]) -> Option<TwoModes> {
 
 /// A figure from the batches beside a neighbour on the core.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shared {
+pub struct BesideNeighbour {
     /// Headline, in the unit of the figure.
     pub value: f64,
     /// Interval over launches.
@@ -189,7 +189,9 @@ impl Estimate {
             of(one, within[0]).iter().zip(&of(other, within[1])).map(|(one, other)| cost(*one, *other)).collect()
         };
         let mut estimate = Self::over_launches(&at([one.within(), other.within()]), one.unit, estimator)?;
-        estimate.typical = summary::median(&at([0.5; 2]));
+        let whole = |sample: &Sample| summary::median(&launch_estimates(&sample.picked.as_ref()?.whole, 0.5));
+        let typical = whole(one).zip(whole(other)).map(|(one, other)| cost(one, other));
+        estimate.typical = typical.or_else(|| summary::median(&at([0.5; 2])));
         estimate.account = one.account.and(&other.account);
         estimate = estimate.made_of([one, other]);
         if let Some(shared) = other.beside_a_neighbour() {
@@ -265,7 +267,7 @@ impl Estimate {
                 p90: found.p90 * by,
                 p99: found.p99 * by,
             }),
-            shared: self.shared.map(|found| Shared {
+            shared: self.shared.map(|found| BesideNeighbour {
                 value: found.value * by,
                 interval: found.interval.map(|end| end * by),
                 ..found
@@ -291,11 +293,11 @@ fn interval_of(estimates: &[f64], over: f64, value: f64) -> ([f64; 2], f64) {
 }
 
 /// What an estimator makes of the batches of a sample beside a neighbour; none with fewer than two launches that have any.
-fn beside(sample: &Sample, estimate: impl Fn(&Sample) -> Option<Estimate>) -> Option<Shared> {
+fn beside(sample: &Sample, estimate: impl Fn(&Sample) -> Option<Estimate>) -> Option<BesideNeighbour> {
     let shared = sample.beside_a_neighbour()?;
     let samples = shared.launches.iter().map(Vec::len).sum::<usize>() as u64;
     let Estimate { value, interval, launches, .. } = estimate(&shared)?;
-    (launches >= 2).then_some(Shared { value, interval, launches, samples })
+    (launches >= 2).then_some(BesideNeighbour { value, interval, launches, samples })
 }
 
 fn restless(batches: &[f64]) -> bool {

@@ -1,7 +1,7 @@
 //! How much of the time a neighbour was on a core, from single looks at it. Looks that follow each other see the same neighbour,
 //! so how far the share can be trusted is told by how it scatters between blocks of time.
 
-use crate::rig::watch::Look;
+use crate::rig::watch::WidthLook;
 use crate::rig::width::{self, State};
 use crate::statistics::distribution::{normal_factor, student_factor};
 
@@ -18,7 +18,7 @@ const LEAST_LOOKS: u64 = 3;
 
 /// What looks came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct LookCount {
     /// Nobody else was on the core.
     pub alone: u64,
     /// A neighbour was.
@@ -27,7 +27,7 @@ pub struct Count {
     pub untold: u64,
 }
 
-impl Count {
+impl LookCount {
     /// Looks that tell.
     pub fn told(self) -> u64 {
         self.alone + self.shared
@@ -38,8 +38,8 @@ impl Count {
         (self.told() > 0).then(|| self.shared as f64 / self.told() as f64)
     }
 
-    fn and(self, other: Count) -> Count {
-        Count {
+    fn and(self, other: LookCount) -> LookCount {
+        LookCount {
             alone: self.alone + other.alone,
             shared: self.shared + other.shared,
             untold: self.untold + other.untold,
@@ -50,11 +50,11 @@ impl Count {
 /// All looks at one core.
 #[derive(Debug, Clone)]
 pub struct Presence {
-    total: Count,
+    total: LookCount,
     /// Widths that are known, and those of them that only a core with two branches in a cycle has.
     known: usize,
     narrow: usize,
-    blocks: Vec<Count>,
+    blocks: Vec<LookCount>,
     /// Spans in a block, and those that the last block has.
     spans: u32,
     filled: u32,
@@ -81,7 +81,7 @@ pub struct Longest {
 impl Default for Presence {
     fn default() -> Self {
         Presence {
-            total: Count::default(),
+            total: LookCount::default(),
             known: 0,
             narrow: 0,
             blocks: Vec::new(),
@@ -95,12 +95,12 @@ impl Default for Presence {
 
 impl Presence {
     /// Adds the looks of a span of time, and returns what they came to.
-    pub fn add(&mut self, looks: &[Look]) -> Count {
+    pub fn add(&mut self, looks: &[WidthLook]) -> LookCount {
         let known = || looks.iter().filter(|look| look.width > 0.0);
         self.known += known().count();
         self.narrow += known().filter(|look| width::is_narrow(look.width)).count();
         let alone = width::alone(self.narrow, self.known);
-        let mut count = Count::default();
+        let mut count = LookCount::default();
         for look in looks {
             let state = width::state(look.width, alone);
             match state {
@@ -116,7 +116,7 @@ impl Presence {
     }
 
     /// All looks so far.
-    pub fn total(&self) -> Count {
+    pub fn total(&self) -> LookCount {
         self.total
     }
 
@@ -129,7 +129,7 @@ impl Presence {
     /// nothing to do with each other. None where there are too few blocks.
     pub fn interval(&self) -> Option<[f64; 2]> {
         let share = self.total.share()?;
-        let blocks: Vec<&Count> = self.blocks.iter().filter(|block| block.told() > 0).collect();
+        let blocks: Vec<&LookCount> = self.blocks.iter().filter(|block| block.told() > 0).collect();
         if blocks.len() < LEAST_BLOCKS {
             return None;
         }
@@ -161,12 +161,12 @@ impl Presence {
         }
     }
 
-    fn fill(&mut self, count: Count) {
+    fn fill(&mut self, count: LookCount) {
         if self.filled == 0 && self.blocks.len() == MOST_BLOCKS {
             self.blocks = self
                 .blocks
                 .chunks(2)
-                .map(|pair| pair.iter().fold(Count::default(), |sum, next| sum.and(*next)))
+                .map(|pair| pair.iter().fold(LookCount::default(), |sum, next| sum.and(*next)))
                 .collect();
             self.spans *= 2;
         }
@@ -183,8 +183,8 @@ mod tests {
     use super::*;
 
     /// Looks 15 ms apart.
-    fn looks(from: f64, widths: &[f64]) -> Vec<Look> {
-        let look = |(index, &width)| Look { at: from + index as f64 * 0.015, width, hertz: 3e9 };
+    fn looks(from: f64, widths: &[f64]) -> Vec<WidthLook> {
+        let look = |(index, &width)| WidthLook { at: from + index as f64 * 0.015, width, hertz: 3e9 };
         widths.iter().enumerate().map(look).collect()
     }
 
@@ -201,17 +201,17 @@ mod tests {
     fn looks_are_alone_shared_or_do_not_tell() {
         let mut presence = Presence::default();
         let count = presence.add(&looks(0.0, &[1.01, 1.0, 1.7, 0.0, 0.4, 1.1, 1.02, 1.01, 1.01, 1.0, 1.0]));
-        assert_eq!(count, Count { alone: 7, shared: 1, untold: 3 });
+        assert_eq!(count, LookCount { alone: 7, shared: 1, untold: 3 });
         assert_eq!((count.share(), presence.total()), (Some(0.125), count));
-        assert_eq!(presence.add(&[]), Count::default());
-        assert_eq!(Count::default().share(), None);
+        assert_eq!(presence.add(&[]), LookCount::default());
+        assert_eq!(LookCount::default().share(), None);
         assert_eq!(Presence::default().interval(), None);
     }
 
     #[test]
     fn two_branches_in_a_cycle_are_known_after_the_first_looks() {
         let mut presence = Presence::default();
-        assert_eq!(presence.add(&looks(0.0, &[0.51, 0.5, 0.9, 0.51])), Count { alone: 3, shared: 1, untold: 0 });
+        assert_eq!(presence.add(&looks(0.0, &[0.51, 0.5, 0.9, 0.51])), LookCount { alone: 3, shared: 1, untold: 0 });
         // A neighbour that stays does not make the core another one.
         assert_eq!(presence.add(&looks(1.0, &[0.9, 1.0, 1.0, 0.95])).shared, 4);
     }

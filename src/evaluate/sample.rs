@@ -11,7 +11,7 @@ use crate::results::series::{Class, Series};
 use crate::statistics::location::launch_estimates;
 use crate::statistics::summary::{median, quantile};
 
-use super::sharing::{CoreState, Sharing, Turn};
+use super::sharing::{CoreState, LoopTurn, Sharing};
 use super::study::Study;
 
 /// Share of the batches that may be shorter than a batch must be (G4): what has two paces meets the fast one now and then.
@@ -244,7 +244,7 @@ fn clean_ticks(series: &[(u32, &Series)]) -> Vec<f64> {
 fn sample_of_series(
     series: &[(u32, &Series)],
     unit: Unit,
-    alone: Option<(Turn, f64)>,
+    alone: Option<(LoopTurn, f64)>,
     convert: impl Fn(f64, f64) -> f64,
 ) -> Option<Sample> {
     let mut account = Account::default();
@@ -350,7 +350,7 @@ impl Study<'_> {
 
     /// The turn of the core and the quantile within a launch, where looks beside the batches tell which were alone on it: they
     /// were taken, and the batches are short enough.
-    fn alone(&self, series: &[(u32, &Series)]) -> Option<(Turn, f64)> {
+    fn alone(&self, series: &[(u32, &Series)]) -> Option<(LoopTurn, f64)> {
         let looked = series.iter().any(|(_, series)| !series.widths.is_empty());
         let short = median(&clean_ticks(series)).is_some_and(|ticks| self.nanoseconds(ticks) < TOO_LONG_TO_TELL);
         self.turn.filter(|_| looked && short).map(|turn| (turn, self.within))

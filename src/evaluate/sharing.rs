@@ -18,17 +18,17 @@ pub enum CoreState {
 
 /// Cycles that a turn takes alone on the core: a constant of its design.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Turn(f64);
+pub struct LoopTurn(f64);
 
-impl Turn {
+impl LoopTurn {
     /// From all looks of a run; none without any.
-    pub fn of<'a>(series: impl Iterator<Item = &'a Series>) -> Option<Turn> {
+    pub fn of<'a>(series: impl Iterator<Item = &'a Series>) -> Option<LoopTurn> {
         let (mut all, mut short) = (0, 0);
         for width in series.flat_map(|series| &series.widths).flatten().filter(|width| **width > 0.0) {
             all += 1;
             short += usize::from(width::is_narrow(*width));
         }
-        (all > 0).then(|| Turn(width::alone(short, all)))
+        (all > 0).then(|| LoopTurn(width::alone(short, all)))
     }
 
     /// What the looks before and after a batch say.
@@ -95,7 +95,7 @@ mod tests {
     fn found(widths: &[[f64; 2]]) -> Option<Sharing> {
         let mut series = Series::plain("load", Labels::none(), Unit::Ticks, vec![1.0; widths.len()]);
         series.widths = widths.to_vec();
-        let turn = Turn::of(std::iter::once(&series))?;
+        let turn = LoopTurn::of(std::iter::once(&series))?;
         Some(Sharing::of(widths.iter().map(|pair| turn.state(*pair))))
     }
 

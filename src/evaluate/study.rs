@@ -14,7 +14,7 @@ use crate::setup::Setup;
 use crate::statistics::summary::median;
 
 use super::precision::Precision;
-use super::sharing::Turn;
+use super::sharing::LoopTurn;
 
 /// Batches that were alone on their core scatter to both sides alike where they stay in user code: the median.
 const WITHIN_CPU: f64 = 0.5;
@@ -31,7 +31,7 @@ pub struct Study<'a> {
     /// Reference core frequency: the median over all launches of the run; none where no chain of known latency validates.
     pub core: Option<Hertz>,
     /// Cycles of a turn alone on the core, by all looks of the run; none where none was taken.
-    pub turn: Option<Turn>,
+    pub turn: Option<LoopTurn>,
     /// Which quantile of the batches of a launch stands for it, where only batches that were alone on their core count.
     pub within: f64,
     /// What is asked of its figures.
@@ -70,7 +70,9 @@ impl<'a> Study<'a> {
             setup,
             clock,
             core: core_frequency(clock, &log.launches),
-            turn: Turn::of(log.launches.iter().filter(|launch| launch.succeeded()).flat_map(|launch| &launch.series)),
+            turn: LoopTurn::of(
+                log.launches.iter().filter(|launch| launch.succeeded()).flat_map(|launch| &launch.series),
+            ),
             precision,
             within: if experiment.starts_with("cpu.") { WITHIN_CPU } else { WITHIN_KERNEL },
             launches,

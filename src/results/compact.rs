@@ -36,7 +36,7 @@ pub struct Compact {
     /// True when everything planned was measured.
     pub complete: bool,
     /// The machine.
-    pub node: Node,
+    pub node: CompactNode,
     /// The run.
     pub run: CompactRun,
     /// How the shared methodology was carried out.
@@ -51,7 +51,7 @@ pub struct Compact {
 
 /// Which machine it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Node {
+pub struct CompactNode {
     /// Name of the node; absent where the log does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -200,7 +200,7 @@ impl Compact {
             format: FORMAT.to_owned(),
             log_sha256: run.log_sha256.clone(),
             complete: run.complete,
-            node: Node {
+            node: CompactNode {
                 name: run.identity.is_some().then_some(identity.node),
                 machine: identity.machine,
                 boot: identity.boot,

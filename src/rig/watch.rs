@@ -15,7 +15,7 @@ use crate::sys::{arch, counters, system_call};
 
 /// One look at a core.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct WidthLook {
     /// Seconds since the watch began.
     pub at: f64,
     /// Core cycles of a turn of the shortest loop. Zero where the thread was moved to another CPU.
@@ -26,17 +26,17 @@ pub struct Look {
 
 /// What was seen of a CPU since it was asked last.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct SeenOfCpu {
     pub cpu: u32,
-    pub looks: Vec<Look>,
+    pub looks: Vec<WidthLook>,
     /// Nanoseconds that its thread ran, and that it was runnable and waited; none where the kernel does not account them.
     pub times: Option<[f64; 2]>,
 }
 
 /// Threads that look at cores until this value ends.
-pub struct Watch {
+pub struct CoreWatch {
     watchers: Vec<Watcher>,
-    shared: Arc<Shared>,
+    shared: Arc<WatchState>,
 }
 
 struct Watcher {
@@ -48,10 +48,10 @@ struct Watcher {
     thread: Option<JoinHandle<()>>,
 }
 
-type Looks = Arc<Mutex<Vec<Look>>>;
+type Looks = Arc<Mutex<Vec<WidthLook>>>;
 
 /// What all threads of a watch read.
-struct Shared {
+struct WatchState {
     began: Instant,
     hertz: f64,
     stop: AtomicBool,
@@ -66,18 +66,18 @@ const BETWEEN_OPENINGS: Duration = Duration::from_millis(20);
 /// Longest pause between two looks in microseconds.
 const LONGEST_PAUSE: u64 = 100_000;
 
-impl Watch {
+impl CoreWatch {
     /// Starts a thread on each CPU. The counter ticks at `hertz`; `pause` is the time between two looks, on average. Returns when
     /// all of them look.
-    pub fn start(cpus: &[u32], hertz: f64, pause: Duration) -> Result<Watch, Problem> {
-        let shared = Arc::new(Shared {
+    pub fn start(cpus: &[u32], hertz: f64, pause: Duration) -> Result<CoreWatch, Problem> {
+        let shared = Arc::new(WatchState {
             began: Instant::now(),
             hertz,
             stop: AtomicBool::new(false),
             pause: AtomicU64::new(pause.as_micros() as u64),
         });
         // Threads that have begun end with this value, also where another one fails.
-        let mut watch = Watch { watchers: Vec::new(), shared };
+        let mut watch = CoreWatch { watchers: Vec::new(), shared };
         let (say, opened) = channel();
         for &cpu in cpus {
             let (looks, shared, say) = (Looks::default(), Arc::clone(&watch.shared), say.clone());
@@ -104,13 +104,13 @@ impl Watch {
     }
 
     /// What was seen of each CPU since the last call, in the order of the CPUs.
-    pub fn take(&mut self) -> Vec<Seen> {
+    pub fn take(&mut self) -> Vec<SeenOfCpu> {
         let seen = |watcher: &mut Watcher| {
             let now = counters::times_of_thread(watcher.number);
             let before = std::mem::replace(&mut watcher.times, now);
             let times = now.zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]);
             let looks = std::mem::take(&mut *watcher.looks.lock().unwrap_or_else(PoisonError::into_inner));
-            Seen { cpu: watcher.cpu, looks, times }
+            SeenOfCpu { cpu: watcher.cpu, looks, times }
         };
         self.watchers.iter_mut().map(seen).collect()
     }
@@ -123,7 +123,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for CoreWatch {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.watchers.iter_mut().filter_map(|watcher| watcher.thread.take()) {
@@ -134,7 +134,7 @@ impl Drop for Watch {
 }
 
 /// The life of a thread: opens its CPU, says so, and looks until it is stopped.
-fn watch_one(cpu: u32, shared: &Shared, looks: &Looks, say: Sender<(u32, Result<i64, Problem>)>) {
+fn watch_one(cpu: u32, shared: &WatchState, looks: &Looks, say: Sender<(u32, Result<i64, Problem>)>) {
     let mut live = match open(cpu, shared) {
         Ok(live) => live,
         // Where nobody listens any more, another CPU has failed before.
@@ -161,7 +161,7 @@ fn around(pause: u64) -> Range<u64> {
 }
 
 /// Pins the thread and validates the chains.
-fn open(cpu: u32, shared: &Shared) -> Result<Live, Problem> {
+fn open(cpu: u32, shared: &WatchState) -> Result<Live, Problem> {
     clock::counter_usable(cpu).map_err(|problem| {
         Problem::new(format!("CPU {cpu}: {}", problem.what))
             .hint("a look lasts a microsecond and needs that counter; on virtual machines the host can allow it")
@@ -183,14 +183,14 @@ fn open(cpu: u32, shared: &Shared) -> Result<Live, Problem> {
     .hint("try again when the machine is less busy, or look at other CPUs"))
 }
 
-fn look(live: &mut Live, shared: &Shared) -> Look {
+fn look(live: &mut Live, shared: &WatchState) -> WidthLook {
     let at = shared.began.elapsed().as_secs_f64();
     let per_cycle = live.probe().unwrap_or(0.0);
     let turn = live.width();
     let here = live.stamp().cpu == live.cpu();
     let (width, hertz) =
         if per_cycle > 0.0 && here { (turn / per_cycle, live.hertz() / per_cycle) } else { (0.0, 0.0) };
-    Look { at, width, hertz }
+    WidthLook { at, width, hertz }
 }
 
 #[cfg(test)]
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_does_not_exist_is_refused() {
-        let problem = Watch::start(&[60_000], 1e9, Duration::from_millis(15)).err().unwrap();
+        let problem = CoreWatch::start(&[60_000], 1e9, Duration::from_millis(15)).err().unwrap();
         assert!(problem.what.contains("CPU 60000") && problem.hint.is_some(), "{problem}");
     }
 
@@ -214,7 +214,7 @@ mod tests {
     fn what_was_seen_is_seen_once() {
         let allowed = affinity::allowed();
         // Where no chain validates there is nothing to see, and a reason.
-        let Ok(mut watch) = Watch::start(&allowed[..1], 1e9, Duration::from_millis(1)) else { return };
+        let Ok(mut watch) = CoreWatch::start(&allowed[..1], 1e9, Duration::from_millis(1)) else { return };
         std::thread::sleep(Duration::from_millis(50));
         let (first, second) = (watch.take(), watch.take());
         assert_eq!(first[0].cpu, allowed[0]);

@@ -19,6 +19,7 @@ mod report;
 mod report_files;
 mod sampler;
 mod schema;
+mod sharing;
 #[path = "../support/mod.rs"]
 mod support;
 mod table;

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use jiff::Zoned;
 
-use crate::evaluate::presence::{Count, Presence};
+use crate::evaluate::presence::{LookCount, Presence};
 use crate::machine::quiet::{CpuTicks, StatSample};
-use crate::rig::watch::Seen;
+use crate::rig::watch::SeenOfCpu;
 use crate::statistics::summary::median;
 use crate::sys::clock::process_cpu_time;
 
@@ -21,7 +21,7 @@ const SHORTEST: f64 = 0.4;
 const CORRECTIONS: [f64; 2] = [0.8, 2.0];
 
 /// Everything that is told.
-pub(super) struct Account {
+pub(super) struct CpuAccount {
     /// When the watch began, and the last interval ended.
     pub began: Zoned,
     pub ended: Zoned,
@@ -42,7 +42,7 @@ pub(super) struct Account {
 pub(super) struct Core {
     pub cpu: u32,
     pub presence: Presence,
-    pub last: Interval,
+    pub last: WatchedSpan,
     /// Lowest and highest frequency of an interval in hertz.
     pub hertz: Option<[f64; 2]>,
     /// Stolen share of all the time.
@@ -55,8 +55,8 @@ pub(super) struct Core {
 
 /// What was seen of a CPU in one interval. None is what nobody tells.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Interval {
-    pub count: Count,
+pub(super) struct WatchedSpan {
+    pub count: LookCount,
     /// Share of the time that the hypervisor took.
     pub steal: Option<f64>,
     /// Nanoseconds that the thread waited for the CPU before a look, on average.
@@ -67,7 +67,7 @@ pub(super) struct Interval {
     pub own: Option<f64>,
 }
 
-impl Account {
+impl CpuAccount {
     /// Nothing yet.
     pub fn begin(cpus: &[u32]) -> Self {
         let stat = StatSample::read(Path::new("/"));
@@ -75,13 +75,13 @@ impl Account {
         let core = |cpu: &u32| Core {
             cpu: *cpu,
             presence: Presence::default(),
-            last: Interval::default(),
+            last: WatchedSpan::default(),
             hertz: None,
             steal: None,
             times: None,
             ticks: [ticks(cpu); 2],
         };
-        Account {
+        CpuAccount {
             began: Zoned::now(),
             ended: Zoned::now(),
             span: 0.0,
@@ -96,7 +96,7 @@ impl Account {
     }
 
     /// Adds an interval that ends now: what was seen of each CPU, in their order.
-    pub fn add(&mut self, seen: &[Seen]) {
+    pub fn add(&mut self, seen: &[SeenOfCpu]) {
         let (now, cpu_time) = (Instant::now(), process_cpu_time());
         let interval = now.duration_since(self.clock).as_secs_f64();
         let ran = (cpu_time - self.cpu_time) as f64;
@@ -106,7 +106,7 @@ impl Account {
     }
 
     /// Adds an interval of some seconds in which this process ran for some nanoseconds.
-    fn add_interval(&mut self, interval: f64, ran: f64, stat: Option<&StatSample>, seen: &[Seen]) {
+    fn add_interval(&mut self, interval: f64, ran: f64, stat: Option<&StatSample>, seen: &[SeenOfCpu]) {
         self.last_cost = ran * 1e-9 / interval / self.cores.len().max(1) as f64;
         self.cost = (self.cost * self.span + self.last_cost * interval) / (self.span + interval);
         if interval >= SHORTEST {
@@ -126,11 +126,11 @@ impl Account {
 }
 
 impl Core {
-    fn add(&mut self, seen: &Seen, ticks: Option<CpuTicks>, seconds: f64) {
+    fn add(&mut self, seen: &SeenOfCpu, ticks: Option<CpuTicks>, seconds: f64) {
         let hertz: Vec<f64> = seen.looks.iter().map(|look| look.hertz).filter(|hertz| *hertz > 0.0).collect();
         let hertz = median(&hertz);
         let looks = seen.looks.len().max(1) as f64;
-        self.last = Interval {
+        self.last = WatchedSpan {
             count: self.presence.add(&seen.looks),
             steal: self.ticks[1].zip(ticks).and_then(|(before, now)| stolen(before, now)),
             delay: seen.times.map(|[_, waited]| waited / looks),
@@ -170,20 +170,20 @@ fn stolen(before: CpuTicks, now: CpuTicks) -> Option<f64> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::rig::watch::Look;
+    use crate::rig::watch::WidthLook;
 
     /// Two CPUs: the first beside a neighbour for a third of the looks, the second asleep.
-    pub fn scripted() -> Account {
-        let mut account = Account::begin(&[0, 3]);
+    pub fn scripted() -> CpuAccount {
+        let mut account = CpuAccount::begin(&[0, 3]);
         for second in 0..6 {
-            let look = |index: u32| Look {
+            let look = |index: u32| WidthLook {
                 at: f64::from(second) + f64::from(index) * 0.015,
                 width: [1.01, 1.7, 1.0][index as usize / 20],
                 hertz: 3e9 + f64::from(second) * 1e6,
             };
-            let looks: Vec<Look> = (0..60).map(look).collect();
-            let first = Seen { cpu: 0, looks, times: Some([1e6, 180_000.0]) };
-            let second_cpu = Seen { cpu: 3, looks: Vec::new(), times: None };
+            let looks: Vec<WidthLook> = (0..60).map(look).collect();
+            let first = SeenOfCpu { cpu: 0, looks, times: Some([1e6, 180_000.0]) };
+            let second_cpu = SeenOfCpu { cpu: 3, looks: Vec::new(), times: None };
             account.add_interval(1.0, 2e6, None, &[first, second_cpu]);
         }
         account
@@ -193,7 +193,7 @@ pub(super) mod tests {
     fn an_account_adds_intervals() {
         let account = scripted();
         let [first, second] = &account.cores[..] else { panic!("two CPUs") };
-        assert_eq!(first.last.count, Count { alone: 40, shared: 20, untold: 0 });
+        assert_eq!(first.last.count, LookCount { alone: 40, shared: 20, untold: 0 });
         assert_eq!(first.presence.total().shared, 120);
         assert_eq!((first.last.delay, first.delay()), (Some(3000.0), Some(3000.0)));
         assert_eq!(first.hertz, Some([3e9, 3.005e9]));
@@ -214,7 +214,7 @@ pub(super) mod tests {
 
     #[test]
     fn looks_come_rarer_where_they_cost_too_much() {
-        let mut account = Account::begin(&[0]);
+        let mut account = CpuAccount::begin(&[0]);
         account.last_cost = 2.0 * MOST_COST;
         assert!(account.correction() > 1.5);
         account.last_cost = 0.1 * MOST_COST;

@@ -7,7 +7,7 @@ mod table;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use account::Account;
+use account::CpuAccount;
 use nix::poll::poll;
 
 use super::arguments::NeighbourOptions;
@@ -19,7 +19,7 @@ use crate::machine::{self, Machine};
 use crate::plan;
 use crate::results::problem::Problem;
 use crate::rig::clock;
-use crate::rig::watch::Watch;
+use crate::rig::watch::CoreWatch;
 use crate::sys::clock::Source;
 use crate::sys::{affinity, talk};
 
@@ -38,7 +38,7 @@ pub(super) fn neighbours(options: &NeighbourOptions) -> Result<u8, Failure> {
     let mut file = options.textfile.as_deref().map(TextFile::at).transpose()?;
     let interrupt = Interrupt::watch()?;
     let mut watch = start(&cpus, FIRST_PAUSE).map_err(Failure::while_working)?;
-    let mut account = Account::begin(&cpus);
+    let mut account = CpuAccount::begin(&cpus);
     let (interval, began) = (Duration::from_secs_f64(options.interval), Instant::now());
     let end = options.time.map(|seconds| began + Duration::from_secs_f64(seconds));
     let mut next = began + interval;
@@ -76,13 +76,13 @@ fn chosen(options: &NeighbourOptions, machine: &Machine) -> Result<Vec<u32>, Pro
 }
 
 /// Looks at CPUs by the processor's counter, whose rate is found first.
-pub(super) fn start(cpus: &[u32], pause: Duration) -> Result<Watch, Problem> {
+pub(super) fn start(cpus: &[u32], pause: Duration) -> Result<CoreWatch, Problem> {
     let first = cpus.first().ok_or_else(|| Problem::new("there is no CPU to look at"))?;
     counter_usable(*first).map_err(|problem| {
         Problem::new(problem.what)
             .hint("a look at a core lasts microseconds and needs that counter; the host can allow it")
     })?;
-    Watch::start(cpus, clock::calibrate(Source::Counter, CALIBRATION)?.hertz, pause)
+    CoreWatch::start(cpus, clock::calibrate(Source::Counter, CALIBRATION)?.hertz, pause)
 }
 
 /// Sleeps until a time, or until a signal to end.

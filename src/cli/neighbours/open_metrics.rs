@@ -1,6 +1,6 @@
 //! The last interval as OpenMetrics (openmetrics.io, version 1.0), which the textfile collector of Prometheus reads as well.
 
-use super::account::{Account, Core};
+use super::account::{Core, CpuAccount};
 
 /// The end of every exposition.
 pub(super) const END: &str = "# EOF\n";
@@ -37,7 +37,7 @@ const GAUGES: [Gauge; 5] = [
 ];
 
 /// All families. One of which nothing is known is left out.
-pub(super) fn text(account: &Account) -> String {
+pub(super) fn text(account: &CpuAccount) -> String {
     let mut text = String::new();
     for (name, unit, help, value) in GAUGES {
         let known = || account.cores.iter().filter_map(|core| Some((core.cpu, value(core)?)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::terminal_width;
-use super::account::{Account, Core, MOST_COST};
+use super::account::{Core, CpuAccount, MOST_COST};
 use crate::machine::{CpuList, Machine};
 use crate::report::terminal::{folded, plain_table};
 use crate::results::quantity::Unit;
@@ -24,13 +24,13 @@ fn line(time: &str, cells: [&str; 8]) -> String {
 }
 
 /// The heads of the columns.
-pub(super) fn head(account: &Account) -> String {
+pub(super) fn head(account: &CpuAccount) -> String {
     let zone = account.began.strftime("time (%Z)").to_string();
     line(&zone, ["CPU", "neighbour", "looks", "not told", "steal", "delay", "clock", "own"])
 }
 
 /// A line for each CPU.
-pub(super) fn lines(account: &Account) -> String {
+pub(super) fn lines(account: &CpuAccount) -> String {
     let time = account.ended.strftime("%Y-%m-%d %H:%M:%S").to_string();
     let text = |core: &Core| {
         let last = &core.last;
@@ -50,7 +50,7 @@ pub(super) fn lines(account: &Account) -> String {
 }
 
 /// The summary: a table of the CPUs, whose work the neighbours may be, and what watching cost.
-pub(super) fn summary(account: &Account, machine: &Machine) -> String {
+pub(super) fn summary(account: &CpuAccount, machine: &Machine) -> String {
     let columns =
         ["CPU", "neighbour", "95 %", "longest", "longest alone", "looks", "not told", "steal", "delay", "clock", "own"];
     let rows = account.cores.iter().map(|core| row(core, account.span)).collect();
@@ -86,7 +86,7 @@ fn row(core: &Core, span: f64) -> Vec<String> {
 }
 
 /// Whose work a neighbour may be.
-fn siblings(account: &Account, machine: &Machine) -> String {
+fn siblings(account: &CpuAccount, machine: &Machine) -> String {
     let of = |core: &Core| machine.cpu(core.cpu).map(|entry| &entry.siblings).filter(|list| list.len() > 1);
     let cores: BTreeSet<&CpuList> = account.cores.iter().filter_map(of).collect();
     if !cores.is_empty() {
@@ -105,7 +105,7 @@ fn siblings(account: &Account, machine: &Machine) -> String {
 }
 
 /// What watching cost, beside its bound.
-fn cost(account: &Account) -> String {
+fn cost(account: &CpuAccount) -> String {
     let worst = account.worst_cost.max(account.cost);
     let bound = if worst > MOST_COST { "; the aim is" } else { ", below the bound of" };
     format!(
