@@ -172,13 +172,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             _ => Ok(()),
         }
     });
-    let batches = rig.batches();
-    rig.sample(
-        [bare, install, deliver.sized(Sizing::Exactly(PER_BATCH))]
-            .map(|work| work.at_most(batches))
-            .into_iter()
-            .collect(),
-    )
+    rig.sample(vec![bare, install, deliver.sized(Sizing::Exactly(PER_BATCH))])
 }
 
 /// An operation whose answer is 0.
