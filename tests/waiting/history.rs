@@ -30,9 +30,10 @@ fn folder(state: &Path) -> Option<PathBuf> {
     Some(state.join("sysdyno/runs").join(machine))
 }
 
+/// Names of the runs that are kept; none where no run had a figure.
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let Ok(kept) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> = kept.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
