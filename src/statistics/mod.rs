@@ -18,6 +18,7 @@
 //! | [`step`] | a line with a step at a known place, fitted over launches |
 //! | [`monotone`] | the closest non-decreasing curve |
 //! | [`segmentation`] | the best cut of a sequence into pieces of constant level |
+//! | [`resampling`] | sets drawn again from the same values |
 //! | [`change`] | the levels of a series, and whether it settles |
 //! | [`knee`] | the levels of a latency curve and the capacities between them |
 //! | [`outlier`] | values far from the rest |
@@ -28,8 +29,7 @@
 //! | [`compare`] | changed, equivalent or inconclusive |
 //! | [`repetition`] | where repetition pays, and how much of it |
 //!
-//! Six files have no caller yet: `compare`, `repetition`, `shift` and `significance` are for the comparison of runs, `dip` and
-//! `modes` for the detection of a shared core.
+//! Four files have no caller yet: `compare`, `repetition`, `shift` and `significance` are for the comparison of runs.
 
 pub mod change;
 #[allow(dead_code, reason = "for the comparison of runs")]
@@ -42,12 +42,12 @@ pub mod fit;
 pub mod interval;
 pub mod knee;
 pub mod location;
-#[allow(dead_code, reason = "for the detection of a shared core")]
 pub mod modes;
 pub mod monotone;
 pub mod outlier;
 #[allow(dead_code, reason = "for the comparison of runs")]
 pub mod repetition;
+pub mod resampling;
 pub mod segmentation;
 #[allow(dead_code, reason = "for the comparison of runs")]
 pub mod shift;

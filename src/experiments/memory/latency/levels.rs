@@ -8,12 +8,13 @@ use crate::experiments::memory::footprint::{MEMORY, OVER_LAST_CACHE};
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, Labels, Unit};
 use crate::statistics::knee::{Plateau, Staircase, staircase};
+use crate::statistics::resampling::resamplings;
 use crate::statistics::summary::{median, quantile};
 use crate::sys::memory::Pages;
 use std::collections::BTreeMap;
 
 /// Resamplings of the launches for the interval of a capacity: enough for the ends of 95 %, few enough for every report.
-const RESAMPLINGS: usize = 80;
+const RESAMPLINGS: u32 = 80;
 
 /// Points that a plateau of a resampled curve must be close to, to be the same plateau.
 const SAME_PLATEAU: f64 = 1.25;
@@ -270,10 +271,8 @@ fn spread(points: &[FootprintPoint], footprints: &[f64], stairs: &Staircase, mem
     let mut numbers: Vec<u32> = points.iter().flat_map(|point| point.launches.keys().copied()).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    let mut random = fastrand::Rng::with_seed(seed);
     let mut seen: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::new(), Vec::new()); stairs.capacities.len()];
-    for _ in 0..RESAMPLINGS {
-        let drawn: Vec<u32> = numbers.iter().map(|_| numbers[random.usize(..numbers.len())]).collect();
+    for drawn in resamplings(&numbers, RESAMPLINGS, seed) {
         let latencies: Vec<f64> = points
             .iter()
             .map(|point| {
