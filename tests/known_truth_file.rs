@@ -51,7 +51,7 @@ fn times_of(stamped: &Stamped, from: &File, places: &[u64]) -> Vec<f64> {
 fn run(words: &[&str], scratch: &Path, output: &Path) -> Output {
     let mut all = vec!["run"];
     all.extend(words);
-    all.extend(["--quick", "--seed", "7", "--no-progress"]);
+    all.extend(["--quick", "--time", "10s", "--seed", "7", "--no-progress"]);
     sysdyno(&all).arg("--scratch").arg(scratch).arg("-o").arg(output).output().unwrap()
 }
 

@@ -103,7 +103,8 @@ fn crossings(delay: Duration) -> Result<([Crossing; 4], [Found; 3]), Judgement> 
     let relay = namespaces.relay(delay);
     let tap = Tap::watch(&namespaces.near);
     let peer = namespaces.peer(&[]);
-    let (output, directory) = run(&namespaces, &peer, &["network.round_trip", "network.connection", "--quick"]);
+    let (output, directory) =
+        run(&namespaces, &peer, &["network.round_trip", "network.connection", "--quick", "--time", "10s"]);
     if !ended(&output) {
         return Err(wrong(told(&output)));
     }
@@ -169,7 +170,7 @@ fn residence(hold: &[&str]) -> Result<[f64; 4], Judgement> {
     // A delay on the way, so that the hold is not the whole of the figure and no CPU stays awake for it.
     let relay = namespaces.relay(Duration::from_millis(2));
     let peer = namespaces.peer(hold);
-    let (output, directory) = run(&namespaces, &peer, &["network.round_trip", "--quick"]);
+    let (output, directory) = run(&namespaces, &peer, &["network.round_trip", "--quick", "--time", "8s"]);
     if !ended(&output) {
         return Err(wrong(told(&output)));
     }
@@ -219,7 +220,7 @@ fn a_rate_is_found_to_half_a_percent() {
         let peer = namespaces.peer(&[]);
         judged(&format!("{megabits} Mbit/s"), || {
             let passed = [Passed::watch(&namespaces.near), Passed::watch(&namespaces.far)];
-            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
+            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "8s"]);
             let passed = passed.map(Passed::rate);
             if !ended(&output) {
                 return Err(wrong(told(&output)));
@@ -248,7 +249,7 @@ fn a_small_receive_buffer_is_the_limit_and_is_named() {
     let relay = namespaces.relay(Duration::from_millis(5));
     let peer = namespaces.peer(&["--pretend", "receive_buffer=65536"]);
     judged("64 KiB over 10 ms", || {
-        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
+        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "8s"]);
         if !ended(&output) {
             return Err(wrong(told(&output)));
         }
@@ -328,7 +329,7 @@ fn both_ends_are_in_the_log_and_the_secret_is_not() {
     namespaces.join();
     // Over IPv6; the others go over IPv4.
     let peer = namespaces.peer_at(FAR6, &[]);
-    let (output, directory) = run(&namespaces, &peer, &["network", "--quick", "--seed", "3"]);
+    let (output, directory) = run(&namespaces, &peer, &["network", "--quick", "--time", "12s", "--seed", "3"]);
     assert!(output.status.success(), "{}", told(&output));
     let place = directory.path().join("run");
     let log = std::fs::read_to_string(place.join("log.jsonl")).unwrap();
