@@ -104,7 +104,7 @@ fn crossings(delay: Duration) -> Result<([Crossing; 4], [Found; 3]), Judgement> 
     let tap = Tap::watch(&namespaces.near);
     let peer = namespaces.peer(&[]);
     let (output, directory) =
-        run(&namespaces, &peer, &["network.round_trip", "network.connection", "--quick", "--time", "10s"]);
+        run(&namespaces, &peer, &["network.round_trip", "network.connection", "--quick", "--time", "15s"]);
     if !ended(&output) {
         return Err(wrong(told(&output)));
     }
@@ -220,7 +220,7 @@ fn a_rate_is_found_to_half_a_percent() {
         let peer = namespaces.peer(&[]);
         judged(&format!("{megabits} Mbit/s"), || {
             let passed = [Passed::watch(&namespaces.near), Passed::watch(&namespaces.far)];
-            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "8s"]);
+            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
             let passed = passed.map(Passed::rate);
             if !ended(&output) {
                 return Err(wrong(told(&output)));
@@ -249,7 +249,7 @@ fn a_small_receive_buffer_is_the_limit_and_is_named() {
     let relay = namespaces.relay(Duration::from_millis(5));
     let peer = namespaces.peer(&["--pretend", "receive_buffer=65536"]);
     judged("64 KiB over 10 ms", || {
-        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "8s"]);
+        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
         if !ended(&output) {
             return Err(wrong(told(&output)));
         }

@@ -28,7 +28,7 @@ const SSH_PORT: u16 = 2222;
 fn run(namespaces: &Namespaces, words: &[&str]) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("run");
-    let fixed = ["run", "file.remote_read", "--quick", "--time", "9s", "--no-progress", "-o", place.to_str().unwrap()];
+    let fixed = ["run", "file.remote_read", "--quick", "--time", "14s", "--no-progress", "-o", place.to_str().unwrap()];
     let output = Namespaces::command(&namespaces.near, PROGRAM, &[&fixed[..], words].concat()).output().unwrap();
     assert!(ended(&output), "{}", told(&output));
     result(&place)
@@ -199,7 +199,7 @@ fn sshd(namespaces: &Namespaces) -> (Daemon, String, PathBuf) {
 fn run_on_sshfs(namespaces: &Namespaces, options: &str, mounted: &Path) -> Output {
     let (place, here) = (mounted.with_file_name("run"), mounted.display());
     let script = format!(
-        "sshfs {options} {here} && {PROGRAM} run file.remote_read --quick --time 9s --no-progress -o {} --remote-dir {here}; status=$?; \
+        "sshfs {options} {here} && {PROGRAM} run file.remote_read --quick --time 14s --no-progress -o {} --remote-dir {here}; status=$?; \
          ls -A {here} > {}; umount {here}; exit $status",
         place.display(),
         mounted.with_file_name("left").display()

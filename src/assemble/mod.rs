@@ -4,6 +4,7 @@ mod practice;
 
 use std::path::Path;
 
+use crate::evaluate::distance::told_apart;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::missing::name_missing;
 use crate::evaluate::study::Study;
@@ -120,8 +121,10 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
         section.hint.clone_from(&problem.hint);
         return section;
     }
+    let apart = told_apart(&log.launches, &step.experiment);
+    let material = apart.as_ref().unwrap_or(&log.launches);
     let study = experiment
-        .and_then(|found| Some((found, Study::of(setup, log, found.id, found.precision, known)?)))
+        .and_then(|found| Some((found, Study::of(setup, log, material, found.id, found.precision, known)?)))
         .filter(|(_, study)| !study.launches.is_empty());
     match (experiment, study) {
         (_, Some((experiment, study))) => {
@@ -130,6 +133,7 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
             name_unavailable(&study, &mut findings);
             (experiment.explain)(&study, &mut findings);
             findings.say_modes();
+            findings.say_host_load();
             findings.say_predictions();
             name_missing(&study, &mut findings);
             fill(&mut section, experiment, findings);

@@ -43,6 +43,27 @@ pub struct Estimate {
     pub shared: Option<BesideNeighbour>,
     /// Two ways to run, where launches show them.
     pub modes: Option<TwoModes>,
+    /// How far launches lie apart, where there are enough of them.
+    pub over_launches: Option<OverLaunches>,
+}
+
+/// How far the launches of a figure lie apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OverLaunches {
+    /// The lowest tenth ends here.
+    pub lowest: f64,
+    /// The highest tenth begins here.
+    pub highest: f64,
+    /// All of them.
+    pub range: [f64; 2],
+}
+
+/// Launches below which a tenth of them is none.
+const FEWEST_FOR_TENTHS: usize = 5;
+
+fn over_launches(estimates: &[f64]) -> Option<OverLaunches> {
+    let at = |share| summary::quantile(estimates, share).filter(|_| estimates.len() >= FEWEST_FOR_TENTHS);
+    Some(OverLaunches { lowest: at(0.1)?, highest: at(0.9)?, range: [at(0.0)?, at(1.0)?] })
 }
 
 /// Two ways to run: what launches cost in each, and the share of the launches that ran in the upper one.
@@ -128,6 +149,7 @@ impl Estimate {
             account: sample.account,
             shared: None,
             modes: two_modes(&estimates),
+            over_launches: over_launches(&estimates),
         })
     }
 
@@ -236,6 +258,7 @@ impl Estimate {
             estimator: estimator.to_owned(),
             shared: None,
             modes: None,
+            over_launches: None,
             ..self.clone()
         }
     }
@@ -271,6 +294,11 @@ impl Estimate {
                 value: found.value * by,
                 interval: found.interval.map(|end| end * by),
                 ..found
+            }),
+            over_launches: self.over_launches.map(|found| OverLaunches {
+                lowest: found.lowest * by,
+                highest: found.highest * by,
+                range: found.range.map(|end| end * by),
             }),
             modes: self.modes.map(|found| TwoModes { lower: found.lower * by, upper: found.upper * by, ..found }),
             ..self.clone()

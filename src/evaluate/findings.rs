@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::document::{Block, Curve, FigureModes, Metric, Rejected, SharedCore};
+use crate::results::document::{Block, Curve, FigureModes, HostLoad, Metric, Rejected, SharedCore};
 use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Better, CoreCycles, Hertz, Labels, Unit};
@@ -18,6 +18,12 @@ use super::study::Study;
 rules! {
     POSITIVE: "G8" Hard "all", "finite and above zero";
 }
+
+/// Launches further apart than this show the host's load.
+const LOADED: f64 = 1.1;
+
+/// Figures whose host load is told: those that it moves most.
+const MOST_LOADED: usize = 3;
 
 /// Figures, curves and text of one experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -89,6 +95,7 @@ impl Findings {
                 upper: found.upper,
                 upper_share: found.upper_share,
             }),
+            host_load: host_load(&name, &estimate),
             gross: gross.map(|gross| core.map_or(gross, |core| CoreCycles(gross).at(Hertz(core)).0)),
             grade,
             between_runs: study.between_runs(&name, &labels),
@@ -151,6 +158,29 @@ impl Findings {
         }
     }
 
+    /// Says how far launches lie apart where other tenants of the host use the same part, and what it gives without them.
+    pub fn say_host_load(&mut self) {
+        let loads = self.metrics.iter().filter_map(|metric| Some((metric, metric.host_load?)));
+        let mut moved: Vec<(&Metric, HostLoad)> = loads.filter(|(_, load)| load.times() > LOADED).collect();
+        moved.sort_by(|(_, one), (_, other)| other.times().total_cmp(&one.times()));
+        let told = moved.iter().take(MOST_LOADED).map(|(metric, load)| {
+            let [low, high, least] =
+                [load.range[0], load.range[1], load.least_loaded].map(|value| wording::quantity(value, metric.unit));
+            format!(
+                "{} was between {low} and {high} over the launches, and {least} in the least loaded tenth.",
+                metric.title()
+            )
+        });
+        let told: Vec<String> = told.collect();
+        if !told.is_empty() {
+            let figures = wording::count(moved.len() as u64, "figure", "figures");
+            self.say(format!(
+                "All tenants of the host share this part, and no probe of a core shows them. {figures} moved by more than a tenth. {}",
+                told.join(" ")
+            ));
+        }
+    }
+
     /// Says of every prediction that failed by how much, term by term, and of the others that they held.
     pub fn say_predictions(&mut self) {
         // A lower bound within its range is not judged.
@@ -186,6 +216,18 @@ impl Findings {
         }
         self.say(text);
     }
+}
+
+/// What launches tell of the host's load: of parts outside of the core, where no clock of the core rules the cost.
+fn host_load(name: &str, estimate: &Estimate) -> Option<HostLoad> {
+    let outside = name.starts_with("memory.") && estimate.unit != Unit::Cycles;
+    let found = estimate.over_launches.filter(|_| outside)?;
+    let least_loaded = match estimate.unit {
+        Unit::BytesPerSecond => found.highest,
+        Unit::Nanoseconds => found.lowest,
+        _ => return None,
+    };
+    Some(HostLoad { least_loaded, range: found.range })
 }
 
 /// The figure beside a neighbour on the core.

@@ -5,6 +5,7 @@
 //! whenever these rules improve.
 
 pub mod between;
+pub mod distance;
 pub mod estimate;
 pub mod figure;
 pub mod findings;

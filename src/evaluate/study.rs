@@ -30,6 +30,8 @@ pub struct Study<'a> {
     pub clock: &'a Clock,
     /// Reference core frequency: the median over all launches of the run; none where no chain of known latency validates.
     pub core: Option<Hertz>,
+    /// Core frequency of every launch of the run, of which that is the median.
+    pub core_by_launch: Vec<f64>,
     /// Cycles of a turn alone on the core, by all looks of the run; none where none was taken.
     pub turn: Option<LoopTurn>,
     /// Which quantile of the batches of a launch stands for it, where only batches that were alone on their core count.
@@ -49,27 +51,30 @@ pub struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
-    /// The study of one experiment of a log; none when the log has no clock, because then nothing was measured.
+    /// The study of one experiment of a log, with the launches that hold its series; none when the log has no clock, because then nothing was measured.
     pub fn of(
         setup: &'a Setup,
         log: &'a Log,
+        launches: &'a [Launch],
         experiment: &str,
         precision: Precision,
         known: &'a [Metric],
     ) -> Option<Self> {
         let clock = log.clock.as_ref()?;
         let launches: Vec<&Launch> =
-            log.launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded()).collect();
+            launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded()).collect();
         let rounds: BTreeSet<u32> = launches.iter().map(|launch| launch.round).collect();
         let canaries = log
             .launches
             .iter()
             .filter(|launch| launch.experiment == CANARY && launch.succeeded() && rounds.contains(&launch.round))
             .collect();
+        let core_by_launch = core_frequencies(clock, &log.launches);
         Some(Study {
             setup,
             clock,
-            core: core_frequency(clock, &log.launches),
+            core: median(&core_by_launch).map(Hertz),
+            core_by_launch,
             turn: LoopTurn::of(
                 log.launches.iter().filter(|launch| launch.succeeded()).flat_map(|launch| &launch.series),
             ),
@@ -136,11 +141,7 @@ pub fn core_frequency_of(clock: &Clock, evidence: &Evidence) -> Option<f64> {
     (ticks_per_cycle > 0.0).then(|| clock.hertz / ticks_per_cycle)
 }
 
-fn core_frequency(clock: &Clock, launches: &[Launch]) -> Option<Hertz> {
-    let found: Vec<f64> = launches
-        .iter()
-        .filter(|launch| launch.succeeded())
-        .filter_map(|launch| core_frequency_of(clock, launch.evidence.as_ref()?))
-        .collect();
-    median(&found).map(Hertz)
+fn core_frequencies(clock: &Clock, launches: &[Launch]) -> Vec<f64> {
+    let succeeded = launches.iter().filter(|launch| launch.succeeded());
+    succeeded.filter_map(|launch| core_frequency_of(clock, launch.evidence.as_ref()?)).collect()
 }

@@ -73,6 +73,7 @@ fn findings(setup: &Setup) -> Findings {
         setup,
         clock: &clock,
         core: None,
+        core_by_launch: Vec::new(),
         turn: None,
         within: 0.5,
         precision: EXPERIMENT.precision,

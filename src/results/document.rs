@@ -345,11 +345,30 @@ pub struct Metric {
     /// Two ways to run, where launches show them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<FigureModes>,
+    /// What the host's other tenants do to a part that they share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_load: Option<HostLoad>,
     /// How well it is known.
     #[serde(default)]
     pub grade: Grade,
     /// Verdict.
     pub verdict: Verdict,
+}
+
+/// A figure of a part that other tenants of the host use as well: its least loaded launches, and how far all lie apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostLoad {
+    /// What the least loaded tenth of the launches gave: the machine's own.
+    pub least_loaded: f64,
+    /// Lowest and highest launch.
+    pub range: [f64; 2],
+}
+
+impl HostLoad {
+    /// The highest launch over the lowest.
+    pub fn times(&self) -> f64 {
+        self.range[1] / self.range[0]
+    }
 }
 
 /// How well a figure is known, in one word.

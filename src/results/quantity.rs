@@ -82,8 +82,12 @@ pub const FOOTPRINT: &str = "footprint";
 /// The label that states how many directories deep the path is that a figure holds for.
 pub const PATH_DEPTH: &str = "path_depth";
 
-/// Labels that state a condition and tell no figures of a run apart.
-const CONDITIONS: [&str; 2] = [FOOTPRINT, PATH_DEPTH];
+/// The label that states how far apart two CPUs were, by the time of a cache line between them: near or far. Only figures of runs
+/// that saw both have it.
+pub const DISTANCE: &str = "distance";
+
+/// Labels that state a condition: a figure that lacks one may be compared with one that has it.
+const CONDITIONS: [&str; 3] = [FOOTPRINT, PATH_DEPTH, DISTANCE];
 
 impl Labels {
     /// No labels: the metric has one figure only.

@@ -110,7 +110,7 @@ impl JsonSchema for Classes {
     }
 }
 
-/// Named raw samples of one launch. `values[i]`, `clock[i]`, `widths[i]` and `classes[i]` describe the same batch.
+/// Named raw samples of one launch. `values[i]`, `clock[i]`, `widths[i]`, `lines[i]` and `classes[i]` describe the same batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// Name within the experiment, such as `call`.
@@ -133,6 +133,10 @@ pub struct Series {
     /// not batches, and in logs of versions that did not look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widths: Vec<[f64; 2]>,
+    /// Nanoseconds that a cache line took between the two CPUs of a batch right before and right after it: it tells where a host
+    /// has put them. Zero where the partner did not answer; empty where one CPU is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<[f64; 2]>,
     /// Time of a batch over that of half as many operations, the median of a few such pairs of the warm-up: 2 where time follows
     /// the operations (gate G7). None where batches have a size of their own or that of another series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,6 +161,7 @@ impl Series {
             values,
             clock: Vec::new(),
             widths: Vec::new(),
+            lines: Vec::new(),
             linearity: None,
             classes: Classes::default(),
         }

@@ -5,7 +5,9 @@
 
 pub mod canary;
 pub mod clock;
+mod counts;
 pub mod instruments;
+pub mod line;
 pub mod noise;
 pub mod request;
 pub mod sampler;

@@ -22,7 +22,9 @@ use crate::results::series::{Class, Classes, Series};
 use crate::statistics::change::shows_no_slope;
 use crate::sys::counters::ThreadCounters;
 
+use super::counts::{Counts, few, seen};
 use super::instruments::Instruments;
+use super::line;
 use super::request::Request;
 pub use super::workload::{Expected, Sizing, Switches, Timed, Untimed, Witness, Witnesses, Workload};
 
@@ -40,9 +42,6 @@ const MARGIN: f64 = 1.25;
 
 /// Probes further apart than this void the batch between them: an interrupt or a change of frequency hit one of them.
 const PROBE_AGREEMENT: f64 = 0.01;
-
-/// Switches and operations agree within this share (gate G25).
-const SWITCHES_AGREE: f64 = 0.01;
 
 /// Share of a batch that tasks which hand one CPU to each other may not have had before somebody else had it.
 const TIME_OF_OTHERS: f64 = 0.1;
@@ -132,6 +131,8 @@ struct Batch {
     class: Class,
     /// Core cycles of a turn of the shortest loop before and after it; zero where they are not known.
     width: [f64; 2],
+    /// Nanoseconds of a cache line's way to the other CPU before and after it; zero where there is none.
+    line: [f64; 2],
     /// Share of its context switches that were forced.
     forced: f64,
 }
@@ -387,10 +388,11 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         boundary: &mut Boundary,
         reason: &mut Option<String>,
     ) -> Batch {
+        let line_before = self.line(workload);
         let ready = untimed(&mut workload.prepare);
         let witnesses = witnessed(&mut workload.witnesses);
         // What stands before the batch is neither in its counters nor between its probes.
-        let apart = workload.prepare.is_some() || workload.witnesses.is_some();
+        let apart = workload.prepare.is_some() || workload.witnesses.is_some() || workload.across.is_some();
         if apart {
             *boundary = self.boundary();
         }
@@ -409,7 +411,8 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         // What the work did is tidied up even where something else failed.
         let tidied = untimed(&mut workload.tidy);
         let outcome = ready.and(outcome).and_then(|timed| Ok((timed, counted?))).and_then(|both| tidied.map(|()| both));
-        if workload.witnesses.is_some() {
+        let line = [line_before, self.line(workload)];
+        if workload.witnesses.is_some() || workload.across.is_some() {
             *boundary = self.boundary();
         }
         let clock = before.probe.zip(probe).map(|(first, second)| f64::midpoint(first, second));
@@ -464,68 +467,16 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             Ok(_) if unsteady && workload.clocked => Class::Unsteady,
             Ok(_) => Class::Clean,
         };
-        Batch { ticks: ticks as f64 - self.instruments.bias(), clock, class, width, forced }
+        Batch { ticks: ticks as f64 - self.instruments.bias(), clock, class, width, line, forced }
+    }
+
+    fn line(&mut self, workload: &Workload<'_>) -> f64 {
+        workload.across.as_ref().map_or(0.0, |partner| line::look(self.instruments, partner))
     }
 
     fn boundary(&mut self) -> Boundary {
         Boundary { probe: self.instruments.probe(), counters: self.instruments.counters() }
     }
-}
-
-/// What the kernel counted during a batch, over all tasks that take part.
-#[derive(Debug, Clone, Copy)]
-struct Counts {
-    voluntary: i64,
-    involuntary: i64,
-    faults: i64,
-    /// Nanoseconds.
-    cpu_time: f64,
-    /// Whether all of them were on the measured CPU.
-    one_cpu: bool,
-}
-
-impl Counts {
-    fn between(before: &ThreadCounters, after: &ThreadCounters) -> Self {
-        let faults = |counters: &ThreadCounters| counters.minor_faults + counters.major_faults;
-        Counts {
-            voluntary: after.voluntary_switches - before.voluntary_switches,
-            involuntary: after.involuntary_switches - before.involuntary_switches,
-            faults: faults(after) - faults(before),
-            cpu_time: (after.cpu_time - before.cpu_time) as f64,
-            one_cpu: true,
-        }
-    }
-
-    fn and(&self, other: &Counts) -> Self {
-        Counts {
-            voluntary: self.voluntary + other.voluntary,
-            involuntary: self.involuntary + other.involuntary,
-            faults: self.faults + other.faults,
-            cpu_time: self.cpu_time + other.cpu_time,
-            one_cpu: self.one_cpu && other.one_cpu,
-        }
-    }
-
-    fn switches(&self) -> f64 {
-        (self.voluntary + self.involuntary) as f64
-    }
-}
-
-/// The counts of all witnesses of a batch; an error when one was not where it must be.
-fn seen(before: &[Witness], after: &[Witness], cpu: u32) -> Result<Counts, String> {
-    if let Some(lost) = before.iter().chain(after).find(|witness| witness.cpu != witness.wanted) {
-        return Err(format!("a task that takes part ran on CPU {} instead of {}", lost.cpu, lost.wanted));
-    }
-    let none = Counts { voluntary: 0, involuntary: 0, faults: 0, cpu_time: 0.0, one_cpu: true };
-    Ok(before.iter().zip(after).fold(none, |sum, (before, after)| {
-        let counts = Counts::between(&before.counters, &after.counters);
-        sum.and(&Counts { one_cpu: after.cpu == cpu, ..counts })
-    }))
-}
-
-/// How far a count of switches may be from the number of hops (gate G25).
-fn few(hops: f64) -> f64 {
-    (SWITCHES_AGREE * hops).max(1.0)
 }
 
 /// Which workloads are to show that time follows their operations: those of the sampler's size and of full length. Where one is
@@ -569,16 +520,17 @@ fn series_of(workload: &Workload<'_>, iterations: u64, linearity: Option<f64>, b
             .filter_map(|batch| batch.clock)
             .map(|clock| rounded(clock, 1e6))
             .collect(),
-        widths: widths_of(batches),
+        widths: looks_of(batches, |batch| batch.width, 1e3),
+        lines: looks_of(batches, |batch| batch.line, 10.0),
         linearity: linearity.map(|ratio| rounded(ratio, 1e4)),
         classes: Classes(batches.iter().map(|batch| batch.class).collect()),
     }
 }
 
-/// The widths beside batches; empty where none is known.
-fn widths_of(batches: &[Batch]) -> Vec<[f64; 2]> {
-    let is_known = batches.iter().any(|batch| batch.width.iter().any(|&width| width > 0.0));
-    batches.iter().filter(|_| is_known).map(|batch| batch.width.map(|width| rounded(width, 1e3))).collect()
+/// Looks before and after batches; empty where none is known.
+fn looks_of(batches: &[Batch], of: impl Fn(&Batch) -> [f64; 2], steps: f64) -> Vec<[f64; 2]> {
+    let is_known = batches.iter().any(|batch| of(batch).iter().any(|&look| look > 0.0));
+    batches.iter().filter(|_| is_known).map(|batch| of(batch).map(|look| rounded(look, steps))).collect()
 }
 
 /// Share of forced context switches in each batch, beside the series of a workload that counts them.

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::Rig;
 use super::instruments::Instruments;
+use super::line;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::{Class, Classes, Series};
+use crate::sys::spinner::Spinner;
 
 /// Shots of one kind that may get lost in a row before nobody is believed to be there.
 const LOST_IN_A_ROW: u32 = 3;
@@ -27,6 +29,8 @@ pub enum Answer {
 pub struct Shot<'a> {
     /// Labels of its series.
     pub labels: Labels,
+    /// Whether it goes to the CPU of the volley's partner.
+    pub across: bool,
     /// Fires once and waits for the answer; an error ends the launch.
     pub fire: Box<dyn FnMut() -> Result<Answer, String> + 'a>,
 }
@@ -53,6 +57,7 @@ pub struct Interleaved {
 struct Fired {
     values: Vec<f64>,
     classes: Vec<Class>,
+    lines: Vec<[f64; 2]>,
     lost: u32,
     lost_in_a_row: u32,
 }
@@ -60,6 +65,18 @@ struct Fired {
 impl Rig<'_> {
     /// Fires a volley and records two series for each kind: its times in ticks, and `lost`, how many were lost and fired.
     pub fn shoot(&mut self, kinds: &mut [Shot<'_>], interleaved: &Interleaved) -> Result<(), Problem> {
+        self.shoot_across(None, kinds, interleaved)
+    }
+
+    /// The same with a partner on the CPU of the other side: how far that is from this one is looked at between the bursts.
+    pub fn shoot_across(
+        &mut self,
+        partner: Option<&Spinner>,
+        kinds: &mut [Shot<'_>],
+        interleaved: &Interleaved,
+    ) -> Result<(), Problem> {
+        let look = |rig: &mut Self| partner.map(|partner| line::look(&mut rig.instruments, partner));
+        let mut before = look(self);
         let mut fired: Vec<Fired> = kinds.iter().map(|_| Fired::default()).collect();
         let end = Instant::now() + interleaved.within;
         let mut order: Vec<usize> = (0..kinds.len()).collect();
@@ -71,6 +88,12 @@ impl Rig<'_> {
                 for number in 0..interleaved.lead + burst {
                     self.fire(&mut kinds[index], &mut fired[index], interleaved, number >= interleaved.lead)?;
                 }
+                let after = look(self);
+                if let Some(both) = before.zip(after).filter(|_| kinds[index].across) {
+                    let shots = fired[index].values.len();
+                    fired[index].lines.resize(shots, both.into());
+                }
+                before = after;
             }
             left -= burst;
             if Instant::now() >= end {
@@ -83,6 +106,7 @@ impl Rig<'_> {
             if !fired.values.is_empty() {
                 let mut series = Series::plain(interleaved.name, kind.labels.clone(), Unit::Ticks, fired.values);
                 series.classes = Classes(fired.classes);
+                series.lines = fired.lines;
                 self.record_series(series)?;
             }
             self.record_series(lost)?;

@@ -1,9 +1,12 @@
 //! Something to be timed: the work of a batch, how many operations it has, what stands around it, and what the kernel may do
 //! to it without disturbing it.
 
+use std::rc::Rc;
+
 use crate::results::quantity::Labels;
 use crate::sys::arch::LoopKernel;
 use crate::sys::counters::ThreadCounters;
+use crate::sys::spinner::Spinner;
 
 /// What a workload does for a number of iterations; an error voids the batch and says why.
 pub type Work<'a> = Box<dyn FnMut(u64) -> Result<Timed, String> + 'a>;
@@ -104,6 +107,8 @@ pub struct Workload<'a> {
     pub work: Work<'a>,
     /// Done after each batch, untimed; an error voids the batch.
     pub tidy: Option<Untimed<'a>>,
+    /// A partner on the other CPU that takes part: how far that is from this one is looked at before and after each batch.
+    pub across: Option<Rc<Spinner>>,
     /// The other tasks that take part, read before and after each batch, untimed.
     pub witnesses: Option<Witnesses<'a>>,
 }
@@ -137,6 +142,7 @@ impl<'a> Workload<'a> {
             prepare: None,
             work: Box::new(work),
             tidy: None,
+            across: None,
             witnesses: None,
         }
     }
@@ -196,6 +202,13 @@ impl<'a> Workload<'a> {
     #[must_use]
     pub fn witnessed(mut self, read: impl FnMut() -> Result<Vec<Witness>, String> + 'a) -> Self {
         self.witnesses = Some(Box::new(read));
+        self
+    }
+
+    /// Between this CPU and that of a partner, who sleeps meanwhile.
+    #[must_use]
+    pub fn across(mut self, partner: &Rc<Spinner>) -> Self {
+        self.across = Some(Rc::clone(partner));
         self
     }
 

@@ -80,6 +80,25 @@ pub fn fit_step_over_launches<L: AsRef<[f64]>>(x: &[f64], launches: &[L], place:
     })
 }
 
+impl StepFit {
+    /// The coefficients of the one line through given points, with the intervals of these launches, which are made to hold them.
+    /// These where no line goes through the points.
+    #[must_use]
+    pub fn through(self, x: &[f64], y: &[f64], place: f64) -> StepFit {
+        let Some(line) = fit_step(x, y, place) else { return self };
+        let moved = |of: Coefficient, estimate: f64| {
+            let holds = |found: Interval| Interval::new(found.low.min(estimate), found.high.max(estimate), found.level);
+            Coefficient { estimate, interval: of.interval.and_then(holds) }
+        };
+        StepFit {
+            intercept: moved(self.intercept, line.intercept),
+            slope: moved(self.slope, line.slope),
+            step: self.step.zip(line.step).map(|(of, step)| moved(of, step)),
+            launches: self.launches,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::synthetic::{assert_close, normal, normal_draw};
@@ -99,6 +118,18 @@ mod tests {
                 ARGUMENTS.iter().map(|arguments| call_cost(*arguments) + own + 0.02 * normal_draw(random)).collect()
             })
             .collect()
+    }
+
+    #[test]
+    fn a_line_through_published_points_keeps_an_interval_that_holds_it() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let fit = fit_step_over_launches(&ARGUMENTS, &launches(&mut random, 15), 7.0, 0.95).unwrap();
+        let y: Vec<f64> = ARGUMENTS.iter().map(|arguments| 3.0 + 0.5 * arguments).collect();
+        let through = fit.through(&ARGUMENTS, &y, 7.0);
+        assert_close(through.slope.estimate, 0.5, 1e-12);
+        let (before, after) = (fit.slope.interval.unwrap(), through.slope.interval.unwrap());
+        assert!(after.contains(0.5) && after.low.to_bits() == before.low.to_bits(), "{after:?}");
+        assert_eq!(fit.through(&ARGUMENTS[..1], &y[..1], 7.0), fit);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub fn batches(name: &str, labels: Labels, operations: u64, cycles: f64) -> Seri
         values: vec![cycles * CLOCK; BATCHES],
         clock: vec![CLOCK; BATCHES],
         widths: Vec::new(),
+        lines: Vec::new(),
         linearity: None,
         classes: Classes(vec![Class::Clean; BATCHES]),
     }

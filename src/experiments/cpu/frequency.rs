@@ -249,18 +249,27 @@ fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
             Figure::batches("cpu.frequency.core_by_chain", Labels::of([("chain", chain)]), &estimate).gates(own),
         );
     }
-    findings.publish(
-        study,
-        Figure::batches("cpu.frequency.core", Labels::none(), &reference).gates(core_gates(study, &reference)),
-    );
     let period = study.sample_of("chain", &Labels::of([("chain", "multiply")]), Unit::Nanoseconds, |ticks, _| {
         study.nanoseconds(ticks) / latency
     });
+    let gates = core_gates(study, &reference);
+    let mut publish = |name: &str, estimate: &Estimate| {
+        findings.publish(study, Figure::batches(name, Labels::none(), estimate).gates(gates.clone()));
+    };
+    // One reference for all figures of the run: cycles times the cycle time are nanoseconds to the last digit.
+    let estimator = "median over all launches of the run, by the probes at both ends of each";
+    let whole = Estimate::over_launches(&study.core_by_launch, Unit::Hertz, estimator).filter(|_| study.turn.is_some());
+    let of_run = |own: Estimate, seen: &dyn Fn(f64) -> f64| match &whole {
+        Some(Estimate { value, interval, launches, .. }) => {
+            let ends = interval.map(seen);
+            let interval = [ends[0].min(ends[1]), ends[0].max(ends[1])];
+            Estimate { value: seen(*value), interval, launches: *launches, estimator: estimator.to_owned(), ..own }
+        }
+        None => own,
+    };
+    publish("cpu.frequency.core", &of_run(reference, &|hertz| hertz));
     if let Some(estimate) = period.as_ref().and_then(Estimate::median) {
-        findings.publish(
-            study,
-            Figure::batches("cpu.cycle_time", Labels::none(), &estimate).gates(core_gates(study, &reference)),
-        );
+        publish("cpu.cycle_time", &of_run(estimate, &|hertz| 1e9 / hertz));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The CPU chapter: clock, timers, loops, procedure calls.
 
+mod compiled_calls;
 pub mod frequency;
 pub mod loop_cost;
 pub mod procedure_call;

@@ -54,8 +54,8 @@
 //! System V ABI, AMD64 supplement, 3.2.3; Arm AAPCS64; Agner Fog, microarchitecture.pdf (return stack, store forwarding).
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
 
+use super::compiled_calls::{self, MOST_ARGUMENTS};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -117,8 +117,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     explain,
 };
 
-/// Most arguments measured.
-const MOST_ARGUMENTS: usize = 7;
 /// A call and a return are two taken branches: below one cycle no core makes both.
 const FLOOR_CYCLES: f64 = 1.0;
 /// The long kernel has this many times the calls of the short one.
@@ -177,101 +175,6 @@ fn labels_with(arguments: usize, code: &str, chain: &str) -> Labels {
     labels(code, chain).with("args", arguments)
 }
 
-/// Callees of the compiled kind: the first argument times an odd constant that the compiler cannot turn into shifts, the
-/// others only passed.
-macro_rules! callees {
-    ($($name:ident($($argument:ident),*);)+) => {
-        $(#[inline(never)]
-        extern "C" fn $name(first: i64 $(, $argument: i64)*) -> i64 {
-            $(let _ = $argument;)*
-            first.wrapping_mul(0x9E37_79B9)
-        })+
-    };
-}
-
-callees! {
-    one(); two(b); three(b, c); four(b, c, d); five(b, c, d, e); six(b, c, d, e, f); seven(b, c, d, e, f, g);
-}
-
-#[inline(never)]
-extern "C" fn none() -> i64 {
-    0
-}
-
-/// Copies of a statement: a loop around one would be in both kernels alike and stay in the difference.
-macro_rules! eight {
-    ($($body:tt)*) => {
-        $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*;
-    };
-}
-macro_rules! thirty_two {
-    ($($body:tt)*) => {
-        eight!($($body)*); eight!($($body)*); eight!($($body)*); eight!($($body)*);
-    };
-}
-
-/// A function that runs a statement 32 or 64 times per turn.
-macro_rules! kernel {
-    ($name:ident, $state:ident = $initial:expr, $callee:ident = $pointer:expr; $($body:tt)*) => {
-        extern "C" fn $name(turns: u64) {
-            let $callee = black_box($pointer);
-            let mut $state = black_box($initial);
-            arch::align_code();
-            for _ in 0..turns {
-                $($body)*
-            }
-            $state = black_box($state);
-            let _ = $state;
-        }
-    };
-}
-
-/// Kernels of one compiled callee: independent calls and chained calls.
-macro_rules! compiled {
-    ($callee:ident as $type:ty, $value:ident: $($argument:expr),+) => {{
-        kernel!(independent_short, $value = 7_i64, callee = $callee as $type; thirty_two!(callee($($argument),+)););
-        kernel!(independent_long, $value = 7_i64, callee = $callee as $type;
-            thirty_two!(callee($($argument),+)); thirty_two!(callee($($argument),+)););
-        kernel!(chained_short, $value = 7_i64, callee = $callee as $type;
-            thirty_two!($value = callee($($argument),+)););
-        kernel!(chained_long, $value = 7_i64, callee = $callee as $type;
-            thirty_two!($value = callee($($argument),+)); thirty_two!($value = callee($($argument),+)););
-        [
-            CallKernel { short: independent_short, long: independent_long },
-            CallKernel { short: chained_short, long: chained_long },
-        ]
-    }};
-}
-
-/// Without arguments only the function itself can depend on the last result: it is chosen by it from two equal ones.
-fn compiled_without_arguments() -> [CallKernel; 2] {
-    type Callee = extern "C" fn() -> i64;
-    kernel!(independent_short, value = 0_i64, callee = none as Callee; thirty_two!(callee()););
-    kernel!(independent_long, value = 0_i64, callee = none as Callee; thirty_two!(callee()); thirty_two!(callee()););
-    kernel!(chained_short, value = 0_i64, callees = [none, none] as [Callee; 2];
-        thirty_two!(value = callees[(value & 1) as usize]()););
-    kernel!(chained_long, value = 0_i64, callees = [none, none] as [Callee; 2];
-        thirty_two!(value = callees[(value & 1) as usize]()); thirty_two!(value = callees[(value & 1) as usize]()););
-    [
-        CallKernel { short: independent_short, long: independent_long },
-        CallKernel { short: chained_short, long: chained_long },
-    ]
-}
-
-/// `[independent, chained]` kernels of compiled callees by number of arguments.
-fn compiled_kernels() -> [[CallKernel; 2]; MOST_ARGUMENTS + 1] {
-    [
-        compiled_without_arguments(),
-        compiled!(one as extern "C" fn(i64) -> i64, v: v),
-        compiled!(two as extern "C" fn(i64, i64) -> i64, v: v, v),
-        compiled!(three as extern "C" fn(i64, i64, i64) -> i64, v: v, v, v),
-        compiled!(four as extern "C" fn(i64, i64, i64, i64) -> i64, v: v, v, v, v),
-        compiled!(five as extern "C" fn(i64, i64, i64, i64, i64) -> i64, v: v, v, v, v, v),
-        compiled!(six as extern "C" fn(i64, i64, i64, i64, i64, i64) -> i64, v: v, v, v, v, v, v),
-        compiled!(seven as extern "C" fn(i64, i64, i64, i64, i64, i64, i64) -> i64, v: v, v, v, v, v, v, v),
-    ]
-}
-
 /// The kernels of a kind of code and a way of calling, by number of arguments.
 fn kernels(code: &str, chain: &str) -> Vec<CallKernel> {
     match (code, chain) {
@@ -279,7 +182,7 @@ fn kernels(code: &str, chain: &str) -> Vec<CallKernel> {
         ("registers", _) => arch::CHAINED_CALLS_IN_REGISTERS.to_vec(),
         ("memory", "throughput") => arch::CALLS_THROUGH_MEMORY.to_vec(),
         ("memory", _) => arch::CHAINED_CALLS_THROUGH_MEMORY.to_vec(),
-        (_, chain) => compiled_kernels().map(|pair| pair[usize::from(chain == "latency")]).to_vec(),
+        (_, chain) => compiled_calls::kernels().map(|pair| pair[usize::from(chain == "latency")]).to_vec(),
     }
 }
 
@@ -427,6 +330,10 @@ fn publish_regression(
     estimates: &[Option<Estimate>],
 ) {
     let Some(fit) = regression(study, code, chain) else { return };
+    // Of calls that were alone on their core, slope and step are those of the published costs.
+    let alone = |estimate: &Estimate| estimate.account.sharing.map(|_| estimate.value);
+    let published: Option<Vec<f64>> = estimates.iter().map(|estimate| alone(estimate.as_ref()?)).collect();
+    let fit = published.map_or(fit, |costs| fit.through(&arguments(), &costs, MOST_ARGUMENTS as f64));
     let rising = rising_gate(estimates);
     let mut publish = |name: &str, coefficient: Coefficient| {
         let Some(estimate) = estimate_of(study, (code, chain), coefficient, &fit) else { return };
@@ -451,8 +358,11 @@ fn regression(study: &Study<'_>, code: &str, chain: &str) -> Option<StepFit> {
         .keys()
         .filter_map(|launch| by_arguments.iter().map(|costs| costs.get(launch).copied()).collect())
         .collect();
-    let x: Vec<f64> = (0..=MOST_ARGUMENTS).map(|arguments| arguments as f64).collect();
-    fit_step_over_launches(&x, &rows, MOST_ARGUMENTS as f64, 0.95)
+    fit_step_over_launches(&arguments(), &rows, MOST_ARGUMENTS as f64, 0.95)
+}
+
+fn arguments() -> Vec<f64> {
+    (0..=MOST_ARGUMENTS).map(|arguments| arguments as f64).collect()
 }
 
 /// One cost per launch, by its number.
@@ -590,11 +500,5 @@ mod tests {
         for (code, chain) in variants() {
             assert_eq!(kernels(code, chain).len(), MOST_ARGUMENTS + 1, "{code} {chain}");
         }
-    }
-
-    #[test]
-    fn compiled_callees_depend_on_their_first_argument_only() {
-        assert_eq!(seven(3, 1, 1, 1, 1, 1, 1), seven(3, 2, 2, 2, 2, 2, 2));
-        assert_ne!(seven(3, 1, 1, 1, 1, 1, 1), seven(4, 1, 1, 1, 1, 1, 1));
     }
 }

@@ -80,6 +80,7 @@ use crate::results::verdict::Gate;
 use crate::results::wording::{factor, percent, quantity};
 use crate::rig::Rig;
 use crate::rig::shots::{Interleaved, Shot};
+use crate::sys::spinner::{Duty, Spinner};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -226,11 +227,14 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let access = rig.setup().access.as_ref();
     let other = other_cpu(rig.setup());
     remark_placement(rig, TIME, other);
+    // Without it the distance of the two CPUs is not known, which no figure needs. Before there are sockets, of which a process made
+    // later would hold copies.
+    let spinner = other.and_then(|cpu| Spinner::new(cpu, Duty::Answer).ok());
     let mut same = Partner::on_loopback(Some(rig.setup().cpu), &SIZES)?;
     let near = lines_to(rig, &mut same, SAME_CPU);
     let shots = SHOTS_PER_BATCH * rig.batches();
     let interleaved = Interleaved { name: "exchange", shots, burst: 20, lead: 2, gap: None, within: LOOPBACK_TIME };
-    shoot(rig, near, &interleaved)?;
+    shoot(rig, near, None, &interleaved)?;
     same.end_echo()?;
     drop(same);
     let mut far = Vec::new();
@@ -252,9 +256,9 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         gap: Some(GAP),
         ..interleaved
     };
-    let far = shoot(rig, far, &interleaved)?;
+    let far = shoot(rig, far, spinner.as_ref(), &interleaved)?;
     watch.record(rig)?;
-    shoot(rig, paused_lines(far, &loopback_kinds()), &paused)?;
+    shoot(rig, paused_lines(far, &loopback_kinds()), spinner.as_ref(), &paused)?;
     if let Some(partner) = away.as_mut() {
         partner.end_echo()?;
     }
@@ -266,15 +270,25 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 }
 
 /// Fires a volley along all lines and gives them back.
-fn shoot(rig: &mut Rig<'_>, lines: Vec<Link>, interleaved: &Interleaved) -> Result<Vec<Link>, Problem> {
+fn shoot(
+    rig: &mut Rig<'_>,
+    lines: Vec<Link>,
+    partner: Option<&Spinner>,
+    interleaved: &Interleaved,
+) -> Result<Vec<Link>, Problem> {
     for line in &lines {
         line.socket
             .set_read_timeout(Some(PATIENCE))
             .map_err(|error| Problem::new(format!("cannot prepare a socket: {error}")))?;
     }
-    let mut shots: Vec<Shot<'_>> =
-        lines.iter().map(|line| Shot { labels: line.kind.labels(), fire: exchange(line) }).collect();
-    rig.shoot(&mut shots, interleaved)?;
+    let mut shots: Vec<Shot<'_>> = lines
+        .iter()
+        .map(|line| {
+            let across = line.kind.placement.is_some();
+            Shot { labels: line.kind.labels(), across, fire: exchange(line) }
+        })
+        .collect();
+    rig.shoot_across(partner, &mut shots, interleaved)?;
     drop(shots);
     Ok(lines)
 }
@@ -300,9 +314,9 @@ fn measure_remote(
     lines.extend(icmp_lines(rig, &wanted, |_| address).into_iter().filter(|line| line.kind.ipv6 == ipv6));
     // A long way leaves time for few exchanges: one each in turn then, so that every kind has as many.
     let interleaved = Interleaved { burst: 5, lead: 1, within: REMOTE_TIME, ..*interleaved };
-    let lines = shoot(rig, lines, &interleaved)?;
+    let lines = shoot(rig, lines, None, &interleaved)?;
     let within = REMOTE_TIME / 4;
-    let lines = shoot(rig, paused_lines(lines, &wanted), &Interleaved { within, ..*paused })?;
+    let lines = shoot(rig, paused_lines(lines, &wanted), None, &Interleaved { within, ..*paused })?;
     drop(lines);
     let end = partner.end_echo()?;
     for service in end.services {
@@ -322,22 +336,27 @@ fn measure_remote(
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     for kind in kinds(study.setup.peer.as_ref()) {
-        let labels = kind.labels();
-        for probability in QUANTILES {
-            let published = labels.clone().with("quantile", quantile_label(probability));
-            if let Some(estimate) = quantile_of_shots(study, "exchange", &labels, probability) {
-                let own = exchange_gates(study, kind, probability, &estimate);
-                findings.publish(study, Figure::shots(TIME, published, &estimate, others(study)).gates(own));
-            } else if let Some(few) = study.sample_of("exchange", &labels, Unit::Ticks, |ticks, _| ticks) {
-                let shots: usize = few.launches.iter().map(Vec::len).sum();
-                findings.cannot(TIME, published, &format!("{shots} exchanges are too few for this quantile"));
-            }
+        for labels in study.by_distance("exchange", &kind.labels()) {
+            publish_exchange(study, findings, kind, &labels);
         }
         if kind.remote {
             publish_parts(study, findings, kind);
         }
     }
     findings.curves.extend(curves(findings));
+}
+
+fn publish_exchange(study: &Study<'_>, findings: &mut Findings, kind: Kind, labels: &Labels) {
+    for probability in QUANTILES {
+        let published = labels.clone().with("quantile", quantile_label(probability));
+        if let Some(estimate) = quantile_of_shots(study, "exchange", labels, probability) {
+            let own = exchange_gates(study, kind, probability, &estimate);
+            findings.publish(study, Figure::shots(TIME, published, &estimate, others(study)).gates(own));
+        } else if let Some(few) = study.sample_of("exchange", labels, Unit::Ticks, |ticks, _| ticks) {
+            let shots: usize = few.launches.iter().map(Vec::len).sum();
+            findings.cannot(TIME, published, &format!("{shots} exchanges are too few for this quantile"));
+        }
+    }
 }
 
 /// Lost and fired exchanges of a kind.
@@ -406,7 +425,8 @@ fn publish_parts(study: &Study<'_>, findings: &mut Findings, kind: Kind) {
         findings.publish(study, figure.of_gross(gross.value).gates(gates));
     }
     let here = Kind { remote: false, ipv6: kind.ipv6 && kind.bytes == 1, placement: Some(OTHER_CPU), ..kind };
-    let Some(loopback) = quantile_of_shots(study, "exchange", &here.labels(), 0.5) else { return };
+    let labels_here = study.by_distance("exchange", &here.labels());
+    let Some(loopback) = quantile_of_shots(study, "exchange", &labels_here[0], 0.5) else { return };
     let share = gross.less(loopback.value, loopback.interval, "remote p50 less loopback p50 on two CPUs");
     let figure = Figure::shots("network.round_trip.network_share", labels, &share, others(study));
     findings.publish(study, figure.of_gross(gross.value).gates([gates::resolved(&share)]));

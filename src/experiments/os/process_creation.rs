@@ -23,7 +23,8 @@
 //! **resident** is the size of private memory, every page written, that the parent has beside itself; its pages are written
 //! again before each shot, because a second fork finds pages already write-protected by the first. **pages** says whether
 //! it lies on 4 KiB or on huge pages, looked up after mapping. **child** is the CPU on which the child may run: the parent's
-//! (same_cpu), or any (free). The cost per page is the slope of a line over resident sizes, fitted in each launch.
+//! (same_cpu), or any (free). Launches take the resident sizes in turns. The cost per page is the slope of a line through the
+//! published costs over resident sizes.
 //!
 //! # Prediction
 //!
@@ -80,7 +81,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.process_creation",
     title: "Process creation",
     measures: "fork, vfork, fork and exec, posix_spawn, against the memory of the parent",
-    method_version: 2,
+    method_version: 3,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("process_creation.rs"),
     needs: &[],
@@ -93,10 +94,10 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::cost("os.process_creation.per_page", Unit::Nanoseconds, "what each 4 KiB page of the parent adds")
             .in_summary(),
     ],
-    every: |_| 4,
-    seconds: |_| 0.9,
+    every: |_| 1,
+    seconds: |_| 0.4,
     time_out: 30.0,
-    memory: |setup| (SIZES[SIZES.len() - 1].0 as u64).min(setup.machine.launch_memory_bytes()),
+    memory: |setup| (SIZES[SIZES.len() - 1] as u64).min(setup.machine.launch_memory_bytes()),
     predict,
     measure,
     figures,
@@ -111,8 +112,16 @@ const MIB: usize = 1 << 20;
 const SMALL_PAGE: f64 = 4096.0;
 /// Size of huge pages, for predictions: 2 MiB where small ones have 4 KiB.
 const HUGE_PAGE: f64 = 2_097_152.0;
-/// Resident sizes of the parent with how many shots each: the cost of a shot grows with the size.
-const SIZES: [(usize, u32); 3] = [(16 * MIB, 8), (64 * MIB, 4), (256 * MIB, 2)];
+/// Resident sizes of the parent.
+const SIZES: [usize; 3] = [16 * MIB, 64 * MIB, 256 * MIB];
+/// Parents with memory that a launch measures, in turns over launches: resident size, pages, and shots, whose cost grows with the
+/// size. To write the pages again before each shot takes most of the time.
+const TURNS: [&[(usize, &str, u32)]; 4] = [
+    &[(16 * MIB, "4k", 6)],
+    &[(64 * MIB, "4k", 4)],
+    &[(256 * MIB, "4k", 2)],
+    &[(64 * MIB, "huge", 4), (256 * MIB, "huge", 3)],
+];
 /// Size at which ways that should not depend on it are compared.
 const COMPARED: usize = 64 * MIB;
 /// The ways, in the order of the report.
@@ -196,7 +205,7 @@ fn combinations() -> Vec<(ChildMethod, ForkSetting)> {
             .map(|way| (way, ForkSetting { child: "free", ..BASE })),
     );
     for pages in ["4k", "huge"] {
-        for (resident, _) in SIZES.into_iter().filter(|(resident, _)| pages == "4k" || *resident >= COMPARED) {
+        for resident in SIZES.into_iter().filter(|resident| pages == "4k" || *resident >= COMPARED) {
             let setting = ForkSetting { resident, pages, ..BASE };
             all.extend(ways_with_memory(resident, pages).into_iter().map(|way| (way, setting)));
         }
@@ -293,10 +302,8 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     } else {
         rig.unavailable(TIME, &Labels::of([("child", "free")]), &"only one CPU is allowed");
     }
-    for pages in ["4k", "huge"] {
-        for (resident, shots) in SIZES {
-            measure_with_memory(rig, &kit, ForkSetting { resident, pages, ..BASE }, shots)?;
-        }
+    for &(resident, pages, shots) in TURNS[rig.turn() as usize % TURNS.len()] {
+        measure_with_memory(rig, &kit, ForkSetting { resident, pages, ..BASE }, shots)?;
     }
     if child::some_left() {
         rig.remark(children::LEFT, &"there are children that were not reaped");
@@ -314,9 +321,6 @@ fn measure_with_memory(
     setting: ForkSetting,
     shots: u32,
 ) -> Result<(), Problem> {
-    if setting.pages == "huge" && setting.resident < COMPARED {
-        return Ok(());
-    }
     let mut resident = match resident(rig, setting) {
         Ok(resident) => resident,
         Err(reason) => {
@@ -488,7 +492,7 @@ fn child_gates(study: &Study<'_>, way: ChildMethod, setting: ForkSetting, estima
 /// The costs of a way over resident sizes on small pages, and what a page adds.
 fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
     let Some(way) = WAYS.into_iter().find(|way| way.how == how) else { return };
-    let sizes = std::iter::once(0).chain(SIZES.into_iter().map(|(resident, _)| resident));
+    let sizes = std::iter::once(0).chain(SIZES);
     let points = sizes.map(|resident| (resident as f64 / SMALL_PAGE, labels(way, ForkSetting { resident, ..BASE })));
     let labels = Labels::of([("how", how)]);
     let sweep = Sweep::of(study, "child", points);

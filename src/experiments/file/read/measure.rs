@@ -265,7 +265,7 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<(), Pro
                 asked.set(asked.get() + BLOCK);
                 target.stamped.read(direct, &mut buffer, target.place()).map(|()| Answer::Came)
             };
-            shots.push(Shot { labels: labels(Order::Random, DIRECT, bytes), fire: Box::new(fire) });
+            shots.push(Shot { labels: labels(Order::Random, DIRECT, bytes), across: false, fire: Box::new(fire) });
         }
         if let Err(why) = target.stamped.evict() {
             unavailable(rig, COLD, bytes, &why);
@@ -279,7 +279,7 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<(), Pro
             reads.set(reads.get() + 1);
             target.stamped.read(&target.random, &mut buffer, target.place()).map(|()| Answer::Came)
         };
-        shots.push(Shot { labels: labels(Order::Random, COLD, bytes), fire: Box::new(fire) });
+        shots.push(Shot { labels: labels(Order::Random, COLD, bytes), across: false, fire: Box::new(fire) });
     }
     let mut proof = DeviceReadCheck::begin(targets);
     let interleaved = Interleaved { name: "read", shots: SHOTS, burst: BURST, lead: LEAD, gap: None, within: SHOOTING };

@@ -179,7 +179,7 @@ fn repeated<'a>(source: &'a dyn BlockSource, order: &'static str, bytes: u32, se
         next = if order == RANDOM { random.u64(..places) } else { (next + 1) % places };
         source.read(next * u64::from(bytes), bytes).map(|()| Answer::Came)
     });
-    Shot { labels: of, fire }
+    Shot { labels: of, across: false, fire }
 }
 
 /// Reads of all kinds from the other machine's memory, from this machine's, and empty exchanges, all in turns.
@@ -202,7 +202,7 @@ pub(super) fn shoot_warm(
     }
     if let Some(server) = exchange {
         let fire = Box::new(|| server.exchange().map(|()| Answer::Came));
-        shots.push(Shot { labels: Labels::of([("via", via), ("what", "exchange")]), fire });
+        shots.push(Shot { labels: Labels::of([("via", via), ("what", "exchange")]), across: false, fire });
     }
     let interleaved =
         Interleaved { name: "read", shots: rig.batches(), burst: 3, lead: 1, gap: None, within: WARM_TIME };
@@ -216,7 +216,7 @@ fn once(source: &dyn BlockSource, of: Labels, bytes: u32, places: Vec<u64>) -> S
         let place = places.next().ok_or("there are more cold reads than places for them")?;
         source.read(place, bytes).map(|()| Answer::Came)
     });
-    Shot { labels: of, fire }
+    Shot { labels: of, across: false, fire }
 }
 
 /// Reads parts that the other machine does not have in memory, each once: `groups` are where they begin. Before reads of an order

@@ -9,7 +9,7 @@ use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::{self, MEMORY};
 use crate::experiments::memory::{buffer, streams};
-use crate::results::quantity::{Labels, Unit};
+use crate::results::quantity::{DISTANCE, Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::sys::stream::{Operation, Vectors};
 
@@ -122,7 +122,12 @@ pub(super) fn stream_gates(
             |least: f64| Gate::at_least(rule, own.named("{}"), least * LESS).because(format!("{LESS} times {what}"));
         gates.extend(floor.map(gate));
     };
-    let at = |operation: Operation, level: &str, threads| rate_of(study, &streams::labels(operation, level, threads));
+    // Threads together are compared at the same distance of their CPUs.
+    let at = |operation: Operation, level: &str, threads| {
+        let wanted = streams::labels(operation, level, threads);
+        let distance = labels.get(DISTANCE).filter(|_| threads > 1);
+        rate_of(study, &distance.map_or(wanted.clone(), |distance| wanted.with(DISTANCE, distance)))
+    };
     let plain = labels.get("pages").is_none();
     let next = match level {
         "L1" => Some(("L2", &FIRST_CACHE)),

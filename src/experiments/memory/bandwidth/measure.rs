@@ -13,8 +13,10 @@ use crate::statistics::summary::median;
 use crate::sys::affinity;
 use crate::sys::arena::Arena;
 use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
+use crate::sys::spinner::{Duty, Spinner};
 use crate::sys::stream::{Operation, Stream, Vectors};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// Length of a window of several threads in nanoseconds: several turns of any scheduler's clock.
 pub(super) const WINDOW: f64 = 16_000_000.0;
@@ -218,6 +220,11 @@ pub(super) fn measure_team(
         let mut jobs = jobs.clone();
         Ok(Box::new(move |job| jobs[job].step(&mut arena)))
     };
+    // A host can move either CPU of a pair. Before the team, because only a task without threads is copied whole.
+    let partner = match cpus {
+        [_, other] => Spinner::new(*other, Duty::Answer).ok().map(Rc::new),
+        _ => None,
+    };
     let mut team = match Team::with_caller(cpus, rig.source()?, equip) {
         Ok(team) => team,
         Err(reason) => {
@@ -251,7 +258,11 @@ pub(super) fn measure_team(
                 (None, false) => Timed::Ticks(ticks),
             })
         });
-        workloads.push(workload.sized(Sizing::Exactly(1)).unclocked().at_most(windows));
+        let workload = workload.sized(Sizing::Exactly(1)).unclocked().at_most(windows);
+        workloads.push(match &partner {
+            Some(partner) => workload.across(partner),
+            None => workload,
+        });
     }
     rig.sample(workloads)?;
     rig.remark(&format!("repeated.{}", cpus.len()), &repeated.get());

@@ -1,10 +1,11 @@
 //! The curves over threads.
 
 use super::RATE;
+use crate::evaluate::distance::FAR;
 use crate::evaluate::findings::Findings;
 use crate::experiments::memory::footprint::MEMORY;
 use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{Labels, Unit};
+use crate::results::quantity::{DISTANCE, Labels, Unit};
 use crate::sys::stream::Operation;
 
 /// What several threads move, operation by operation.
@@ -18,6 +19,8 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
                 .filter(|metric| metric.name == RATE && metric.labels.get("pages").is_none())
                 .filter(|metric| metric.labels.get("operation") == Some(operation.name()))
                 .filter(|metric| metric.labels.get("level") == Some(MEMORY))
+                // One point for each number of threads: where the host moved a pair of CPUs, the near one.
+                .filter(|metric| metric.labels.get(DISTANCE) != Some(FAR))
                 .filter_map(|metric| {
                     let threads: f64 = metric.labels.get("threads")?.parse().ok()?;
                     Some([threads, metric.value, metric.interval95[0], metric.interval95[1]])

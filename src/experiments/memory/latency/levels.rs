@@ -366,6 +366,7 @@ pub(super) fn bounds(study: &Study<'_>, low: f64, high: f64, estimator: &str) ->
         },
         shared: None,
         modes: None,
+        over_launches: None,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Pairing, SAME, judge};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::Metric;
-use crate::results::quantity::{Labels, Unit};
+use crate::results::quantity::{DISTANCE, Labels, Unit};
 use crate::results::wording::{count, number, percent, quantity};
 use crate::statistics::summary::median;
 
@@ -145,7 +145,7 @@ fn other_cpus(findings: &Findings) -> Option<String> {
     let idle = of("idle")?;
     let mut text = format!(
         "Waking a process on another CPU ({}) takes {} a hop when that CPU has gone idle",
-        idle.labels.get("placement").unwrap_or_default(),
+        place(&idle.labels),
         nanoseconds(idle.value)
     );
     text.push_str(&of("awake").map_or_else(
@@ -153,6 +153,12 @@ fn other_cpus(findings: &Findings) -> Option<String> {
         |awake| format!(" and {} when something keeps it awake.", nanoseconds(awake.value)),
     ));
     Some(text)
+}
+
+/// Where the other CPU is, with its distance where that was told apart.
+fn place(labels: &Labels) -> String {
+    let placement = labels.get("placement").unwrap_or_default();
+    labels.get(DISTANCE).map_or_else(|| placement.to_owned(), |distance| format!("{placement}, {distance}"))
 }
 
 fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {
@@ -166,10 +172,14 @@ fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {
         ""
     };
     (!lines.is_empty()).then_some(())?;
-    let all: Vec<String> = lines
-        .iter()
-        .map(|line| format!("{} ({})", nanoseconds(line.value), line.labels.get("placement").unwrap_or_default()))
-        .collect();
+    let all: Vec<String> =
+        lines.iter().map(|line| format!("{} ({})", nanoseconds(line.value), place(&line.labels))).collect();
+    let apart = if lines.iter().any(|line| line.labels.get(DISTANCE).is_some()) {
+        " The host moved these virtual CPUs during the run: figures with two CPUs are given for both distances, by the time of \
+         the line right before and right after each batch."
+    } else {
+        ""
+    };
     let guest = if study.setup.machine.is_guest() {
         " A guest sees what its hypervisor says about caches: virtual CPUs may lie further apart than the label claims."
     } else {
@@ -177,7 +187,7 @@ fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {
     };
     Some(format!(
         "Two tasks that wait without sleeping pass a cache line in {}; no lock between them can change hands \
-         faster.{guest}{moved}",
+         faster.{guest}{apart}{moved}",
         all.join(", "),
     ))
 }

@@ -8,7 +8,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{CoreCycles, Labels, Unit};
+use crate::results::quantity::{CoreCycles, DISTANCE, Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::statistics::summary::median;
 
@@ -43,13 +43,18 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
 }
 
 pub(super) fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {
-    let labels = pairing.labels();
+    for labels in study.by_distance("hop", &pairing.labels()) {
+        publish_hop_at(study, findings, pairing, labels);
+    }
+}
+
+fn publish_hop_at(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing, labels: Labels) {
     let sample = study.sample("hop", &labels);
     let Some((sample, gross)) = sample.as_ref().and_then(|sample| Some((sample, Estimate::undisturbed(sample)?)))
     else {
         return;
     };
-    let mut own = vec![proof(study, &labels, &gross)];
+    let mut own = vec![proof(study, &pairing.labels(), &gross)];
     own.extend(two_calls(study, &gross, pairing));
     own.extend(symmetry(study, pairing));
     findings.publish(study, Figure::batches("os.context_switch.time", labels.clone(), &gross).gates(own));
@@ -61,7 +66,7 @@ pub(super) fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &
         let (hops, passage) = (sample.shared_with(&passage), passage.shared_with(sample));
         Estimate::net(&hops, &passage)
     }) {
-        let mut own = vec![proof(study, &labels, &gross), gates::net_resolved(&net, gross.value)];
+        let mut own = vec![proof(study, &pairing.labels(), &gross), gates::net_resolved(&net, gross.value)];
         if net.unit == Unit::Cycles {
             own.push(gates::floor(&NET_FLOOR, &net, LEAST_NET).because("no kernel switches tasks in less"));
         }
@@ -115,18 +120,21 @@ pub(super) fn symmetry(study: &Study<'_>, pairing: &Pairing) -> Option<Gate> {
 }
 
 pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement: &str) {
-    let labels = line_labels(placement);
-    let Some(estimate) = study.sample("line", &labels).as_ref().and_then(Estimate::undisturbed) else { return };
     let wake_up =
         Pairing { between: "threads", through: "futex", placement: placement.to_owned(), target: Some("idle") };
-    let mut own = vec![
-        gates::floor_in_time(&LINE_FLOOR, study, &estimate, LEAST_LINE)
-            .because("two cores cannot exchange a line in less"),
-    ];
-    if let Some(wake_up) = study.sample("hop", &wake_up.labels()).as_ref().and_then(Estimate::undisturbed) {
-        own.push(Gate::at_most(&LINE_FASTER, estimate.named("{}"), wake_up.value).because("a wake-up there"));
+    for labels in study.by_distance("line", &line_labels(placement)) {
+        let Some(estimate) = study.sample("line", &labels).as_ref().and_then(Estimate::undisturbed) else { continue };
+        let mut own = vec![
+            gates::floor_in_time(&LINE_FLOOR, study, &estimate, LEAST_LINE)
+                .because("two cores cannot exchange a line in less"),
+        ];
+        let distance = labels.get(DISTANCE);
+        let there = distance.map_or(wake_up.labels(), |distance| wake_up.labels().with(DISTANCE, distance));
+        if let Some(wake_up) = study.sample("hop", &there).as_ref().and_then(Estimate::undisturbed) {
+            own.push(Gate::at_most(&LINE_FASTER, estimate.named("{}"), wake_up.value).because("a wake-up there"));
+        }
+        findings.publish(study, Figure::batches("os.cache_line_transfer.time", labels, &estimate).gates(own));
     }
-    findings.publish(study, Figure::batches("os.cache_line_transfer.time", labels, &estimate).gates(own));
 }
 
 /// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets. And how many

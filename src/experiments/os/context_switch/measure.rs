@@ -21,7 +21,7 @@ pub(super) const LINE_LONGER: u32 = 8;
 /// Batches of a ring in one launch.
 pub(super) const RING_BATCHES: u32 = 8;
 
-/// Laps before a batch of a ring, because its members work on another set than before.
+/// Laps before a batch that do not count: members of a ring work on another set than before, and a CPU was kept awake.
 pub(super) const LAPS_BEFORE: u64 = 2;
 
 /// Round trips of which the two halves are timed.
@@ -53,8 +53,12 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             "eventfd" => hop::<Event>(rig, &pairing, cpu, &awake),
             _ => hop::<Futex>(rig, &pairing, cpu, &awake),
         };
+        let partner = partners.iter().find(|(placement, _)| *placement == pairing.placement);
         match hop {
-            Ok(workload) => workloads.push(workload),
+            Ok(workload) => workloads.push(match partner {
+                Some((_, Some(partner))) => workload.across(partner),
+                _ => workload,
+            }),
             Err(error) => rig.unavailable("os.context_switch.time", &pairing.labels(), &error),
         }
     }
@@ -128,14 +132,21 @@ pub(super) fn hop<P: Passage>(
         .sized(Sizing::ByTimes(LONGER))
         .expecting(Expected { switches, ..Expected::default() })
         .witnessed(witnesses);
-    // What happens between CPUs never comes to rest: the warm-up does not wait for it.
-    let workload = if pairing.placement == SAME { workload } else { workload.at_most(rig.batches()) };
-    if pairing.target != Some("awake") {
+    if pairing.placement == SAME {
         return Ok(workload);
+    }
+    // What happens between CPUs never comes to rest: the warm-up does not wait for it. A partner that answered a look has just
+    // kept the other CPU awake.
+    let (settles, batches) = (Rc::clone(&relay), rig.batches());
+    let settle = move || settles.laps(LAPS_BEFORE);
+    let workload = workload.at_most(batches);
+    if pairing.target != Some("awake") {
+        return Ok(workload.prepared(settle));
     }
     let spinners = awake.of([rig.setup().cpu, cpu])?;
     let stopped = spinners.clone();
-    Ok(workload.prepared(move || spinners.iter().try_for_each(|spinner| spinner.start())).tidied(move || {
+    let awaken = move || spinners.iter().try_for_each(|spinner| spinner.start());
+    Ok(workload.prepared(move || awaken().and_then(|()| settle())).tidied(move || {
         for spinner in &stopped {
             spinner.stop();
         }
@@ -169,6 +180,7 @@ pub(super) fn line(placement: &str, partner: &Rc<Spinner>) -> Workload<'static> 
             stops.stop();
             Ok(())
         })
+        .across(partner)
 }
 
 /// The ring of this launch, over all working sets, and a member alone with each of them.

@@ -34,6 +34,9 @@
 //! program that finds its data gone. Each launch takes one ring size, in turn. In a ring of more than two, a task that was
 //! pushed aside by the one it woke must run once more to go to sleep: a hop may then be two switches.
 //!
+//! **Distance.** A host moves virtual CPUs. The time of a cache line to the other CPU is taken before and after each batch with
+//! two CPUs; where it falls into two kinds, both have figures (near, far).
+//!
 //! **Cache line.** A task on each of two CPUs waits for a number in one shared word without sleeping and answers with the
 //! next. Half of the round trip is what it takes to move a line from core to core.
 //!

@@ -1,0 +1,180 @@
+//! How far apart two CPUs are that work together: by the time that a cache line takes between them, right before and right after
+//! each batch. A host moves virtual CPUs, so the same two sit under one last cache now and under two a moment later.
+
+use std::collections::BTreeMap;
+
+use crate::results::log::Launch;
+use crate::results::quantity::{DISTANCE, Labels};
+use crate::results::series::{Classes, Series};
+use crate::statistics::modes::modes;
+use crate::statistics::summary::logarithms;
+
+use super::study::Study;
+
+/// A line takes this many times as long between CPUs that are far apart, at least: within one cache it varies by a fifth.
+const FAR_OVER_NEAR: f64 = 2.0;
+
+/// Share of the looks that either kind must have: below it are moves that a look met in the middle.
+const LEAST_SHARE: f64 = 0.05;
+
+/// How far a look may be from the middle of its kind.
+const SCATTER: f64 = 1.4;
+
+/// Value of the label for CPUs under one last cache.
+pub const NEAR: &str = "near";
+
+/// Value of the label for CPUs that are further apart.
+pub const FAR: &str = "far";
+
+/// Where two CPUs sit to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Distance {
+    Near,
+    Far,
+}
+
+impl Distance {
+    fn name(self) -> &'static str {
+        match self {
+            Distance::Near => NEAR,
+            Distance::Far => FAR,
+        }
+    }
+}
+
+/// Both kinds of looks that a pair of CPUs gave: nanoseconds of a line's way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Distances {
+    near: f64,
+    far: f64,
+}
+
+impl Distances {
+    /// Of all looks at one pair of CPUs; none where they are of one kind.
+    fn of(looks: &[f64]) -> Option<Distances> {
+        let found = modes(&logarithms(looks)?)?;
+        let (near, far) = (found.lower.exp(), found.upper.exp());
+        let both = (LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&found.upper_share);
+        (both && found.dip > found.critical && far >= FAR_OVER_NEAR * near).then_some(Distances { near, far })
+    }
+
+    /// What the looks before and after a batch say; none where they differ or lie between the kinds.
+    fn class(self, looks: [f64; 2]) -> Option<Distance> {
+        let one = |look: f64| {
+            let is_of = |middle: f64| look > 0.0 && (look / middle).max(middle / look) <= SCATTER;
+            if is_of(self.near) {
+                Some(Distance::Near)
+            } else if is_of(self.far) {
+                Some(Distance::Far)
+            } else {
+                None
+            }
+        };
+        one(looks[0]).filter(|first| one(looks[1]) == Some(*first))
+    }
+}
+
+/// The pair of CPUs that a series is about: the measured one and another, which its placement names.
+fn pair(series: &Series) -> &str {
+    series.labels.get("placement").unwrap_or_default()
+}
+
+/// The launches of an experiment with each series that saw both kinds of pairs told apart: two series with a label more instead of
+/// one, and batches during which a CPU moved in neither. None where nothing is told apart.
+pub fn told_apart(launches: &[Launch], experiment: &str) -> Option<Vec<Launch>> {
+    let own = || launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded());
+    let mut looks: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for series in own().flat_map(|launch| &launch.series) {
+        let seen = series.lines.iter().flatten().copied().filter(|&look| look > 0.0);
+        looks.entry(pair(series)).or_default().extend(seen);
+    }
+    let distances: BTreeMap<&str, Distances> =
+        looks.into_iter().filter_map(|(pair, looks)| Some((pair, Distances::of(&looks)?))).collect();
+    if distances.is_empty() {
+        return None;
+    }
+    let split = |launch: &Launch| {
+        let mut launch = launch.clone();
+        let apart = |series: Series| match distances.get(pair(&series)) {
+            Some(distances) if !series.lines.is_empty() => {
+                [Distance::Near, Distance::Far].map(|class| only(&series, *distances, class)).into_iter().collect()
+            }
+            _ => vec![series],
+        };
+        launch.series = launch.series.into_iter().flat_map(apart).filter(|series| !series.values.is_empty()).collect();
+        launch
+    };
+    Some(own().map(split).collect())
+}
+
+/// What stands at some places.
+fn those<T: Clone>(kept: &[usize], of: &[T]) -> Vec<T> {
+    kept.iter().filter_map(|&index| of.get(index).cloned()).collect()
+}
+
+/// The batches of one class.
+fn only(series: &Series, distances: Distances, class: Distance) -> Series {
+    let kept: Vec<usize> = (0..series.values.len())
+        .filter(|&index| series.lines.get(index).is_some_and(|looks| distances.class(*looks) == Some(class)))
+        .collect();
+    Series {
+        labels: series.labels.clone().with(DISTANCE, class.name()),
+        values: those(&kept, &series.values),
+        clock: those(&kept, &series.clock),
+        widths: those(&kept, &series.widths),
+        lines: those(&kept, &series.lines),
+        classes: Classes(those(&kept, &series.classes.0)),
+        ..series.clone()
+    }
+}
+
+impl Study<'_> {
+    /// The labels under which a series is found: its own, or one for each distance where it was told apart.
+    pub fn by_distance(&self, name: &str, labels: &Labels) -> Vec<Labels> {
+        let apart = [Distance::Near, Distance::Far].map(|class| labels.clone().with(DISTANCE, class.name()));
+        let found: Vec<Labels> =
+            apart.into_iter().filter(|labels| !self.numbered_series(name, labels).is_empty()).collect();
+        if found.is_empty() { vec![labels.clone()] } else { found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::quantity::Unit;
+
+    fn scattered(random: &mut fastrand::Rng, middle: f64) -> f64 {
+        middle * (0.95 + 0.1 * random.f64())
+    }
+
+    fn looks(count: usize, far: usize) -> Vec<f64> {
+        let mut random = fastrand::Rng::with_seed(7);
+        (0..count).map(|index| scattered(&mut random, if index < far { 160.0 } else { 28.0 })).collect()
+    }
+
+    #[test]
+    fn two_kinds_of_looks_are_told_apart_and_one_is_not() {
+        let found = Distances::of(&looks(200, 60)).unwrap();
+        assert!((26.0..30.0).contains(&found.near) && (150.0..170.0).contains(&found.far), "{found:?}");
+        assert_eq!(Distances::of(&looks(200, 0)), None);
+        assert_eq!(Distances::of(&looks(200, 4)), None, "a few looks met a move");
+        assert_eq!(found.class([27.0, 29.0]), Some(Distance::Near));
+        assert_eq!(found.class([155.0, 170.0]), Some(Distance::Far));
+        assert_eq!(found.class([27.0, 170.0]), None);
+        assert_eq!(found.class([80.0, 80.0]), None);
+        assert_eq!(found.class([0.0, 28.0]), None);
+    }
+
+    #[test]
+    fn a_series_keeps_only_the_batches_of_its_class() {
+        let found = Distances::of(&looks(200, 60)).unwrap();
+        let mut series =
+            Series::plain("hop", Labels::of([("placement", "same_cache")]), Unit::Ticks, vec![1.0, 5.0, 2.0, 9.0]);
+        series.lines = vec![[28.0, 28.0], [160.0, 160.0], [27.0, 28.5], [28.0, 160.0]];
+        series.classes = Classes(vec![crate::results::series::Class::Clean; 4]);
+        let near = only(&series, found, Distance::Near);
+        assert_eq!((near.values, near.classes.0.len()), (vec![1.0, 2.0], 2));
+        assert_eq!(near.labels.get(DISTANCE), Some("near"));
+        assert_eq!(only(&series, found, Distance::Far).values, [5.0]);
+    }
+}
