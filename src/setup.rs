@@ -124,7 +124,7 @@ impl Profile {
 
     /// More rounds than planned, at most, in times of them: for experiments that have not reached their targets.
     pub fn more_rounds(self) -> f64 {
-        if self.is_quick() { 1.0 / 3.0 } else { 2.0 }
+        if self.is_quick() { 1.0 / 3.0 } else { 8.0 }
     }
 
     /// Batches of each workload in a launch. Batches of a launch differ little beside launches: more launches say more.

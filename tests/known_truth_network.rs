@@ -104,7 +104,7 @@ fn crossings(delay: Duration) -> Result<([Crossing; 4], [Found; 3]), Judgement> 
     let tap = Tap::watch(&namespaces.near);
     let peer = namespaces.peer(&[]);
     let (output, directory) =
-        run(&namespaces, &peer, &["network.round_trip", "network.connection", "--quick", "--time", "15s"]);
+        run(&namespaces, &peer, &["network.round_trip", "network.connection", "--quick", "--time", "12s"]);
     if !ended(&output) {
         return Err(wrong(told(&output)));
     }

@@ -28,7 +28,7 @@ const SSH_PORT: u16 = 2222;
 fn run(namespaces: &Namespaces, words: &[&str]) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("run");
-    let fixed = ["run", "file.remote_read", "--quick", "--time", "14s", "--no-progress", "-o", place.to_str().unwrap()];
+    let fixed = ["run", "file.remote_read", "--quick", "--time", "17s", "--no-progress", "-o", place.to_str().unwrap()];
     let output = Namespaces::command(&namespaces.near, PROGRAM, &[&fixed[..], words].concat()).output().unwrap();
     assert!(ended(&output), "{}", told(&output));
     result(&place)

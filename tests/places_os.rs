@@ -28,7 +28,7 @@ const THREADS: &str = "os.thread_creation";
 
 /// Words that run experiments with two launches of each.
 fn quick(experiments: &[&str]) -> Vec<String> {
-    let words = ["run", "--quick", "--time", "6", "--no-progress", "-o", "run"];
+    let words = ["run", "--quick", "--time", "4", "--no-progress", "-o", "run"];
     words.iter().chain(experiments).map(|&word| word.to_owned()).collect()
 }
 

@@ -43,6 +43,8 @@ pub(super) fn practice(log: &Log) -> Practice {
         delayed_share: share(|found| found.run_delay),
         stolen_share: share(|found| found.steal),
         shared_share: shared_share(&well),
+        others_cpus: (!log.others_cpus.is_empty())
+            .then(|| log.others_cpus.iter().sum::<f64>() / log.others_cpus.len() as f64),
         settled_share: (!evidence.is_empty())
             .then(|| evidence.iter().filter(|found| found.settled).count() as f64 / evidence.len() as f64),
     }

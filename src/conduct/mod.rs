@@ -12,6 +12,7 @@
 //! that was interrupted, or killed, goes on with `--resume` as if nothing had happened.
 
 pub mod before;
+mod beside;
 pub mod directory;
 pub mod figures;
 pub mod history;
@@ -23,18 +24,19 @@ pub mod progress;
 pub mod scratch;
 pub mod serve;
 pub mod whole;
+mod worth;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::assemble;
 use crate::experiments::file::control_group;
-use crate::experiments::{self, Experiment, Nature, PredictionInput};
+use crate::experiments::{Experiment, PredictionInput};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
 use crate::results::between::History;
-use crate::results::document::{Document, Grade, Metric, Section};
+use crate::results::document::Document;
 use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -46,16 +48,14 @@ use crate::statistics::{outlier, summary};
 use crate::sys::affinity;
 use crate::sys::clock::Source;
 
+use beside::Beside;
 use directory::RunDirectory;
 use interrupt::Interrupt;
 use launch::Ended;
 use progress::Progress;
 use scratch::Scratch;
+use worth::Worth;
 
-/// Launches that an experiment has before it may rest, where it takes part in every round, and where it does not.
-const LEAST_LAUNCHES: [u32; 2] = [8, 5];
-/// Share of its figures in the summary that must be good before an experiment rests.
-const REACHED_SHARE: f64 = 0.8;
 /// Rounds before the first look at the figures.
 const ROUNDS_BEFORE_LOOKS: u32 = 8;
 /// A canary that deviates by less than this from its median is not a reason to repeat a round, however steady the others are.
@@ -212,7 +212,7 @@ impl Conductor<'_> {
         }
         let log = self.log()?;
         let mut round = log.launches.iter().map(|launch| launch.round).max().unwrap_or(0);
-        let mut state = Rounds::from(&log);
+        let mut state = Rounds { since: Beside::start(), ..Rounds::from(&log) };
         if let Some(stop) = self.first_round(&log, &mut state)? {
             return Ok(stop);
         }
@@ -268,9 +268,12 @@ impl Conductor<'_> {
     }
 
     fn running(&self, round: u32, state: &Rounds) -> Vec<&'static Experiment> {
-        let wanted =
-            |experiment: &&Experiment| !state.given_up(experiment.id) && !state.reached.contains(experiment.id);
+        let wanted = |experiment: &&Experiment| !state.given_up(experiment.id) && !state.rests(experiment.id);
         let wanted: Vec<&'static Experiment> = self.plan.running.iter().copied().filter(wanted).collect();
+        // Once the figures were looked at, time goes to where it buys most.
+        if let Some(worth) = &state.worth {
+            return worth.best(wanted, self.plan.limit_seconds, |experiment| state.expected(experiment, self.setup));
+        }
         // Where only those are left that take part seldom, they take part in every round.
         let seldom = wanted.iter().all(|experiment| (experiment.every)(self.setup) > 1);
         wanted.into_iter().filter(|experiment| seldom || plan::takes_part(experiment, round, self.setup)).collect()
@@ -382,11 +385,15 @@ impl Conductor<'_> {
         let disturbed = state.judge_canaries(&series);
         state.ended += 1;
         state.disturbed += u32::from(!disturbed.is_empty());
-        self.writer.write(&Record::RoundEnd { round, disturbed })
+        let now = Beside::start();
+        let others_cpus = state.since.as_ref().zip(now.as_ref()).and_then(|(since, now)| since.until(now));
+        state.since = now;
+        let others_cpus = others_cpus.map(|cpus| (cpus * 1e3).round() / 1e3);
+        self.writer.write(&Record::RoundEnd { round, disturbed, others_cpus })
     }
 
     /// The stopping rule: every experiment has reached its targets, or there are no more rounds. Experiments that have reached
-    /// theirs rest.
+    /// theirs rest, and time goes to those whose figures gain most by it.
     fn enough(&self, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
         let plan = self.plan;
         if let Some(signal) = self.interrupt.caught() {
@@ -401,29 +408,10 @@ impl Conductor<'_> {
         // Looks are few, because every look is a chance to stop at a lucky moment.
         let since = state.ended.checked_sub(ROUNDS_BEFORE_LOOKS);
         if since.is_some_and(|since| since.is_multiple_of(ROUNDS_BETWEEN_LOOKS)) {
-            state.reached = self.reached()?;
+            state.worth = Some(Worth::of(&assemble::document(&self.log()?), self.setup));
         }
-        let rests = |experiment: &&Experiment| state.given_up(experiment.id) || state.reached.contains(experiment.id);
+        let rests = |experiment: &&Experiment| state.given_up(experiment.id) || state.rests(experiment.id);
         Ok(plan.running.iter().all(rests).then_some(Stop::Reached))
-    }
-
-    /// The experiments whose figures are good enough.
-    fn reached(&self) -> Result<BTreeSet<String>, Problem> {
-        let document = assemble::document(&self.log()?);
-        let reached = |section: &Section| {
-            let Some(experiment) = experiments::find(&section.id) else { return true };
-            let seldom = (experiment.every)(self.setup) > 1;
-            // States of the machine, such as its clock, are waited for only where there is nothing else.
-            let is_cost = |metric: &&Metric| {
-                experiment.publication(&metric.name).is_none_or(|found| found.nature == Nature::Cost)
-            };
-            let (costs, states): (Vec<&Metric>, Vec<&Metric>) =
-                section.metrics.iter().filter(|metric| metric.headline).partition(is_cost);
-            let asked = if costs.is_empty() { states } else { costs };
-            let good = asked.iter().filter(|metric| metric.grade == Grade::Good).count() as f64;
-            section.launches >= LEAST_LAUNCHES[usize::from(seldom)] && good >= REACHED_SHARE * asked.len() as f64
-        };
-        Ok(document.experiments.into_iter().filter(reached).map(|section| section.id).collect())
     }
 }
 
@@ -456,8 +444,10 @@ struct Rounds {
     seconds: BTreeMap<String, Vec<f64>>,
     /// Whether a round went without some that were due, because the time did not allow it.
     left_out: bool,
-    /// Experiments that have reached their targets, when they were looked at last.
-    reached: BTreeSet<String>,
+    /// CPU time used until the last round ended.
+    since: Option<Beside>,
+    /// What the figures said when they were looked at last.
+    worth: Option<Worth>,
 }
 
 impl Rounds {
@@ -503,6 +493,10 @@ impl Rounds {
         }
     }
 
+    fn rests(&self, experiment: &str) -> bool {
+        self.worth.as_ref().is_some_and(|worth| worth.rests(experiment))
+    }
+
     fn given_up(&self, experiment: &str) -> bool {
         self.failures.get(experiment).is_some_and(|&failures| failures >= FAILURES_IN_A_ROW)
     }
@@ -535,6 +529,7 @@ fn value_of(series: &[Series], name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments;
     use crate::setup::Profile;
 
     fn expected(id: &str, seconds: &[f64]) -> (f64, f64) {

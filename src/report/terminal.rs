@@ -246,8 +246,8 @@ fn closing(document: &Document) -> String {
         text +=
             &format!("Canaries saw neighbours in {}.\n", count(run.disturbed_rounds.len() as u64, "round", "rounds"));
     }
-    if let Some(neighbours) = document.neighbours() {
-        text += &format!("{neighbours}\n");
+    for sentence in document.host_state() {
+        text += &format!("{sentence}\n");
     }
     if run.resumed > 0 {
         text += &format!("The run was resumed {}.\n", count(u64::from(run.resumed), "time", "times"));

@@ -11,9 +11,8 @@ use super::prediction::Prediction;
 use super::quantity::{Better, Labels, Unit};
 use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Gate, Verdict};
-use super::wording::{self, percent};
+use super::wording;
 use crate::machine::{Identity, Machine, quiet::Check};
-use crate::statistics::summary::median;
 
 /// Version of the result format.
 pub const SCHEMA: &str = "sysdyno-result/1";
@@ -73,22 +72,11 @@ pub struct Practice {
     /// Share of the batches beside which a neighbour used the other hardware thread of the core; none where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_share: Option<f64>,
+    /// CPUs that other processes of this machine used during the run; none where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpus: Option<f64>,
     /// Share of launches that had settled when sampling began.
     pub settled_share: Option<f64>,
-}
-
-/// Share of batches with a neighbour on the core from which on it is said.
-const NEIGHBOURS: f64 = 0.01;
-
-/// Figures of a chapter that have a tax, for its median to be said.
-const FEWEST_TAXES: usize = 3;
-
-impl Practice {
-    /// Who was on the core beside the measurement, in a sentence; none where it is not known or hardly anybody was.
-    pub fn neighbours(&self) -> Option<String> {
-        let share = self.shared_share.filter(|&share| share >= NEIGHBOURS)?;
-        Some(format!("A neighbour used the same core beside {} of the batches.", percent(share)))
-    }
 }
 
 /// How many batches shared a fate.
@@ -556,28 +544,6 @@ impl Document {
     /// Every published figure.
     pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
         self.experiments.iter().flat_map(|section| &section.metrics)
-    }
-
-    /// Who was on the core beside the measurement, and what it costs, in sentences; none where it is not known or hardly anybody was.
-    pub fn neighbours(&self) -> Option<String> {
-        let mut text = self.practice.neighbours()?;
-        let taxes: Vec<String> = self
-            .experiments
-            .chunk_by(|one, other| one.chapter == other.chapter)
-            .filter_map(|chapter| {
-                let taxes: Vec<f64> =
-                    chapter.iter().flat_map(|section| &section.metrics).filter_map(Metric::tax).collect();
-                (taxes.len() >= FEWEST_TAXES).then_some(())?;
-                Some(format!("{} {}", chapter[0].chapter, wording::factor(median(&taxes)?)))
-            })
-            .collect();
-        if !taxes.is_empty() {
-            text += &format!(
-                " Figures are for the core alone. Beside a neighbour they change: {} (medians).",
-                taxes.join(", ")
-            );
-        }
-        Some(text)
     }
 
     /// How many published figures have a grade.

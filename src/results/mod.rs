@@ -9,6 +9,7 @@ pub mod document;
 pub mod drawing_note;
 pub mod evidence;
 pub mod gate_numbers;
+pub mod host_state;
 pub mod log;
 pub mod peer;
 pub mod prediction;

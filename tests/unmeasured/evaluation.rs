@@ -18,9 +18,8 @@ use sysdyno::testing::{assemble, experiments};
 const HERTZ: f64 = 2e9;
 /// Ticks in a core cycle: the core runs at 2.5 GHz.
 const CLOCK: f64 = 0.8;
-/// Launches of a log.
+/// Launches of a log, batches of a series.
 const LAUNCHES: u32 = 12;
-/// Batches of a series.
 const BATCHES: usize = 20;
 /// Turns of a short batch of the loop.
 const TURNS: u64 = 100_000;
@@ -122,6 +121,7 @@ pub fn log(change: impl Fn(&mut Launch)) -> Log {
         rounds_planned: LAUNCHES,
         rounds: LAUNCHES,
         disturbed_rounds: Vec::new(),
+        others_cpus: Vec::new(),
         predictions: Vec::new(),
         launches: launches.collect(),
         resumed: 0,

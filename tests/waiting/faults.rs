@@ -8,8 +8,8 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::runs::{
-    Leashed, copy_of_finished_run, edit_log, launches_in, lines, measuring, output, records, result, sysdyno, text,
-    told, wait_until,
+    Leashed, copy_of_finished_run, edit_log, ended, launches_in, lines, measuring, output, records, result, sysdyno,
+    text, told, wait_until,
 };
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -108,8 +108,8 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     let going = Going::start(&["cpu.loop", "cpu.procedure_call", "--quick", "--seed", "3"]);
     going.wait_for_rounds(2);
     kill(going.process(), Signal::SIGKILL).unwrap();
-    let (ended, directory) = going.end();
-    assert_eq!(ended.status.signal(), Some(9), "{}", told(&ended));
+    let (killed, directory) = going.end();
+    assert_eq!(killed.status.signal(), Some(9), "{}", told(&killed));
     let place = directory.path().join("run");
     // Launches die with their conductor, even with one that had no time to say so.
     assert_nothing_left(&place);
@@ -126,7 +126,7 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     log.write_all(b"{\"record\":\"ser").unwrap();
     drop(log);
     let resumed = resume(&place);
-    assert!(resumed.status.success(), "{}", told(&resumed));
+    assert!(ended(&resumed), "{}", told(&resumed));
     assert!(text(&resumed.stderr).contains("that line is cut off"), "{}", told(&resumed));
     assert!(text(&resumed.stdout).contains("The run was resumed 1 time"), "{}", told(&resumed));
     assert_nothing_left(&place);

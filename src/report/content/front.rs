@@ -111,8 +111,8 @@ fn trust(document: &Document) -> String {
     if disturbed > 0 {
         text += &format!(" Canaries saw neighbours in {}.", count(disturbed, "round", "rounds"));
     }
-    if let Some(neighbours) = document.neighbours() {
-        text += &format!(" {neighbours}");
+    for sentence in document.host_state() {
+        text += &format!(" {sentence}");
     }
     if document.run.resumed > 0 {
         text += &format!(" The run was resumed {}.", count(u64::from(document.run.resumed), "time", "times"));

@@ -43,6 +43,7 @@ struct LogParts {
     rounds_planned: u32,
     rounds: u32,
     disturbed_rounds: Vec<u32>,
+    others_cpus: Vec<f64>,
     predictions: Vec<(String, Prediction)>,
     launches: Vec<Launch>,
     resumed: u32,
@@ -96,8 +97,11 @@ impl LogBuilder {
                 self.open = None;
                 Ok(())
             }
-            Record::RoundEnd { round, disturbed } => {
+            Record::RoundEnd { round, disturbed, others_cpus } => {
                 self.log.rounds += 1;
+                if let Some(cpus) = others_cpus {
+                    self.log.others_cpus.push(not_negative("a number of CPUs", cpus)?);
+                }
                 if !disturbed.is_empty() {
                     self.log.disturbed_rounds.push(round);
                 }
@@ -233,6 +237,7 @@ impl LogBuilder {
             rounds_planned: log.rounds_planned,
             rounds: log.rounds,
             disturbed_rounds: log.disturbed_rounds,
+            others_cpus: log.others_cpus,
             predictions: log.predictions,
             launches: log.launches,
             resumed: log.resumed,

@@ -178,6 +178,9 @@ pub enum Record {
         /// Canaries that deviated from their median over the rounds so far; the round is repeated once for them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         disturbed: Vec<String>,
+        /// CPUs that other processes of this machine used during the round, if the kernel says so; at least 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        others_cpus: Option<f64>,
     },
     /// The run goes on after an interruption.
     Resumed {
@@ -254,6 +257,8 @@ pub struct Log {
     pub rounds: u32,
     /// Rounds in which a canary deviated.
     pub disturbed_rounds: Vec<u32>,
+    /// CPUs that other processes used, round by round where it is known.
+    pub others_cpus: Vec<f64>,
     /// Predictions with their experiments, in the order in which they were written.
     pub predictions: Vec<(String, Prediction)>,
     /// Launches in the order in which they ran.

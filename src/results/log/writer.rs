@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn round(round: u32) -> Record {
-        Record::RoundEnd { round, disturbed: Vec::new() }
+        Record::RoundEnd { round, disturbed: Vec::new(), others_cpus: None }
     }
 
     #[test]
