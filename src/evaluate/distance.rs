@@ -123,6 +123,7 @@ fn only(series: &Series, distances: Distances, class: Distance) -> Series {
         clock: those(&kept, &series.clock),
         widths: those(&kept, &series.widths),
         lines: those(&kept, &series.lines),
+        partner_widths: those(&kept, &series.partner_widths),
         classes: Classes(those(&kept, &series.classes.0)),
         ..series.clone()
     }

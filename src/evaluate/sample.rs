@@ -258,10 +258,8 @@ fn sample_of_series(
         let clock = series.clock.get(index).copied().unwrap_or(f64::NAN);
         convert(series.values[index] / series.operations as f64, clock)
     };
-    let state = |series: &Series, index: usize| match (alone, series.widths.get(index)) {
-        (Some((turn, _)), Some(widths)) => turn.state(*widths),
-        _ => CoreState::Unknown,
-    };
+    let state =
+        |series: &Series, index: usize| alone.map_or(CoreState::Unknown, |(turn, _)| turn.state_of(series, index));
     let clean = |series: &'_ Series| -> Vec<usize> {
         (0..series.values.len()).filter(|&index| series.class(index) == Class::Clean).collect()
     };
@@ -342,8 +340,8 @@ impl Study<'_> {
         let (turn, _) = self.alone(&series)?;
         let clean = |series: &&Series, index: usize| series.class(index) == Class::Clean;
         let states = series.iter().filter(|(_, series)| !series.clock.is_empty()).flat_map(|(_, series)| {
-            let widths = series.widths.iter().enumerate().filter(move |(index, _)| clean(series, *index));
-            widths.map(move |(_, widths)| turn.state(*widths))
+            let looked = (0..series.widths.len()).filter(move |index| clean(series, *index));
+            looked.map(move |index| turn.state_of(series, index))
         });
         Some(Sharing::of(states)).filter(|found| found.alone + found.shared == 0 && found.known() > 0)
     }

@@ -31,6 +31,12 @@ impl LoopTurn {
         (all > 0).then(|| LoopTurn(width::alone(short, all)))
     }
 
+    /// What all looks beside a batch of a series say, at its core and at that of its partner.
+    pub fn state_of(self, series: &Series, index: usize) -> CoreState {
+        let at = |widths: &[[f64; 2]]| widths.get(index).map_or(CoreState::Unknown, |widths| self.state(*widths));
+        at(&series.widths).and(at(&series.partner_widths))
+    }
+
     /// What the looks before and after a batch say.
     pub fn state(self, widths: [f64; 2]) -> CoreState {
         if widths.iter().any(|width| *width <= 0.0) {
@@ -40,6 +46,19 @@ impl LoopTurn {
             [State::Alone, State::Alone] => CoreState::Alone,
             [State::Shared, State::Shared] => CoreState::Shared,
             _ => CoreState::Mixed,
+        }
+    }
+}
+
+impl CoreState {
+    /// The state of a batch on two cores: alone where both are, shared where a neighbour was on one of them all along.
+    #[must_use]
+    pub fn and(self, other: CoreState) -> CoreState {
+        match (self, other) {
+            (CoreState::Unknown, known) | (known, CoreState::Unknown) => known,
+            (CoreState::Mixed, _) | (_, CoreState::Mixed) => CoreState::Mixed,
+            (CoreState::Alone, CoreState::Alone) => CoreState::Alone,
+            _ => CoreState::Shared,
         }
     }
 }
@@ -104,6 +123,21 @@ mod tests {
         let found = found(&[[1.01, 1.02], [1.6, 1.9], [1.01, 1.7], [0.0, 0.0], [1.01, 1.01], [0.8, 1.01]]).unwrap();
         assert_eq!(found, Sharing { alone: 2, shared: 1, mixed: 2 });
         assert!((found.share() - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_batch_on_two_cores_is_alone_where_both_are() {
+        use CoreState::{Alone, Mixed, Shared, Unknown};
+        for (one, other, both) in [
+            (Alone, Alone, Alone),
+            (Alone, Shared, Shared),
+            (Shared, Shared, Shared),
+            (Shared, Mixed, Mixed),
+            (Alone, Unknown, Alone),
+            (Unknown, Unknown, Unknown),
+        ] {
+            assert_eq!((one.and(other), other.and(one)), (both, both));
+        }
     }
 
     #[test]

@@ -137,6 +137,9 @@ pub struct Series {
     /// has put them. Zero where the partner did not answer; empty where one CPU is measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<[f64; 2]>,
+    /// The same widths on the CPU of the partner, by its own clock. Zero where it could not look; empty where one CPU is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partner_widths: Vec<[f64; 2]>,
     /// Time of a batch over that of half as many operations, the median of a few such pairs of the warm-up: 2 where time follows
     /// the operations (gate G7). None where batches have a size of their own or that of another series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,6 +165,7 @@ impl Series {
             clock: Vec::new(),
             widths: Vec::new(),
             lines: Vec::new(),
+            partner_widths: Vec::new(),
             linearity: None,
             classes: Classes::default(),
         }

@@ -19,6 +19,10 @@ pub trait Instruments {
     fn width(&mut self) -> f64 {
         0.0
     }
+    /// Core cycles of an iteration of the multiply chain; none where it does not validate.
+    fn chain_cycles(&self) -> Option<f64> {
+        None
+    }
     /// The kernel's counters of this thread.
     fn counters(&mut self) -> ThreadCounters;
     /// Ticks of an empty interval, removed from every interval.
@@ -184,6 +188,10 @@ impl Instruments for Live {
         let turns = arch::REGISTER_LOOPS[0];
         self.time(turns, WARMING_TURNS);
         self.time(turns, WIDTH_TURNS)
+    }
+
+    fn chain_cycles(&self) -> Option<f64> {
+        self.chain.map(|chain| chain.cycles_per_iteration)
     }
 
     fn counters(&mut self) -> ThreadCounters {

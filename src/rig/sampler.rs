@@ -24,7 +24,7 @@ use crate::sys::counters::ThreadCounters;
 
 use super::counts::{Counts, few, seen};
 use super::instruments::Instruments;
-use super::line;
+use super::line::{self, Look};
 use super::request::Request;
 pub use super::workload::{Expected, Sizing, Switches, Timed, Untimed, Witness, Witnesses, Workload};
 
@@ -131,8 +131,8 @@ struct Batch {
     class: Class,
     /// Core cycles of a turn of the shortest loop before and after it; zero where they are not known.
     width: [f64; 2],
-    /// Nanoseconds of a cache line's way to the other CPU before and after it; zero where there is none.
-    line: [f64; 2],
+    /// Looks at the other CPU before and after it.
+    other: [Look; 2],
     /// Share of its context switches that were forced.
     forced: f64,
 }
@@ -388,7 +388,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         boundary: &mut Boundary,
         reason: &mut Option<String>,
     ) -> Batch {
-        let line_before = self.line(workload);
+        let other_before = self.look(workload);
         let ready = untimed(&mut workload.prepare);
         let witnesses = witnessed(&mut workload.witnesses);
         // What stands before the batch is neither in its counters nor between its probes.
@@ -411,7 +411,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         // What the work did is tidied up even where something else failed.
         let tidied = untimed(&mut workload.tidy);
         let outcome = ready.and(outcome).and_then(|timed| Ok((timed, counted?))).and_then(|both| tidied.map(|()| both));
-        let line = [line_before, self.line(workload)];
+        let other = [other_before, self.look(workload)];
         if workload.witnesses.is_some() || workload.across.is_some() {
             *boundary = self.boundary();
         }
@@ -467,11 +467,11 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             Ok(_) if unsteady && workload.clocked => Class::Unsteady,
             Ok(_) => Class::Clean,
         };
-        Batch { ticks: ticks as f64 - self.instruments.bias(), clock, class, width, line, forced }
+        Batch { ticks: ticks as f64 - self.instruments.bias(), clock, class, width, other, forced }
     }
 
-    fn line(&mut self, workload: &Workload<'_>) -> f64 {
-        workload.across.as_ref().map_or(0.0, |partner| line::look(self.instruments, partner))
+    fn look(&mut self, workload: &Workload<'_>) -> Look {
+        workload.across.as_ref().map_or(Look::default(), |partner| line::look(self.instruments, partner))
     }
 
     fn boundary(&mut self) -> Boundary {
@@ -521,7 +521,8 @@ fn series_of(workload: &Workload<'_>, iterations: u64, linearity: Option<f64>, b
             .map(|clock| rounded(clock, 1e6))
             .collect(),
         widths: looks_of(batches, |batch| batch.width, 1e3),
-        lines: looks_of(batches, |batch| batch.line, 10.0),
+        lines: looks_of(batches, |batch| batch.other.map(|look| look.line), 10.0),
+        partner_widths: looks_of(batches, |batch| batch.other.map(|look| look.width), 1e3),
         linearity: linearity.map(|ratio| rounded(ratio, 1e4)),
         classes: Classes(batches.iter().map(|batch| batch.class).collect()),
     }

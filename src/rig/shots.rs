@@ -75,7 +75,7 @@ impl Rig<'_> {
         kinds: &mut [Shot<'_>],
         interleaved: &Interleaved,
     ) -> Result<(), Problem> {
-        let look = |rig: &mut Self| partner.map(|partner| line::look(&mut rig.instruments, partner));
+        let look = |rig: &mut Self| partner.map(|partner| line::look(&mut rig.instruments, partner).line);
         let mut before = look(self);
         let mut fired: Vec<Fired> = kinds.iter().map(|_| Fired::default()).collect();
         let end = Instant::now() + interleaved.within;

@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid};
 
+use super::arch::{self, LoopKernel};
 use super::memory::SharedWords;
 use super::system_call::{read_byte, write_byte};
 use super::{affinity, process};
@@ -35,6 +36,16 @@ pub struct Spinner {
 /// Number of the order that holds: odd ones to spin, even ones to sleep.
 const ORDER: usize = 0;
 const WORD: usize = 1;
+/// Where a partner notes what the multiply chain and the shortest loop took on its CPU, in ticks of the counter.
+const CHAIN: usize = 2;
+const LOOP: usize = 3;
+
+/// Iterations of the chain and turns of the loop of a partner's look at its own core: about a microsecond each.
+pub const CHAIN_ITERATIONS: u64 = 100;
+pub const LOOP_TURNS: u64 = 3000;
+
+/// The same before each, not timed: their code has to be fetched again.
+const WARMING: u64 = 8;
 
 /// Turns after which a partner that does not answer is given up: seconds, far beyond any time slice.
 const PATIENCE: u64 = 1 << 32;
@@ -42,7 +53,7 @@ const PATIENCE: u64 = 1 << 32;
 impl Spinner {
     /// Starts a sleeping spinner on a CPU.
     pub fn new(cpu: u32, duty: Duty) -> io::Result<Self> {
-        let words = SharedWords::new(2)?;
+        let words = SharedWords::new(4)?;
         let (wait, start) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let (started, ready) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let parent = std::process::id();
@@ -57,6 +68,9 @@ impl Spinner {
                     while read_byte(wait.as_fd(), &mut 0) == 1 {
                         // Who is told that the order was taken may give the next one at once.
                         let order = words.at(ORDER).load(Ordering::Acquire);
+                        if duty == Duty::Answer && arch::counter_permitted() {
+                            look_at_core(&words);
+                        }
                         if write_byte(ready.as_fd(), &1) != 1 {
                             break;
                         }
@@ -74,6 +88,11 @@ impl Spinner {
         self.words.at(ORDER).fetch_add(1, Ordering::AcqRel);
         let woken = write_byte(self.start.as_fd(), &1) == 1 && read_byte(self.started.as_fd(), &mut 0) == 1;
         if woken { Ok(()) } else { Err("a spinning process has ended".to_owned()) }
+    }
+
+    /// Ticks of the multiply chain and of the shortest loop on its own CPU when it was woken last; zero where it could not look.
+    pub fn core(&self) -> [i64; 2] {
+        [CHAIN, LOOP].map(|place| self.words.at(place).load(Ordering::Acquire))
     }
 
     /// Sends it back to sleep, once for each start.
@@ -98,6 +117,18 @@ impl Spinner {
             }
         }
         Ok(())
+    }
+}
+
+/// Times the chain that gives the clock of this core, and the loop that a neighbour on it lengthens.
+fn look_at_core(words: &SharedWords) {
+    let looks =
+        [(CHAIN, arch::multiply_chain as LoopKernel, CHAIN_ITERATIONS), (LOOP, arch::REGISTER_LOOPS[0], LOOP_TURNS)];
+    for (place, kernel, turns) in looks {
+        kernel(WARMING);
+        let began = arch::stamp().ticks;
+        kernel(turns);
+        words.at(place).store(arch::stamp().ticks - began, Ordering::Release);
     }
 }
 
@@ -145,6 +176,7 @@ mod tests {
         for _ in 0..3 {
             spinner.start().unwrap();
             spinner.round_trips(100).unwrap();
+            assert!(!arch::counter_permitted() || spinner.core().iter().all(|&ticks| ticks > 0));
             spinner.stop();
         }
     }

@@ -30,18 +30,11 @@ const AROUND: f64 = 40.0;
 const COSTS: [(&str, f64); 3] = [("registers", 1.0), ("memory", 4.5), ("compiled", 1.25)];
 
 pub fn batches(name: &str, labels: Labels, operations: u64, cycles: f64) -> Series {
-    Series {
-        name: name.to_owned(),
-        labels,
-        unit: Unit::Ticks,
-        operations,
-        values: vec![cycles * CLOCK; BATCHES],
-        clock: vec![CLOCK; BATCHES],
-        widths: Vec::new(),
-        lines: Vec::new(),
-        linearity: None,
-        classes: Classes(vec![Class::Clean; BATCHES]),
-    }
+    let mut series = Series::plain(name, labels, Unit::Ticks, vec![cycles * CLOCK; BATCHES]);
+    series.operations = operations;
+    series.clock = vec![CLOCK; BATCHES];
+    series.classes = Classes(vec![Class::Clean; BATCHES]);
+    series
 }
 
 pub fn code(code: &str) -> Labels {
