@@ -16,6 +16,14 @@ pub mod experiments {
     pub mod constants {
         pub use crate::experiments::constants::UNITS;
     }
+    pub mod models {
+        pub mod coefficients {
+            pub use crate::experiments::models::coefficients::{Coefficients, Score, table};
+        }
+        pub mod fit {
+            pub use crate::experiments::models::fit::{Judged, Record, fit, left_out};
+        }
+    }
     pub mod file {
         pub mod stamped_file {
             pub use crate::experiments::file::stamped_file::{BLOCK, Stamped};

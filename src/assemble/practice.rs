@@ -2,6 +2,7 @@
 
 use crate::evaluate::sharing::{LoopTurn, Sharing};
 use crate::evaluate::study::core_frequency_of;
+use crate::experiments::models::coefficients;
 use crate::results::document::{BatchCount, Practice};
 use crate::results::evidence::Evidence;
 use crate::results::log::{Launch, Log};
@@ -45,6 +46,11 @@ pub(super) fn practice(log: &Log) -> Practice {
         shared_share: shared_share(&well),
         others_cpus: (!log.others_cpus.is_empty())
             .then(|| log.others_cpus.iter().sum::<f64>() / log.others_cpus.len() as f64),
+        // A log without primitives was predicted from the constants table.
+        records_score: coefficients::table()
+            .left_out
+            .filter(|_| log.predictions.iter().any(|(_, found)| found.is_fitted()))
+            .map(|score| [score.error, score.width, score.inside]),
         settled_share: (!evidence.is_empty())
             .then(|| evidence.iter().filter(|found| found.settled).count() as f64 / evidence.len() as f64),
     }

@@ -320,9 +320,12 @@ pub(super) struct PredictOptions {
     /// Experiments or chapters (default: everything)
     #[arg(value_name = "EXPERIMENT|CHAPTER")]
     pub selection: Vec<String>,
-    /// Predict from the figures of this run as well
-    #[arg(long, value_name = "RUN")]
+    /// Predict from the figures of this run, and say how good that was
+    #[arg(long, value_name = "RUN", conflicts_with = "claims")]
     pub from: Option<PathBuf>,
+    /// Predict from what the machine claims and the literature alone: nothing is timed
+    #[arg(long)]
+    pub claims: bool,
     /// Predict for this CPU (default: the one that run would choose)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cpu: Option<u32>,

@@ -1,46 +1,98 @@
-//! `sysdyno predict`: what would be written down before measuring. Nothing is timed.
+//! `sysdyno predict`: every figure of this machine from a few seconds of primitives, without measuring the rest.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::arguments::PredictOptions;
 use super::{DONE, Failure, json, print, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::experiments::PredictionInput;
+use crate::experiments::models::{self, coefficients};
 use crate::machine;
 use crate::plan;
 use crate::report::terminal::plain_table;
+use crate::results::document::{Document, Metric};
 use crate::results::log;
 use crate::results::prediction::{Part, Prediction};
-use crate::results::wording::{interval, quantity};
+use crate::results::problem::Problem;
+use crate::results::wording::{count, factor, interval, percent, quantity};
 use crate::setup::{Profile, Setup};
 use crate::sys::affinity;
 
 pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let selected = plan::select(&options.selection)?;
-    let known = match &options.from {
-        Some(run) => assemble::known_metrics(&log::read(&RunDirectory::open(run)?.log())?),
-        None => Vec::new(),
-    };
     let machine = machine::detect(Path::new("/"), Path::new("."));
     let allowed = affinity::allowed();
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
     let setup = Setup::of(machine, cpu, allowed, Profile::Default);
+    let document = match &options.from {
+        Some(run) => Some(assemble::document(&log::read(&RunDirectory::open(run)?.log())?)),
+        None if options.claims => None,
+        None => Some(primitives(cpu)?),
+    };
+    let known: Vec<Metric> = document.iter().flat_map(Document::metrics).cloned().collect();
     let by = PredictionInput { setup: &setup, known: &known };
-    let predictions: Vec<Prediction> = selected.iter().flat_map(|experiment| (experiment.predict)(&by)).collect();
+    let predictions: Vec<Prediction> = selected.iter().flat_map(|experiment| experiment.predictions(&by)).collect();
     if options.json {
         print(&json(&predictions)?)?;
         return Ok(DONE);
     }
     let rows = predictions.iter().map(row).collect();
     let text = plain_table(&["figure", "predicted", "range", "terms"], rows, terminal_width());
-    let basis = if known.is_empty() {
-        "From the machine's claims and the constants table alone; --from RUN adds the figures of a run, as `run` itself does."
-    } else {
-        "From the machine's claims, the constants table, and the figures of the run."
-    };
-    print(&format!("{text}\n\n{basis}\n"))?;
+    print(&format!("{text}\n\n{}\n", basis(options, document.as_ref(), &predictions)))?;
     Ok(DONE)
+}
+
+/// What the predictions are made from, and how good such predictions are.
+fn basis(options: &PredictOptions, document: Option<&Document>, predictions: &[Prediction]) -> String {
+    let mut text = match (document, &options.from) {
+        (None, _) => "From the machine's claims and the constants table alone. Without --claims a few seconds of measuring make it better.",
+        (_, None) => "From primitives that were measured just now, and coefficients fitted on records of other runs.",
+        (_, Some(_)) => "From the figures of the run, and coefficients fitted on records of other runs.",
+    }
+    .to_owned();
+    let narrow = predictions.iter().filter(|prediction| prediction.says_something()).count();
+    text += &format!(
+        " {narrow} of {} ranges are narrower than a factor of 4; wider ones say little.",
+        count(predictions.len() as u64, "range", "ranges")
+    );
+    if let (Some(score), Some(_)) = (coefficients::table().left_out, document) {
+        text += &format!(
+            " For records that no coefficient was fitted on, the median error was {}, and {} lay inside ranges of a median width of {}.",
+            factor(score.error),
+            percent(score.inside),
+            factor(score.width)
+        );
+    }
+    let measured = document.filter(|_| options.from.is_some()).and_then(|document| document.prediction_score(None));
+    measured.map_or(text.clone(), |score| format!("{text}\nWhat the run itself predicted: {}", score.text()))
+}
+
+/// Seconds that primitives may take.
+const SECONDS: &str = "8s";
+
+/// The primitives of this machine, by a short run of their experiments.
+fn primitives(cpu: u32) -> Result<Document, Failure> {
+    let problem = |what: &str, why: &dyn std::fmt::Display| {
+        Failure::from(
+            Problem::new(format!("primitives cannot be measured: {what}: {why}"))
+                .hint("predict without measuring: --claims"),
+        )
+    };
+    let place = std::env::temp_dir().join(format!("sysdyno-predict-{}", std::process::id()));
+    let program = std::env::current_exe().map_err(|error| problem("this program cannot be found", &error))?;
+    let mut command = Command::new(program);
+    command.arg("run").args(models::in_seconds().iter().map(|experiment| experiment.id));
+    command.args(["--quick", "--no-history", "--no-progress", "--time", SECONDS, "--cpu", &cpu.to_string(), "-o"]);
+    let ended = command.arg(&place).stdin(Stdio::null()).output();
+    let log = ended.map_err(|error| problem("a run cannot be started", &error)).and_then(|ended| {
+        let last = String::from_utf8_lossy(&ended.stderr).lines().next().unwrap_or("it ended early").to_owned();
+        log::read(&place.join("log.jsonl")).map_err(|_| problem("a short run failed", &last))
+    });
+    // What is left behind would only be in the way.
+    let _ = std::fs::remove_dir_all(&place);
+    Ok(assemble::document(&log?))
 }
 
 fn row(prediction: &Prediction) -> Vec<String> {

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use crate::assemble;
 use crate::experiments::file::control_group;
-use crate::experiments::{Experiment, PredictionInput};
+use crate::experiments::{Experiment, PredictionInput, models};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
@@ -56,6 +56,8 @@ use progress::Progress;
 use scratch::Scratch;
 use worth::Worth;
 
+/// Share of a run's time in which primitives may be measured before everything else.
+const FIRST_SHARE: f64 = 0.25;
 /// Rounds before the first look at the figures.
 const ROUNDS_BEFORE_LOOKS: u32 = 8;
 /// A canary that deviates by less than this from its median is not a reason to repeat a round, however steady the others are.
@@ -239,7 +241,7 @@ impl Conductor<'_> {
 
     /// In the order of the table, each experiment that was not yet predicted is; then it is launched for the first time.
     fn first_round(&mut self, log: &Log, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
-        for &experiment in &self.plan.running {
+        for experiment in models::primitives_first(&self.plan.running) {
             let before = || log.launches.iter().filter(|launch| launch.experiment == experiment.id);
             // What was sampled already cannot be predicted any more: a run that is resumed adds nothing then.
             let sampled = before().any(|launch| !launch.series.is_empty());
@@ -249,6 +251,13 @@ impl Conductor<'_> {
             let launched = before().any(Launch::succeeded);
             if !launched && let Some(stop) = self.one(experiment, 1, state)? {
                 return Ok(Some(stop));
+            }
+            // What others are predicted from is measured a few times first, in place of later rounds.
+            let first = models::launches_first(experiment, &self.plan.running, self.setup).min(self.plan.rounds);
+            while state.launches_of(experiment.id) < first && self.elapsed() < FIRST_SHARE * self.plan.limit_seconds {
+                if let Some(stop) = self.one(experiment, 1, state)? {
+                    return Ok(Some(stop));
+                }
             }
         }
         Ok(None)
@@ -261,7 +270,7 @@ impl Conductor<'_> {
         let known = assemble::known_metrics(&self.log()?);
         let by = PredictionInput { setup: self.setup, known: &known };
         let is_new = |new: &Prediction| !there.iter().any(|found| found.is_for(&new.metric, &new.labels));
-        for prediction in (experiment.predict)(&by).into_iter().filter(is_new) {
+        for prediction in experiment.predictions(&by).into_iter().filter(is_new) {
             self.writer.write(&Record::Prediction { experiment: experiment.id.to_owned(), prediction })?;
         }
         Ok(())
@@ -276,7 +285,14 @@ impl Conductor<'_> {
         }
         // Where only those are left that take part seldom, they take part in every round.
         let seldom = wanted.iter().all(|experiment| (experiment.every)(self.setup) > 1);
-        wanted.into_iter().filter(|experiment| seldom || plan::takes_part(experiment, round, self.setup)).collect()
+        let is_due = |experiment: &&'static Experiment| {
+            seldom
+                || plan::takes_part(experiment, round, self.setup)
+                    && ((experiment.every)(self.setup) > 1 || state.launches_of(experiment.id) < round)
+        };
+        let due: Vec<&'static Experiment> = wanted.iter().copied().filter(is_due).collect();
+        // A round in which nothing is due would end the run.
+        if due.is_empty() { wanted } else { due }
     }
 
     /// Who takes part in a round within the time that is left: where not all of them fit, those that take part in every round,
@@ -491,6 +507,10 @@ impl Rounds {
             Some([first]) if (experiment.every)(setup) > 1 => *first,
             _ => plan::launch_seconds(experiment, setup),
         }
+    }
+
+    fn launches_of(&self, experiment: &str) -> u32 {
+        self.launches.get(experiment).copied().unwrap_or(0)
     }
 
     fn rests(&self, experiment: &str) -> bool {

@@ -183,8 +183,21 @@ impl Findings {
 
     /// Says of every prediction that failed by how much, term by term, and of the others that they held.
     pub fn say_predictions(&mut self) {
-        // A lower bound within its range is not judged.
-        let is_judged = |metric: &&Metric| metric.verdict.against_prediction != AgainstPrediction::None;
+        // A lower bound within its range is not judged, nor is a range that says nothing.
+        let is_judged = |metric: &&Metric| {
+            !matches!(metric.verdict.against_prediction, AgainstPrediction::None | AgainstPrediction::TooWide)
+        };
+        let wide = self
+            .metrics
+            .iter()
+            .filter(|metric| metric.verdict.against_prediction == AgainstPrediction::TooWide)
+            .count();
+        if wide > 0 {
+            self.say(format!(
+                "{} counted as not predicted: their ranges span more than a factor of 4.",
+                wording::count(wide as u64, "figure is", "figures are")
+            ));
+        }
         let judged: Vec<Judged<'_>> = self
             .metrics
             .iter()
@@ -287,7 +300,9 @@ fn against(shown: &Estimate, better: Better, prediction: Option<&Prediction>) ->
         if lower_is_better { AgainstPrediction::Faster } else { AgainstPrediction::Slower }
     } else if shown.value > prediction.high {
         if lower_is_better { AgainstPrediction::Slower } else { AgainstPrediction::Faster }
-    } else {
+    } else if prediction.says_something() {
         AgainstPrediction::AsPredicted
+    } else {
+        AgainstPrediction::TooWide
     }
 }

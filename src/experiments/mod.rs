@@ -15,6 +15,7 @@ mod example;
 pub mod file;
 pub mod highlights;
 pub mod memory;
+pub mod models;
 pub mod network;
 pub mod os;
 
@@ -200,6 +201,11 @@ impl Experiment {
     /// True when it needs the run's directory for files.
     pub fn makes_files(&self) -> bool {
         self.needs.iter().any(|need| need.id == file::PLACE.id)
+    }
+
+    /// Says what will be measured: composed of primitives where they are known, else as its own file says.
+    pub fn predictions(&self, by: &PredictionInput<'_>) -> Vec<Prediction> {
+        (self.predict)(by).into_iter().map(|prediction| models::composed(by, prediction)).collect()
     }
 
     /// The publication of a metric.

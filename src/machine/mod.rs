@@ -244,6 +244,11 @@ impl Machine {
     }
 
     /// True when something says that a hypervisor is below.
+    pub fn hypervisor_name(&self) -> Option<String> {
+        self.limits.hypervisor.best().map(|found| found.value.clone())
+    }
+
+    /// True below a hypervisor.
     pub fn is_guest(&self) -> bool {
         !self.limits.hypervisor.is_empty()
     }

@@ -246,6 +246,9 @@ fn closing(document: &Document) -> String {
         text +=
             &format!("Canaries saw neighbours in {}.\n", count(run.disturbed_rounds.len() as u64, "round", "rounds"));
     }
+    if let Some(score) = document.prediction_score(None) {
+        text += &format!("{}\n", score.text());
+    }
     for sentence in document.host_state() {
         text += &format!("{sentence}\n");
     }

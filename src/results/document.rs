@@ -75,6 +75,9 @@ pub struct Practice {
     /// CPUs that other processes of this machine used during the run; none where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_cpus: Option<f64>,
+    /// Median error, median width and share inside of predictions for records that no coefficient was fitted on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records_score: Option<[f64; 3]>,
     /// Share of launches that had settled when sampling began.
     pub settled_share: Option<f64>,
 }
@@ -525,7 +528,7 @@ impl Metric {
     /// The verdict in words: trust where there is reason to doubt, then the comparison with the prediction.
     pub fn verdict_text(&self) -> String {
         let against = match self.verdict.against_prediction {
-            AgainstPrediction::None => "not predicted",
+            AgainstPrediction::None | AgainstPrediction::TooWide => "not predicted",
             other => other.word(),
         };
         match self.grade {

@@ -18,6 +18,7 @@ pub mod published;
 pub mod quantity;
 pub mod remote;
 pub mod schema;
+pub mod score;
 pub mod series;
 pub mod verdict;
 pub mod wording;

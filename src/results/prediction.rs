@@ -16,6 +16,13 @@ impl Basis {
         Basis(format!("metric {name}"))
     }
 
+    /// A metric of this run times a coefficient that is fitted on records of other runs; `over` where the coefficient is divided by
+    /// it.
+    pub fn fitted(metric: &str, coefficient: f64, over: bool, records: u32) -> Self {
+        let sign = if over { "/" } else { "×" };
+        Basis(format!("{} {sign} metric {metric}, {FITTED} {records} records", super::wording::number(coefficient)))
+    }
+
     /// A fact about the machine, with the file or instruction that states it.
     pub fn machine(source: &str) -> Self {
         Basis(format!("machine {source}"))
@@ -63,6 +70,12 @@ pub struct Term {
     /// Where the number comes from.
     pub basis: Basis,
 }
+
+/// What the basis of a fitted term says.
+const FITTED: &str = "fitted on";
+
+/// A range wider than this factor is no prediction.
+const WIDEST: f64 = 4.0;
 
 /// The prediction of one figure: the sum of its terms, with a range.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -127,6 +140,21 @@ impl Prediction {
         }
         self.terms.push(Term { what: what.to_owned(), value, low, high, part, basis });
         self
+    }
+
+    /// Upper end of the range over its lower end; infinite where that is nothing.
+    pub fn width(&self) -> f64 {
+        if self.low > 0.0 { self.high / self.low } else { f64::INFINITY }
+    }
+
+    /// True when a term of it has a coefficient that was fitted on records.
+    pub fn is_fitted(&self) -> bool {
+        self.terms.iter().any(|term| term.basis.text().contains(FITTED))
+    }
+
+    /// True when the range says where the figure lies: beyond a factor of 4 it does not.
+    pub fn says_something(&self) -> bool {
+        self.width() <= WIDEST
     }
 
     /// True when this predicts the figure with the given name and labels.

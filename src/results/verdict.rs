@@ -43,6 +43,9 @@ pub enum AgainstPrediction {
     /// Worse than the range.
     #[serde(rename = "slower")]
     Slower,
+    /// Inside a range so wide that it says nothing: it counts as not predicted.
+    #[serde(rename = "not predicted")]
+    TooWide,
     /// Nothing was predicted.
     #[serde(rename = "none")]
     None,
@@ -55,6 +58,7 @@ impl AgainstPrediction {
             AgainstPrediction::AsPredicted => "as predicted",
             AgainstPrediction::Faster => "faster",
             AgainstPrediction::Slower => "slower",
+            AgainstPrediction::TooWide => "not predicted",
             AgainstPrediction::None => "none",
         }
     }

@@ -193,9 +193,9 @@ fn the_doctor_looks_and_changes_nothing() {
 
 #[test]
 fn predictions_come_without_measuring() {
-    let printed = json(&["predict", "--json"]);
+    let printed = json(&["predict", "--claims", "--json"]);
     assert!(printed.as_array().unwrap().len() > 50);
-    let spoken = data(&["predict", "cpu.loop"]);
+    let spoken = data(&["predict", "cpu.loop", "--claims"]);
     assert!(spoken.contains("cpu.loop.overhead") && !spoken.contains("cpu.timer"), "{spoken}");
     assert!(spoken.contains("code=registers"), "{spoken}");
     refusal_with_hint(&["predict", "--cpu", "9999"]);
@@ -211,10 +211,10 @@ fn predictions_from_a_run_use_its_figures() {
     let log = place.join("log.jsonl");
     for from in [&place, &log] {
         let known = json(&["predict", "cpu.loop", "--json", "--from", from.to_str().unwrap()]);
-        let bare = json(&["predict", "cpu.loop", "--json"]);
+        let bare = json(&["predict", "cpu.loop", "--claims", "--json"]);
         assert_ne!(known, bare, "the measured cycle time replaces the claimed one");
     }
-    assert!(!bases(&["predict", "cpu.loop", "--json"]).is_empty());
+    assert!(!bases(&["predict", "cpu.loop", "--claims", "--json"]).is_empty());
     refusal_with_hint(&["predict", "--from", "/no/such/run"]);
 }
 
@@ -305,7 +305,14 @@ fn a_launch_by_hand_is_refused_with_advice() {
 #[test]
 fn nothing_is_written_beside_what_was_asked_for() {
     let here = tempfile::tempdir().unwrap();
-    let quiet = [&["list"][..], &["machine"], &["predict"], &["explain", "cpu.loop"], &["man"], &["run", "--dry-run"]];
+    let quiet = [
+        &["list"][..],
+        &["machine"],
+        &["predict", "--claims"],
+        &["explain", "cpu.loop"],
+        &["man"],
+        &["run", "--dry-run"],
+    ];
     for words in quiet {
         let output = sysdyno(words).current_dir(here.path()).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", told(&output));

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod cli;
+mod coefficients;
 mod compact;
 mod evaluation;
 mod golden;

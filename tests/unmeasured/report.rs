@@ -336,7 +336,10 @@ fn assert_true(document: &Document, how: &str) {
         }
         if let Some((counts, _)) = sentence.split_once(" figures lie inside their predicted ranges") {
             let of = document.experiments.iter().find(|other| other.id == section).unwrap();
-            let judged: Vec<&Metric> = of.metrics.iter().filter(|metric| metric.prediction.is_some()).collect();
+            let says = |metric: &&Metric| {
+                metric.prediction.is_some() && metric.verdict.against_prediction != AgainstPrediction::TooWide
+            };
+            let judged: Vec<&Metric> = of.metrics.iter().filter(says).collect();
             let inside =
                 judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted);
             assert_eq!(counts, format!("{} of {}", inside.count(), judged.len()), "{at}");

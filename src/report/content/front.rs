@@ -111,6 +111,9 @@ fn trust(document: &Document) -> String {
     if disturbed > 0 {
         text += &format!(" Canaries saw neighbours in {}.", count(disturbed, "round", "rounds"));
     }
+    if let Some(score) = document.prediction_score(None) {
+        text += &format!(" {}", score.text());
+    }
     for sentence in document.host_state() {
         text += &format!(" {sentence}");
     }

@@ -153,7 +153,7 @@ fn verdict(metric: &Metric) -> Cell {
             Tone::Doubt
         }
         (_, AgainstPrediction::AsPredicted) => Tone::Good,
-        (_, AgainstPrediction::None) => Tone::Plain,
+        (_, AgainstPrediction::None | AgainstPrediction::TooWide) => Tone::Plain,
     };
     Cell::toned(metric.verdict_text(), tone)
 }

@@ -7,6 +7,7 @@ use crate::report::page::{Cell, PagePart, Piece, Table, Tone};
 use crate::results::document::{CheckOutcome, CompositeCheck, Document, Metric, Outcome};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
+use crate::results::score::PredictionScore;
 use crate::results::wording::{self, factor, percent, quantity};
 
 /// One row per headline figure.
@@ -37,6 +38,10 @@ pub(super) fn figures(document: &Document) -> PagePart {
         );
         part.add(Piece::Table(taxes));
     }
+    if let Some((scores, text)) = scores(document) {
+        part.say(&text);
+        part.add(Piece::Table(scores));
+    }
     let without: Vec<_> =
         document.experiments.iter().filter(|section| section.outcome != Outcome::Measured).map(pointer).collect();
     if !without.is_empty() {
@@ -44,6 +49,43 @@ pub(super) fn figures(document: &Document) -> PagePart {
         part.add(Piece::List(without));
     }
     part
+}
+
+/// How good the predictions were, by chapter, beside those of the records that coefficients come from; none without predictions.
+fn scores(document: &Document) -> Option<(Table, String)> {
+    let mut table = Table::new(
+        "",
+        &["chapter", ">figures", ">predicted", ">inside", ">median error", ">median width", ">interval score"],
+    );
+    let mut row = |name: &str, score: &PredictionScore| {
+        table.row(vec![
+            Cell::of(name),
+            Cell::of(score.figures.to_string()),
+            Cell::of(score.predicted.to_string()),
+            Cell::of(percent(score.inside)),
+            Cell::of(factor(score.error)),
+            Cell::of(factor(score.width)),
+            Cell::of(wording::number(score.interval_score)),
+        ]);
+    };
+    for chapter in document.experiments.chunk_by(|one, other| one.chapter == other.chapter) {
+        if let Some(score) = document.prediction_score(Some(&chapter[0].chapter)) {
+            row(&chapter[0].chapter, &score);
+        }
+    }
+    row("all", &document.prediction_score(None)?);
+    let mut text = "How good the predictions were. A range wider than a factor of 4 counts as not predicted, and the other columns are about \
+         the rest. Less is better in all of them but the third."
+        .to_owned();
+    if let Some(records) = document.practice.records_score.as_ref() {
+        text += &format!(
+            " For records that no coefficient was fitted on, the error is {}, the width {}, and {} lie inside.",
+            factor(records[0]),
+            factor(records[1]),
+            percent(records[2])
+        );
+    }
+    Some((table, text))
 }
 
 /// What a neighbour on the core costs, for every figure of the summary that knows it; none where no figure does.

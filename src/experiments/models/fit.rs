@@ -1,0 +1,245 @@
+//! Fitting the coefficients on records, and how good predictions by them are for records that they were not fitted on.
+
+use std::collections::BTreeMap;
+
+use super::coefficients::{Coefficients, Host, Ratio, Row, Score};
+use super::{Primitive, key, model};
+use crate::results::quantity::Labels;
+use crate::statistics::summary::{median, quantile};
+
+/// A run that was kept.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Its name.
+    pub name: String,
+    /// Its host.
+    pub host: Host,
+    /// Runs of one machine in one hour are one session: they say little about another.
+    pub session: String,
+    /// Metric, labels and value of its figures.
+    pub figures: Vec<(String, Labels, f64)>,
+}
+
+/// Least factor of a range: what runs differ by on one machine.
+const LEAST_SPREAD: f64 = 1.08;
+
+/// Beyond the furthest session that was left out: few sessions have seen little.
+const BEYOND: f64 = 1.6;
+
+/// Sessions below which a design has no spread of its own.
+const FEWEST_SESSIONS: usize = 2;
+
+impl Record {
+    /// Reads a record as `scripts/keep-record` writes it; none where it is not one.
+    pub fn parse(name: &str, text: &str) -> Option<Record> {
+        let head = |key: &str| text.lines().find_map(|line| line.strip_prefix(&format!("# {key} ")));
+        let body = text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<&str>>().join("\n");
+        let mut rows = csv::Reader::from_reader(body.as_bytes());
+        let figure = |row: csv::StringRecord| {
+            Some((row.get(0)?.to_owned(), Labels::parse(row.get(1)?)?, row.get(2)?.parse::<f64>().ok()?))
+        };
+        let figures = rows.records().map(|row| figure(row.ok()?)).collect::<Option<Vec<_>>>()?;
+        let hypervisor = head("hypervisor").unwrap_or_default();
+        let host = Host {
+            design: head("design")?.to_owned(),
+            kernel: head("kernel")?.to_owned(),
+            hypervisor: hypervisor.to_owned(),
+        };
+        let session = head("session").unwrap_or(name).to_owned();
+        Some(Record { name: name.to_owned(), host, session, figures })
+    }
+
+    fn find(&self, primitive: &Primitive) -> Option<f64> {
+        self.figures.iter().find(|(metric, labels, _)| primitive.is(metric, labels)).map(|(_, _, value)| *value)
+    }
+
+    /// Ratio, counted part and scale of every figure that a model reaches.
+    fn ratios(&self) -> Vec<Reached<'_>> {
+        // Calls were measured among others before they were measured in blocks: another question.
+        let in_blocks = self.figures.iter().any(|(_, labels, _)| labels.get("order") == Some("sweep"));
+        let answers = |metric: &str, labels: &Labels| {
+            (in_blocks || !metric.starts_with("os.system_call.")) && labels.get("distance") != Some("far")
+        };
+        let asked = self.figures.iter().filter(|(metric, labels, _)| answers(metric, labels));
+        asked.filter_map(|(metric, labels, value)| self.reached(metric, labels, *value)).collect()
+    }
+
+    fn reached<'a>(&self, metric: &'a str, labels: &Labels, value: f64) -> Option<Reached<'a>> {
+        let (counted, scale) = model(metric, labels)?.known(&|primitive| self.find(primitive))?;
+        let ratio = (value - counted) / scale;
+        (ratio > 0.0).then(|| Reached { key: key(metric, labels), metric, ratio, counted, scale, value })
+    }
+}
+
+/// A figure of a record that a model reaches.
+struct Reached<'a> {
+    key: String,
+    metric: &'a str,
+    ratio: f64,
+    counted: f64,
+    scale: f64,
+    value: f64,
+}
+
+/// Ratios of runs by their session.
+fn by_session<'a>(found: impl Iterator<Item = &'a (String, f64)>) -> Vec<Vec<f64>> {
+    let mut sessions: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (session, ratio) in found {
+        sessions.entry(session).or_default().push(*ratio);
+    }
+    sessions.into_values().collect()
+}
+
+/// The median of the medians of some sessions.
+fn middle<'a>(sessions: impl Iterator<Item = &'a Vec<f64>>) -> Option<f64> {
+    median(&sessions.filter_map(|ratios| median(ratios)).collect::<Vec<f64>>())
+}
+
+/// The ratio of some sessions, with the factor within which nine of ten runs lie of the sessions other than their own.
+fn ratio_of(sessions: &[Vec<f64>]) -> Option<Ratio> {
+    if sessions.len() < FEWEST_SESSIONS {
+        return None;
+    }
+    let mut distances = Vec::new();
+    for (index, runs) in sessions.iter().enumerate() {
+        let others = sessions.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, ratios)| ratios);
+        let middle = middle(others)?;
+        distances.extend(runs.iter().map(|ratio| (ratio / middle).ln().abs()));
+    }
+    let furthest = quantile(&distances, 0.9)?;
+    let spread = (furthest * BEYOND).exp().max(LEAST_SPREAD);
+    let ratio = four_digits(middle(sessions.iter())?);
+    Some(Ratio { ratio, spread: four_digits(spread), records: distances.len() as u32 })
+}
+
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+/// The coefficients of some records.
+pub fn fit(records: &[&Record]) -> Coefficients {
+    /// Session and ratio of each record, by design.
+    type Found = BTreeMap<String, Vec<(String, f64)>>;
+    let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    for record in records {
+        for reached in record.ratios() {
+            let of = found.entry(reached.key).or_default().entry(record.host.design.clone()).or_default();
+            of.push((record.session.clone(), reached.ratio));
+        }
+    }
+    let row = |designs: Found| {
+        let all = ratio_of(&by_session(designs.values().flatten()))?;
+        let designs = designs
+            .into_iter()
+            .filter_map(|(design, found)| Some((design, ratio_of(&by_session(found.iter()))?)))
+            .collect();
+        Some(Row { all, designs })
+    };
+    Coefficients {
+        records: records.iter().map(|record| record.name.clone()).collect(),
+        kernels: records.iter().map(|record| record.host.kernel.clone()).collect(),
+        hypervisors: records.iter().map(|record| record.host.hypervisor.clone()).collect(),
+        left_out: None,
+        rows: found.into_iter().filter_map(|(key, designs)| Some((key, row(designs)?))).collect(),
+    }
+}
+
+/// A prediction of a figure that it was not fitted on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// Its metric.
+    pub metric: String,
+    /// Measured over predicted.
+    pub off: f64,
+    /// Upper end of the range over its lower end.
+    pub width: f64,
+    /// Whether the range holds the measurement.
+    pub inside: bool,
+}
+
+/// Predicts every figure of a record by the coefficients of others.
+pub fn judge(record: &Record, by: &Coefficients) -> Vec<Judged> {
+    let judged = |reached: Reached<'_>| {
+        let found = by.find(&reached.key, &record.host)?;
+        let off = reached.value / (reached.counted + found.ratio * reached.scale);
+        let inside = (1.0 / found.spread..=found.spread).contains(&off);
+        Some(Judged { metric: reached.metric.to_owned(), off, width: found.spread * found.spread, inside })
+    };
+    record.ratios().into_iter().filter_map(judged).collect()
+}
+
+impl Score {
+    /// Of some predictions; none without any.
+    pub fn of(judged: &[Judged]) -> Option<Score> {
+        let errors: Vec<f64> = judged.iter().map(|one| one.off.ln().abs()).collect();
+        let share = |is: &dyn Fn(&Judged) -> bool| {
+            judged.iter().filter(|one| is(one)).count() as f64 / judged.len().max(1) as f64
+        };
+        Some(Score {
+            count: judged.len(),
+            error: median(&errors)?.exp(),
+            width: median(&judged.iter().map(|one| one.width).collect::<Vec<f64>>())?,
+            inside: share(&|one| one.inside),
+            within_two: share(&|one| one.off.ln().abs() <= std::f64::consts::LN_2),
+        })
+    }
+}
+
+/// Predictions of each record by the others: those of its session are left out with it, or all of its design.
+pub fn left_out(records: &[Record], whole_design: bool) -> Vec<(String, Vec<Judged>)> {
+    records
+        .iter()
+        .map(|record| {
+            let is_other = |other: &&Record| {
+                if whole_design { other.host.design != record.host.design } else { other.session != record.session }
+            };
+            let others: Vec<&Record> = records.iter().filter(is_other).collect();
+            (record.name.clone(), judge(record, &fit(&others)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str, design: &str, switch: f64, signal: f64) -> Record {
+        let text = format!(
+            "# design {design}\n# kernel 6.18\n# hypervisor KVM\nname,labels,value\n\
+             os.context_switch.time,between=processes placement=same_cpu through=pipe,{switch}\n\
+             os.signal.time,how=install,{signal}\n"
+        );
+        Record::parse(name, &text).unwrap()
+    }
+
+    #[test]
+    fn a_figure_that_goes_with_its_primitive_is_predicted_on_a_new_host() {
+        let records =
+            [record("a", "one", 1000.0, 100.0), record("b", "one", 2000.0, 210.0), record("c", "two", 4000.0, 400.0)];
+        let all: Vec<&Record> = records.iter().collect();
+        let fitted = fit(&all);
+        let row = &fitted.rows["os.signal.time how=install"];
+        assert!((row.all.ratio - 0.1).abs() < 1e-9 && row.all.records == 3, "{row:?}");
+        assert!(row.designs.contains_key("one") && !row.designs.contains_key("two"));
+        let new = record("d", "two", 8000.0, 820.0);
+        let judged = judge(&new, &fitted);
+        assert!(judged.len() == 1 && judged[0].inside && (judged[0].off - 1.025).abs() < 1e-9, "{judged:?}");
+        let score = Score::of(&judged).unwrap();
+        assert!(score.inside > 0.99 && score.within_two > 0.99 && score.width < 2.5, "{score:?}");
+    }
+
+    #[test]
+    fn an_unseen_kernel_widens_the_range() {
+        let records = [record("a", "one", 1000.0, 100.0), record("b", "one", 2000.0, 210.0)];
+        let fitted = fit(&records.iter().collect::<Vec<_>>());
+        let host = records[0].host.clone();
+        let near = fitted.find("os.signal.time how=install", &host).unwrap();
+        let far = fitted.find("os.signal.time how=install", &Host { kernel: "5.15".to_owned(), ..host }).unwrap();
+        assert!(far.spread > 1.2 * near.spread);
+    }
+
+    #[test]
+    fn a_text_that_is_no_record_is_none() {
+        assert!(Record::parse("x", "name,labels,value\n").is_none());
+    }
+}

@@ -1,0 +1,107 @@
+//! The coefficients of predictions: what is committed is what the records give, and predictions of records that were left out are
+//! as narrow and as right as they have to be.
+
+use std::fs;
+use std::path::Path;
+
+use sysdyno::testing::experiments::models::coefficients::{Coefficients, Score, table};
+use sysdyno::testing::experiments::models::fit::{Judged, Record, fit, left_out};
+
+const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/records/fit");
+const COEFFICIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/experiments/models/coefficients.json");
+const SCORES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/records/predictions.md");
+
+fn records() -> Vec<Record> {
+    let mut paths: Vec<_> = fs::read_dir(RECORDS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let read = |path: &Path| {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        Record::parse(name, &fs::read_to_string(path).unwrap())
+            .unwrap_or_else(|| panic!("{} is a record", path.display()))
+    };
+    paths.iter().map(|path| read(path)).collect()
+}
+
+fn fitted(records: &[Record]) -> Coefficients {
+    let judged = all(&left_out(records, false));
+    let digits = |value: f64| (value * 1e4).round() / 1e4;
+    let score = Score::of(&judged).map(|score| Score {
+        error: digits(score.error),
+        width: digits(score.width),
+        inside: digits(score.inside),
+        within_two: digits(score.within_two),
+        ..score
+    });
+    Coefficients { left_out: score, ..fit(&records.iter().collect::<Vec<_>>()) }
+}
+
+#[test]
+fn the_committed_coefficients_are_what_the_records_give() {
+    let found = fitted(&records());
+    if std::env::var_os("SYSDYNO_WRITE_COEFFICIENTS").is_some() {
+        fs::write(COEFFICIENTS, serde_json::to_string_pretty(&found).unwrap() + "\n").unwrap();
+        fs::write(SCORES, scores()).unwrap();
+        return;
+    }
+    let message = "SYSDYNO_WRITE_COEFFICIENTS=1 cargo test --release --test unmeasured coefficients";
+    assert!(found == *table(), "the records give other coefficients: {message}");
+    assert!(fs::read_to_string(SCORES).unwrap() == scores(), "the records give other scores: {message}");
+}
+
+fn all(of: &[(String, Vec<Judged>)]) -> Vec<Judged> {
+    of.iter().flat_map(|(_, judged)| judged.clone()).collect()
+}
+
+#[test]
+fn predictions_of_sessions_that_were_left_out_are_narrow_and_hold() {
+    let score = Score::of(&all(&left_out(&records(), false))).unwrap();
+    assert!(score.count > 1000, "{score:?}");
+    assert!(score.width <= 2.5, "{score:?}");
+    assert!((0.85..=0.98).contains(&score.inside), "{score:?}");
+    assert!(score.error <= 1.25, "{score:?}");
+    assert!(score.within_two >= 0.95, "{score:?}");
+}
+
+/// The tables of `records/predictions.md`.
+fn scores() -> String {
+    let records = records();
+    let row = |name: &str, judged: &[Judged]| {
+        Score::of(judged).map_or_else(String::new, |score| {
+            format!(
+                "| {name} | {} | ×{:.2} | ×{:.2} | {:.1} % | {:.1} % |\n",
+                score.count,
+                score.error,
+                score.width,
+                score.inside * 100.0,
+                score.within_two * 100.0
+            )
+        })
+    };
+    let mut text = "# Predictions of what they were not fitted on\n\n\
+        Each row predicts figures of some records by coefficients that are fitted on the others. Runs of one session, one machine in one \
+        hour, are left out together. The primitives are those of the record itself.\n\n\
+        error: median factor between prediction and measurement. width: upper end of the range over its lower end, median.\n"
+        .to_owned();
+    let head = "| | figures | error | width | inside | within 2× |\n| --- | --: | --: | --: | --: | --: |\n";
+    let (sessions, designs) = (left_out(&records, false), left_out(&records, true));
+    text += &format!("\n## By record, its session left out\n\n{head}");
+    for (name, judged) in &sessions {
+        text += &row(name, judged);
+    }
+    text += &row("all", &all(&sessions));
+    text += &format!("\n## By record, its whole design left out\n\n{head}");
+    for (name, judged) in &designs {
+        text += &row(name, judged);
+    }
+    text += &row("all", &all(&designs));
+    text += &format!("\n## By metric, sessions left out\n\n{head}");
+    let judged = all(&sessions);
+    let mut metrics: Vec<&str> = judged.iter().map(|one| one.metric.as_str()).collect();
+    metrics.sort_unstable();
+    metrics.dedup();
+    for metric in metrics {
+        let of: Vec<Judged> = judged.iter().filter(|one| one.metric == metric).cloned().collect();
+        text += &row(&format!("`{metric}`"), &of);
+    }
+    text
+}
