@@ -163,7 +163,8 @@ pub struct CompactFigure {
     pub cycles: Option<f64>,
     /// Launches behind it.
     pub launches: u32,
-    /// How far it can be trusted.
+    /// How far it can be trusted, where it is not clean.
+    #[serde(default = "clean", skip_serializing_if = "is_clean")]
     pub trust: Trust,
     /// How well it is known, where it is not good.
     #[serde(default = "good", skip_serializing_if = "is_good")]
@@ -268,6 +269,11 @@ fn four_digits(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
+/// Ranges are not known better.
+fn three_digits(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
 impl CompactExperiment {
     fn of(section: &Section) -> Self {
         let mut metrics: Vec<CompactMetric> = Vec::new();
@@ -314,7 +320,7 @@ impl CompactFigure {
             trust: metric.verdict.trust,
             grade: metric.grade,
             shared: metric.shared.map(|found| four_digits(found.value)),
-            predicted: predicted.map(|found| [found.low, found.high].map(four_digits)),
+            predicted: predicted.map(|found| [found.low, found.high].map(three_digits)),
             against: said.then_some(against),
         }
     }
@@ -328,6 +334,15 @@ impl CompactFigure {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
 fn is_nothing(share: &f64) -> bool {
     *share == 0.0
+}
+
+fn clean() -> Trust {
+    Trust::Clean
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_clean(trust: &Trust) -> bool {
+    *trust == Trust::Clean
 }
 
 fn good() -> Grade {
