@@ -175,7 +175,7 @@ pub struct CompactFigure {
     /// Predicted range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<[f64; 2]>,
-    /// The comparison with that range, where it is not `as predicted`.
+    /// The comparison with that range, where the figure lies outside of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<AgainstPrediction>,
 }
@@ -307,7 +307,7 @@ impl CompactFigure {
         let against = metric.verdict.against_prediction;
         let predicted = metric.prediction.as_ref().filter(|found| found.unit == metric.unit);
         // A lower bound within its range is not judged, although it has one.
-        let said = predicted.is_some() && against != AgainstPrediction::AsPredicted;
+        let said = predicted.is_some() && matches!(against, AgainstPrediction::Faster | AgainstPrediction::Slower);
         CompactFigure {
             labels: metric.labels.to_string(),
             value: six_digits(metric.value),

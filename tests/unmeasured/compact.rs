@@ -42,8 +42,10 @@ fn every_figure_is_in_it_with_what_a_comparison_needs() {
                 assert_eq!(figure["trust"].as_str().unwrap_or("clean"), whole.verdict.trust.word());
                 assert_eq!(figure["launches"], whole.launches);
                 assert_eq!(figure["predicted"].is_array(), whole.prediction.is_some(), "{name} {labels}");
-                let against = figure["against"].as_str().unwrap_or("as predicted");
-                assert!(whole.prediction.is_none() || against == whole.verdict.against_prediction.word());
+                // Whether a range inside which it lies is too wide shows in the range.
+                let against = figure["against"].as_str();
+                let word = whole.verdict.against_prediction.word();
+                assert_eq!(against, Some(word).filter(|word| ["faster", "slower"].contains(word)), "{name} {labels}");
                 figures += 1;
             }
         }
