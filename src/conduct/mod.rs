@@ -241,7 +241,7 @@ impl Conductor<'_> {
 
     /// In the order of the table, each experiment that was not yet predicted is; then it is launched for the first time.
     fn first_round(&mut self, log: &Log, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
-        for experiment in models::primitives_first(&self.plan.running) {
+        for experiment in models::primitives_first(&self.plan.running, self.setup) {
             let before = || log.launches.iter().filter(|launch| launch.experiment == experiment.id);
             // What was sampled already cannot be predicted any more: a run that is resumed adds nothing then.
             let sampled = before().any(|launch| !launch.series.is_empty());

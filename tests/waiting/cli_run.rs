@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::support::runs::{
-    accounted, copy_of_finished_run, edit_log, finished_run, lines, measuring, metrics, output, records, result,
+    accounted, copy_of_finished_run, edit_log, ended, finished_run, lines, measuring, metrics, output, records, result,
     sysdyno, text, told,
 };
 use serde_json::Value;
@@ -136,7 +136,7 @@ fn a_cpu_that_does_not_exist_is_refused_with_those_that_do() {
 fn the_cpu_asked_for_is_the_one_that_measures() {
     let (_keep, place) = place();
     let output = run(&["--cpu", "0", "-o", &place]);
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(ended(&output), "{}", told(&output));
     let lines = lines(Path::new(&place));
     assert_eq!(lines[0]["cpu"], 0);
     assert!(records(&lines, "evidence").iter().all(|evidence| evidence["cpu"] == 0));
@@ -216,10 +216,11 @@ fn a_seed_decides_the_order_of_launches() {
         .zip(["7", "7", "8"])
         .map(|((_, place), seed)| {
             let _alone = measuring();
-            let output = output(&["run", "cpu.loop", "cpu.frequency", "--quick", "--seed", seed, "-o", place]);
-            assert!(output.status.success(), "{}", told(&output));
+            let words = ["run", "cpu.procedure_call", "cpu.loop", "--quick", "--seed", seed, "-o", place];
+            let output = output(&words);
+            assert!(ended(&output), "{}", told(&output));
             let order = order(Path::new(place));
-            assert_eq!(order[..2], ["cpu.frequency", "cpu.loop"], "the first round goes in the table's order");
+            assert_eq!(order[..2], ["cpu.loop", "cpu.procedure_call"], "the first round goes in the table's order");
             order
         })
         .collect();

@@ -347,9 +347,9 @@ mod tests {
         let cpus = affinity::allowed();
         let equip = |_| -> Result<Pass, String> { Ok(Box::new(|job| job as u64 + 1)) };
         let mut team = Team::beside(&cpus, Source::MonotonicRaw, equip).unwrap();
-        let window = team.window(2, 2e6, 1e9).unwrap();
-        assert!(window.ticks > 0.0 && window.bytes > 0.0);
         // Other tests use these CPUs: a member may get one of them late.
+        let mut works = || team.window(2, 2e6, 1e9).is_ok_and(|window| window.ticks > 0.0 && window.bytes > 0.0);
+        assert!((0..50).any(|_| works()));
         let mut meet = || {
             team.begin(0, 1e9).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(2));

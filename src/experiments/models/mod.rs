@@ -92,16 +92,21 @@ pub fn in_seconds() -> Vec<&'static Experiment> {
     super::TABLE.iter().filter(has).copied().collect()
 }
 
+/// Whether an experiment measures a primitive in short launches: such experiments come first.
+fn comes_first(experiment: &Experiment, setup: &Setup) -> bool {
+    has_primitive(experiment) && (experiment.seconds)(setup) <= SHORT
+}
+
 /// Experiments in the order in which they are predicted and launched for the first time: those with primitives come first.
-pub fn primitives_first(running: &[&'static Experiment]) -> Vec<&'static Experiment> {
-    let (first, others): (Vec<_>, Vec<_>) = running.iter().copied().partition(|experiment| has_primitive(experiment));
+pub fn primitives_first(running: &[&'static Experiment], setup: &Setup) -> Vec<&'static Experiment> {
+    let (first, others): (Vec<_>, Vec<_>) =
+        running.iter().copied().partition(|experiment| comes_first(experiment, setup));
     first.into_iter().chain(others).collect()
 }
 
 /// How often an experiment is launched before the next one is predicted.
 pub fn launches_first(experiment: &Experiment, running: &[&'static Experiment], setup: &Setup) -> u32 {
-    let is_short = (experiment.seconds)(setup) <= SHORT;
-    if running.len() > 1 && has_primitive(experiment) && is_short { LAUNCHES_FIRST } else { 1 }
+    if running.len() > 1 && comes_first(experiment, setup) { LAUNCHES_FIRST } else { 1 }
 }
 
 /// A term whose count is known: so many of a primitive.

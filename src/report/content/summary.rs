@@ -75,7 +75,7 @@ fn scores(document: &Document) -> Option<(Table, String)> {
     }
     row("all", &document.prediction_score(None)?);
     let mut text = "How good the predictions were. A range wider than a factor of 4 counts as not predicted, and the other columns are about \
-         the rest. Less is better in all of them but the third."
+         the rest. Lower is better for error, width and score."
         .to_owned();
     if let Some(records) = document.practice.records_score.as_ref() {
         text += &format!(
