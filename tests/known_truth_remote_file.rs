@@ -199,7 +199,7 @@ fn sshd(namespaces: &Namespaces) -> (Daemon, String, PathBuf) {
 fn run_on_sshfs(namespaces: &Namespaces, options: &str, mounted: &Path) -> Output {
     let (place, here) = (mounted.with_file_name("run"), mounted.display());
     let script = format!(
-        "sshfs {options} {here} && {PROGRAM} run file.remote_read --quick --time 14s --no-progress -o {} --remote-dir {here}; status=$?; \
+        "sshfs {options} {here} && {PROGRAM} run file.remote_read --quick --time 10s --no-progress -o {} --remote-dir {here}; status=$?; \
          ls -A {here} > {}; umount {here}; exit $status",
         place.display(),
         mounted.with_file_name("left").display()
