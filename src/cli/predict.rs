@@ -1,5 +1,7 @@
 //! `sysdyno predict`: every figure of this machine from a few seconds of primitives, without measuring the rest.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -81,14 +83,18 @@ fn primitives(cpu: u32) -> Result<Document, Failure> {
         )
     };
     let place = std::env::temp_dir().join(format!("sysdyno-predict-{}", std::process::id()));
+    // A new directory for this user's eyes: one that somebody else prepared is neither read nor removed.
+    let made = DirBuilder::new().mode(0o700).create(&place);
+    made.map_err(|error| problem(&format!("cannot make {}", place.display()), &error))?;
+    let run = place.join("run");
     let program = std::env::current_exe().map_err(|error| problem("this program cannot be found", &error))?;
     let mut command = Command::new(program);
     command.arg("run").args(models::in_seconds().iter().map(|experiment| experiment.id));
     command.args(["--quick", "--no-history", "--no-progress", "--time", SECONDS, "--cpu", &cpu.to_string(), "-o"]);
-    let ended = command.arg(&place).stdin(Stdio::null()).output();
+    let ended = command.arg(&run).stdin(Stdio::null()).output();
     let log = ended.map_err(|error| problem("a run cannot be started", &error)).and_then(|ended| {
         let last = String::from_utf8_lossy(&ended.stderr).lines().next().unwrap_or("it ended early").to_owned();
-        log::read(&place.join("log.jsonl")).map_err(|_| problem("a short run failed", &last))
+        log::read(&run.join("log.jsonl")).map_err(|_| problem("a short run failed", &last))
     });
     // What is left behind would only be in the way.
     let _ = std::fs::remove_dir_all(&place);
