@@ -36,6 +36,8 @@ const ASKING: u8 = b'?';
 const REFUSING: u8 = b'!';
 /// A wrong proof costs this much: on one connection ten secrets can be tried in a second. Others are served meanwhile.
 const PENALTY: Duration = Duration::from_millis(100);
+/// Longest wait for a place where all are taken: a session whose client has just left holds its place until its process ends.
+const FOR_A_PLACE: Duration = Duration::from_secs(1);
 /// Time between two lines about wrong secrets, however many there are.
 const BETWEEN_WORDS: Duration = Duration::from_mins(1);
 
@@ -56,7 +58,24 @@ struct Served {
     line: UnixStream,
     from: IpAddr,
     since: Instant,
-    proven: bool,
+    standing: Standing,
+}
+
+/// What a child has asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Standing {
+    /// Nothing: its client has not proved anything.
+    Unproven,
+    /// A place, at this time.
+    Asking(Instant),
+    /// It has had its answer.
+    Answered { serves: bool },
+}
+
+impl Served {
+    fn unproven(&self) -> bool {
+        self.standing == Standing::Unproven
+    }
 }
 
 /// Wrong secrets so far, and when the last line about them was written.
@@ -123,6 +142,7 @@ impl Server {
                 self.take(&mut children);
             }
             children = reap(children);
+            self.place(&mut children);
         }
         for child in children {
             child.process.kill();
@@ -150,9 +170,9 @@ impl Server {
     /// Accepts one connection and gives it a child.
     fn take(&self, children: &mut Vec<Served>) {
         let Ok((stream, from)) = self.listener.accept() else { return };
-        let unproven = children.iter().filter(|child| !child.proven).count();
+        let unproven = children.iter().filter(|child| child.unproven()).count();
         if unproven >= UNPROVEN {
-            let oldest = children.iter().position(|child| !child.proven);
+            let oldest = children.iter().position(Served::unproven);
             if let Some(oldest) = oldest {
                 children.remove(oldest).process.kill();
             }
@@ -171,7 +191,7 @@ impl Server {
         // Where no child can be made the connection is dropped; the client hears that it was closed.
         if let Ok(process) = process {
             let from = canonical(from.ip());
-            children.push(Served { process, line, from, since: Instant::now(), proven: false });
+            children.push(Served { process, line, from, since: Instant::now(), standing: Standing::Unproven });
         }
     }
 
@@ -219,12 +239,24 @@ impl Server {
         if word[0] != ASKING {
             return word[0] == REFUSING;
         }
-        let taken = children.iter().filter(|child| child.proven).count();
-        let free = taken < self.limits.sessions;
-        children[index].proven = free;
-        // A child that is gone meanwhile needs no answer.
-        let _ = socket::write_all(children[index].line.as_fd(), &[u8::from(free)]);
+        children[index].standing = Standing::Asking(Instant::now());
         false
+    }
+
+    /// Gives the free places to those that asked, the first first. Where none becomes free in time the answer is no.
+    fn place(&self, children: &mut [Served]) {
+        let mut taken = children.iter().filter(|child| child.standing == Standing::Answered { serves: true }).count();
+        for child in children {
+            let Standing::Asking(since) = child.standing else { continue };
+            let serves = taken < self.limits.sessions;
+            if !serves && since.elapsed() < FOR_A_PLACE {
+                continue;
+            }
+            taken += usize::from(serves);
+            child.standing = Standing::Answered { serves };
+            // A child that is gone meanwhile needs no answer.
+            let _ = socket::write_all(child.line.as_fd(), &[u8::from(serves)]);
+        }
     }
 }
 
@@ -249,7 +281,7 @@ fn reap(children: Vec<Served>) -> Vec<Served> {
         if child.process.ended() {
             continue;
         }
-        if !child.proven && child.since.elapsed() > PROVING + Duration::from_secs(1) {
+        if child.unproven() && child.since.elapsed() > PROVING + Duration::from_secs(1) {
             child.process.kill();
         } else {
             left.push(child);
