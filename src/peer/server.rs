@@ -132,7 +132,7 @@ impl Server {
                 break;
             }
             for index in ready.children {
-                if self.hear(&mut children, index)
+                if Self::hear(&mut children, index)
                     && let Some(line) = refusals.note(children[index].from)
                 {
                     say(&line);
@@ -230,7 +230,7 @@ impl Server {
     }
 
     /// A child has proved its client, has refused it, or has gone; whether it has refused it.
-    fn hear(&self, children: &mut [Served], index: usize) -> bool {
+    fn hear(children: &mut [Served], index: usize) -> bool {
         let mut word = [0];
         let line = children[index].line.as_fd();
         if !socket::answered(socket::read(line, &mut word)).is_ok_and(|count| count == 1) {
