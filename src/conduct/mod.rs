@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header · machine · quiet · earlier runs · plan · clock
-//! round 1, in the order of the table:   predict → log → launch → log
+//! round 1, primitives before the rest:   predict → log → launch → log
 //! rounds 2 … n, in random order:        launch → log          canaries in every round
 //! finish
 //! ```
@@ -31,7 +31,8 @@ use std::time::{Duration, Instant};
 
 use crate::assemble;
 use crate::experiments::file::control_group;
-use crate::experiments::{Experiment, PredictionInput, models};
+use crate::experiments::models::{self, Step};
+use crate::experiments::{Experiment, PredictionInput};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
@@ -239,39 +240,59 @@ impl Conductor<'_> {
         }
     }
 
-    /// In the order of the table, each experiment that was not yet predicted is; then it is launched for the first time.
+    /// Each figure that was not yet predicted is, before it is measured for the first time: what others are predicted from first.
     fn first_round(&mut self, log: &Log, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
-        for experiment in models::primitives_first(&self.plan.running, self.setup) {
-            let before = || log.launches.iter().filter(|launch| launch.experiment == experiment.id);
+        for step in models::first_round(&self.plan.running, self.setup) {
+            let id = step.experiment.id;
+            let before = || log.launches.iter().filter(|launch| launch.experiment == id && launch.first == step.first);
             // What was sampled already cannot be predicted any more: a run that is resumed adds nothing then.
-            let sampled = before().any(|launch| !launch.series.is_empty());
-            if !sampled {
-                self.predict(experiment, log)?;
+            let sampled = |launch: &&Launch| launch.experiment == id && !launch.series.is_empty();
+            let whole = log.launches.iter().filter(sampled).any(|launch| !launch.first);
+            if step.first && whole {
+                continue;
             }
-            let launched = before().any(Launch::succeeded);
-            if !launched && let Some(stop) = self.one(experiment, 1, state)? {
-                return Ok(Some(stop));
+            if !whole && !(step.first && log.launches.iter().any(|launch| sampled(&launch))) {
+                self.predict(&step)?;
             }
-            // What others are predicted from is measured a few times first, in place of later rounds.
-            let first = models::launches_first(experiment, &self.plan.running, self.setup).min(self.plan.rounds);
-            while state.launches_of(experiment.id) < first && self.elapsed() < FIRST_SHARE * self.plan.limit_seconds {
-                if let Some(stop) = self.one(experiment, 1, state)? {
+            let mut launched = before().filter(|launch| launch.succeeded()).count() as u32;
+            if launched == 0 && !step.first {
+                if let Some(stop) = self.one(step.experiment, 1, state)? {
                     return Ok(Some(stop));
                 }
+                launched = 1;
+            }
+            // What others are predicted from is measured a few times first, in place of later rounds.
+            let most = if step.first { step.launches } else { step.launches.min(self.plan.rounds) };
+            while launched < most && self.elapsed() < FIRST_SHARE * self.plan.limit_seconds {
+                let stop = if step.first {
+                    // Where it fails, the launch of everything says why.
+                    let (ended, _) = self.launch(id, true, 1, state, step.experiment.time_out)?;
+                    launched = if matches!(ended, Ended::Failed(_)) { most } else { launched };
+                    self.interrupt.caught().map(Stop::Interrupted)
+                } else {
+                    self.one(step.experiment, 1, state)?
+                };
+                if let Some(stop) = stop {
+                    return Ok(Some(stop));
+                }
+                launched += 1;
             }
         }
         Ok(None)
     }
 
-    /// Writes the predictions of an experiment that a log does not have yet.
-    fn predict(&mut self, experiment: &Experiment, log: &Log) -> Result<(), Problem> {
-        let there: Vec<&Prediction> =
-            log.predictions.iter().filter(|(of, _)| of == experiment.id).map(|(_, found)| found).collect();
-        let known = assemble::known_metrics(&self.log()?);
+    /// Writes the predictions of a step that a log does not have yet.
+    fn predict(&mut self, step: &Step) -> Result<(), Problem> {
+        let id = step.experiment.id;
+        let log = self.log()?;
+        let known = assemble::known_metrics(&log);
         let by = PredictionInput { setup: self.setup, known: &known };
+        let there: Vec<&Prediction> =
+            log.predictions.iter().filter(|(of, _)| of == id).map(|(_, found)| found).collect();
         let is_new = |new: &Prediction| !there.iter().any(|found| found.is_for(&new.metric, &new.labels));
-        for prediction in experiment.predictions(&by).into_iter().filter(is_new) {
-            self.writer.write(&Record::Prediction { experiment: experiment.id.to_owned(), prediction })?;
+        let asked = step.experiment.predictions(&by).into_iter().filter(|new| step.asks(new) && is_new(new));
+        for prediction in asked {
+            self.writer.write(&Record::Prediction { experiment: id.to_owned(), prediction })?;
         }
         Ok(())
     }
@@ -325,7 +346,7 @@ impl Conductor<'_> {
         let began = Instant::now();
         // A launch that fills the cache may take the time of the run.
         let filling = self.fill_seconds(round).filter(|_| experiment.makes_files()).unwrap_or(0.0);
-        let (ended, _) = self.launch(experiment.id, round, state, experiment.time_out + filling)?;
+        let (ended, _) = self.launch(experiment.id, false, round, state, experiment.time_out + filling)?;
         state.note(experiment.id, &ended, began.elapsed().as_secs_f64());
         if let Ended::Failed(problem) = &ended {
             self.progress.say(&format!("{}: launch {} failed: {}", experiment.id, state.number, problem.what));
@@ -349,6 +370,7 @@ impl Conductor<'_> {
     fn launch(
         &mut self,
         experiment: &str,
+        first: bool,
         round: u32,
         state: &mut Rounds,
         time_out: f64,
@@ -361,15 +383,16 @@ impl Conductor<'_> {
             space: self.scratch.as_ref().map(|made| made.space().clone()).map_err(Clone::clone),
             experiment: experiment.to_owned(),
             launch: number,
-            turn: state.turn(experiment),
-            fill_seconds: self.fill_seconds(round),
+            first,
+            turn: if first { 0 } else { state.turn(experiment) },
+            fill_seconds: self.fill_seconds(round).filter(|_| !first),
             batches: self.setup.profile.batches(),
             // Each launch makes its own choices, but the same ones whenever the run is repeated with its seed.
             seed: fastrand::Rng::with_seed(self.setup.seed.wrapping_add(u64::from(number))).u64(..),
             conductor: std::process::id(),
         };
         let at = self.elapsed();
-        self.writer.write(&Record::Launch { launch: number, round, experiment: experiment.to_owned(), at })?;
+        self.writer.write(&Record::Launch { launch: number, round, experiment: experiment.to_owned(), at, first })?;
         let began = Instant::now();
         let (ended, records) = launch::launch(&request, Duration::from_secs_f64(time_out), self.interrupt);
         // A launch that was killed could not do this itself.
@@ -397,7 +420,7 @@ impl Conductor<'_> {
 
     /// Sends out the canaries and closes the round.
     fn end_round(&mut self, round: u32, state: &mut Rounds) -> Result<(), Problem> {
-        let (_, series) = self.launch(CANARY, round, state, 10.0)?;
+        let (_, series) = self.launch(CANARY, false, round, state, 10.0)?;
         let disturbed = state.judge_canaries(&series);
         state.ended += 1;
         state.disturbed += u32::from(!disturbed.is_empty());
@@ -473,8 +496,8 @@ impl Rounds {
         for launch in log.launches.iter().filter(|launch| launch.experiment == CANARY && launch.succeeded()) {
             state.judge_canaries(&launch.series);
         }
-        for launch in &log.launches {
-            state.number = state.number.max(launch.number);
+        state.number = log.launches.iter().map(|launch| launch.number).max().unwrap_or(0);
+        for launch in log.launches.iter().filter(|launch| !launch.first) {
             state.turn(&launch.experiment);
             if launch.succeeded() {
                 state.seconds.entry(launch.experiment.clone()).or_default().extend(launch.seconds);

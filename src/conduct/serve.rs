@@ -36,7 +36,8 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Problem> {
     } else {
         let experiment = experiments::find(&request.experiment)
             .ok_or_else(|| Problem::new(format!("there is no experiment named {}", request.experiment)))?;
-        (experiment.measure)(&mut rig)?;
+        let measure = experiment.measure_first.filter(|_| request.first).unwrap_or(experiment.measure);
+        measure(&mut rig)?;
     }
     rig.finish()
 }

@@ -46,6 +46,7 @@ fn launch(setup: &Setup, clock: &Clock, number: u32) -> Launch {
         number,
         round: number,
         experiment: EXPERIMENT.id.to_owned(),
+        first: false,
         series: Vec::new(),
         evidence: None,
         seconds: Some(0.1),

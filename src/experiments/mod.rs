@@ -94,6 +94,8 @@ pub struct Experiment {
     pub predict: fn(&PredictionInput<'_>) -> Vec<Prediction>,
     /// Measures, in a launch of its own.
     pub measure: fn(&mut Rig<'_>) -> Result<(), Problem>,
+    /// Measures only what its other figures are predicted from, in a short launch of its own; none where nothing is.
+    pub measure_first: Option<fn(&mut Rig<'_>) -> Result<(), Problem>>,
     /// Turns what was logged into figures and curves.
     pub figures: fn(&Study<'_>, &mut Findings),
     /// Says what the figures mean, in words, tables and notes on drawings.

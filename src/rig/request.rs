@@ -23,6 +23,8 @@ pub struct Request {
     pub experiment: String,
     /// Number of the launch in the run, from 1.
     pub launch: u32,
+    /// Whether it measures only what other figures of the experiment are predicted from.
+    pub first: bool,
     /// Launches of this experiment that the run had before, failed ones too: experiments take turns by it.
     pub turn: u32,
     /// Seconds that the launch may take to fill the file cache, where that is asked of it. Its other work counts too.

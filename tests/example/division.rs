@@ -61,6 +61,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: little_memory,
     predict,
     measure,
+    measure_first: None,
     figures,
     explain,
 };

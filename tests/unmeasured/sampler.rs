@@ -235,6 +235,7 @@ fn the_limits_of_a_batch_follow_bias_resolution_and_interrupts() {
         space: Err(Problem::new("no files here")),
         experiment: String::new(),
         launch: 1,
+        first: false,
         turn: 0,
         fill_seconds: None,
         batches: 30,

@@ -88,6 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::memory::footprint::most_memory,
     predict,
     measure,
+    measure_first: None,
     figures,
     explain,
 };

@@ -105,6 +105,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |_| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
     predict,
     measure,
+    measure_first: Some(measure_first),
     figures,
     explain,
 };
@@ -237,14 +238,27 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     tally.record(rig)
 }
 
-fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Problem> {
+/// Mapping the page of zeros, and providing a page.
+fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let mut tally = Tally::default();
+    let workloads = small_anonymous(&mut tally);
+    rig.sample(workloads)?;
+    tally.record(rig)
+}
+
+fn small_anonymous<'a>(tally: &mut Tally) -> Vec<Workload<'a>> {
     let page = page_size();
     let map = || Untouched::anonymous(BATCH * page_size(), Pages::Small).map_err(|error| error.to_string());
     let (written, read) = (tally.open(WRITE, BATCH), tally.open(READ, BATCH));
-    let mut workloads = vec![
-        touching(WRITE, BATCH, written, map, |memory| memory.write_every(page), |_| Ok(())),
-        touching(READ, BATCH, read, map, |memory| memory.read_every(page), |_| Ok(())),
-    ];
+    vec![
+        touching(WRITE, BATCH, written, map, move |memory| memory.write_every(page), |_| Ok(())),
+        touching(READ, BATCH, read, map, move |memory| memory.read_every(page), |_| Ok(())),
+    ]
+}
+
+fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Problem> {
+    let page = page_size();
+    let mut workloads = small_anonymous(tally);
     match huge_pages_work() {
         Ok(()) => workloads.push(huge(tally.open(HUGE, HUGE_PAGES * HUGE_PAGE / page))),
         Err(reason) => rig.unavailable(TIME, &labels(HUGE), &reason),

@@ -40,8 +40,10 @@ const MEMORY_LOAD: Primitive =
     Primitive { metric: "memory.latency.level", labels: &[("level", "DRAM"), ("pages", "huge")] };
 const DIRECT_READ: Primitive = Primitive {
     metric: "file.read.block_time",
-    labels: &[("cache", "direct"), ("order", "random"), ("bytes", "4096")],
+    labels: &[("cache", "direct"), ("order", "random"), ("bytes", "16777216")],
 };
+const READ_FAULT: Primitive = Primitive { metric: "memory.page_fault.time", labels: &[("kind", "anonymous_read")] };
+const WRITE_FAULT: Primitive = Primitive { metric: "memory.page_fault.time", labels: &[("kind", "anonymous_write")] };
 const ECHO_ON_ONE_CPU: Primitive = Primitive {
     metric: "network.round_trip.time",
     labels: &[("protocol", "tcp"), ("bytes", "1"), ("ip", "4"), ("placement", "same_cpu"), ("quantile", "p50")],
@@ -58,8 +60,8 @@ const ECHO_ON_TWO_CPUS: Primitive = Primitive {
     ],
 };
 
-/// All of them.
-const PRIMITIVES: [Primitive; 10] = [
+/// All of them, each after those that it is predicted from.
+const PRIMITIVES: [Primitive; 12] = [
     CYCLE,
     CLOCK_CALL,
     KERNEL_ENTRY,
@@ -68,6 +70,8 @@ const PRIMITIVES: [Primitive; 10] = [
     AWAKE_WAKE_UP,
     MEMORY_LOAD,
     DIRECT_READ,
+    READ_FAULT,
+    WRITE_FAULT,
     ECHO_ON_ONE_CPU,
     ECHO_ON_TWO_CPUS,
 ];
@@ -78,35 +82,65 @@ const LAUNCHES_FIRST: u32 = 5;
 /// Seconds of a launch that is short.
 const SHORT: f64 = 1.0;
 
-/// Whether an experiment measures a primitive.
-fn has_primitive(experiment: &Experiment) -> bool {
-    PRIMITIVES.iter().any(|primitive| experiment.publication(primitive.metric).is_some())
+/// Whether a figure of an experiment is a primitive, or follows from the same samples.
+fn is_primitive(experiment: &Experiment, labels: &Labels) -> bool {
+    PRIMITIVES
+        .iter()
+        .any(|primitive| experiment.publication(primitive.metric).is_some() && primitive.has_labels(labels))
 }
 
-/// Experiments that measure what most others follow from, in a few seconds and without files.
+/// Experiments that measure what most others follow from, in a few seconds.
 pub fn in_seconds() -> Vec<&'static Experiment> {
-    let needed = [CYCLE, CLOCK_CALL, KERNEL_ENTRY, SWITCH, MEMORY_LOAD];
+    let needed = [CYCLE, CLOCK_CALL, KERNEL_ENTRY, SWITCH, MEMORY_LOAD, READ_FAULT, DIRECT_READ];
     let has = |experiment: &&&'static Experiment| {
         needed.iter().any(|primitive| experiment.publication(primitive.metric).is_some())
     };
     super::TABLE.iter().filter(has).copied().collect()
 }
 
-/// Whether an experiment measures a primitive in short launches: such experiments come first.
-fn comes_first(experiment: &Experiment, setup: &Setup) -> bool {
-    has_primitive(experiment) && (experiment.seconds)(setup) <= SHORT
+/// A step of the first round.
+#[derive(Clone, Copy)]
+pub struct Step {
+    /// What is predicted and launched.
+    pub experiment: &'static Experiment,
+    /// Whether only its primitives are.
+    pub first: bool,
+    /// How often it is launched before the next step.
+    pub launches: u32,
 }
 
-/// Experiments in the order in which they are predicted and launched for the first time: those with primitives come first.
-pub fn primitives_first(running: &[&'static Experiment], setup: &Setup) -> Vec<&'static Experiment> {
-    let (first, others): (Vec<_>, Vec<_>) =
-        running.iter().copied().partition(|experiment| comes_first(experiment, setup));
-    first.into_iter().chain(others).collect()
+impl Step {
+    /// Whether a prediction belongs to this step.
+    pub fn asks(&self, prediction: &Prediction) -> bool {
+        !self.first || is_primitive(self.experiment, &prediction.labels)
+    }
 }
 
-/// How often an experiment is launched before the next one is predicted.
-pub fn launches_first(experiment: &Experiment, running: &[&'static Experiment], setup: &Setup) -> u32 {
-    if running.len() > 1 && comes_first(experiment, setup) { LAUNCHES_FIRST } else { 1 }
+/// The steps of the first round. What others are predicted from comes first, in the order of the primitives, and more than once:
+/// experiments with short launches as they are, of others the primitives alone. Then everything else.
+pub fn first_round(running: &[&'static Experiment], setup: &Setup) -> Vec<Step> {
+    let whole = |experiment: &'static Experiment, launches: u32| Step { experiment, first: false, launches };
+    if let [only] = running {
+        return vec![whole(only, 1)];
+    }
+    let mut steps: Vec<Step> = Vec::new();
+    for primitive in PRIMITIVES {
+        let measures = |experiment: &&&'static Experiment| experiment.publication(primitive.metric).is_some();
+        let Some(experiment) = running.iter().find(measures).copied() else { continue };
+        if steps.iter().any(|step| step.experiment.id == experiment.id) {
+            continue;
+        }
+        if experiment.measure_first.is_some() {
+            steps.push(Step { experiment, first: true, launches: LAUNCHES_FIRST });
+        } else if (experiment.seconds)(setup) <= SHORT {
+            steps.push(whole(experiment, LAUNCHES_FIRST));
+        }
+    }
+    let begun = |experiment: &Experiment| steps.iter().any(|step| step.experiment.id == experiment.id && !step.first);
+    let others: Vec<Step> =
+        running.iter().filter(|experiment| !begun(experiment)).map(|experiment| whole(experiment, 1)).collect();
+    steps.extend(others);
+    steps
 }
 
 /// A term whose count is known: so many of a primitive.
@@ -117,6 +151,13 @@ struct Counted {
     primitive: Primitive,
     count: f64,
 }
+
+const MINOR_FAULT: Counted = Counted {
+    what: "the exception, and mapping the page",
+    part: Part::SoftwareOverhead,
+    primitive: READ_FAULT,
+    count: 1.0,
+};
 
 /// How the last term goes with its primitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +199,12 @@ impl Model {
         Model { counted: vec![entry], ..self }
     }
 
+    /// With one more counted term.
+    fn and(mut self, term: Counted) -> Model {
+        self.counted.push(term);
+        self
+    }
+
     /// What the counted terms come to, and what the last term is times one, by figures that are known; none where one is missing
     /// that the figure needs.
     fn known(&self, find: &impl Fn(&Primitive) -> Option<f64>) -> Option<(f64, f64)> {
@@ -189,12 +236,19 @@ pub fn model(metric: &str, labels: &Labels) -> Option<Model> {
         "os.system_call.time" | "os.system_call.service" => {
             Model::of("the call, by the pace of a clock call", SoftwareOverhead, CLOCK_CALL)
         }
-        "os.context_switch.time" if is("placement", "same_cpu") => {
+        "os.context_switch.time" if SWITCH.has_labels(labels) => {
             Model::of("waking, switching, passing the token", SoftwareOverhead, CLOCK_CALL).entering(2.0)
         }
-        "os.context_switch.time" => {
+        "os.context_switch.time" if is("placement", "same_cpu") => {
+            Model::of("waking, switching, passing the token, by the pace of a pipe", SoftwareOverhead, SWITCH)
+        }
+        "os.context_switch.time" if IDLE_WAKE_UP.has_labels(labels) || AWAKE_WAKE_UP.has_labels(labels) => {
             Model::of("an interrupt to the other CPU, and its way out of idle", SoftwareOverhead, CLOCK_CALL)
                 .entering(2.0)
+        }
+        "os.context_switch.time" => {
+            let wake_up = if is("target", "awake") { AWAKE_WAKE_UP } else { IDLE_WAKE_UP };
+            Model::of("a wake-up of the other CPU, by the pace of a pipe", SoftwareOverhead, wake_up)
         }
         "os.context_switch.net" => Model::of("waking and switching", SoftwareOverhead, CLOCK_CALL),
         "os.context_switch.pipe_overhead" | "os.context_switch.eventfd_overhead" => {
@@ -220,12 +274,20 @@ pub fn model(metric: &str, labels: &Labels) -> Option<Model> {
             Model::of("lines under way in the time of a load", BaseHardware, MEMORY_LOAD).rate()
         }
         "memory.loaded_latency.time" => Model::of("a load that waits behind others", BaseHardware, MEMORY_LOAD),
-        "memory.page_fault.time" if is("kind", "file_cold") => return None,
+        "memory.page_fault.time" if is("kind", "file_cold") => {
+            Model::of("reading the page from the device", BaseHardware, DIRECT_READ).and(MINOR_FAULT)
+        }
+        "memory.page_fault.time" if READ_FAULT.has_labels(labels) || WRITE_FAULT.has_labels(labels) => {
+            Model::of("exception, page, table entry, by the pace of the kernel", SoftwareOverhead, KERNEL_ENTRY)
+        }
         "memory.page_fault.time" if is("kind", "huge_anonymous") => {
-            Model::of("clearing a huge page, by the pace of memory", BaseHardware, MEMORY_LOAD)
+            Model::of("clearing a huge page, by the pace of small ones", BaseHardware, WRITE_FAULT)
+        }
+        "memory.page_fault.time" if is("kind", "copy_on_write") => {
+            Model::of("copying a page instead of clearing one", SoftwareOverhead, WRITE_FAULT)
         }
         "memory.page_fault.time" => {
-            Model::of("exception, page, table entry, by the pace of the kernel", SoftwareOverhead, KERNEL_ENTRY)
+            Model::of("finding pages in the cache, by the pace of the page of zeros", SoftwareOverhead, READ_FAULT)
         }
         "network.round_trip.time" if is("path", "loopback") && is("pacing", "idle") => {
             Model::of("wake-ups of CPUs that sleep, and the protocol", SoftwareOverhead, IDLE_WAKE_UP)
@@ -248,6 +310,13 @@ pub fn model(metric: &str, labels: &Labels) -> Option<Model> {
         }
         "file.read.rate" if is("cache", "warm") => {
             Model::of("bytes copied in the time of a switch", SoftwareOverhead, SWITCH).rate()
+        }
+        "file.read.block_time" | "file.read.rate" if DIRECT_READ.has_labels(labels) => return None,
+        "file.read.block_time" => {
+            Model::of("a block from the device, by the pace of one alone", BaseHardware, DIRECT_READ)
+        }
+        "file.read.rate" | "file.read.depth_rate" => {
+            Model::of("bytes from the device, by the pace of one read alone", BaseHardware, DIRECT_READ).rate()
         }
         "file.contention.block_time" => Model::of("reads that wait for each other", BaseHardware, DIRECT_READ),
         "file.contention.rate" => Model::of("reads in the time of one alone", BaseHardware, DIRECT_READ).rate(),
@@ -294,8 +363,10 @@ pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
 impl Primitive {
     /// Whether a figure is this one. Of two distances the near one is.
     fn is(&self, metric: &str, labels: &Labels) -> bool {
-        metric == self.metric
-            && self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
-            && labels.get(DISTANCE) != Some("far")
+        metric == self.metric && self.has_labels(labels)
+    }
+
+    fn has_labels(&self, labels: &Labels) -> bool {
+        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value)) && labels.get(DISTANCE) != Some("far")
     }
 }

@@ -104,6 +104,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict,
     measure,
+    measure_first: None,
     figures,
     explain,
 };

@@ -100,6 +100,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |setup| (SIZES[SIZES.len() - 1] as u64).min(setup.machine.launch_memory_bytes()),
     predict,
     measure,
+    measure_first: None,
     figures,
     explain,
 };

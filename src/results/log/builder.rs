@@ -86,7 +86,7 @@ impl LogBuilder {
                 once(&mut self.log.steps, steps, "plan")
             }
             Record::Prediction { experiment, prediction } => self.predict(experiment, prediction),
-            Record::Launch { launch, round, experiment, at } => self.begin(launch, round, experiment, at),
+            Record::Launch { launch, round, experiment, at, first } => self.begin(launch, round, experiment, at, first),
             Record::Series { launch, experiment, series } => self.sample(launch, experiment, series),
             Record::Evidence { launch, experiment, evidence } => self.observe(launch, &experiment, evidence),
             Record::LaunchEnd { launch, experiment, seconds, failed, interrupted } => {
@@ -155,6 +155,15 @@ impl LogBuilder {
         if self.sampled.contains(&experiment) {
             return Err(format!("a prediction of {experiment} after its first samples"));
         }
+        // What is measured first is predicted before it, the others of the experiment after it.
+        let measured = |launch: &&Launch| launch.experiment == experiment && launch.first;
+        let mut series = self.log.launches.iter().filter(measured).flat_map(|launch| &launch.series);
+        if series.any(|series| series.labels == prediction.labels) {
+            return Err(format!(
+                "a prediction of {}{{{}}} after its first samples",
+                prediction.metric, prediction.labels
+            ));
+        }
         let figure = (experiment.clone(), prediction.metric.clone(), prediction.labels.clone());
         if !self.predicted.insert(figure) {
             return Err(format!("a second prediction of {}{{{}}}", prediction.metric, prediction.labels));
@@ -163,7 +172,7 @@ impl LogBuilder {
         Ok(())
     }
 
-    fn begin(&mut self, launch: u32, round: u32, experiment: String, at: f64) -> Result<(), String> {
+    fn begin(&mut self, launch: u32, round: u32, experiment: String, at: f64, first: bool) -> Result<(), String> {
         if let Some(open) = self.open {
             return Err(format!("launch {launch} begins, and launch {open} has not ended"));
         }
@@ -176,6 +185,7 @@ impl LogBuilder {
             number: launch,
             round,
             experiment,
+            first,
             series: Vec::new(),
             evidence: None,
             seconds: None,
@@ -205,7 +215,9 @@ impl LogBuilder {
             }
         }
         of.series.push(series);
-        self.sampled.insert(experiment);
+        if !of.first {
+            self.sampled.insert(experiment);
+        }
         Ok(())
     }
 

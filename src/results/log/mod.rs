@@ -135,6 +135,9 @@ pub enum Record {
         experiment: String,
         /// Seconds since the run began.
         at: f64,
+        /// Whether it measures only what other figures of the experiment are predicted from.
+        #[serde(default, skip_serializing_if = "is_false")]
+        first: bool,
     },
     /// Raw samples of a launch.
     Series {
@@ -204,6 +207,12 @@ pub enum Record {
     },
 }
 
+/// What is left out of a record because it is seldom true.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 /// One launch as the log tells it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
@@ -213,6 +222,8 @@ pub struct Launch {
     pub round: u32,
     /// Experiment.
     pub experiment: String,
+    /// Whether it measured only what other figures of the experiment are predicted from.
+    pub first: bool,
     /// Raw samples.
     pub series: Vec<Series>,
     /// Counters, when the launch lived to report them.

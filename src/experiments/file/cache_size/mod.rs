@@ -89,6 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |setup| setup.machine.launch_memory_bytes().min(most_wanted(setup.profile)),
     predict: predict::predict,
     measure: measure::measure,
+    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
 };

@@ -85,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |_| 8 << 20,
     predict: predict::predict,
     measure: measure::measure,
+    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
 };

@@ -1,7 +1,8 @@
 //! The timed code: single reads, passes, batches out of the cache, many reads under way; and what proves them.
 
 use super::{
-    BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, SIZES, TIME, WARM, labels, pass_labels, proof_labels,
+    BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, FIRST_SIZE, LARGE, Order, SIZES, TIME, WARM, labels, pass_labels,
+    proof_labels,
 };
 use crate::experiments::file::stamped_file::{ReadCounters, Stamped};
 use crate::results::problem::Problem;
@@ -20,13 +21,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
-    let targets = prepare(rig)?;
-    shoot(rig, &targets)?;
+    let targets = prepare(rig, &SIZES)?;
+    shoot(rig, &targets, &[DIRECT, COLD])?;
     run_direct(rig, &targets)?;
     touch_twice(rig, &targets)?;
     run_depths(rig, &targets)?;
     let resident = run_cold(rig, &targets)?;
     run_warm(rig, &targets, &resident)
+}
+
+/// Random reads past the cache, in the one file that others are compared with.
+pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let targets = prepare(rig, &[FIRST_SIZE])?;
+    shoot(rig, &targets, &[DIRECT])
 }
 
 /// The largest file of a quick run.
@@ -125,23 +132,23 @@ fn wrong(why: impl std::fmt::Display) -> Problem {
     Problem::new(format!("a read of the test file went wrong: {why}"))
 }
 
-/// Sizes whose files have room in so many bytes.
-fn sizes(mut left: u64, profile: Profile) -> Vec<u64> {
+/// The sizes whose files have room in so many bytes.
+fn sizes(wanted: &[u64], mut left: u64, profile: Profile) -> Vec<u64> {
     let most = if profile.is_quick() { QUICK_SIZE } else { u64::MAX };
     let fits = |&bytes: &u64| {
         let fits = bytes <= left && bytes <= most;
         left -= if fits { bytes } else { 0 };
         fits
     };
-    SIZES.into_iter().take_while(fits).collect()
+    wanted.iter().copied().take_while(fits).collect()
 }
 
-/// Finds or writes the files.
-pub(super) fn prepare(rig: &mut Rig<'_>) -> Result<Vec<OpenedFile>, Problem> {
+/// Finds or writes the files of some sizes.
+pub(super) fn prepare(rig: &mut Rig<'_>, wanted: &[u64]) -> Result<Vec<OpenedFile>, Problem> {
     let space = rig.space()?;
     // No more than its share, and no more than the files of others leave.
     let room = (space.bytes / 100 * SHARE).min(space.left_to(FILES));
-    let sizes = sizes(room, rig.setup().profile);
+    let sizes = sizes(wanted, room, rig.setup().profile);
     if sizes.is_empty() {
         return Err(Problem::new(format!(
             "{} are left to test files of the {} that files of this run may take together: too few",
@@ -243,22 +250,22 @@ impl DeviceReadCheck {
     }
 }
 
-/// Single random reads, direct and cold, of all files in turns.
-pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<(), Problem> {
+/// Single random reads, direct and cold as far as they are wanted, of all files in turns.
+pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[OpenedFile], wanted: &[&str]) -> Result<(), Problem> {
     let each = (SHOTS + SHOTS / BURST * LEAD) as usize;
     let (asked, cold_reads) = (Cell::new(0_u64), Cell::new(0_u64));
     let mut shots: Vec<Shot<'_>> = Vec::new();
     let mut cold = Vec::new();
     for target in targets {
         let bytes = target.bytes();
-        if target.places.len() < 2 * each {
+        if target.places.len() < wanted.len() * each {
             for cache in [DIRECT, COLD] {
                 let labels = labels(Order::Random, cache, bytes);
                 rig.unavailable(TIME, &labels, &"the file has too few pages to read none of them twice");
             }
             continue;
         }
-        if let Some(direct) = &target.direct {
+        if let Some(direct) = target.direct.as_ref().filter(|_| wanted.contains(&DIRECT)) {
             let mut buffer = Buffer::new(BLOCK as usize);
             let asked = &asked;
             let fire = move || {
@@ -266,6 +273,9 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<(), Pro
                 target.stamped.read(direct, &mut buffer, target.place()).map(|()| Answer::Came)
             };
             shots.push(Shot { labels: labels(Order::Random, DIRECT, bytes), across: false, fire: Box::new(fire) });
+        }
+        if !wanted.contains(&COLD) {
+            continue;
         }
         if let Err(why) = target.stamped.evict() {
             unavailable(rig, COLD, bytes, &why);
@@ -526,10 +536,10 @@ mod tests {
 
     #[test]
     fn sizes_keep_to_the_space_and_the_profile() {
-        assert_eq!(sizes(2 << 30, Profile::Default), SIZES);
-        assert_eq!(sizes(2 << 30, Profile::Quick), SIZES[..5]);
-        assert_eq!(sizes(64 << 20, Profile::Default), SIZES[..3]);
-        assert!(sizes(1 << 19, Profile::Default).is_empty());
+        assert_eq!(sizes(&SIZES, 2 << 30, Profile::Default), SIZES);
+        assert_eq!(sizes(&SIZES, 2 << 30, Profile::Quick), SIZES[..5]);
+        assert_eq!(sizes(&SIZES, 64 << 20, Profile::Default), SIZES[..3]);
+        assert!(sizes(&SIZES, 1 << 19, Profile::Default).is_empty());
     }
 
     #[test]

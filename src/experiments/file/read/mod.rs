@@ -92,6 +92,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |_| 8 << 20,
     predict: predict::predict,
     measure: measure::measure,
+    measure_first: Some(measure::measure_first),
     figures: judge::figures,
     explain: explain::explain,
 };
@@ -104,6 +105,9 @@ const DEPTH_RATE: &str = "file.read.depth_rate";
 
 /// Sizes of files: steps of four.
 const SIZES: [u64; 6] = [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30];
+
+/// The size whose direct random reads are measured before the others are predicted.
+const FIRST_SIZE: u64 = SIZES[2];
 
 /// The size that the summary shows.
 const HEADLINE: &str = "67108864";

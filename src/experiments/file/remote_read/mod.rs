@@ -98,6 +98,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: |_| 32 << 20,
     predict: predict::predict,
     measure: measure::measure,
+    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
 };

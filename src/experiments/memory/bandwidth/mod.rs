@@ -96,6 +96,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::memory::footprint::most_memory,
     predict: predict::predict,
     measure: measure::measure,
+    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
 };

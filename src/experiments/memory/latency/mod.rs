@@ -111,6 +111,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory,
     predict: predict::predict,
     measure: measure::measure,
+    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
 };

@@ -84,6 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     predict: predict::predict,
     measure: measure::measure,
+    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
 };

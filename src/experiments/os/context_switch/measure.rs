@@ -1,6 +1,7 @@
 //! The passages of a launch: hops between two tasks on one CPU and on two, a line between cores, rings with working sets.
 
 use super::{Pairing, RINGS, SAME, WORKING_SETS, line_labels, pairings, ring_labels};
+use crate::machine::placement::Place;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
@@ -32,28 +33,59 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if places.is_empty() {
         rig.unavailable("os.cache_line_transfer.time", &Labels::none(), &"this run may use one CPU only");
     }
-    let awake = Awake::start(rig, places.iter().map(|place| place.cpu));
-    let partners: Vec<(String, Option<Rc<Spinner>>)> = places
-        .iter()
-        .map(|place| {
+    let partners = Partners::start(rig, &places);
+    let mut workloads = hops(rig, &partners, |_| true);
+    workloads.push(own::<Pipe>("pipe")?);
+    workloads.push(own::<Event>("eventfd")?);
+    for (place, partner) in partners.spinners {
+        workloads.extend(partner.map(|partner| line(&place.placement, &partner).at_most(rig.batches())));
+    }
+    workloads.extend(ring(rig)?);
+    rig.sample(workloads)
+}
+
+/// Hops of processes through pipes, on one CPU and to another one that sleeps or is kept awake.
+pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let places = rig.setup().places();
+    let partners = Partners::start(rig, &places);
+    let workloads = hops(rig, &partners, |pairing| pairing.between == "processes" && pairing.through == "pipe");
+    rig.sample(workloads)
+}
+
+/// Tasks on the other CPUs: they keep them awake, and they answer the looks at the distance.
+struct Partners {
+    awake: Awake,
+    spinners: Vec<(Place, Option<Rc<Spinner>>)>,
+}
+
+impl Partners {
+    /// Starts them. They are forked before anything is opened: what a child holds a copy of never ends.
+    fn start(rig: &mut Rig<'_>, places: &[Place]) -> Self {
+        let awake = Awake::start(rig, places.iter().map(|place| place.cpu));
+        let start = |place: &Place| {
             let spinner = Spinner::new(place.cpu, Duty::Answer);
             if let Err(error) = &spinner {
                 rig.unavailable("os.cache_line_transfer.time", &line_labels(&place.placement), error);
             }
-            (place.placement.clone(), spinner.ok().map(Rc::new))
-        })
-        .collect();
-    let mut workloads = Vec::new();
-    // Processes before threads: a forked child has one thread only, whatever its parent has.
-    for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
-        let cpu =
-            places.iter().find(|place| place.placement == pairing.placement).map_or(rig.setup().cpu, |place| place.cpu);
-        let hop = match pairing.through {
-            "pipe" => hop::<Pipe>(rig, &pairing, cpu, &awake),
-            "eventfd" => hop::<Event>(rig, &pairing, cpu, &awake),
-            _ => hop::<Futex>(rig, &pairing, cpu, &awake),
+            (place.clone(), spinner.ok().map(Rc::new))
         };
-        let partner = partners.iter().find(|(placement, _)| *placement == pairing.placement);
+        Partners { awake, spinners: places.iter().map(start).collect() }
+    }
+}
+
+/// The hops of some pairings.
+fn hops(rig: &mut Rig<'_>, partners: &Partners, wanted: impl Fn(&Pairing) -> bool) -> Vec<Workload<'static>> {
+    let mut workloads = Vec::new();
+    let placements = partners.spinners.iter().map(|(place, _)| place.placement.as_str());
+    // Processes before threads: a forked child has one thread only, whatever its parent has.
+    for pairing in pairings(placements).into_iter().filter(wanted) {
+        let partner = partners.spinners.iter().find(|(place, _)| place.placement == pairing.placement);
+        let cpu = partner.map_or(rig.setup().cpu, |(place, _)| place.cpu);
+        let hop = match pairing.through {
+            "pipe" => hop::<Pipe>(rig, &pairing, cpu, &partners.awake),
+            "eventfd" => hop::<Event>(rig, &pairing, cpu, &partners.awake),
+            _ => hop::<Futex>(rig, &pairing, cpu, &partners.awake),
+        };
         match hop {
             Ok(workload) => workloads.push(match partner {
                 Some((_, Some(partner))) => workload.across(partner),
@@ -62,13 +94,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             Err(error) => rig.unavailable("os.context_switch.time", &pairing.labels(), &error),
         }
     }
-    workloads.push(own::<Pipe>("pipe")?);
-    workloads.push(own::<Event>("eventfd")?);
-    for (placement, partner) in partners {
-        workloads.extend(partner.map(|partner| line(&placement, &partner).at_most(rig.batches())));
-    }
-    workloads.extend(ring(rig)?);
-    rig.sample(workloads)
+    workloads
 }
 
 /// Tasks that keep the measured CPU and one other awake.

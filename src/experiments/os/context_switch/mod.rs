@@ -112,6 +112,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     },
     predict: predict::predict,
     measure: measure::measure,
+    measure_first: Some(measure::measure_first),
     figures: judge::figures,
     explain: explain::explain,
 };
