@@ -73,6 +73,7 @@ impl Bench {
             space: Err(Problem::new("no files here")),
             experiment: String::new(),
             launch: 1,
+            first: false,
             turn: 0,
             fill_seconds: None,
             batches: 30,

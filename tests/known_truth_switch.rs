@@ -75,6 +75,7 @@ fn sampled(batches: u32, workloads: Vec<Workload<'_>>) -> (Vec<Logged>, Vec<Stri
         space: Err(Problem::new("no files here")),
         experiment: "test".to_owned(),
         launch: 1,
+        first: false,
         turn: 0,
         fill_seconds: None,
         batches,

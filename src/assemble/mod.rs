@@ -10,9 +10,9 @@ use crate::evaluate::missing::name_missing;
 use crate::evaluate::study::Study;
 use crate::evaluate::unavailable::name_unavailable;
 use crate::experiments::highlights::highlights;
-use crate::experiments::{self, Experiment, consistency};
+use crate::experiments::{self, Experiment, consistency, models};
 use crate::machine::Identity;
-use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
+use crate::results::document::{Block, Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
 use crate::results::log::{self, Launch, Log, Step};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -27,7 +27,11 @@ pub fn document_of(path: &Path) -> Result<Document, Problem> {
 
 /// The document of a log.
 pub fn document(log: &Log) -> Document {
-    let sections = sections(log);
+    let mut sections = sections(log);
+    let misses = models::misses::say(&sections, &log.machine, log.header.cpu);
+    for (section, sentences) in sections.iter_mut().zip(misses) {
+        section.analysis.extend(sentences.into_iter().map(Block::Paragraph));
+    }
     let metrics: Vec<&Metric> = sections.iter().flat_map(|section| &section.metrics).collect();
     let checks = consistency::checks(&metrics, &log.machine);
     Document {

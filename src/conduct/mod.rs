@@ -21,12 +21,12 @@ pub mod launch;
 pub mod other_machines;
 pub mod prepare;
 pub mod progress;
+mod rounds;
 pub mod scratch;
 pub mod serve;
 pub mod whole;
 mod worth;
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::assemble;
@@ -42,10 +42,8 @@ use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::series::Series;
-use crate::rig::canary;
 use crate::rig::request::{CANARY, Request};
 use crate::setup::Setup;
-use crate::statistics::{outlier, summary};
 use crate::sys::affinity;
 use crate::sys::clock::Source;
 
@@ -54,6 +52,7 @@ use directory::RunDirectory;
 use interrupt::Interrupt;
 use launch::Ended;
 use progress::Progress;
+use rounds::{FAILURES_IN_A_ROW, Rounds};
 use scratch::Scratch;
 use worth::Worth;
 
@@ -61,12 +60,8 @@ use worth::Worth;
 const FIRST_SHARE: f64 = 0.25;
 /// Rounds before the first look at the figures.
 const ROUNDS_BEFORE_LOOKS: u32 = 8;
-/// A canary that deviates by less than this from its median is not a reason to repeat a round, however steady the others are.
-const CANARY_TOLERANCE: f64 = 0.1;
 /// Rounds between looks at the figures.
 const ROUNDS_BETWEEN_LOOKS: u32 = 4;
-/// Launches of one experiment that fail in a row before it is given up.
-const FAILURES_IN_A_ROW: u32 = 3;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
 const CALIBRATION: Duration = Duration::from_millis(200);
 
@@ -251,7 +246,8 @@ impl Conductor<'_> {
             if step.first && whole {
                 continue;
             }
-            if !whole && !(step.first && log.launches.iter().any(|launch| sampled(&launch))) {
+            let late = whole || step.first && log.launches.iter().any(|launch| sampled(&launch));
+            if !late {
                 self.predict(&step)?;
             }
             let mut launched = before().filter(|launch| launch.succeeded()).count() as u32;
@@ -465,145 +461,5 @@ fn tidy_up(machine: &Machine, progress: &Progress) {
     }
     for group in control_group::sweep() {
         progress.say(&format!("removed the control group {}, left by a run that was killed", group.display()));
-    }
-}
-
-/// What the rounds so far have shown.
-#[derive(Debug, Default)]
-struct Rounds {
-    /// Number of the last launch.
-    number: u32,
-    ended: u32,
-    disturbed: u32,
-    /// Launches of each experiment that were started.
-    launches: BTreeMap<String, u32>,
-    failures: BTreeMap<String, u32>,
-    canaries: BTreeMap<&'static str, Vec<f64>>,
-    /// How long the launches of each experiment took.
-    seconds: BTreeMap<String, Vec<f64>>,
-    /// Whether a round went without some that were due, because the time did not allow it.
-    left_out: bool,
-    /// CPU time used until the last round ended.
-    since: Option<Beside>,
-    /// What the figures said when they were looked at last.
-    worth: Option<Worth>,
-}
-
-impl Rounds {
-    /// The state that a log leaves.
-    fn from(log: &Log) -> Self {
-        let mut state = Rounds { ended: log.rounds, disturbed: log.disturbed_rounds.len() as u32, ..Rounds::default() };
-        for launch in log.launches.iter().filter(|launch| launch.experiment == CANARY && launch.succeeded()) {
-            state.judge_canaries(&launch.series);
-        }
-        state.number = log.launches.iter().map(|launch| launch.number).max().unwrap_or(0);
-        for launch in log.launches.iter().filter(|launch| !launch.first) {
-            state.turn(&launch.experiment);
-            if launch.succeeded() {
-                state.seconds.entry(launch.experiment.clone()).or_default().extend(launch.seconds);
-            }
-        }
-        state
-    }
-
-    /// Counts a launch of an experiment, and says how many it had before.
-    fn turn(&mut self, experiment: &str) -> u32 {
-        let count = self.launches.entry(experiment.to_owned()).or_default();
-        *count += 1;
-        *count - 1
-    }
-
-    fn note(&mut self, experiment: &str, ended: &Ended, seconds: f64) {
-        // One that hung says nothing of the next.
-        if !matches!(ended, Ended::Failed(_)) {
-            self.seconds.entry(experiment.to_owned()).or_default().push(seconds);
-        }
-        let failures = self.failures.entry(experiment.to_owned()).or_default();
-        *failures = if matches!(ended, Ended::Failed(_)) { *failures + 1 } else { 0 };
-    }
-
-    /// Seconds of the next launch of an experiment: the mean of those so far without the first. In the first round experiments do
-    /// what they do seldom; so the first counts only where nothing else is known of one that is launched seldom itself.
-    fn expected(&self, experiment: &Experiment, setup: &Setup) -> f64 {
-        match self.seconds.get(experiment.id).map(Vec::as_slice) {
-            Some([_, later @ ..]) if !later.is_empty() => later.iter().sum::<f64>() / later.len() as f64,
-            Some([first]) if (experiment.every)(setup) > 1 => *first,
-            _ => plan::launch_seconds(experiment, setup),
-        }
-    }
-
-    fn launches_of(&self, experiment: &str) -> u32 {
-        self.launches.get(experiment).copied().unwrap_or(0)
-    }
-
-    fn rests(&self, experiment: &str) -> bool {
-        self.worth.as_ref().is_some_and(|worth| worth.rests(experiment))
-    }
-
-    fn given_up(&self, experiment: &str) -> bool {
-        self.failures.get(experiment).is_some_and(|&failures| failures >= FAILURES_IN_A_ROW)
-    }
-
-    /// Adds the canaries of a round and names those that deviate from their own median by more than 3.5 robust standard
-    /// deviations and more than the tolerance.
-    fn judge_canaries(&mut self, series: &[Series]) -> Vec<String> {
-        let clock = value_of(series, canary::NAMES[0]).filter(|&clock| clock > 0.0);
-        let mut deviating = Vec::new();
-        for name in &canary::NAMES[1..] {
-            let Some(ticks) = value_of(series, name) else { continue };
-            // What runs at the core's clock is compared in core cycles: a change of frequency does not disturb it.
-            let value = if canary::CLOCKED.contains(name) { ticks / clock.unwrap_or(1.0) } else { ticks };
-            let before = self.canaries.entry(name).or_default();
-            let strange = outlier::deviates(before, value) == Some(true);
-            let far = summary::median(before).is_some_and(|median| value > median * (1.0 + CANARY_TOLERANCE));
-            before.push(value);
-            if strange && far {
-                deviating.push((*name).to_owned());
-            }
-        }
-        deviating
-    }
-}
-
-fn value_of(series: &[Series], name: &str) -> Option<f64> {
-    series.iter().find(|series| series.name == name)?.values.first().copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiments;
-    use crate::setup::Profile;
-
-    fn expected(id: &str, seconds: &[f64]) -> (f64, f64) {
-        let mut state = Rounds::default();
-        for &one in seconds {
-            state.note(id, &Ended::Well, one);
-        }
-        let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
-        let setup = Setup::of(machine, 0, vec![0], Profile::Default);
-        let experiment = experiments::find(id).unwrap_or_else(|| panic!("{id} is in the table"));
-        (state.expected(experiment, &setup), plan::launch_seconds(experiment, &setup))
-    }
-
-    #[test]
-    fn what_is_seldom_done_does_not_count_for_every_round() {
-        let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
-        let (expected, planned) = (|id, seconds: &[f64]| expected(id, seconds).0, |id| expected(id, &[]).1);
-        // Launched in every round, longest in the first: the plan, then what the others took.
-        assert!(near(expected("memory.latency", &[]), planned("memory.latency")));
-        assert!(near(expected("memory.latency", &[9.0]), planned("memory.latency")));
-        assert!(near(expected("memory.latency", &[9.0, 1.0, 3.0]), 2.0));
-        // Launched seldom: what it took.
-        assert!(near(expected("memory.bandwidth", &[]), planned("memory.bandwidth")));
-        assert!(near(expected("memory.bandwidth", &[9.0]), 9.0));
-        assert!(near(expected("memory.bandwidth", &[9.0, 5.0]), 5.0));
-    }
-
-    #[test]
-    fn an_experiment_counts_its_own_launches() {
-        let mut state = Rounds::default();
-        let counted = ["one", "one", "other", "one"].map(|id| state.turn(id));
-        assert_eq!(counted, [0, 1, 0, 2]);
     }
 }

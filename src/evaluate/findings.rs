@@ -1,7 +1,5 @@
 //! What an analysis returns, and how an estimate becomes a published figure or a rejected one.
 
-use std::collections::BTreeMap;
-
 use crate::results::document::{Block, Curve, FigureModes, HostLoad, Metric, Rejected, SharedCore};
 use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
@@ -181,7 +179,7 @@ impl Findings {
         }
     }
 
-    /// Says of every prediction that failed by how much, term by term, and of the others that they held.
+    /// Says how many predictions held.
     pub fn say_predictions(&mut self) {
         // A lower bound within its range is not judged, nor is a range that says nothing.
         let is_judged = |metric: &&Metric| {
@@ -198,35 +196,16 @@ impl Findings {
                 wording::count(wide as u64, "figure is", "figures are")
             ));
         }
-        let judged: Vec<Judged<'_>> = self
-            .metrics
-            .iter()
-            .filter(is_judged)
-            .filter_map(|metric| Some((metric, metric.prediction.as_ref()?)))
-            .collect();
+        let judged: Vec<&Metric> = self.metrics.iter().filter(is_judged).collect();
         if judged.is_empty() {
             return;
         }
-        let inside =
-            judged.iter().filter(|(metric, _)| metric.verdict.against_prediction == AgainstPrediction::AsPredicted);
-        let mut text = match (inside.count(), judged.len()) {
+        let inside = judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted);
+        let text = match (inside.count(), judged.len()) {
             (0, 1) => "The figure lies outside its predicted range.".to_owned(),
             (1, 1) => "The figure lies inside its predicted range.".to_owned(),
             (inside, all) => format!("{inside} of {all} figures lie inside their predicted ranges."),
         };
-        // By name, side and largest term: what fails for one reason is told once.
-        let mut groups: BTreeMap<(&str, &str, String), Vec<Judged<'_>>> = BTreeMap::new();
-        for (metric, prediction) in judged {
-            let verdict = metric.verdict.against_prediction;
-            if verdict != AgainstPrediction::AsPredicted {
-                let widest = prediction.terms.iter().max_by(|one, other| one.value.total_cmp(&other.value));
-                let largest = widest.map_or_else(String::new, |term| format!("{} ({})", term.what, term.basis.text()));
-                groups.entry((&metric.name, verdict.word(), largest)).or_default().push((metric, prediction));
-            }
-        }
-        for ((name, side, largest), failed) in groups {
-            text += &failed_predictions(name, side, &largest, &failed);
-        }
         self.say(text);
     }
 }
@@ -253,33 +232,6 @@ fn shared(shown: &Estimate) -> Option<SharedCore> {
         samples: found.samples,
         share: sharing.share(),
     })
-}
-
-/// A figure and its prediction.
-type Judged<'a> = (&'a Metric, &'a Prediction);
-
-/// One sentence about predictions of one name that failed on one side and have the same largest term.
-fn failed_predictions(name: &str, side: &str, largest: &str, failed: &[Judged<'_>]) -> String {
-    let ratio = |(metric, prediction): &Judged<'_>| metric.value / prediction.value;
-    let least = failed.iter().map(ratio).fold(f64::INFINITY, f64::min);
-    let most = failed.iter().map(ratio).fold(0.0, f64::max);
-    if let [(metric, prediction)] = failed {
-        let largest = if largest.is_empty() { String::new() } else { format!("; the largest term is {largest}") };
-        return format!(
-            " {} is {side} than predicted: {} against {} ({}){largest}.",
-            metric.title(),
-            metric.text(),
-            wording::quantity(prediction.value, prediction.unit),
-            wording::factor(metric.value / prediction.value),
-        );
-    }
-    let largest = if largest.is_empty() { String::new() } else { format!("; the largest term of each is {largest}") };
-    format!(
-        " {} figures of {name} are {side} than predicted, {} to {}{largest}.",
-        failed.len(),
-        wording::factor(least),
-        wording::factor(most)
-    )
 }
 
 /// Cycles become nanoseconds by the run's reference frequency; everything else stays as it is.

@@ -32,6 +32,7 @@ fn launch(setup: &Setup, clock: &Clock, number: u32) -> Launch {
         space: Err(Problem::new("no files here")),
         experiment: EXPERIMENT.id.to_owned(),
         launch: number,
+        first: false,
         turn: number - 1,
         fill_seconds: None,
         batches: 20,

@@ -93,14 +93,17 @@ pub struct Experiment {
     /// Says what will be measured.
     pub predict: fn(&PredictionInput<'_>) -> Vec<Prediction>,
     /// Measures, in a launch of its own.
-    pub measure: fn(&mut Rig<'_>) -> Result<(), Problem>,
+    pub measure: Measuring,
     /// Measures only what its other figures are predicted from, in a short launch of its own; none where nothing is.
-    pub measure_first: Option<fn(&mut Rig<'_>) -> Result<(), Problem>>,
+    pub measure_first: Option<Measuring>,
     /// Turns what was logged into figures and curves.
     pub figures: fn(&Study<'_>, &mut Findings),
     /// Says what the figures mean, in words, tables and notes on drawings.
     pub explain: fn(&Study<'_>, &mut Findings),
 }
+
+/// The timed part of an experiment.
+pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
 const READ_ALIKE: [(&str, u32); 2] = [("cpu.procedure_call", 1), ("os.system_call", 2)];

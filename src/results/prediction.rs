@@ -16,6 +16,11 @@ impl Basis {
         Basis(format!("metric {name}"))
     }
 
+    /// A metric that this run published earlier, so many times.
+    pub fn counted(name: &str, count: f64) -> Self {
+        if (count - 1.0).abs() < f64::EPSILON { Self::metric(name) } else { Basis(format!("{count} × metric {name}")) }
+    }
+
     /// A metric of this run times a coefficient that is fitted on records of other runs; `over` where the coefficient is divided by
     /// it.
     pub fn fitted(metric: &str, coefficient: f64, over: bool, records: u32) -> Self {
@@ -140,6 +145,16 @@ impl Prediction {
         }
         self.terms.push(Term { what: what.to_owned(), value, low, high, part, basis });
         self
+    }
+
+    /// The terms as a sum in one line.
+    pub fn sum_text(&self) -> String {
+        let term = |term: &Term| format!("{} {}", super::wording::quantity(term.value, self.unit), term.what);
+        let sum: Vec<String> = self.terms.iter().map(term).collect();
+        match sum.as_slice() {
+            [one] => one.clone(),
+            _ => format!("{} = {}", sum.join(" + "), super::wording::quantity(self.value, self.unit)),
+        }
     }
 
     /// Upper end of the range over its lower end; infinite where that is nothing.

@@ -255,10 +255,20 @@ fn predictions_are_written_before_the_first_sample_of_their_experiment() {
         let plan = lines.iter().find(|line| line["record"] == "plan").unwrap();
         for step in plan["steps"].as_array().unwrap().iter().filter(|step| step["skipped"].is_null()) {
             let id = step["experiment"].as_str().unwrap();
+            let whole = |line: &Value| of(line, "launch", id) && line["first"].is_null();
             let last = lines.iter().rposition(|line| of(line, "prediction", id)).expect("every experiment predicts");
-            let launch = lines.iter().position(|line| of(line, "launch", id)).unwrap();
-            let series = lines.iter().position(|line| of(line, "series", id)).unwrap();
+            let launch = lines.iter().position(whole).unwrap();
+            let number = &lines[launch]["launch"];
+            let series = lines.iter().position(|line| of(line, "series", id) && line["launch"] == *number).unwrap();
             assert!(last < launch && launch < series, "{id}: {last} {launch} {series}");
+            // What is measured before the others is predicted before it.
+            for (at, prediction) in lines.iter().enumerate().filter(|(_, line)| of(line, "prediction", id)) {
+                let same = |line: &Value| {
+                    of(line, "series", id) && line["series"]["labels"] == prediction["prediction"]["labels"]
+                };
+                let sampled = lines.iter().position(|line| same(line) && !prediction["prediction"]["labels"].is_null());
+                assert!(sampled.is_none_or(|sampled| at < sampled), "{id}: {prediction} after its samples");
+            }
         }
     }
 }

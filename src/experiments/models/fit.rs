@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::coefficients::{Coefficients, Host, Ratio, Row, Score};
-use super::{Primitive, key, model};
+use super::families::model;
+use super::key;
+use super::primitives::Primitive;
 use crate::results::quantity::Labels;
 use crate::statistics::summary::{median, quantile};
 
@@ -67,7 +69,11 @@ impl Record {
     fn reached<'a>(&self, metric: &'a str, labels: &Labels, value: f64) -> Option<Reached<'a>> {
         let (counted, scale) = model(metric, labels)?.known(&|primitive| self.find(primitive))?;
         let ratio = (value - counted) / scale;
-        (ratio > 0.0).then(|| Reached { key: key(metric, labels), metric, ratio, counted, scale, value })
+        ratio.is_finite().then(|| Reached {
+            key: key(metric, labels),
+            metric,
+            fit: Fit { ratio, counted, scale, value },
+        })
     }
 }
 
@@ -75,41 +81,61 @@ impl Record {
 struct Reached<'a> {
     key: String,
     metric: &'a str,
+    fit: Fit,
+}
+
+/// What a record says of a coefficient.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Fit {
+    /// The coefficient that gives the figure.
     ratio: f64,
+    /// What the counted terms come to.
     counted: f64,
+    /// What the coefficient multiplies.
     scale: f64,
+    /// The figure.
     value: f64,
 }
 
-/// Ratios of runs by their session.
-fn by_session<'a>(found: impl Iterator<Item = &'a (String, f64)>) -> Vec<Vec<f64>> {
-    let mut sessions: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (session, ratio) in found {
-        sessions.entry(session).or_default().push(*ratio);
+impl Fit {
+    /// Measured over predicted with a coefficient; none where nothing positive is predicted.
+    fn off(&self, ratio: f64) -> Option<f64> {
+        let predicted = self.counted + ratio * self.scale;
+        (predicted > 0.0 && self.value > 0.0).then(|| self.value / predicted)
+    }
+}
+
+/// What runs say, by their session.
+fn by_session<'a>(found: impl Iterator<Item = &'a (String, Fit)>) -> Vec<Vec<Fit>> {
+    let mut sessions: BTreeMap<&str, Vec<Fit>> = BTreeMap::new();
+    for (session, fit) in found {
+        sessions.entry(session).or_default().push(*fit);
     }
     sessions.into_values().collect()
 }
 
 /// The median of the medians of some sessions.
-fn middle<'a>(sessions: impl Iterator<Item = &'a Vec<f64>>) -> Option<f64> {
-    median(&sessions.filter_map(|ratios| median(ratios)).collect::<Vec<f64>>())
+fn middle<'a>(sessions: impl Iterator<Item = &'a Vec<Fit>>) -> Option<f64> {
+    let median_of = |runs: &Vec<Fit>| median(&runs.iter().map(|run| run.ratio).collect::<Vec<f64>>());
+    median(&sessions.filter_map(median_of).collect::<Vec<f64>>())
 }
 
-/// The ratio of some sessions, with the factor within which nine of ten runs lie of the sessions other than their own.
-fn ratio_of(sessions: &[Vec<f64>]) -> Option<Ratio> {
+/// The coefficient of some sessions, with the factor within which nine of ten runs lie of what the sessions other than their own
+/// predict. None where it would take something away.
+fn ratio_of(sessions: &[Vec<Fit>]) -> Option<Ratio> {
     if sessions.len() < FEWEST_SESSIONS {
         return None;
     }
     let mut distances = Vec::new();
     for (index, runs) in sessions.iter().enumerate() {
-        let others = sessions.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, ratios)| ratios);
+        let others = sessions.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, runs)| runs);
         let middle = middle(others)?;
-        distances.extend(runs.iter().map(|ratio| (ratio / middle).ln().abs()));
+        distances.extend(runs.iter().filter_map(|run| Some(run.off(middle)?.ln().abs())));
     }
     let furthest = quantile(&distances, 0.9)?;
     let spread = (furthest * BEYOND).exp().max(LEAST_SPREAD);
     let ratio = four_digits(middle(sessions.iter())?);
-    Some(Ratio { ratio, spread: four_digits(spread), records: distances.len() as u32 })
+    (ratio > 0.0).then(|| Ratio { ratio, spread: four_digits(spread), records: distances.len() as u32 })
 }
 
 fn four_digits(value: f64) -> f64 {
@@ -118,13 +144,13 @@ fn four_digits(value: f64) -> f64 {
 
 /// The coefficients of some records.
 pub fn fit(records: &[&Record]) -> Coefficients {
-    /// Session and ratio of each record, by design.
-    type Found = BTreeMap<String, Vec<(String, f64)>>;
+    /// Session of each record and what it says, by design.
+    type Found = BTreeMap<String, Vec<(String, Fit)>>;
     let mut found: BTreeMap<String, Found> = BTreeMap::new();
     for record in records {
         for reached in record.ratios() {
             let of = found.entry(reached.key).or_default().entry(record.host.design.clone()).or_default();
-            of.push((record.session.clone(), reached.ratio));
+            of.push((record.session.clone(), reached.fit));
         }
     }
     let row = |designs: Found| {
@@ -161,7 +187,7 @@ pub struct Judged {
 pub fn judge(record: &Record, by: &Coefficients) -> Vec<Judged> {
     let judged = |reached: Reached<'_>| {
         let found = by.find(&reached.key, &record.host)?;
-        let off = reached.value / (reached.counted + found.ratio * reached.scale);
+        let off = reached.fit.off(found.ratio)?;
         let inside = (1.0 / found.spread..=found.spread).contains(&off);
         Some(Judged { metric: reached.metric.to_owned(), off, width: found.spread * found.spread, inside })
     };

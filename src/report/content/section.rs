@@ -4,14 +4,18 @@ use std::collections::BTreeSet;
 
 use super::{anchor, curves, cycles, evidence, field, label, measured, short_label, verdict, why_missing};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
-use crate::report::page::{Cell, PagePart, Piece, Table};
+use crate::report::page::{Cell, PagePart, Piece, Span, Table};
 use crate::results::document::{Block, Metric, Outcome, Section, record};
 use crate::results::drawing_note::Scale;
 use crate::results::prediction::{Basis, Part, Prediction};
-use crate::results::wording::{count, duration, interval, quantity, rough};
+use crate::results::verdict::AgainstPrediction;
+use crate::results::wording::{count, duration, factor, interval, quantity, rough};
 
 /// Rows of a drawing beyond which only the headline figures are drawn.
 const MOST_ROWS: usize = 20;
+
+/// Predictions that are worked out in words.
+const MOST_SUMS: usize = 6;
 
 pub(super) fn part(section: &Section) -> PagePart {
     let mut part = PagePart::new(&anchor(&section.id), &section.title, 3);
@@ -86,7 +90,9 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
         part.say("Nothing was predicted in this run.");
     }
     if !headline.is_empty() {
-        part.add(Piece::Table(table(&headline)));
+        part.add(Piece::List(headline.iter().take(MOST_SUMS).map(|(metric, found)| worked(metric, found)).collect()));
+        let summary = format!("Terms of {}", count(headline.len() as u64, "headline figure", "headline figures"));
+        part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table(&headline))] });
     }
     if !others.is_empty() {
         let summary = format!("Predictions of {}", count(others.len() as u64, "further figure", "further figures"));
@@ -102,6 +108,26 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
             format!("Predicted and not published: {}", count(section.unmet.len() as u64, "figure", "figures"));
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
     }
+}
+
+/// One prediction worked out: the sum, what was measured, how far they are apart.
+fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
+    let range = interval([found.low, found.high], found.unit);
+    let judged = match metric.verdict.against_prediction {
+        AgainstPrediction::TooWide => format!("The range {range} is too wide to count as a prediction."),
+        AgainstPrediction::AsPredicted => format!("That is inside the range {range}."),
+        AgainstPrediction::None => String::new(),
+        AgainstPrediction::Faster | AgainstPrediction::Slower => format!("That is outside the range {range}."),
+    };
+    vec![
+        Span::strong(metric.title()),
+        Span::plain(format!(
+            ". Predicted: {}. Measured: {} ({} of the prediction). {judged}",
+            found.sum_text(),
+            metric.text(),
+            factor(metric.value / found.value),
+        )),
+    ]
 }
 
 /// Where a term comes from. The source of a constant is told where the section meets it first.

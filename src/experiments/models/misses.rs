@@ -1,0 +1,119 @@
+//! Why a figure lies outside the range that was predicted for it, as far as the run itself decides that.
+
+use crate::machine::Machine;
+use crate::results::document::{Metric, Section};
+use crate::results::prediction::Prediction;
+use crate::results::verdict::AgainstPrediction;
+use crate::results::wording::{count, factor, quantity};
+
+use super::coefficients::{Host, table};
+use super::families::model;
+use super::key;
+use super::primitives::Primitive;
+
+/// A primitive moved where its value over the whole run differs by more than this from the one that was predicted with.
+const MOVED: f64 = 1.1;
+
+/// A figure outside of its range.
+type Miss<'a> = (&'a Metric, &'a Prediction);
+
+/// What explains a miss.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    /// With the primitive of the whole run the prediction holds.
+    Primitive(String),
+    /// It does not: the coefficient does not fit this machine or this hour.
+    Coefficient(String),
+    /// It rests on a number from outside of the run.
+    Outside(String),
+}
+
+impl Cause {
+    fn text(&self) -> String {
+        match self {
+            Cause::Primitive(why) => format!(
+                "{why} With the value of the whole run the prediction holds, so the primitive was wrong and the model was right."
+            ),
+            Cause::Coefficient(term) => format!(
+                "The primitives did not change enough to explain it, so the coefficient of \"{term}\" does not fit here. More records \
+                 of this kind of machine would decide it."
+            ),
+            Cause::Outside(term) => {
+                format!("The least certain term is \"{term}\". Measuring that alone would decide it.")
+            }
+        }
+    }
+}
+
+/// For each section, sentences about the figures that lie outside of their ranges: what was measured, what was predicted, why.
+pub fn say(sections: &[Section], machine: &Machine, cpu: u32) -> Vec<Vec<String>> {
+    let host = Host::of(machine, cpu);
+    let all: Vec<&Metric> = sections.iter().flat_map(|section| &section.metrics).collect();
+    sections.iter().map(|section| of_section(section, &all, &host)).collect()
+}
+
+fn of_section(section: &Section, all: &[&Metric], host: &Host) -> Vec<String> {
+    let mut groups: Vec<(&str, Cause, Vec<Miss<'_>>)> = Vec::new();
+    for metric in &section.metrics {
+        let against = metric.verdict.against_prediction;
+        let Some(prediction) = metric.prediction.as_ref() else { continue };
+        if !matches!(against, AgainstPrediction::Faster | AgainstPrediction::Slower) {
+            continue;
+        }
+        let cause = cause(metric, prediction, all, host);
+        match groups.iter_mut().find(|(name, same, _)| *name == metric.name && *same == cause) {
+            Some((.., found)) => found.push((metric, prediction)),
+            None => groups.push((&metric.name, cause, vec![(metric, prediction)])),
+        }
+    }
+    groups.iter().filter_map(|(_, cause, found)| sentence(cause, found)).collect()
+}
+
+/// The figure that is farthest off speaks for those that are off for the same reason.
+fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
+    let off = |(metric, prediction): &Miss<'_>| metric.value / prediction.value;
+    let farthest = found.iter().max_by(|one, other| off(one).ln().abs().total_cmp(&off(other).ln().abs()))?;
+    let (metric, prediction) = farthest;
+    let others = match found.len() - 1 {
+        0 => String::new(),
+        more => format!(
+            " {} of this metric missed for the same reason.",
+            count(more as u64, "other figure", "other figures")
+        ),
+    };
+    Some(format!(
+        "{} is {} than predicted: {} against {} ({}).{others} {}",
+        metric.title(),
+        metric.verdict.against_prediction.word(),
+        metric.text(),
+        quantity(prediction.value, prediction.unit),
+        factor(off(farthest)),
+        cause.text()
+    ))
+}
+
+fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host) -> Cause {
+    let widest = prediction.terms.iter().max_by(|one, other| (one.high - one.low).total_cmp(&(other.high - other.low)));
+    let outside = || Cause::Outside(widest.map_or_else(String::new, |term| term.what.clone()));
+    if !prediction.is_fitted() {
+        return outside();
+    }
+    let find = |primitive: &Primitive| all.iter().find(|known| primitive.is(&known.name, &known.labels)).copied();
+    let again = model(&metric.name, &metric.labels).and_then(|model| {
+        let (counted, scale) = model.known(&|primitive| Some(find(primitive)?.value))?;
+        let found = table().find(&key(&metric.name, &metric.labels), host)?;
+        Some((find(&model.primitive)?, counted + found.ratio * scale, found.spread))
+    });
+    let Some((primitive, value, spread)) = again else { return outside() };
+    let holds = (value / spread..=value * spread).contains(&metric.value);
+    let change = value / prediction.value;
+    if holds && change.max(1.0 / change) > MOVED {
+        return Cause::Primitive(format!(
+            "It was predicted from the first launches of {}. That figure is {} over the whole run, which changes the prediction by {}.",
+            primitive.title(),
+            primitive.text(),
+            factor(change)
+        ));
+    }
+    Cause::Coefficient(prediction.terms.last().map_or_else(String::new, |term| term.what.clone()))
+}

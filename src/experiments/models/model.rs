@@ -1,0 +1,77 @@
+//! How a figure is composed: some primitives, each so many times, and one more times a coefficient that is fitted on records.
+
+use crate::results::prediction::Part;
+
+use super::primitives::{KERNEL_ENTRY, Primitive, SWITCH};
+
+/// A term whose count is known: so many of a primitive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted {
+    pub(super) what: &'static str,
+    pub(super) part: Part,
+    pub(super) primitive: Primitive,
+    pub(super) count: f64,
+}
+
+/// How the last term goes with its primitive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scaling {
+    /// A cost: as the primitive.
+    With,
+    /// A rate: as one over the primitive.
+    Against,
+}
+
+/// How a figure is composed.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub(super) counted: Vec<Counted>,
+    pub(super) what: &'static str,
+    pub(super) part: Part,
+    pub(super) primitive: Primitive,
+    pub(super) scaling: Scaling,
+    /// How often the last term is paid.
+    pub(super) times: f64,
+}
+
+impl Model {
+    pub(super) const fn of(what: &'static str, part: Part, primitive: Primitive) -> Model {
+        Model { counted: Vec::new(), what, part, primitive, scaling: Scaling::With, times: 1.0 }
+    }
+
+    /// With a last term that is paid for each page of some bytes.
+    pub(super) fn for_pages_of(self, bytes: f64) -> Model {
+        Model { times: bytes / crate::sys::memory::page_size() as f64, ..self }
+    }
+
+    /// A rate.
+    pub(super) fn rate(self) -> Model {
+        Model { scaling: Scaling::Against, ..self }
+    }
+
+    /// With the ways into the kernel and out of it.
+    pub(super) fn entering(self, times: f64) -> Model {
+        self.and("entering and leaving the kernel", Part::BaseHardware, KERNEL_ENTRY, times)
+    }
+
+    /// With switches to another task of the same CPU, each with a byte through a pipe.
+    pub(super) fn switching(self, times: f64) -> Model {
+        self.and("a switch of task and one byte", Part::SoftwareOverhead, SWITCH, times)
+    }
+
+    /// With one more counted term.
+    pub(super) fn and(mut self, what: &'static str, part: Part, primitive: Primitive, count: f64) -> Model {
+        self.counted.push(Counted { what, part, primitive, count });
+        self
+    }
+
+    /// What the counted terms come to, and what the last term is times one, by figures that are known; none where one is missing
+    /// that the figure needs.
+    pub(super) fn known(&self, find: &impl Fn(&Primitive) -> Option<f64>) -> Option<(f64, f64)> {
+        let counted: Option<f64> =
+            self.counted.iter().map(|term| Some(find(&term.primitive)? * term.count)).sum::<Option<f64>>();
+        let primitive = find(&self.primitive).filter(|value| *value > 0.0)?;
+        let scale = self.times * if self.scaling == Scaling::With { primitive } else { 1.0 / primitive };
+        Some((counted?, scale))
+    }
+}
