@@ -62,6 +62,56 @@ fn predictions_of_sessions_that_were_left_out_are_narrow_and_hold() {
     assert!(score.within_two >= 0.95, "{score:?}");
 }
 
+const UNSEEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/records/unseen");
+/// A wider range counts as no prediction.
+const WIDEST: f64 = 4.0;
+
+/// What runs predicted of themselves in hours that no coefficient was fitted on: their names, predictions, and how many more were
+/// too wide to count.
+fn unseen() -> Vec<(String, Vec<Judged>, usize)> {
+    let mut paths: Vec<_> = fs::read_dir(UNSEEN).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let judge = |row: csv::StringRecord| {
+        let number = |column: usize| row[column].parse::<f64>().unwrap();
+        let (value, predicted, low, high) = (number(2), number(3), number(4), number(5));
+        let inside = (low..=high).contains(&value);
+        Judged { metric: row[0].to_owned(), off: value / predicted, width: high / low, inside }
+    };
+    let read = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap();
+        let body: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let body = body.join("\n");
+        let all: Vec<Judged> =
+            csv::Reader::from_reader(body.as_bytes()).records().map(|row| judge(row.unwrap())).collect();
+        let count = all.len();
+        let narrow: Vec<Judged> = all.into_iter().filter(|one| one.width <= WIDEST).collect();
+        let wide = count - narrow.len();
+        (path.file_stem().unwrap().to_str().unwrap().to_owned(), narrow, wide)
+    };
+    paths.iter().map(|path| read(path)).collect()
+}
+
+#[test]
+fn runs_in_hours_that_no_coefficient_knows_were_predicted() {
+    let known: Vec<Option<String>> =
+        fs::read_dir(RECORDS).unwrap().map(|entry| session(&entry.unwrap().path())).collect();
+    for (name, judged, wide) in unseen() {
+        let session = session(&Path::new(UNSEEN).join(format!("{name}.csv")));
+        assert!(session.is_some() && !known.contains(&session), "{name}: {session:?} is fitted on");
+        let score = Score::of(&judged).unwrap();
+        assert!(score.count > 100 && wide < score.count / 2, "{name}: {wide} too wide, {score:?}");
+        assert!(score.width <= 2.5 && score.inside >= 0.85, "{name}: {score:?}");
+        assert!(score.error <= 1.25 && score.within_two >= 0.95, "{name}: {score:?}");
+    }
+}
+
+/// Day and hour of a record.
+fn session(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).unwrap();
+    let found = text.lines().find_map(|line| line.strip_prefix("# session "))?;
+    Some(found.split(' ').next().unwrap().to_owned())
+}
+
 /// The tables of `records/predictions.md`.
 fn scores() -> String {
     let records = records();
@@ -94,6 +144,12 @@ fn scores() -> String {
         text += &row(name, judged);
     }
     text += &row("all", &all(&designs));
+    text += "\n## Runs in hours that no coefficient was fitted on\n\n\
+        By the run's own predictions, from its first launches. Ranges wider than a factor of 4 count as not predicted.\n\n";
+    text += head;
+    for (name, judged, wide) in &unseen() {
+        text += &row(&format!("{name} ({wide} not predicted)"), judged);
+    }
     text += &format!("\n## By metric, sessions left out\n\n{head}");
     let judged = all(&sessions);
     let mut metrics: Vec<&str> = judged.iter().map(|one| one.metric.as_str()).collect();
