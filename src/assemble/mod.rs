@@ -9,7 +9,9 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::missing::name_missing;
 use crate::evaluate::study::Study;
 use crate::evaluate::unavailable::name_unavailable;
+use crate::experiments::costs::costs;
 use crate::experiments::highlights::highlights;
+use crate::experiments::phrases::phrase;
 use crate::experiments::{self, Experiment, consistency, models};
 use crate::machine::Identity;
 use crate::results::document::{Block, Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
@@ -42,7 +44,8 @@ pub fn document(log: &Log) -> Document {
         remote: log.remote.clone(),
         quiet: log.quiet.clone(),
         practice: practice::practice(log),
-        highlights: highlights(&sections, &checks, &log.machine),
+        highlights: highlights(&sections, &checks, &log.machine, log.header.cpu),
+        costs: costs(&sections),
         experiments: sections,
         checks,
     }
@@ -174,6 +177,7 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     }
     section.metrics = findings.metrics;
     for metric in &mut section.metrics {
+        metric.phrase = phrase(&metric.name, &metric.labels);
         metric.headline =
             experiment.publication(&metric.name).is_some_and(|publication| (publication.headline)(&metric.labels));
     }

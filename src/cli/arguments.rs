@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use super::paint::ColourChoice;
 use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
 use crate::setup::{FillWith, Profile};
@@ -31,12 +32,13 @@ Examples:
   sysdyno run network --peer ssh://HOST   the path to another machine as well
   sysdyno neighbours --for 1m     who else uses the cores, second by second
 
-Exit codes: 0 done, 1 some experiment failed, 2 the command was wrong, 130 interrupted (what was measured is kept).";
+Exit codes: 0 done, 1 some experiment failed, 2 the command was wrong, 3 a state of --fail-on was found,
+130 interrupted (what was measured is kept).";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(name = "sysdyno", version, about = ABOUT, long_about = LONG_ABOUT, after_long_help = EXAMPLES, after_help = EXAMPLES)]
-#[command(arg_required_else_help = true, max_term_width = 100, disable_help_subcommand = true)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub verb: Verb,
@@ -49,7 +51,7 @@ pub fn command() -> clap::Command {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Measure, print the summary table, and write a run directory
+    /// Measure, print the answer on one screen, and write a run directory
     Run(RunOptions),
     /// Show every experiment: what it measures, what it needs, whether it can run here
     List(ListOptions),
@@ -133,6 +135,33 @@ pub(super) struct RunOptions {
     /// Show no progress
     #[arg(long)]
     pub no_progress: bool,
+    /// End with exit code 3 where a headline figure is contaminated, unresolved, or outside its predicted range
+    #[arg(long, value_enum, value_name = "STATE", value_delimiter = ',')]
+    pub fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    pub screen: ScreenOptions,
+}
+
+/// What a run ends with on the terminal.
+#[derive(Debug, Args)]
+pub(super) struct ScreenOptions {
+    /// Print the table of all headline figures instead of one screen
+    #[arg(long)]
+    pub all: bool,
+    /// Use colour
+    #[arg(long, value_enum, default_value_t = ColourChoice::Auto, value_name = "WHEN")]
+    pub color: ColourChoice,
+}
+
+/// States of a headline figure that can fail a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FailOn {
+    /// Something disturbed it
+    Contaminated,
+    /// Its interval is too wide
+    Unresolved,
+    /// It lies outside its predicted range
+    Outside,
 }
 
 /// How the other machine is reached.
@@ -345,6 +374,8 @@ pub(super) struct ReportOptions {
     /// Write to a file instead of standard output; with Markdown the figures go to the folder figures/ beside it
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub screen: ScreenOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -352,7 +383,7 @@ pub(super) enum Format {
     /// Everything, as plain text
     #[value(alias = "terminal")]
     Text,
-    /// The summary table alone
+    /// One screen: verdict, costs, what is special; with --all the table of all headline figures
     Summary,
     /// One self-contained file
     Html,

@@ -1,7 +1,7 @@
 //! The command line: one file per verb. A verb checks what was typed, calls the rest, and says how it ended.
 //!
 //! Data goes to standard output, talk to standard error. Exit codes: 0 done, 1 some experiment failed, 2 the command was
-//! wrong, 130 interrupted.
+//! wrong, 3 a figure is in a state that was to fail the run, 130 interrupted.
 
 mod arguments;
 mod completions;
@@ -13,6 +13,7 @@ mod launch;
 mod list;
 mod machine;
 mod neighbours;
+mod paint;
 mod peer;
 mod peer_options;
 mod predict;
@@ -39,6 +40,8 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 /// The command was wrong.
 const WRONG_COMMAND: u8 = 2;
+/// A headline figure is in a state that the caller wanted to fail on.
+const FOUND: u8 = 3;
 /// A signal ended the run; what was measured is kept.
 const INTERRUPTED: u8 = 130;
 
@@ -110,7 +113,12 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// The same for a verb that goes on printing: whether there still is a reader.
 fn print_on(text: &str) -> Result<bool, Failure> {
-    match std::io::stdout().lock().write_all(foreign::shown(text).as_bytes()) {
+    print_painted(&foreign::shown(text))
+}
+
+/// The same for text whose words of others are harmless already, and which may have colours.
+fn print_painted(text: &str) -> Result<bool, Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::while_working(Problem::new(format!("cannot write to standard output: {error}")))),
         Ok(()) => Ok(true),

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::arguments::{Format, ReportOptions};
-use super::{DONE, Failure, print, terminal_width};
+use super::paint::painted;
+use super::{DONE, Failure, print, print_painted, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::figures;
 use crate::report::page::Page;
-use crate::report::{compact, content, csv, html, json, markdown, terminal, text};
+use crate::report::{compact, content, csv, html, json, markdown, screen, terminal, text};
 use crate::results::document::Document;
 use crate::results::problem::Problem;
 use crate::results::published::Published;
@@ -22,7 +23,14 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
     let page = |document: &Document| content::page(document, &Published::embedded());
     let text = match options.format {
         Format::Text => text::render(&page(&document), terminal_width()),
-        Format::Summary => terminal::summary(&document, terminal_width()),
+        Format::Summary if options.screen.all => terminal::summary(&document, terminal_width()),
+        Format::Summary => {
+            let lines = screen::screen(&document, terminal_width(), None);
+            if file(options).is_none() {
+                return print_painted(&painted(&lines, options.screen.color)).map(|_| DONE);
+            }
+            screen::plain(&lines)
+        }
         Format::Html => html::render(&page(&document)),
         Format::Markdown => {
             let page = page(&document);

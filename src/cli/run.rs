@@ -3,9 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::arguments::RunOptions;
+use super::arguments::{FailOn, RunOptions, ScreenOptions};
 use super::json_target::Target;
-use super::{DONE, FAILED, Failure, INTERRUPTED, doctor, footing, peer_options, print, remote_options, terminal_width};
+use super::paint::painted;
+use super::{
+    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, print_painted, remote_options,
+    terminal_width,
+};
 use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};
 use crate::conduct::history::{self, Store};
@@ -17,11 +21,12 @@ use crate::experiments::Experiment;
 use crate::machine::Identity;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
-use crate::report::{json, terminal};
-use crate::results::document::{self, Document};
+use crate::report::{json, screen, terminal};
+use crate::results::document::{self, Document, Grade, Metric};
 use crate::results::log::{FORMAT, Header};
 use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
+use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{count, duration, launches, quantity};
 use crate::setup::Setup;
 use crate::sys::{affinity, process, talk};
@@ -40,7 +45,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
         return Ok(DONE);
     }
     if let Some(before) = before.as_ref().filter(|before| before.is_complete()) {
-        return complete(before, target);
+        return complete(before, target, options);
     }
     let asked = before.as_ref().map_or(options.clock.source(), |before| Some(before.source()));
     let source = prepare::clock_source(asked, &setup)?;
@@ -68,7 +73,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     if let (Some(store), Ok(outcome)) = (&store, &outcome) {
         keep(store, outcome);
     }
-    conclude(outcome, &directory, target)
+    conclude(outcome, &directory, target, options)
 }
 
 /// What is known of a run before any other machine is asked, and its experiments. A run that is resumed keeps what it was begun
@@ -175,17 +180,17 @@ fn keep(store: &Store, outcome: &RunOutcome) {
 }
 
 /// A run that is complete needs no measuring. Results that could not be written when it ended are written now.
-fn complete(before: &Before, target: Option<Target>) -> Result<u8, Failure> {
+fn complete(before: &Before, target: Option<Target>, options: &RunOptions) -> Result<u8, Failure> {
     let (directory, id) = (&before.directory, &before.log.header.id);
     let document = crate::assemble::document_of(&directory.log())?;
     if directory.has_results(&document) {
         talk::line(format_args!("{id} is complete: there is nothing to go on with"));
-        tell(&document, target, directory)?;
-        return Ok(DONE);
+        tell(&document, target, directory, &options.screen)?;
+        return Ok(verdict(&document, options));
     }
     talk::line(format_args!("{id} is complete, but not all of its results are there: they are written now"));
     directory.write_result(&document).map_err(Failure::while_working)?;
-    conclude(Ok(RunOutcome { document, interrupted: false }), directory, target)
+    conclude(Ok(RunOutcome { document, interrupted: false }), directory, target, options)
 }
 
 /// Says at once what a user can choose otherwise: a quota, a mask of CPUs, a place for scratch files other than a disk. All
@@ -251,6 +256,7 @@ fn conclude(
     outcome: Result<RunOutcome, Problem>,
     directory: &RunDirectory,
     target: Option<Target>,
+    options: &RunOptions,
 ) -> Result<u8, Failure> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
@@ -260,22 +266,57 @@ fn conclude(
         }
     };
     let document = &outcome.document;
-    tell(document, target, directory)?;
+    tell(document, target, directory, &options.screen)?;
     talk::line(format_args!("run directory: {}", directory.path().display()));
     if outcome.interrupted {
         talk::line(format_args!("interrupted; go on with: sysdyno run --resume {}", directory.path().display()));
         return Ok(INTERRUPTED);
     }
-    Ok(if any_failed(document) { FAILED } else { DONE })
+    Ok(verdict(document, options))
 }
 
-/// The summary, and the result as JSON where that was asked for.
-fn tell(document: &Document, target: Option<Target>, directory: &RunDirectory) -> Result<(), Failure> {
+/// How a run that ended by itself went.
+fn verdict(document: &Document, options: &RunOptions) -> u8 {
+    let is = |metric: &Metric, state: &FailOn| match state {
+        FailOn::Contaminated => metric.grade == Grade::Contaminated,
+        FailOn::Unresolved => metric.grade == Grade::Unresolved,
+        FailOn::Outside => {
+            matches!(metric.verdict.against_prediction, AgainstPrediction::Slower | AgainstPrediction::Faster)
+        }
+    };
+    let headlines = document.metrics().filter(|metric| metric.headline);
+    let found = headlines.filter(|metric| options.fail_on.iter().any(|state| is(metric, state))).count();
+    if any_failed(document) {
+        return FAILED;
+    }
+    if found > 0 {
+        let figures = count(found as u64, "headline figure is", "headline figures are");
+        talk::line(format_args!("error: {figures} in a state that --fail-on names"));
+        talk::line("hint: --all lists them; run again at a calmer time, or with more --time");
+        return FOUND;
+    }
+    DONE
+}
+
+/// The screen, and the result as JSON where that was asked for.
+fn tell(
+    document: &Document,
+    target: Option<Target>,
+    directory: &RunDirectory,
+    options: &ScreenOptions,
+) -> Result<(), Failure> {
+    let report = directory.path().join("report.html");
+    let lines = |width| screen::screen(document, width, report.to_str());
     if matches!(target, Some(Target::Stdout)) {
-        talk::text(terminal::summary(document, None));
+        let summary = if options.all { terminal::summary(document, None) } else { screen::plain(&lines(None)) };
+        talk::text(summary);
         return print(&json::render(document)?);
     }
-    print(&terminal::summary(document, terminal_width()))?;
+    if options.all {
+        print(&terminal::summary(document, terminal_width()))?;
+    } else {
+        print_painted(&painted(&lines(terminal_width()), options.color))?;
+    }
     let Some(mut target) = target else { return Ok(()) };
     target.write(&json::render(document)?).map_err(|problem| {
         let elsewhere = format!("the same result is in {}", directory.path().join("result.json").display());

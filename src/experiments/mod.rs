@@ -9,15 +9,18 @@
 pub mod catalogue;
 pub mod consistency;
 pub mod constants;
+pub mod costs;
 pub mod cpu;
 #[cfg(test)]
 mod example;
 pub mod file;
 pub mod highlights;
+mod insights;
 pub mod memory;
 pub mod models;
 pub mod network;
 pub mod os;
+pub mod phrases;
 
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Rule;

@@ -18,6 +18,7 @@ pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod page;
+pub mod screen;
 mod table;
 pub mod terminal;
 pub mod text;

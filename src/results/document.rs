@@ -38,6 +38,9 @@ pub struct Document {
     pub practice: Practice,
     /// What is most worth knowing about this machine, most surprising first; computed.
     pub highlights: Vec<Highlight>,
+    /// The costs that everybody asks for first, in the order of the chapters.
+    #[serde(default)]
+    pub costs: Vec<Cost>,
     /// One section per experiment, in the order of the report.
     pub experiments: Vec<Section>,
     /// What must hold between figures of different experiments (gate G40).
@@ -91,6 +94,19 @@ pub struct BatchCount {
     pub count: u64,
 }
 
+/// A cost that everybody asks for first: which figure it is, and what the field calls it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// Short name.
+    pub name: String,
+    /// False where it is left out first for want of room.
+    pub always: bool,
+    /// Name of the metric.
+    pub metric: String,
+    /// Labels of the figure.
+    pub labels: Labels,
+}
+
 /// Something worth knowing, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Highlight {
@@ -100,6 +116,12 @@ pub struct Highlight {
     pub text: String,
     /// The section that says more; empty where none does.
     pub section: String,
+    /// Why it is so, where a fact of the machine says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 /// Kinds of things worth knowing, the weightiest first.
@@ -276,6 +298,9 @@ pub struct Metric {
     pub name: String,
     /// Labels.
     pub labels: Labels,
+    /// What it is called where people read.
+    #[serde(default)]
+    pub phrase: String,
     /// Unit of `value`, `interval95`, `typical`, `stddev`, `quantiles` and `prediction`.
     pub unit: Unit,
     /// Direction of improvement.

@@ -98,10 +98,29 @@ pub fn quantity(value: f64, unit: Unit) -> String {
     if symbol.is_empty() { number(value) } else { format!("{} {symbol}", number(value / factor)) }
 }
 
-/// An interval with its unit, both ends in the scale of the larger one: `35.02 … 35.14 ns`.
+/// An interval with its unit: `35.02 … 35.14 ns`. Ends that are read best in different scales have their own.
 pub fn interval(ends: [f64; 2], unit: Unit) -> String {
     let (factor, symbol) = scale(ends[1], unit);
+    if ends[0] > 0.0 && ends[0] < 0.5 * factor && ends[1].is_finite() {
+        return format!("{} … {}", quantity(ends[0], unit), quantity(ends[1], unit));
+    }
     let text = format!("{} … {}", number(ends[0] / factor), number(ends[1] / factor));
+    if symbol.is_empty() { text } else { format!("{text} {symbol}") }
+}
+
+/// A number with its unit and so many significant digits.
+pub fn significant(value: f64, unit: Unit, digits: i32) -> String {
+    if !value.is_finite() {
+        return NOTHING.to_owned();
+    }
+    let (mut factor, mut symbol) = scale(value, unit);
+    let places = |value: f64| if value == 0.0 { 0 } else { digits - 1 - value.abs().log10().floor() as i32 };
+    let round = |value: f64| with_decimals(value, places(value));
+    // Rounding may carry into the next scale: 999.6 ns are 1.00 µs.
+    if round(value / factor).parse().is_ok_and(|rounded: f64| rounded.abs() >= 1000.0) {
+        (factor, symbol) = scale(value * 1.001, unit);
+    }
+    let text = round(value / factor);
     if symbol.is_empty() { text } else { format!("{text} {symbol}") }
 }
 

@@ -326,7 +326,15 @@ mod tests {
         let past = reopened(&file, true).unwrap();
         let mut buffer = Buffer::new(1 << 20);
         assert_eq!(past.read_at(buffer.get(), 0).unwrap(), 1 << 20);
-        let after = device_counters(&device_number(&file).unwrap()).unwrap();
-        assert!(after.read_bytes >= before.read_bytes + (1 << 20) && after.reads > before.reads);
+        // The device accounts a read when it is completed, which may be a moment after its data is there.
+        let counted = || {
+            let after = device_counters(&device_number(&file).unwrap()).unwrap();
+            after.read_bytes >= before.read_bytes + (1 << 20) && after.reads > before.reads
+        };
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while !counted() {
+            assert!(std::time::Instant::now() < end, "the read was not counted within 5 s");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 }

@@ -321,7 +321,8 @@ fn assert_true(document: &Document, how: &str) {
         }
         for (word, verdict) in [("faster", AgainstPrediction::Faster), ("slower", AgainstPrediction::Slower)] {
             let Some((title, rest)) = sentence.split_once(&format!(" is {word} than predicted: ")) else { continue };
-            let metric = document.metrics().find(|metric| title == metric.title());
+            let named = |metric: &&Metric| title == metric.title() || title == metric.phrase;
+            let metric = document.metrics().find(|metric| named(metric) && sentence.contains(&metric.text()));
             let metric = metric.unwrap_or_else(|| panic!("{at}: no such figure"));
             assert_eq!(metric.verdict.against_prediction, verdict, "{at}");
             let predicted = quantity(metric.prediction.as_ref().unwrap().value, metric.unit);

@@ -1,0 +1,113 @@
+//! The costs that everybody asks for first, with the names that the field has for them: the screen and the front page show these.
+
+use crate::results::document::{Cost, Metric, Section};
+use crate::results::quantity::DISTANCE;
+
+/// Short name, metric, labels that the figure has among others.
+type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// In the order of the chapters.
+const ASKED: &[Asked] = &[
+    ("core clock", "cpu.frequency.core", &[]),
+    ("read the clock", "cpu.timer.overhead", &[("method", "clock_gettime")]),
+    ("loop iteration", "cpu.loop.overhead", &[("code", "registers")]),
+    ("function call", "cpu.procedure_call.time", &[("args", "0"), ("chain", "throughput"), ("code", "registers")]),
+    ("system call", "os.system_call.time", &[("call", "enosys")]),
+    ("getcwd", "os.system_call.time", &[("call", "getcwd")]),
+    (
+        "switch, same CPU",
+        "os.context_switch.time",
+        &[("between", "processes"), ("through", "pipe"), ("placement", "same_cpu")],
+    ),
+    ("wake idle CPU", "os.context_switch.time", &[("between", "processes"), ("through", "pipe"), ("target", "idle")]),
+    ("line, 2 CPUs", "os.cache_line_transfer.time", &[]),
+    ("signal", "os.signal.time", &[("how", "deliver_self")]),
+    ("thread", "os.thread_creation.time", &[("by", "pthread"), ("child", "same_cpu"), ("how", "create_join")]),
+    ("fork + wait", "os.process_creation.time", &[("how", "fork_wait"), ("resident", "0"), ("child", "same_cpu")]),
+    (
+        "fork + exec",
+        "os.process_creation.time",
+        &[("how", "fork_exec_wait"), ("image", "static"), ("child", "same_cpu")],
+    ),
+    ("fork, 256 MiB", "os.process_creation.time", &[("how", "fork_wait"), ("resident", "268435456"), ("pages", "4k")]),
+    ("L1 load", "memory.latency.level", &[("level", "L1")]),
+    ("L2 load", "memory.latency.level", &[("level", "L2")]),
+    ("L3 load", "memory.latency.level", &[("level", "L3")]),
+    ("memory load", "memory.latency.level", &[("level", "DRAM"), ("pages", "huge")]),
+    ("memory read", "memory.bandwidth.rate", &[("level", "DRAM"), ("operation", "read"), ("threads", "1")]),
+    ("page fault", "memory.page_fault.time", &[("kind", "anonymous_write")]),
+    ("huge page fault", "memory.page_fault.time", &[("kind", "huge_anonymous")]),
+    (
+        "TCP, same CPU",
+        "network.round_trip.time",
+        &[
+            ("protocol", "tcp"),
+            ("bytes", "1"),
+            ("ip", "4"),
+            ("path", "loopback"),
+            ("placement", "same_cpu"),
+            ("quantile", "p50"),
+        ],
+    ),
+    (
+        "TCP, 2 CPUs",
+        "network.round_trip.time",
+        &[
+            ("protocol", "tcp"),
+            ("bytes", "1"),
+            ("ip", "4"),
+            ("path", "loopback"),
+            ("placement", "other_cpu"),
+            ("pacing", "back_to_back"),
+            ("quantile", "p50"),
+        ],
+    ),
+    (
+        "TCP to the peer",
+        "network.round_trip.time",
+        &[("protocol", "tcp"), ("bytes", "1"), ("path", "peer"), ("pacing", "back_to_back"), ("quantile", "p50")],
+    ),
+    ("TCP connect", "network.connection.time", &[("ip", "4"), ("phase", "setup"), ("placement", "other_cpu")]),
+    (
+        "TCP throughput",
+        "network.bandwidth.rate",
+        &[("bytes", "131072"), ("direction", "send"), ("ip", "4"), ("placement", "other_cpu"), ("streams", "1")],
+    ),
+    ("4 KiB cached", "file.read.block_time", &[("cache", "warm"), ("order", "random"), ("bytes", "67108864")]),
+    ("4 KiB from disk", "file.read.block_time", &[("cache", "direct"), ("order", "random"), ("bytes", "67108864")]),
+    ("disk, 32 deep", "file.read.depth_rate", &[("depth", "32")]),
+    ("remote 4 KiB", "file.remote_read.block_time", &[("order", "random")]),
+];
+
+/// Those that are left out first where there is little room.
+const LEFT_OUT_FIRST: &[&str] = &["loop iteration", "getcwd", "line, 2 CPUs", "signal", "L2 load", "disk, 32 deep"];
+
+/// Which figures of a run they are. Of two distances the near one is.
+pub fn costs(sections: &[Section]) -> Vec<Cost> {
+    let of = |&(name, metric, labels): &Asked| {
+        let is = |found: &&Metric| {
+            found.name == metric
+                && labels.iter().all(|(key, value)| found.labels.get(key) == Some(value))
+                && found.labels.get(DISTANCE) != Some("far")
+        };
+        let found = sections.iter().flat_map(|section| &section.metrics).find(is)?;
+        let always = !LEFT_OUT_FIRST.contains(&name);
+        Some(Cost { name: name.to_owned(), always, metric: found.name.clone(), labels: found.labels.clone() })
+    };
+    ASKED.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::TABLE;
+
+    #[test]
+    fn short_names_fit_and_metrics_exist() {
+        assert!(LEFT_OUT_FIRST.iter().all(|name| ASKED.iter().any(|(asked, ..)| asked == name)));
+        for (name, metric, _) in ASKED {
+            assert!(name.chars().count() <= 16, "{name}");
+            assert!(TABLE.iter().any(|experiment| experiment.publication(metric).is_some()), "{metric}");
+        }
+    }
+}

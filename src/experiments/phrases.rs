@@ -1,0 +1,250 @@
+//! What figures are called where people read: one table from metrics and labels to plain words. Keys stand in data only.
+
+use crate::results::quantity::{Labels, Unit};
+use crate::results::wording::mark;
+
+/// The metric in words.
+const METRICS: &[(&str, &str)] = &[
+    ("cpu.frequency.tsc", "time-stamp counter"),
+    ("cpu.frequency.core", "core clock"),
+    ("cpu.frequency.core_by_chain", "core clock by instruction chain"),
+    ("cpu.cycle_time", "core cycle"),
+    ("cpu.timer.overhead", "clock read"),
+    ("cpu.timer.bias", "clock bias"),
+    ("cpu.timer.resolution", "clock resolution"),
+    ("cpu.loop.overhead", "loop iteration"),
+    ("cpu.procedure_call.time", "function call"),
+    ("cpu.procedure_call.per_argument", "function call, each argument"),
+    ("cpu.procedure_call.seventh_argument", "function call, seventh argument"),
+    ("cpu.sharing.share", "share of time"),
+    ("cpu.sharing.stretch", "stretch of a multiply chain"),
+    ("os.system_call.time", "system call"),
+    ("os.system_call.service", "system call without kernel entry"),
+    ("os.process_creation.time", "process"),
+    ("os.process_creation.per_page", "fork, each resident page"),
+    ("os.thread_creation.time", "thread"),
+    ("os.context_switch.time", "context switch"),
+    ("os.context_switch.net", "context switch without its system calls"),
+    ("os.context_switch.pipe_overhead", "one byte through a pipe"),
+    ("os.context_switch.eventfd_overhead", "one event through an eventfd"),
+    ("os.cache_line_transfer.time", "cache line to another CPU and back"),
+    ("os.signal.time", "signal"),
+    ("memory.latency.level", "memory load"),
+    ("memory.latency.level_size", "size of a cache"),
+    ("memory.latency.translation", "address translation"),
+    ("memory.latency.translation_reach", "reach of the translation buffer"),
+    ("memory.latency.by_rule", "memory load in a fixed pattern"),
+    ("memory.latency.node", "memory load from a node"),
+    ("memory.bandwidth.rate", "memory bandwidth"),
+    ("memory.bandwidth.bus_rate", "memory bus traffic"),
+    ("memory.bandwidth.node", "memory bandwidth to a node"),
+    ("memory.loaded_latency.time", "memory load beside traffic"),
+    ("memory.page_fault.time", "page fault"),
+    ("memory.page_fault.pages_per_fault", "pages mapped by a fault"),
+    ("network.round_trip.time", "round trip"),
+    ("network.round_trip.net", "round trip without the peer"),
+    ("network.round_trip.network_share", "share of the network in a round trip"),
+    ("network.bandwidth.rate", "TCP throughput"),
+    ("network.connection.time", "TCP connection"),
+    ("network.connection.net", "TCP connection without the peer"),
+    ("file.cache_size.bytes", "size of the file cache"),
+    ("file.read.block_time", "4 KiB file read"),
+    ("file.read.rate", "file read rate"),
+    ("file.read.depth_rate", "4 KiB reads in parallel"),
+    ("file.contention.block_time", "4 KiB read beside other readers"),
+    ("file.contention.rate", "read rate of all readers"),
+    ("file.contention.fairness", "slowest over fastest reader"),
+    ("file.contention.cpu_share", "CPU time of the readers"),
+    ("file.remote_read.block_time", "4 KiB remote file read"),
+    ("file.remote_read.network_penalty", "remote read over local read"),
+    ("file.remote_read.intercept", "remote read, fixed part"),
+    ("file.remote_read.per_byte", "remote read, each byte"),
+];
+
+/// A label in words: what metrics begin with, key, value, words. The first that fits counts. Without words the label is the usual
+/// case and is left out. `#` stands for the value, `@` for the value as a size.
+const LABELS: &[(&str, &str, &str, &str)] = &[
+    ("cpu.timer.", "method", "*", "#"),
+    ("cpu.", "code", "registers", ""),
+    ("cpu.", "code", "memory", "through memory"),
+    ("cpu.", "code", "compiled", "compiled code"),
+    ("cpu.", "chain", "throughput", "independent"),
+    ("cpu.", "chain", "latency", "dependent"),
+    ("cpu.", "args", "0", "no argument"),
+    ("cpu.", "args", "1", "1 argument"),
+    ("cpu.", "args", "*", "# arguments"),
+    ("cpu.sharing.", "state", "alone", "core to itself"),
+    ("cpu.sharing.", "state", "shared", "core shared"),
+    ("os.system_call.", "call", "enosys", "empty (ENOSYS)"),
+    ("os.system_call.", "call", "clock_gettime_vdso", "clock_gettime in user mode (vDSO)"),
+    ("os.system_call.", "order", "*", ""),
+    ("", "path_depth", "*", ""),
+    ("os.process_creation.", "child", "same_cpu", ""),
+    ("os.process_creation.", "child", "free", "child on any CPU"),
+    ("os.process_creation.", "how", "fork", "fork"),
+    ("os.process_creation.", "how", "first_instruction", "fork until the child runs"),
+    ("os.process_creation.", "how", "fork_wait", "fork and wait"),
+    ("os.process_creation.", "how", "library_fork_wait", "fork by the C library, and wait"),
+    ("os.process_creation.", "how", "vfork_wait", "vfork and wait"),
+    ("os.process_creation.", "how", "fork_exec_wait", "fork, exec and wait"),
+    ("os.process_creation.", "how", "posix_spawn_wait", "posix_spawn and wait"),
+    ("os.process_creation.", "image", "static", "static program"),
+    ("os.process_creation.", "image", "dynamic", "dynamic program"),
+    ("os.process_creation.", "resident", "0", ""),
+    ("os.process_creation.", "resident", "*", "parent of @"),
+    ("", "pages", "4k", "4 KiB pages"),
+    ("", "pages", "huge", "huge pages"),
+    ("os.thread_creation.", "by", "pthread", "pthread"),
+    ("os.thread_creation.", "by", "pthread_fresh", "pthread with a new stack"),
+    ("os.thread_creation.", "by", "kernel", "clone"),
+    ("os.thread_creation.", "child", "same_cpu", "same CPU"),
+    ("os.thread_creation.", "child", "free", "any CPU"),
+    ("os.thread_creation.", "how", "create", "create"),
+    ("os.thread_creation.", "how", "create_run", "create until it runs"),
+    ("os.thread_creation.", "how", "create_join", "create and join"),
+    ("os.", "between", "processes", ""),
+    ("os.", "between", "threads", "threads"),
+    ("", "placement", "same_cpu", "same CPU"),
+    ("", "placement", "same_core", "sibling CPU"),
+    ("", "placement", "same_cache", "other CPU"),
+    ("", "placement", "same_package", "other cache"),
+    ("", "placement", "other_package", "other package"),
+    ("", "placement", "other_cpu", "other CPU"),
+    ("", "target", "idle", "asleep"),
+    ("", "target", "awake", "awake"),
+    ("", "distance", "near", "near"),
+    ("", "distance", "far", "far"),
+    ("os.signal.", "how", "install", "install a handler"),
+    ("os.signal.", "how", "deliver_self", "deliver to itself"),
+    ("memory.", "footprint", "*", ""),
+    ("memory.", "level", "DRAM", "memory"),
+    ("memory.", "operation", "read", "read"),
+    ("memory.", "operation", "write", "write"),
+    ("memory.", "operation", "copy", "copy"),
+    ("memory.", "operation", "write_nt", "write past the caches"),
+    ("memory.", "operation", "copy_nt", "copy past the caches"),
+    ("memory.", "threads", "1", ""),
+    ("memory.", "threads", "*", "# threads"),
+    ("memory.loaded_latency.", "load", "idle", "no traffic"),
+    ("memory.loaded_latency.", "load", "half", "half the traffic"),
+    ("memory.loaded_latency.", "load", "full", "full traffic"),
+    ("memory.page_fault.", "kind", "anonymous_write", "first write to a page"),
+    ("memory.page_fault.", "kind", "anonymous_read", "first read of a page"),
+    ("memory.page_fault.", "kind", "file_cached", "mapped file in the cache"),
+    ("memory.page_fault.", "kind", "file_cached_single", "mapped file in the cache, page by page"),
+    ("memory.page_fault.", "kind", "file_cold", "mapped file on the device"),
+    ("memory.page_fault.", "kind", "copy_on_write", "copy on write"),
+    ("memory.page_fault.", "kind", "huge_anonymous", "first write to a huge page"),
+    ("", "protocol", "tcp", "TCP"),
+    ("", "protocol", "udp", "UDP"),
+    ("", "protocol", "unix", "Unix socket"),
+    ("", "protocol", "icmp", "ICMP"),
+    ("network.", "path", "loopback", "loopback"),
+    ("network.", "path", "*", "#"),
+    ("network.", "ip", "4", ""),
+    ("network.", "ip", "6", "IPv6"),
+    ("network.", "pacing", "back_to_back", ""),
+    ("network.", "pacing", "idle", "after a pause"),
+    ("", "quantile", "p50", ""),
+    ("", "quantile", "p90", "90th percentile"),
+    ("", "quantile", "p99", "99th percentile"),
+    ("network.bandwidth.", "bytes", "*", "writes of @"),
+    ("network.", "bytes", "1", ""),
+    ("network.", "bytes", "*", "@"),
+    ("network.", "streams", "1", ""),
+    ("network.", "streams", "*", "# streams"),
+    ("network.", "direction", "send", "send"),
+    ("network.", "direction", "receive", "receive"),
+    ("network.", "direction", "both", "both directions"),
+    ("network.connection.", "phase", "setup", "open"),
+    ("network.connection.", "phase", "first_byte", "open until the first byte"),
+    ("network.connection.", "phase", "close", "close"),
+    ("network.connection.", "phase", "teardown", "close until both sides know"),
+    ("network.connection.", "phase", "abort", "reset"),
+    ("file.", "cache", "direct", "from the device"),
+    ("file.", "cache", "cold", "not cached"),
+    ("file.", "cache", "warm", "cached"),
+    ("file.read.", "bytes", "*", "file of @"),
+    ("file.remote_read.", "bytes", "*", "file of @"),
+    ("file.", "depth", "*", "# in flight"),
+    ("file.", "processes", "1", "1 reader"),
+    ("file.", "processes", "*", "# readers"),
+    ("file.cache_size.", "mode", "*", ""),
+    ("file.cache_size.", "limit", "*", "group of @"),
+];
+
+/// The order in which labels read best; those that are not here follow by name.
+const ORDER: &[&str] = &[
+    "call",
+    "method",
+    "by",
+    "how",
+    "image",
+    "phase",
+    "kind",
+    "protocol",
+    "level",
+    "operation",
+    "direction",
+    "order",
+    "cache",
+    "between",
+    "placement",
+    "target",
+    "child",
+    "through",
+    "bytes",
+    "resident",
+    "depth",
+    "processes",
+    "streams",
+    "threads",
+];
+
+/// A figure in plain words: the metric, then what its labels say, the usual cases left out.
+pub fn phrase(metric: &str, labels: &Labels) -> String {
+    let known = METRICS.iter().find(|(name, _)| *name == metric);
+    let mut words = vec![known.map_or_else(|| metric.replace(['.', '_'], " "), |(_, words)| (*words).to_owned())];
+    let rank = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+    let mut pairs: Vec<(&str, &str)> = labels.pairs().collect();
+    pairs.sort_by_key(|(key, _)| rank(key));
+    words.extend(pairs.iter().map(|(key, value)| label(metric, key, value)).filter(|words| !words.is_empty()));
+    words.join(", ")
+}
+
+/// A label in plain words; empty where it is the usual case.
+fn label(metric: &str, key: &str, value: &str) -> String {
+    let fits = |(begins, of, is, _): &&(&str, &str, &str, &str)| {
+        metric.starts_with(begins) && *of == key && (*is == value || *is == "*")
+    };
+    let size = || value.parse().map_or_else(|_| value.to_owned(), |bytes| mark(bytes, Unit::Bytes));
+    match LABELS.iter().find(fits) {
+        Some((.., words)) => words.replace('@', &size()).replace('#', value),
+        None if value.chars().all(|letter| letter.is_ascii_digit() || letter == '.') => format!("{key} {value}"),
+        None => value.replace('_', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::TABLE;
+
+    #[test]
+    fn figures_have_the_names_of_the_field() {
+        let labels = Labels::of([("between", "processes"), ("placement", "same_cpu"), ("through", "pipe")]);
+        assert_eq!(phrase("os.context_switch.time", &labels), "context switch, same CPU, pipe");
+        let labels = Labels::of([("order", "random"), ("cache", "direct"), ("bytes", "67108864")]);
+        assert_eq!(phrase("file.read.block_time", &labels), "4 KiB file read, random, from the device, file of 64 MiB");
+        let labels = Labels::of([("how", "fork_wait"), ("resident", "0"), ("child", "same_cpu")]);
+        assert_eq!(phrase("os.process_creation.time", &labels), "process, fork and wait");
+        assert_eq!(phrase("some.new_metric", &Labels::of([("size", "3")])), "some new metric, size 3");
+    }
+
+    #[test]
+    fn every_metric_has_words() {
+        for publication in TABLE.iter().flat_map(|experiment| experiment.publishes) {
+            assert!(METRICS.iter().any(|(name, _)| *name == publication.metric), "{} has no words", publication.metric);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What a run ends with: the answer on one screen. The machine, a verdict, how sure it is, the costs that everybody asks for
+//! first, what is special about the machine, what is missing. At most 24 lines, whatever the width.
+
+use crate::results::document::{Cost, Document, Grade, Highlight, HighlightKind, Metric, Outcome};
+use crate::results::verdict::AgainstPrediction;
+use crate::results::wording::{count, duration, factor, significant};
+use crate::statistics::summary::median;
+
+/// Lines of a screen.
+const LINES: usize = 24;
+/// Columns where the width is unknown.
+const WIDTH: u16 = 80;
+/// Columns of one cost: name, measured, predicted, half of the interval.
+const COST: usize = 39;
+/// Insights that are shown.
+const INSIGHTS: usize = 3;
+/// Rows of costs that are shown, however much else there is to say.
+const FEWEST_ROWS: usize = 4;
+/// Share of headline figures that are not resolved beyond which the verdict is that nothing is settled.
+const UNSETTLED: f64 = 0.3;
+/// A figure beyond its range by less than this is not worth a word in the verdict.
+const FAR: f64 = 1.1;
+/// Figures beyond their ranges that the verdict names.
+const NAMED: usize = 3;
+
+/// How a piece of a line is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ink {
+    /// As it is.
+    Plain,
+    /// A heading.
+    Strong,
+    /// Of less weight.
+    Faint,
+    /// Outside of what was predicted.
+    Notable,
+    /// Not to be trusted.
+    Bad,
+}
+
+/// A line in pieces.
+pub type Line = Vec<(String, Ink)>;
+
+/// The screen of a run. `report` is where the whole report is.
+pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> Vec<Line> {
+    let wide = usize::from(width.unwrap_or(WIDTH)).max(40);
+    let took = took(document);
+    let about = cut(&document.machine.summary_line(), wide.saturating_sub(took.chars().count() + 2));
+    let mut above = vec![vec![(format!("{about}  {took}"), Ink::Strong)]];
+    above.extend(folded(&verdict(document), wide, "", Ink::Plain, 2));
+    above.extend(folded(&certainty(document), wide, "", Ink::Plain, 2));
+    let mut below: Vec<Line> = Vec::new();
+    for (number, found) in insights(document).iter().enumerate() {
+        let mark = format!("{} ", number + 1);
+        // What to do is left out where it does not fit: a part of it is no advice.
+        let mut with =
+            found.advice.iter().map(|advice| folded(&format!("{} {advice}", found.text), wide, &mark, Ink::Plain, 3));
+        let whole = with.find(|lines| lines.len() <= 2);
+        below.extend(whole.unwrap_or_else(|| folded(&found.text, wide, &mark, Ink::Plain, 2)));
+    }
+    let missing = missing(document);
+    if !missing.is_empty() {
+        below.extend(folded(&missing, wide, "", Ink::Faint, 1));
+    }
+    for alarm in alarms(document) {
+        below.extend(folded(&alarm, wide, "", Ink::Bad, 2));
+    }
+    let place = report.map_or_else(String::new, |place| format!("Report: {place}  "));
+    let all = document.metrics().count() as u64;
+    below.extend(folded(&format!("{place}All {}: --all", count(all, "result", "results")), wide, "", Ink::Faint, 2));
+    let across = (wide / COST).max(1);
+    let room = LINES.saturating_sub(above.len() + below.len() + 1).max(FEWEST_ROWS);
+    let costs = costs(document, room * across);
+    let rows = costs.len().div_ceil(across).min(room);
+    let mut lines = above;
+    if rows > 0 {
+        lines.push((0..across.min(costs.len())).flat_map(|_| head()).collect());
+        for row in 0..rows {
+            let cells = (0..across).filter_map(|column| costs.get(column * rows + row));
+            lines.push(cells.flat_map(Clone::clone).collect());
+        }
+    }
+    lines.extend(below);
+    lines.truncate(LINES);
+    lines
+}
+
+/// The screen as plain text.
+pub fn plain(lines: &[Line]) -> String {
+    let text = |line: &Line| line.iter().map(|(piece, _)| piece.as_str()).collect::<String>();
+    lines.iter().map(|line| text(line).trim_end().to_owned() + "\n").collect()
+}
+
+fn took(document: &Document) -> String {
+    let run = &document.run;
+    format!("({}, {})", duration(run.wall_seconds), count(u64::from(run.rounds), "round", "rounds"))
+}
+
+/// Whether the machine does what was predicted, in a sentence or two.
+pub fn verdict(document: &Document) -> String {
+    let headlines: Vec<&Metric> = document.metrics().filter(|metric| metric.headline).collect();
+    if headlines.is_empty() {
+        return "Nothing was measured.".to_owned();
+    }
+    let lost = |metric: &&&Metric| matches!(metric.grade, Grade::Contaminated | Grade::Unresolved);
+    let unsettled = headlines.iter().filter(lost).count();
+    let all = headlines.len();
+    if unsettled as f64 > UNSETTLED * all as f64 {
+        let more =
+            if document.run.profile == "quick" { "Run without --quick" } else { "Run it again at a calmer time" };
+        return format!(
+            "Not settled: {unsettled} of {all} headline costs are not resolved. {more}, or with more time."
+        );
+    }
+    let judged: Vec<&&Metric> = headlines
+        .iter()
+        .filter(|metric| {
+            !matches!(metric.verdict.against_prediction, AgainstPrediction::None | AgainstPrediction::TooWide)
+        })
+        .collect();
+    let inside =
+        judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted).count();
+    let broken = document.highlights.iter().any(|found| found.kind == HighlightKind::Violation);
+    let word = if broken { "Contradictory" } else { "Healthy" };
+    let mut text = format!("{word}: {inside} of {} headline costs are as predicted.", judged.len());
+    let slow: Vec<String> = document
+        .costs
+        .iter()
+        .filter_map(|cost| {
+            let metric = document.metric(&cost.metric, &cost.labels)?;
+            let slower = metric.verdict.against_prediction == AgainstPrediction::Slower;
+            let ratio = metric.ratio().filter(|ratio| slower && ratio.max(1.0 / ratio) >= FAR)?;
+            Some(format!("{} ({})", cost.name, factor(ratio)))
+        })
+        .take(NAMED)
+        .collect();
+    if !slow.is_empty() {
+        text = text.replace("Healthy:", "Healthy, with slow spots:");
+        text += &format!(" Slower: {}.", slow.join(", "));
+    }
+    text
+}
+
+/// How well the figures are known, by chapter, and who disturbed the run.
+fn certainty(document: &Document) -> String {
+    let chapters: Vec<String> = document
+        .experiments
+        .chunk_by(|one, other| one.chapter == other.chapter)
+        .filter_map(|chapter| {
+            let widths: Vec<f64> = chapter
+                .iter()
+                .flat_map(|section| &section.metrics)
+                .filter(|metric| metric.headline && metric.interval_level > 0.0)
+                .map(Metric::relative_half_width)
+                .collect();
+            Some(format!("{} ±{}", chapter[0].chapter, short_percent(median(&widths)?)))
+        })
+        .collect();
+    let mut text = String::new();
+    if !chapters.is_empty() {
+        text += &format!("Median 95 % intervals: {}.", chapters.join(", "));
+    }
+    let state = document.host_state();
+    let first = state.first().and_then(|sentences| sentences.split_inclusive(". ").next().map(str::trim));
+    text += &format!(" {}", first.unwrap_or("Nothing was seen to disturb the run."));
+    text
+}
+
+/// A share in percent with at most two digits.
+fn short_percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 0.1 {
+        "0.1 %".to_owned()
+    } else if percent < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+fn insights(document: &Document) -> Vec<&Highlight> {
+    let of_the_machine = |found: &&Highlight| found.kind != HighlightKind::Disturbance;
+    document.highlights.iter().filter(of_the_machine).take(INSIGHTS).collect()
+}
+
+/// What was not measured, and how to get it.
+fn missing(document: &Document) -> String {
+    let of = |outcome: Outcome| {
+        let named: Vec<String> = document
+            .experiments
+            .iter()
+            .filter(|section| section.outcome == outcome)
+            .map(|section| {
+                let hint = section.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+                format!("{}{hint}", section.id)
+            })
+            .collect();
+        named.join(", ")
+    };
+    let (skipped, failed) = (of(Outcome::Skipped), of(Outcome::Failed));
+    let mut text = String::new();
+    if !failed.is_empty() {
+        text += &format!("Failed: {failed}. ");
+    }
+    if !skipped.is_empty() {
+        text += &format!("Not measured: {skipped}.");
+    }
+    text.trim_end().to_owned()
+}
+
+/// What a reader must know before trusting any number.
+fn alarms(document: &Document) -> Vec<String> {
+    let run = &document.run;
+    let mut alarms = Vec::new();
+    if let Some(damage) = &run.damage {
+        alarms.push(format!("The log is damaged: {damage}. Everything before that is kept."));
+    }
+    if !run.complete {
+        alarms.push(format!("The run is not complete: {}. Continue with `sysdyno run --resume DIR`.", run.ended));
+    }
+    alarms
+}
+
+fn head() -> Line {
+    vec![(format!("{:<16}{:>10}{:>8}{:>4}", "", "measured", "pred.", "± %"), Ink::Faint), (" ".to_owned(), Ink::Plain)]
+}
+
+/// Every cost as a cell of the same width, as many as there is room for.
+fn costs(document: &Document, room: usize) -> Vec<Line> {
+    let found = |cost: &Cost| document.metric(&cost.metric, &cost.labels).is_some();
+    let there = document.costs.iter().filter(|cost| found(cost));
+    let mut little = room.saturating_sub(there.clone().filter(|cost| cost.always).count());
+    let shown: Vec<&Cost> = there
+        .filter(|cost| {
+            let room = cost.always || little > 0;
+            little -= usize::from(room && !cost.always);
+            room
+        })
+        .collect();
+    let metric = |cost: &&Cost| Some(cell(&cost.name, document.metric(&cost.metric, &cost.labels)?));
+    let mut cells: Vec<Line> = shown.iter().filter_map(metric).collect();
+    // A run of few experiments has few of them: its other headline figures follow.
+    if cells.len() < FEWEST_ROWS {
+        let others = document.metrics().filter(|metric| metric.headline);
+        let new =
+            |metric: &&Metric| !shown.iter().any(|cost| cost.metric == metric.name && cost.labels == metric.labels);
+        cells.extend(others.filter(new).map(|metric| cell(&metric.phrase, metric)));
+    }
+    cells
+}
+
+fn cell(name: &str, metric: &Metric) -> Line {
+    let (mark, ink) = match (metric.grade, metric.verdict.against_prediction) {
+        (Grade::Contaminated, _) => ("!", Ink::Bad),
+        (_, AgainstPrediction::Slower | AgainstPrediction::Faster) => {
+            let above = metric.prediction.as_ref().is_some_and(|prediction| metric.value > prediction.high);
+            (if above { "▲" } else { "▼" }, Ink::Notable)
+        }
+        _ => (" ", Ink::Plain),
+    };
+    let predicted = metric
+        .prediction
+        .as_ref()
+        .filter(|prediction| prediction.says_something())
+        .map_or_else(|| "–".to_owned(), |prediction| significant(prediction.value, prediction.unit, 2));
+    let half = if metric.interval_level <= 0.0 {
+        "–".to_owned()
+    } else {
+        let percent = metric.relative_half_width() * 100.0;
+        if percent < 0.95 {
+            format!("{percent:.1}").trim_start_matches('0').to_owned()
+        } else {
+            format!("{percent:.0}")
+        }
+    };
+    let value = format!("{mark}{}", significant(metric.value, metric.unit, 3));
+    vec![
+        (format!("{:<16}", cut(name, 16)), Ink::Plain),
+        (format!("{value:>10}"), ink),
+        (format!("{predicted:>8}{half:>4} "), Ink::Faint),
+    ]
+}
+
+/// Text of at most so many letters.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(std::iter::once('…')).collect()
+}
+
+/// Text folded into at most so many lines, the first behind a mark and the others below it.
+fn folded(text: &str, width: usize, mark: &str, ink: Ink, most: usize) -> Vec<Line> {
+    let indent = mark.chars().count();
+    let mut lines: Vec<String> = vec![mark.to_owned()];
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line > indent && line + 1 + word.chars().count() > width {
+            lines.push(" ".repeat(indent));
+        }
+        if let Some(last) = lines.last_mut() {
+            if last.chars().count() > indent {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            *last = cut(&format!("{last}……"), width.min(last.chars().count() + 1));
+        }
+    }
+    lines.into_iter().map(|line| vec![(line, ink)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_folded_and_cut() {
+        let lines = folded("one two three four five six", 9, "1 ", Ink::Plain, 2);
+        assert_eq!(plain(&lines), "1 one two\n  three…\n");
+        assert_eq!(cut("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn percents_have_two_digits() {
+        assert_eq!([0.0001, 0.012, 0.123].map(short_percent), ["0.1 %", "1.2 %", "12 %"]);
+    }
+}
