@@ -98,7 +98,7 @@ pub mod report {
         pub use crate::report::compact::render;
     }
     pub mod content {
-        pub use crate::report::content::page;
+        pub use crate::report::content::{brief, page};
     }
     pub mod csv {
         pub use crate::report::csv::render;
@@ -114,6 +114,9 @@ pub mod report {
     }
     pub mod page {
         pub use crate::report::page::{Page, Piece};
+    }
+    pub mod screen {
+        pub use crate::report::screen::{plain, screen};
     }
     pub mod terminal {
         pub use crate::report::terminal::{folded, summary};

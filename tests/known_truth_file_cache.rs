@@ -361,7 +361,7 @@ fn a_filling_that_ends_for_want_of_time_says_at_least() {
     });
     assert!(output.status.success(), "{}", told(&output));
     assert!(text(&output.stderr).contains("the figure says 'at least'"), "said beforehand: {}", told(&output));
-    assert!(text(&output.stdout).contains("at least"), "{}", told(&output));
+    assert!(text(&output.stdout).contains('≥'), "{}", told(&output));
     let result = result(&place);
     let metric = of_machine(&result);
     assert_eq!(metric["at_least"], true, "{metric}");

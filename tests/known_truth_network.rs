@@ -269,7 +269,7 @@ fn a_small_receive_buffer_is_the_limit_and_is_named() {
         let window = sender[7].as_f64().unwrap();
         let round_trip = sender[4].as_f64().unwrap() / 1e6;
         let ratio = found * round_trip / window;
-        let report = support::runs::output(&["report", place.to_str().unwrap()]);
+        let report = support::runs::output(&["report", place.to_str().unwrap(), "--full"]);
         assert!(text(&report.stdout).contains("the receiver's window"), "another limit is named");
         // Full packets out, acknowledgements back.
         let held = relay.held(|note| note.protocol == 6 && !note.begins && note.first) / 1e3;
@@ -348,7 +348,7 @@ fn both_ends_are_in_the_log_and_the_secret_is_not() {
     }
     assert_there(&result, "network.bandwidth.rate", &[("path", "remote"), ("ip", "6")]);
     assert_there(&result, "network.connection.time", &[("path", "remote"), ("phase", "setup")]);
-    let report = text(&support::runs::output(&["report", place.to_str().unwrap()]).stdout).replace('\n', " ");
+    let report = text(&support::runs::output(&["report", place.to_str().unwrap(), "--full"]).stdout).replace('\n', " ");
     for words in
         ["The remote path leads from", "operating systems", "What holds each flow back", "connect waits for one answer"]
     {

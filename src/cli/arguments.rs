@@ -371,6 +371,9 @@ pub(super) struct ReportOptions {
     /// Form of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+    /// The appendix instead of the report: every result, term, check and remark
+    #[arg(long)]
+    pub full: bool,
     /// Write to a file instead of standard output; with Markdown the figures go to the folder figures/ beside it
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -380,7 +383,7 @@ pub(super) struct ReportOptions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// Everything, as plain text
+    /// The report as plain text
     #[value(alias = "terminal")]
     Text,
     /// One screen: verdict, costs, what is special; with --all the table of all headline figures

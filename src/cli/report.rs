@@ -20,7 +20,9 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
     if let Some(damage) = &document.run.damage {
         talk::line(format_args!("warning: {damage}; everything before that is kept"));
     }
-    let page = |document: &Document| content::page(document, &Published::embedded());
+    let page = |document: &Document| {
+        if options.full { content::page(document, &Published::embedded()) } else { content::brief(document) }
+    };
     let text = match options.format {
         Format::Text => text::render(&page(&document), terminal_width()),
         Format::Summary if options.screen.all => terminal::summary(&document, terminal_width()),

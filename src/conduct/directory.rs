@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::{figures, whole};
+use crate::report::page::Page;
 use crate::report::{compact, content, csv, html, json, markdown};
 use crate::results::document::Document;
 use crate::results::log::{Header, LogWriter, Record};
@@ -22,6 +23,8 @@ const RESULT: &str = "result.json";
 const COMPACT: &str = "node.json";
 const METRICS: &str = "metrics.csv";
 const PAGE: &str = "report.html";
+/// Every row, term and gate.
+const APPENDIX: &str = "appendix.html";
 const FIGURES: &str = "figures";
 
 /// What to do where one of them cannot be written.
@@ -115,24 +118,28 @@ impl RunDirectory {
     }
 
     /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `node.json`,
-    /// `metrics.csv`, `report.html` and its figures.
+    /// `metrics.csv`, `report.html`, `appendix.html` and their figures.
     pub fn write_result(&self, document: &Document) -> Result<(), Problem> {
         self.write_whole(RESULT, &json::render(document)?)?;
         self.write_whole(COMPACT, &compact::render(document)?)?;
         self.write_whole(METRICS, &csv::render(document)?)?;
-        let page = content::page(document, &Published::embedded());
-        self.write_whole(PAGE, &html::render(&page))?;
-        figures::write(&self.path, &page)
+        for (name, page) in pages(document) {
+            self.write_whole(name, &html::render(&page))?;
+            figures::write(&self.path, &page)?;
+        }
+        Ok(())
     }
 
     /// Whether everything that is computed from the log is there, whole.
     pub fn has_results(&self, document: &Document) -> bool {
         let read = |name: &str| read_regular(&self.path.join(name)).unwrap_or_default();
-        let page = content::page(document, &Published::embedded());
+        let pages = pages(document);
         [RESULT, COMPACT].iter().all(|name| serde_json::from_slice::<serde::de::IgnoredAny>(&read(name)).is_ok())
             && !read(METRICS).is_empty()
-            && read(PAGE).trim_ascii_end().ends_with(b"</html>")
-            && markdown::drawings(&page).iter().all(|(name, _)| !read(&format!("{FIGURES}/{name}")).is_empty())
+            && pages.iter().all(|(name, page)| {
+                read(name).trim_ascii_end().ends_with(b"</html>")
+                    && markdown::drawings(page).iter().all(|(name, _)| !read(&format!("{FIGURES}/{name}")).is_empty())
+            })
     }
 
     fn write_whole(&self, name: &str, text: &str) -> Result<(), Problem> {
@@ -140,6 +147,11 @@ impl RunDirectory {
         whole::write(&place, text)
             .map_err(|error| Problem::new(format!("cannot write {}: {error}", place.display())).hint(RENDER_LATER))
     }
+}
+
+/// The report and its appendix, by the names of their files.
+fn pages(document: &Document) -> [(&'static str, Page); 2] {
+    [(PAGE, content::brief(document)), (APPENDIX, content::page(document, &Published::embedded()))]
 }
 
 /// Most bytes of a file that is computed from a log: more is none of ours.

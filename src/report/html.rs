@@ -97,6 +97,7 @@ fn text(spans: &[Span]) -> Markup {
                 Style::Plain => (number(&span.text, span.datum.as_ref().map(|datum| (datum.record.as_str(), datum.value)))),
                 Style::Strong => strong { (span.text) },
                 Style::Link(part) => a href=(format!("#{part}")) { (span.text) },
+                Style::Elsewhere(address) => a href=(address) { (span.text) },
             }
         }
     }

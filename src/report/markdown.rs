@@ -63,6 +63,7 @@ fn text(spans: &[Span]) -> String {
             Style::Plain => escaped(&span.text),
             Style::Strong => format!("**{}**", escaped(&span.text)),
             Style::Link(part) => format!("[{}](#{part})", escaped(&span.text)),
+            Style::Elsewhere(address) => format!("[{}]({address})", escaped(&span.text)),
         })
         .collect()
 }

@@ -8,7 +8,17 @@ for (const figure of document.querySelectorAll("figure")) {
     if (point) out.textContent = point.querySelector("title").textContent;
   };
   figure.addEventListener("pointerover", show);
-  figure.addEventListener("focusin", show);
+  const points = [...figure.querySelectorAll(".pt")];
+  let at = -1;
+  figure.querySelector(".scroll").addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step || !points.length) return;
+    event.preventDefault();
+    if (at !== -1) points[at].classList.remove("here");
+    at = at === -1 && step === -1 ? points.length - 1 : (at + step + points.length) % points.length;
+    points[at].classList.add("here");
+    out.textContent = points[at].querySelector("title").textContent;
+  });
 }
 if ("IntersectionObserver" in window) {
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));

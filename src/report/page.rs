@@ -100,6 +100,8 @@ pub enum Style {
     Strong,
     /// A link to a part.
     Link(String),
+    /// A link to another file beside this one.
+    Elsewhere(String),
 }
 
 impl Span {
@@ -116,5 +118,10 @@ impl Span {
     /// A link to a part of the report.
     pub fn link(text: impl Into<String>, part: &str) -> Self {
         Span { style: Style::Link(part.to_owned()), ..Span::plain(text) }
+    }
+
+    /// A link to another file beside the report.
+    pub fn elsewhere(text: impl Into<String>, address: &str) -> Self {
+        Span { style: Style::Elsewhere(address.to_owned()), ..Span::plain(text) }
     }
 }

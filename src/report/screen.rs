@@ -1,7 +1,7 @@
 //! What a run ends with: the answer on one screen. The machine, a verdict, how sure it is, the costs that everybody asks for
 //! first, what is special about the machine, what is missing. At most 24 lines, whatever the width.
 
-use crate::results::document::{Cost, Document, Grade, Highlight, HighlightKind, Metric, Outcome};
+use crate::results::document::{Cost, Document, Grade, Highlight, HighlightKind, Metric, Outcome, Section};
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{count, duration, factor, significant};
 use crate::statistics::summary::median;
@@ -12,8 +12,14 @@ const LINES: usize = 24;
 const WIDTH: u16 = 80;
 /// Columns of one cost: name, measured, predicted, half of the interval.
 const COST: usize = 39;
+/// Columns of the name of one.
+const NAME: usize = 16;
 /// Insights that are shown.
 const INSIGHTS: usize = 3;
+/// Failed experiments that are named.
+const MOST_FAILURES: usize = 4;
+/// Costs below which all headline figures are listed instead.
+const FEW: usize = 8;
 /// Rows of costs that are shown, however much else there is to say.
 const FEWEST_ROWS: usize = 4;
 /// Share of headline figures that are not resolved beyond which the verdict is that nothing is settled.
@@ -70,11 +76,17 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
     below.extend(folded(&format!("{place}All {}: --all", count(all, "result", "results")), wide, "", Ink::Faint, 2));
     let across = (wide / COST).max(1);
     let room = LINES.saturating_sub(above.len() + below.len() + 1).max(FEWEST_ROWS);
-    let costs = costs(document, room * across);
-    let rows = costs.len().div_ceil(across).min(room);
     let mut lines = above;
+    let costs = costs(document, room * across);
+    if costs.len() < FEW {
+        lines.extend(listed(document, wide, room));
+        lines.extend(below);
+        lines.truncate(LINES);
+        return lines;
+    }
+    let rows = costs.len().div_ceil(across).min(room);
     if rows > 0 {
-        lines.push((0..across.min(costs.len())).flat_map(|_| head()).collect());
+        lines.push((0..across.min(costs.len())).flat_map(|_| head(NAME)).collect());
         for row in 0..rows {
             let cells = (0..across).filter_map(|column| costs.get(column * rows + row));
             lines.push(cells.flat_map(Clone::clone).collect());
@@ -118,6 +130,9 @@ pub fn verdict(document: &Document) -> String {
             !matches!(metric.verdict.against_prediction, AgainstPrediction::None | AgainstPrediction::TooWide)
         })
         .collect();
+    if judged.is_empty() {
+        return "No verdict: no headline cost has a prediction to compare with.".to_owned();
+    }
     let inside =
         judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted).count();
     let broken = document.highlights.iter().any(|found| found.kind == HighlightKind::Violation);
@@ -142,7 +157,7 @@ pub fn verdict(document: &Document) -> String {
 }
 
 /// How well the figures are known, by chapter, and who disturbed the run.
-fn certainty(document: &Document) -> String {
+pub fn certainty(document: &Document) -> String {
     let chapters: Vec<String> = document
         .experiments
         .chunk_by(|one, other| one.chapter == other.chapter)
@@ -185,44 +200,53 @@ fn insights(document: &Document) -> Vec<&Highlight> {
 
 /// What was not measured, and how to get it.
 fn missing(document: &Document) -> String {
-    let of = |outcome: Outcome| {
-        let named: Vec<String> = document
-            .experiments
-            .iter()
-            .filter(|section| section.outcome == outcome)
-            .map(|section| {
-                let hint = section.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
-                format!("{}{hint}", section.id)
-            })
-            .collect();
-        named.join(", ")
+    let skipped = document.experiments.iter().filter(|section| section.outcome == Outcome::Skipped);
+    let named: Vec<String> = skipped
+        .map(|section| {
+            let hint = section.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+            format!("{}{hint}", section.id)
+        })
+        .collect();
+    if named.is_empty() { String::new() } else { format!("Not measured: {}.", named.join(", ")) }
+}
+
+/// What failed, and why.
+fn failures(document: &Document) -> Vec<String> {
+    let failed = |section: &Section| {
+        let reason = section.reason.as_deref().unwrap_or("no reason was recorded");
+        let hint = section.hint.as_ref().map_or_else(String::new, |hint| format!(" To do: {hint}."));
+        match section.outcome {
+            Outcome::Failed => Some(format!("{} failed: {reason}.{hint}", section.id)),
+            _ => section.failed_launches.last().map(|last| {
+                let launches = count(section.failed_launches.len() as u64, "launch", "launches");
+                format!("{}: {launches} failed, the last because {last}.", section.id)
+            }),
+        }
     };
-    let (skipped, failed) = (of(Outcome::Skipped), of(Outcome::Failed));
-    let mut text = String::new();
-    if !failed.is_empty() {
-        text += &format!("Failed: {failed}. ");
-    }
-    if !skipped.is_empty() {
-        text += &format!("Not measured: {skipped}.");
-    }
-    text.trim_end().to_owned()
+    document.experiments.iter().filter_map(failed).take(MOST_FAILURES).collect()
 }
 
 /// What a reader must know before trusting any number.
 fn alarms(document: &Document) -> Vec<String> {
     let run = &document.run;
-    let mut alarms = Vec::new();
+    let mut alarms = failures(document);
     if let Some(damage) = &run.damage {
         alarms.push(format!("The log is damaged: {damage}. Everything before that is kept."));
     }
     if !run.complete {
         alarms.push(format!("The run is not complete: {}. Continue with `sysdyno run --resume DIR`.", run.ended));
     }
+    if run.resumed > 0 {
+        alarms.push(format!("The run was resumed {}.", count(u64::from(run.resumed), "time", "times")));
+    }
     alarms
 }
 
-fn head() -> Line {
-    vec![(format!("{:<16}{:>10}{:>8}{:>4}", "", "measured", "pred.", "± %"), Ink::Faint), (" ".to_owned(), Ink::Plain)]
+fn head(name: usize) -> Line {
+    vec![
+        (format!("{:<name$}{:>10}{:>8}{:>4}", "", "measured", "pred.", "± %"), Ink::Faint),
+        (" ".to_owned(), Ink::Plain),
+    ]
 }
 
 /// Every cost as a cell of the same width, as many as there is room for.
@@ -237,19 +261,20 @@ fn costs(document: &Document, room: usize) -> Vec<Line> {
             room
         })
         .collect();
-    let metric = |cost: &&Cost| Some(cell(&cost.name, document.metric(&cost.metric, &cost.labels)?));
-    let mut cells: Vec<Line> = shown.iter().filter_map(metric).collect();
-    // A run of few experiments has few of them: its other headline figures follow.
-    if cells.len() < FEWEST_ROWS {
-        let others = document.metrics().filter(|metric| metric.headline);
-        let new =
-            |metric: &&Metric| !shown.iter().any(|cost| cost.metric == metric.name && cost.labels == metric.labels);
-        cells.extend(others.filter(new).map(|metric| cell(&metric.phrase, metric)));
-    }
-    cells
+    let metric = |cost: &&Cost| Some(cell(&cost.name, NAME, document.metric(&cost.metric, &cost.labels)?));
+    shown.iter().filter_map(metric).collect()
 }
 
-fn cell(name: &str, metric: &Metric) -> Line {
+/// The headline figures of a run of few experiments, one in a line.
+fn listed(document: &Document, wide: usize, room: usize) -> Vec<Line> {
+    let name = wide.saturating_sub(COST - 16).clamp(16, 60);
+    let mut lines = vec![head(name)];
+    let headlines = document.metrics().filter(|metric| metric.headline);
+    lines.extend(headlines.take(room).map(|metric| cell(&metric.phrase, name, metric)));
+    if lines.len() == 1 { Vec::new() } else { lines }
+}
+
+fn cell(name: &str, width: usize, metric: &Metric) -> Line {
     let (mark, ink) = match (metric.grade, metric.verdict.against_prediction) {
         (Grade::Contaminated, _) => ("!", Ink::Bad),
         (_, AgainstPrediction::Slower | AgainstPrediction::Faster) => {
@@ -273,9 +298,10 @@ fn cell(name: &str, metric: &Metric) -> Line {
             format!("{percent:.0}")
         }
     };
-    let value = format!("{mark}{}", significant(metric.value, metric.unit, 3));
+    let at_least = if metric.at_least { "≥" } else { "" };
+    let value = format!("{mark}{at_least}{}", significant(metric.value, metric.unit, 3));
     vec![
-        (format!("{:<16}", cut(name, 16)), Ink::Plain),
+        (format!("{:<width$}", cut(name, width)), Ink::Plain),
         (format!("{value:>10}"), ink),
         (format!("{predicted:>8}{half:>4} "), Ink::Faint),
     ]

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::support::runs::{finished_run, output, told};
 use html5gum::{Token, Tokenizer};
-use sysdyno::testing::report::{content, csv, html, json, markdown, terminal, text};
+use sysdyno::testing::report::{content, csv, html, json, markdown, screen, terminal, text};
 use sysdyno::testing::results::document::{Block, CheckOutcome, Document, Grade, HighlightKind, Metric, Outcome};
 use sysdyno::testing::results::log::{self, Log};
 use sysdyno::testing::results::published::Published;
@@ -77,6 +77,7 @@ fn assert_sound(page: &str) {
                     match key.as_str() {
                         "id" => ids.push(value),
                         "href" if value.starts_with('#') => links.push(value[1..].to_owned()),
+                        "href" if value.starts_with("appendix.html#") => {}
                         "href" => assert_eq!(value, "data:,", "<{name}> leads out of the file"),
                         _ => {}
                     }
@@ -267,6 +268,38 @@ fn the_table_of_figures_has_every_figure_in_full() {
     }
 }
 
+#[test]
+fn the_report_is_small_and_its_appendix_has_the_rest() {
+    let brief = html::render(&content::brief(real()));
+    let full = html::render(&content::page(real(), &Published::embedded()));
+    assert_sound(&brief);
+    let elements = |page: &str| page.matches('<').count() - page.matches("</").count();
+    assert!(brief.len() < 800_000 && elements(&brief) < 12_000, "{} bytes, {}", brief.len(), elements(&brief));
+    assert!(full.len() > 2 * brief.len());
+    // A stop for the keyboard at each table and drawing, and at none of their points.
+    let stops = brief.matches("tabindex").count();
+    let places = brief.matches("<table").count() + brief.matches("<svg").count() + brief.matches("<pre").count();
+    assert!(stops <= places, "{stops} stops, {places} places");
+    for cost in &real().costs {
+        let metric = real().metric(&cost.metric, &cost.labels).unwrap();
+        assert!(brief.contains(metric.phrase.as_str()), "{} is in the summary of costs", metric.phrase);
+    }
+    for section in real().experiments.iter().filter(|section| section.outcome == Outcome::Measured) {
+        assert!(brief.contains(section.title.as_str()), "{} has a section", section.id);
+    }
+}
+
+#[test]
+fn the_screen_has_24_lines_at_every_width() {
+    for width in [40, 60, 80, 100, 120, 160, 200] {
+        let shown = screen::plain(&screen::screen(real(), Some(width), Some("runs/a/report.html")));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!((10..=24).contains(&lines.len()), "{width}: {} lines\n{shown}", lines.len());
+        assert!(lines.iter().all(|line| line.chars().count() <= usize::from(width)), "{width}:\n{shown}");
+        assert!(lines.last().unwrap().contains("--all") || shown.contains("report.html"), "{shown}");
+    }
+}
+
 // Truth: logs of every experiment, bent.
 
 /// Changes every raw value of the real log.
@@ -358,9 +391,14 @@ fn assert_true(document: &Document, how: &str) {
     }
     // Every form can be made of it, and none of them shows what is no number.
     let page = content::page(document, &Published::embedded());
-    for text in
-        [html::render(&page), markdown::render(&page), text::render(&page, None), terminal::summary(document, None)]
-    {
+    for text in [
+        html::render(&page),
+        markdown::render(&page),
+        text::render(&page, None),
+        terminal::summary(document, None),
+        screen::plain(&screen::screen(document, None, None)),
+        html::render(&content::brief(document)),
+    ] {
         let nonsense = text.lines().find(|line| line.contains("NaN") || line.contains(" inf "));
         assert!(nonsense.is_none(), "{how}: {nonsense:?}");
     }

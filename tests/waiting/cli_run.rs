@@ -60,7 +60,7 @@ fn talk_and_data_are_kept_apart() {
     let (_keep, place) = place();
     let output = run(&["-o", &place]);
     assert!(output.status.success(), "{}", told(&output));
-    assert!(text(&output.stdout).contains("cpu.loop.overhead"), "the summary is data: {}", told(&output));
+    assert!(text(&output.stdout).contains("loop iteration"), "the screen is data: {}", told(&output));
     let talk = text(&output.stderr);
     assert!(talk.contains(&format!("run directory: {place}")), "{talk}");
     assert!(!talk.contains("rounds  "), "no progress where there is no terminal: {talk}");
@@ -73,7 +73,7 @@ fn the_result_goes_to_standard_output_as_pure_json() {
     assert!(output.status.success(), "{}", told(&output));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed, result(Path::new(&place)));
-    assert!(text(&output.stderr).contains("cpu.loop.overhead"), "the summary turns into talk: {}", told(&output));
+    assert!(text(&output.stderr).contains("loop iteration"), "the screen turns into talk: {}", told(&output));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_report_comes_from_a_directory_or_its_log() {
     let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
     assert_eq!(printed, result(run), "a log gives the same result whenever it is read");
     let summary = report(&[run.to_str().unwrap(), "--format", "summary"]);
-    assert!(text(&summary.stdout).contains("cpu.loop.overhead"), "{}", told(&summary));
+    assert!(text(&summary.stdout).contains("loop iteration"), "{}", told(&summary));
     assert!(summary.stdout.len() < by_log.stdout.len());
 }
 

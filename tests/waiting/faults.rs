@@ -117,7 +117,7 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     assert!(report.status.success(), "{}", told(&report));
     let page = text(&report.stdout);
     assert!(
-        page.contains("cpu.loop.overhead") && page.replace('\n', " ").contains("The run is not complete: the run died"),
+        page.contains("loop iteration") && page.replace('\n', " ").contains("The run is not complete: the run died"),
         "{page}"
     );
     assert!(page.contains("--resume"), "{page}");
@@ -157,7 +157,7 @@ fn assert_interrupted(signal: Signal, send: impl Fn(&Going)) {
     let place = directory.path().join("run");
     assert_nothing_left(&place);
     assert!(text(&ended.stderr).contains("--resume"), "{signal}: {}", told(&ended));
-    assert!(text(&ended.stdout).contains("cpu.loop.overhead"), "{signal}: the summary is printed: {}", told(&ended));
+    assert!(text(&ended.stdout).contains("loop iteration"), "{signal}: the screen is printed: {}", told(&ended));
     let log = lines(&place);
     let last = log.last().unwrap();
     assert_eq!((&last["record"], &last["complete"]), (&Value::from("finish"), &Value::from(false)));

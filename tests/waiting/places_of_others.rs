@@ -282,8 +282,13 @@ fn a_narrow_terminal_gets_names_and_figures() {
     let narrow = summary("40");
     let table: Vec<&str> = narrow.lines().take_while(|line| !line.is_empty()).collect();
     assert!(table.iter().all(|line| line.chars().count() <= 40), "{narrow}");
-    assert!(table.iter().any(|line| line.contains("code=registers")), "names are not cut into letters: {narrow}");
-    assert!(table.len() <= 2 * summary("120").lines().take_while(|line| !line.is_empty()).count(), "{narrow}");
+    assert!(table.iter().any(|line| line.contains("loop iteration")), "names are not cut into letters: {narrow}");
+    for columns in ["40", "80", "120", "200"] {
+        let screen = summary(columns);
+        assert!(screen.lines().count() <= 24, "one screen at every width: {screen}");
+        let fits = |line: &str| line.chars().count() <= columns.parse().unwrap();
+        assert!(screen.lines().all(fits), "{columns}: {screen}");
+    }
 }
 
 #[test]

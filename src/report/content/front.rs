@@ -40,7 +40,7 @@ pub(super) fn part(document: &Document) -> PagePart {
 }
 
 /// What a reader must know before any number.
-fn alarms(document: &Document) -> Vec<String> {
+pub(super) fn alarms(document: &Document) -> Vec<String> {
     let run = &document.run;
     let mut alarms = Vec::new();
     if let Some(damage) = &run.damage {

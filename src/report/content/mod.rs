@@ -2,11 +2,14 @@
 //! figures, what is missing, how to reproduce. Every part is computed from the document; none knows an experiment.
 
 mod appendix;
+mod brief;
+mod cost_ladder;
 mod curves;
 mod evidence;
 mod front;
 mod machine;
 mod methodology;
+mod operation;
 mod published_comparison;
 mod section;
 mod summary;
@@ -18,11 +21,12 @@ use crate::results::document::{Document, Grade, Metric, Section};
 use crate::results::published::Published;
 use crate::results::quantity::Unit;
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::mark;
+use crate::results::wording::{factor, mark, percent, significant};
 
+pub use brief::brief;
 pub use published_comparison::part as published;
 
-/// The report of a run.
+/// Everything about a run: the appendix of its report.
 pub fn page(document: &Document, published: &Published) -> Page {
     let mut parts = vec![front::part(document), machine::part(document), methodology::part(document)];
     let mut chapter = String::new();
@@ -156,6 +160,27 @@ fn verdict(metric: &Metric) -> Cell {
         (_, AgainstPrediction::None | AgainstPrediction::TooWide) => Tone::Plain,
     };
     Cell::toned(metric.verdict_text(), tone)
+}
+
+/// File of the appendix, beside the report.
+const APPENDIX: &str = "appendix.html";
+
+/// One figure in a line.
+fn line(metric: &Metric) -> Vec<Cell> {
+    let half = if metric.interval_level <= 0.0 { "–".to_owned() } else { percent(metric.relative_half_width()) };
+    let prediction = metric.prediction.as_ref().filter(|found| found.says_something());
+    let tone = match metric.verdict.against_prediction {
+        AgainstPrediction::Faster | AgainstPrediction::Slower => Tone::Doubt,
+        _ => Tone::Plain,
+    };
+    vec![
+        Cell::of(&metric.phrase),
+        measured(metric),
+        Cell::of(half),
+        Cell::of(prediction.map_or_else(|| "–".to_owned(), |found| significant(found.value, found.unit, 3))),
+        Cell::toned(prediction.and(metric.ratio()).map_or_else(|| "–".to_owned(), factor), tone),
+        verdict(metric),
+    ]
 }
 
 /// The sentence that says why a section has no figures.

@@ -52,7 +52,7 @@ pub(super) fn part(section: &Section) -> PagePart {
 }
 
 /// The methodology text by its headings.
-fn chapters(text: &str) -> Vec<(String, String)> {
+pub(super) fn chapters(text: &str) -> Vec<(String, String)> {
     let mut chapters: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
         if let Some(title) = line.strip_prefix("# ") {
@@ -111,7 +111,7 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
 }
 
 /// One prediction worked out: the sum, what was measured, how far they are apart.
-fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
+pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
     let range = interval([found.low, found.high], found.unit);
     let judged = match metric.verdict.against_prediction {
         AgainstPrediction::TooWide => format!("The range {range} is too wide to count as a prediction."),
@@ -120,7 +120,7 @@ fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
         AgainstPrediction::Faster | AgainstPrediction::Slower => format!("That is outside the range {range}."),
     };
     vec![
-        Span::strong(metric.title()),
+        Span::strong(&metric.phrase),
         Span::plain(format!(
             ". Predicted: {}. Measured: {} ({} of the prediction). {judged}",
             found.sum_text(),
@@ -237,22 +237,23 @@ fn result(metric: &Metric) -> Vec<Cell> {
     ]
 }
 
-/// Curves first, then measured figures beside their predicted ranges.
 fn drawings(part: &mut PagePart, section: &Section) {
-    for drawing in curves::drawings(section) {
+    for drawing in drawings_of(section) {
         part.add(Piece::Drawing(Box::new(drawing)));
     }
+}
+
+/// Curves first, then measured figures beside their predicted ranges.
+pub(super) fn drawings_of(section: &Section) -> Vec<Drawing> {
+    let mut drawings = curves::drawings(section);
     let mut names: Vec<&str> = Vec::new();
     for metric in &section.metrics {
         if !names.contains(&metric.name.as_str()) {
             names.push(&metric.name);
         }
     }
-    for name in names {
-        if let Some(drawing) = ranges(section, name) {
-            part.add(Piece::Drawing(Box::new(drawing)));
-        }
-    }
+    drawings.extend(names.into_iter().filter_map(|name| ranges(section, name)));
+    drawings
 }
 
 /// The figures of one metric beside their predicted ranges, where there are several and no curve has them already.
@@ -279,7 +280,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
                 Cell::of(words.clone()),
             ]);
             PlotRow {
-                name: short_label(metric, &metrics),
+                name: own_words(metric, &metrics),
                 head: false,
                 bar: range,
                 marks: vec![PlotMark {
@@ -299,12 +300,14 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
             }
         })
         .collect();
+    let base = first.phrase.split(", ").next().unwrap_or(name);
+    let finding = finding(base, &metrics);
     Some(Drawing {
         id: format!("{name}-ranges"),
-        caption: format!("{name}: measured, and the range that was predicted"),
-        alt: format!("{name} for {}, measured and predicted", count(metrics.len() as u64, "case", "cases")),
+        caption: format!("{finding} ({name})"),
+        alt: format!("{base}, {}, measured and predicted. {finding}", count(metrics.len() as u64, "case", "cases")),
         plot: Plot::Rows(RowPlot {
-            label: name.to_owned(),
+            label: base.to_owned(),
             unit: first.unit,
             scale: Scale::Automatic,
             series: vec!["measured".to_owned()],
@@ -315,6 +318,34 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
         }),
         values,
     })
+}
+
+/// What a drawing of figures and their ranges shows, in a sentence.
+fn finding(base: &str, metrics: &[&Metric]) -> String {
+    let of = |wanted: &[AgainstPrediction]| {
+        metrics.iter().filter(|metric| wanted.contains(&metric.verdict.against_prediction)).count()
+    };
+    let (inside, outside) =
+        (of(&[AgainstPrediction::AsPredicted]), of(&[AgainstPrediction::Slower, AgainstPrediction::Faster]));
+    let mut base = base.to_owned();
+    if let Some(first) = base.get_mut(0..1) {
+        first.make_ascii_uppercase();
+    }
+    match (inside, outside) {
+        (0, 0) => format!("{base}: measured, without a prediction that is narrow enough to judge."),
+        (inside, 0) => format!("{base}: all {inside} judged results lie inside their predicted ranges."),
+        (inside, outside) => {
+            format!("{base}: {outside} of {} judged results lie outside their predicted ranges.", inside + outside)
+        }
+    }
+}
+
+/// What tells a figure from the others of its metric, in plain words: those that not all of them have.
+fn own_words(metric: &Metric, shown: &[&Metric]) -> String {
+    let others = || shown.iter().map(|other| other.phrase.split(", ").skip(1).collect::<Vec<&str>>());
+    let own: Vec<&str> =
+        metric.phrase.split(", ").skip(1).filter(|word| !others().all(|words| words.contains(word))).collect();
+    if own.is_empty() { short_label(metric, shown) } else { own.join(", ") }
 }
 
 fn analysis(part: &mut PagePart, section: &Section) {

@@ -168,9 +168,10 @@ fn sign(series: usize, hollow: bool, x: f64, y: f64) -> String {
 /// Colours that there are; further series begin again with other dashes.
 const SERIES: usize = 8;
 
-/// Something that shows its values when a pointer or the keyboard rests on it.
+/// Something that shows its values when a pointer rests on it. The table below the drawing has them for the keyboard: a stop at
+/// every point would be thousands of stops.
 fn touchable(title: &str, content: &str) -> String {
-    format!("<g class=\"pt\" tabindex=\"0\"><title>{}</title>{content}</g>", escaped(title))
+    format!("<g class=\"pt\"><title>{}</title>{content}</g>", escaped(title))
 }
 
 fn text_at(x: f64, y: f64, class: &str, text: &str) -> String {

@@ -1,0 +1,170 @@
+//! The main document: verdict and insights, the costs that everybody asks for, the machine, how it was measured, and each
+//! operation on a page. Every row, term and gate is in the appendix.
+
+use super::operation;
+use super::{chapter_title, cost_ladder, why_missing};
+use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
+use crate::report::screen;
+use crate::results::document::{Document, Outcome};
+use crate::results::wording::{count, duration};
+
+/// The main document of a run.
+pub fn brief(document: &Document) -> Page {
+    let mut parts = vec![front(document), costs(document), machine(document), method(document)];
+    let mut chapter = String::new();
+    for section in document.experiments.iter().filter(|section| section.outcome == Outcome::Measured) {
+        if section.chapter != chapter {
+            chapter.clone_from(&section.chapter);
+            parts.push(PagePart::new(&format!("chapter-{chapter}"), &chapter_title(&chapter), 2));
+        }
+        parts.push(operation::part(section, document));
+    }
+    parts.push(super::appendix::reproduce(document));
+    super::name_drawings(&mut parts);
+    Page {
+        title: format!("What {} costs", super::host(document)),
+        subtitle: format!("{}, {}", document.machine.summary_line(), document.run.started),
+        parts,
+    }
+}
+
+/// Verdict, how sure it is, what is special, the ladder of costs, what is missing.
+fn front(document: &Document) -> PagePart {
+    let mut part = PagePart::new("front", "At a glance", 2);
+    for alarm in super::front::alarms(document) {
+        part.add(Piece::Alarm(alarm));
+    }
+    part.add(Piece::Paragraph(vec![Span::strong("Verdict: "), Span::plain(screen::verdict(document))]));
+    part.add(Piece::Paragraph(vec![Span::strong("How sure: "), Span::plain(certainty(document))]));
+    for (found, number) in document.highlights.iter().zip(1..) {
+        let mut spans = vec![Span::strong(format!("{number}. {}", found.text))];
+        for more in found.why.iter().chain(&found.advice) {
+            spans.push(Span::plain(format!(" {more}")));
+        }
+        if !found.section.is_empty() {
+            spans.push(Span::plain(" "));
+            spans.push(Span::link("Details", &super::anchor(&found.section)));
+        }
+        part.add(Piece::Paragraph(spans));
+    }
+    if let Some(ladder) = cost_ladder::drawing(document) {
+        part.add(Piece::Drawing(Box::new(ladder)));
+    }
+    let without: Vec<Vec<Span>> = document
+        .experiments
+        .iter()
+        .filter(|section| section.outcome != Outcome::Measured)
+        .map(|section| vec![Span::strong(section.title.clone()), Span::plain(format!(": {}", why_missing(section)))])
+        .collect();
+    if !without.is_empty() {
+        part.head("Not measured");
+        part.add(Piece::List(without));
+    }
+    part
+}
+
+fn certainty(document: &Document) -> String {
+    let mut text = format!("{} Results by grade: {}.", screen::certainty(document), document.grades());
+    for sentence in document.host_state() {
+        if !text.contains(sentence.as_str()) {
+            let rest = sentence.split_once(". ").map_or("", |(_, rest)| rest);
+            text += if rest.is_empty() { "" } else { " " };
+            text += rest;
+        }
+    }
+    if let Some(score) = document.prediction_score(None) {
+        text += &format!(" {}", score.text());
+    }
+    text
+}
+
+/// The costs that everybody asks for, one line each.
+fn costs(document: &Document) -> PagePart {
+    let mut part = PagePart::new("costs", "Summary of costs", 2);
+    let heads = ["cost", ">measured", ">±", ">predicted", ">ratio", "verdict"];
+    let mut table = Table::new("Measured and predicted costs. ± is half of the 95 % interval.", &heads);
+    let mut chapter = "";
+    for cost in &document.costs {
+        let Some(metric) = document.metric(&cost.metric, &cost.labels) else { continue };
+        let own = metric.name.split('.').next().unwrap_or_default();
+        if own != chapter {
+            table.group(&chapter_title(own));
+        }
+        chapter = own;
+        table.row(super::line(metric));
+    }
+    if table.is_empty() {
+        part.say("This run published none of them.");
+        return part;
+    }
+    part.add(Piece::Table(table));
+    part
+}
+
+/// The machine on half a page: the first facts of each part of its description.
+fn machine(document: &Document) -> PagePart {
+    const WANTED: [&str; 14] = [
+        "model",
+        "microarchitecture",
+        "CPUs",
+        "topology",
+        "counter rate",
+        "L1d",
+        "L2",
+        "L3",
+        "total",
+        "node 0",
+        "hypervisor",
+        "release",
+        "CPU quota",
+        "scratch directory",
+    ];
+    let mut part = PagePart::new("machine", "The machine", 2);
+    let mut table =
+        Table::new("What the machine says of itself. The appendix has every fact with its source.", &["fact", "value"]);
+    for section in document.machine.sections() {
+        for fact in section.rows.into_iter().filter(|fact| WANTED.contains(&fact.name.as_str())) {
+            table.row(vec![Cell::of(format!("{}: {}", section.title, fact.name)), Cell::of(fact.value)]);
+        }
+    }
+    part.add(Piece::Table(table));
+    let spoils: Vec<Vec<Span>> = document
+        .quiet
+        .iter()
+        .filter(|check| !check.ok && check.known)
+        .map(|check| {
+            let remedy = check.remedy.as_ref().map_or_else(String::new, |remedy| format!(" To change it: {remedy}"));
+            vec![Span::strong(format!("{}: ", check.check)), Span::plain(format!("{}.{remedy}", check.detail))]
+        })
+        .collect();
+    if !spoils.is_empty() {
+        part.head("What disturbs measurements here");
+        part.add(Piece::List(spoils));
+    }
+    part
+}
+
+/// How it was measured, in a paragraph.
+fn method(document: &Document) -> PagePart {
+    let (run, practice) = (&document.run, &document.practice);
+    let mut part = PagePart::new("method", "How it was measured", 2);
+    part.say(format!(
+        "The run took {} on CPU {}: {} with {}. In each launch a new process repeats every operation in batches that are \
+         long enough for the clock. A result is the median over launches of the undisturbed batches. Its 95 % interval covers the launches \
+         and the usual change from run to run.",
+        duration(run.wall_seconds),
+        run.cpu,
+        count(u64::from(run.rounds), "round", "rounds"),
+        count(u64::from(practice.launches), "launch", "launches"),
+    ));
+    part.say(
+        "A few primitive costs were measured first. All other results were predicted from these, and the predictions were written \
+         to the log before the first sample. Base hardware is what the processor or device needs. Software overhead is what the kernel \
+         and libraries add.",
+    );
+    part.say(
+        "Each result has a grade. A good result is known well enough for its class of operation, a rough one within twice that, \
+         an unresolved one is not. A contaminated result was disturbed by something that the checks saw.",
+    );
+    part
+}

@@ -1,0 +1,83 @@
+//! The ladder of costs: every time that everybody asks for on one axis, from a cycle to a fork, beside what was predicted.
+
+use super::chapter_title;
+use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
+use crate::report::page::{Cell, Table};
+use crate::results::document::{Document, Metric};
+use crate::results::drawing_note::Scale;
+use crate::results::quantity::Unit;
+use crate::results::verdict::AgainstPrediction;
+use crate::results::wording::{factor, interval, significant};
+
+/// Fewest costs that make a ladder.
+const FEWEST: usize = 3;
+
+/// The drawing; none where a run has few times.
+pub(super) fn drawing(document: &Document) -> Option<Drawing> {
+    let mut rows: Vec<PlotRow> = Vec::new();
+    let mut values = Table::new("", &["cost", ">measured", ">predicted range"]);
+    let (mut chapter, mut outside, mut all) = ("", Vec::new(), 0);
+    for cost in &document.costs {
+        let Some(metric) = document.metric(&cost.metric, &cost.labels) else { continue };
+        if metric.unit != Unit::Nanoseconds {
+            continue;
+        }
+        let own = metric.name.split('.').next().unwrap_or_default();
+        if own != chapter {
+            rows.push(PlotRow::head(&chapter_title(own)));
+        }
+        chapter = own;
+        all += 1;
+        if is_outside(metric) {
+            outside.push(format!("{} ({})", cost.name, metric.ratio().map_or_else(String::new, factor)));
+        }
+        let range = metric.prediction.as_ref().filter(|found| found.says_something());
+        let range = range.map(|found| [found.low, found.high]);
+        let words = range.map_or_else(|| "not predicted".to_owned(), |range| interval(range, metric.unit));
+        values.row(vec![Cell::of(&cost.name), super::measured(metric), Cell::of(words.clone())]);
+        rows.push(PlotRow {
+            name: format!("{}  {}", cost.name, significant(metric.value, metric.unit, 3)),
+            head: false,
+            bar: range,
+            marks: vec![PlotMark {
+                value: metric.value,
+                interval: None,
+                series: usize::from(is_outside(metric)),
+                hollow: false,
+                strong: false,
+                title: format!("{}: {}, predicted {words}", metric.phrase, metric.text()),
+            }],
+        });
+    }
+    if all < FEWEST {
+        return None;
+    }
+    let finding = match outside.as_slice() {
+        [] => format!("All {all} costs lie inside their predicted ranges, or were not predicted."),
+        some => format!("{} of {all} costs lie outside their predicted ranges: {}.", some.len(), some.join(", ")),
+    };
+    let mut series = vec!["measured".to_owned()];
+    if !outside.is_empty() {
+        series.push("measured, outside the predicted range".to_owned());
+    }
+    Some(Drawing {
+        id: "costs".to_owned(),
+        caption: format!("From a core cycle to a fork, on one logarithmic axis. {finding}"),
+        alt: format!("Measured costs beside their predicted ranges. {finding}"),
+        plot: Plot::Rows(RowPlot {
+            label: "time of one operation".to_owned(),
+            unit: Unit::Nanoseconds,
+            scale: Scale::Logarithmic,
+            series,
+            bars: Some("predicted range".to_owned()),
+            hollow: None,
+            reference: None,
+            rows,
+        }),
+        values,
+    })
+}
+
+fn is_outside(metric: &Metric) -> bool {
+    matches!(metric.verdict.against_prediction, AgainstPrediction::Slower | AgainstPrediction::Faster)
+}
