@@ -62,14 +62,23 @@ pub(super) fn checks(machine: &Machine, cpu: u32, span: Duration) -> Vec<Check> 
     checks
 }
 
-fn noise_check(cpu: u32, span: Duration) -> Check {
-    let probed = affinity::restored(|| {
+/// Reads the clock of a CPU without pause.
+fn noise_of(cpu: u32, span: Duration) -> Option<Noise> {
+    affinity::restored(|| {
         affinity::restrict(&[cpu]).ok()?;
         let source = if counter_usable(cpu).is_ok() { Source::Counter } else { Source::MonotonicRaw };
         let clock = clock::calibrate(source, Duration::from_millis(20)).ok()?;
         Some(noise::probe(source, clock.hertz, span))
-    });
-    let (ok, known, detail) = match probed {
+    })
+}
+
+/// Share of the time that a CPU was not there for this process; none where it cannot be looked at.
+pub(super) fn lost_share(cpu: u32, span: Duration) -> Option<f64> {
+    noise_of(cpu, span).map(|noise| noise.lost_share())
+}
+
+fn noise_check(cpu: u32, span: Duration) -> Check {
+    let (ok, known, detail) = match noise_of(cpu, span) {
         Some(noise) => (noise.lost_share() <= NOISY_SHARE, true, noise_detail(cpu, &noise)),
         None => (false, false, format!("the noise of CPU {cpu} could not be probed")),
     };

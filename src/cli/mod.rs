@@ -18,6 +18,7 @@ mod peer;
 mod peer_options;
 mod predict;
 mod published;
+mod quietest;
 mod remote_options;
 mod report;
 mod run;

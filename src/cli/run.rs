@@ -7,8 +7,8 @@ use super::arguments::{FailOn, RunOptions, ScreenOptions};
 use super::json_target::Target;
 use super::paint::painted;
 use super::{
-    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, print_painted, remote_options,
-    terminal_width,
+    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, print_painted, quietest,
+    remote_options, terminal_width,
 };
 use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};
@@ -91,7 +91,11 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<(Setup,
     };
     let allowed = affinity::allowed();
     let cpu = before.map_or(options.cpu, |before| Some(before.log.header.cpu));
-    let cpu = plan::choose_cpu(cpu, &allowed, &machine)?;
+    let cpu = if options.dry_run {
+        plan::choose_cpu(cpu, &allowed, &machine)?
+    } else {
+        quietest::choose(cpu, &allowed, &machine)?
+    };
     let has_peer = options.peer.peer.is_some();
     let begun = match before {
         Some(before) => Setup { machine, allowed, ..Setup::logged(&before.log) },

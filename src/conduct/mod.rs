@@ -337,7 +337,8 @@ impl Conductor<'_> {
         round: u32,
         state: &mut Rounds,
     ) -> Result<Option<Stop>, Problem> {
-        let left = self.plan.estimated_seconds - self.elapsed();
+        // A run goes on while more launches gain something: mostly until its time is up, seldom less.
+        let left = self.plan.limit_seconds - self.elapsed();
         self.progress.show(state.ended, self.plan.rounds, experiment.id, left);
         let began = Instant::now();
         // A launch that fills the cache may take the time of the run.

@@ -27,7 +27,7 @@ impl Progress {
     pub fn show(&self, ended: u32, planned: u32, experiment: &str, seconds_left: f64) {
         self.bar.set_length(u64::from(planned.max(ended)));
         self.bar.set_position(u64::from(ended));
-        self.bar.set_message(format!("{experiment:<20} about {} left", duration(seconds_left.max(0.0))));
+        self.bar.set_message(format!("{experiment:<20} at most {} left", duration(seconds_left.max(0.0).ceil())));
     }
 
     /// Says something above the bar; on a stream other than a terminal, as a plain line.

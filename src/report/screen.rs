@@ -64,21 +64,28 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
         let whole = with.find(|lines| lines.len() <= 2);
         below.extend(whole.unwrap_or_else(|| folded(&found.text, wide, &mark, Ink::Plain, 2)));
     }
+    let mut end: Vec<Line> = Vec::new();
     let missing = missing(document);
     if !missing.is_empty() {
-        below.extend(folded(&missing, wide, "", Ink::Faint, 1));
+        end.extend(folded(&missing, wide, "", Ink::Faint, 1));
     }
     for alarm in alarms(document) {
-        below.extend(folded(&alarm, wide, "", Ink::Bad, 2));
+        end.extend(folded(&alarm, wide, "", Ink::Bad, 4));
     }
     let place = report.map_or_else(String::new, |place| format!("Report: {place}  "));
     let all = document.metrics().count() as u64;
-    below.extend(folded(&format!("{place}All {}: --all", count(all, "result", "results")), wide, "", Ink::Faint, 2));
+    let report_lines =
+        folded(&format!("{place}All {}: --all", count(all, "result", "results")), wide, "", Ink::Faint, 2);
+    end.truncate(LINES.saturating_sub(above.len() + FEWEST_ROWS + 2 + report_lines.len()));
+    end.extend(report_lines);
+    // Where little room is left, insights make way.
+    below.truncate(LINES.saturating_sub(above.len() + end.len() + FEWEST_ROWS + 1));
+    below.extend(end);
     let across = (wide / COST).max(1);
     let room = LINES.saturating_sub(above.len() + below.len() + 1).max(FEWEST_ROWS);
     let mut lines = above;
     let costs = costs(document, room * across);
-    if costs.len() < FEW {
+    if document.costs.len() < FEW {
         lines.extend(listed(document, wide, room));
         lines.extend(below);
         lines.truncate(LINES);
@@ -194,8 +201,9 @@ fn short_percent(share: f64) -> String {
 }
 
 fn insights(document: &Document) -> Vec<&Highlight> {
-    let of_the_machine = |found: &&Highlight| found.kind != HighlightKind::Disturbance;
-    document.highlights.iter().filter(of_the_machine).take(INSIGHTS).collect()
+    // What disturbed the run stands above them, and claims that differ cost nobody anything.
+    let costs = |found: &&Highlight| !matches!(found.kind, HighlightKind::Disturbance | HighlightKind::Contradiction);
+    document.highlights.iter().filter(costs).take(INSIGHTS).collect()
 }
 
 /// What was not measured, and how to get it.
@@ -251,18 +259,16 @@ fn head(name: usize) -> Line {
 
 /// Every cost as a cell of the same width, as many as there is room for.
 fn costs(document: &Document, room: usize) -> Vec<Line> {
-    let found = |cost: &Cost| document.metric(&cost.metric, &cost.labels).is_some();
-    let there = document.costs.iter().filter(|cost| found(cost));
-    let mut little = room.saturating_sub(there.clone().filter(|cost| cost.always).count());
-    let shown: Vec<&Cost> = there
-        .filter(|cost| {
-            let room = cost.always || little > 0;
-            little -= usize::from(room && !cost.always);
-            room
-        })
+    let mut shown: Vec<(usize, &Cost, &Metric)> = document
+        .costs
+        .iter()
+        .enumerate()
+        .filter_map(|(place, cost)| Some((place, cost, document.metric(&cost.metric, &cost.labels)?)))
         .collect();
-    let metric = |cost: &&Cost| Some(cell(&cost.name, NAME, document.metric(&cost.metric, &cost.labels)?));
-    shown.iter().filter_map(metric).collect()
+    shown.sort_by_key(|(place, cost, _)| (cost.rank, *place));
+    shown.truncate(room);
+    shown.sort_by_key(|(place, ..)| *place);
+    shown.iter().map(|(_, cost, metric)| cell(&cost.name, NAME, metric)).collect()
 }
 
 /// The headline figures of a run of few experiments, one in a line.
@@ -337,7 +343,8 @@ fn folded(text: &str, width: usize, mark: &str, ink: Ink, most: usize) -> Vec<Li
             *last = cut(&format!("{last}……"), width.min(last.chars().count() + 1));
         }
     }
-    lines.into_iter().map(|line| vec![(line, ink)]).collect()
+    // A path may be longer than a line.
+    lines.into_iter().map(|line| vec![(cut(&line, width), ink)]).collect()
 }
 
 #[cfg(test)]

@@ -99,8 +99,8 @@ pub struct BatchCount {
 pub struct Cost {
     /// Short name.
     pub name: String,
-    /// False where it is left out first for want of room.
-    pub always: bool,
+    /// Where there is little room, those of the highest rank are left out first; 0 are the most important ones.
+    pub rank: u32,
     /// Name of the metric.
     pub metric: String,
     /// Labels of the figure.

@@ -140,6 +140,7 @@ fn drawings_are_files_of_their_own_and_markdown_links_them_all() {
 fn a_run_writes_all_of_it() {
     let run = finished_run();
     assert_sound(&fs::read_to_string(run.join("report.html")).unwrap());
+    assert_sound(&fs::read_to_string(run.join("appendix.html")).unwrap());
     assert!(fs::read_to_string(run.join("metrics.csv")).unwrap().lines().count() > 1);
     assert!(fs::read_dir(run.join("figures")).unwrap().count() > 3);
     let sum = log::checksum(&run.join("log.jsonl")).unwrap();

@@ -88,7 +88,7 @@ fn assert_nothing_left(directory: &Path) {
     wait_until("launches end", Duration::from_secs(5), || launches_in(started_in).is_empty().then_some(()));
     for entry in fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let made = ["log.jsonl", "result.json", "metrics.csv", "node.json", "report.html", "figures"];
+        let made = ["log.jsonl", "result.json", "metrics.csv", "node.json", "report.html", "appendix.html", "figures"];
         assert!(made.contains(&name.as_str()), "{name} is left behind");
     }
 }

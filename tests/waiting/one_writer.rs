@@ -93,7 +93,7 @@ fn results_that_are_missing_are_written_when_the_run_is_gone_on_with() {
     let copy = copy_of_finished_run();
     let place = copy.path();
     let log = fs::read(place.join("log.jsonl")).unwrap();
-    let names = ["result.json", "node.json", "metrics.csv", "report.html"];
+    let names = ["result.json", "node.json", "metrics.csv", "report.html", "appendix.html"];
     let figure = fs::read_dir(finished_run().join("figures")).unwrap().next().map(|entry| entry.unwrap().file_name());
     let figure = figure.map(|name| Path::new("figures").join(name));
     let mut damages: Vec<Box<dyn Fn()>> = vec![Box::new(|| fs::remove_file(place.join("result.json")).unwrap())];
@@ -102,6 +102,7 @@ fn results_that_are_missing_are_written_when_the_run_is_gone_on_with() {
         fs::write(place.join("result.json"), &fs::read(place.join("result.json")).unwrap()[..1000]).unwrap();
     }));
     damages.push(Box::new(|| fs::write(place.join("report.html"), "").unwrap()));
+    damages.push(Box::new(|| fs::write(place.join("appendix.html"), "<html>").unwrap()));
     // What would be read for ever.
     damages.push(Box::new(|| {
         fs::remove_file(place.join("result.json")).unwrap();

@@ -1,0 +1,46 @@
+//! Which CPU to measure on: the usual one, or a quieter one of the same speed where the usual one is busy.
+
+use std::time::Duration;
+
+use super::doctor::lost_share;
+use crate::machine::Machine;
+use crate::plan;
+use crate::results::problem::Problem;
+use crate::results::wording::percent;
+use crate::sys::talk;
+
+/// How long the clock of a CPU is read.
+const SPAN: Duration = Duration::from_millis(30);
+/// Share of the time that others take beyond which a CPU is busy: timer interrupts take a few tenths of a percent.
+const BUSY: f64 = 0.05;
+/// CPUs that are looked at beside the usual one.
+const MOST: usize = 4;
+
+/// The CPU that was asked for, with a warning where it is busy. Without a wish the usual one, or a quieter one of the same speed.
+pub(super) fn choose(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Result<u32, Problem> {
+    let usual = plan::choose_cpu(asked, allowed, machine)?;
+    let Some(share) = lost_share(usual, SPAN).filter(|&share| share > BUSY) else { return Ok(usual) };
+    let busy = format!("others use CPU {usual} for {} of the time, and the results would show it", percent(share));
+    let quieter = asked.is_none().then(|| quieter(usual, share, allowed, machine)).flatten();
+    if let Some(other) = quieter {
+        talk::line(format_args!(
+            "note: {busy}: CPU {other} is measured instead (--cpu {usual} measures it all the same)"
+        ));
+        return Ok(other);
+    }
+    talk::line(format_args!("warning: {busy}"));
+    talk::line("hint: stop what runs there (`top`), wait, or choose another CPU with --cpu N");
+    Ok(usual)
+}
+
+/// The quietest of the other CPUs of the same speed, if it is much quieter.
+fn quieter(usual: u32, share: f64, allowed: &[u32], machine: &Machine) -> Option<u32> {
+    let speed = |cpu: u32| machine.maximum_core_hertz(cpu).map_or(0.0, |found| found.value);
+    let others = allowed.iter().rev().copied().filter(|&cpu| cpu != usual && speed(cpu) >= 0.99 * speed(usual));
+    others
+        .take(MOST)
+        .filter_map(|cpu| Some((cpu, lost_share(cpu, SPAN)?)))
+        .min_by(|one, other| one.1.total_cmp(&other.1))
+        .filter(|(_, least)| *least < share / 2.0)
+        .map(|(cpu, _)| cpu)
+}
