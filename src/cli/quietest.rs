@@ -7,7 +7,6 @@ use crate::machine::Machine;
 use crate::plan;
 use crate::results::problem::Problem;
 use crate::results::wording::percent;
-use crate::sys::talk;
 
 /// How long the clock of a CPU is read.
 const SPAN: Duration = Duration::from_millis(30);
@@ -16,21 +15,19 @@ const BUSY: f64 = 0.05;
 /// CPUs that are looked at beside the usual one.
 const MOST: usize = 4;
 
-/// The CPU that was asked for, with a warning where it is busy. Without a wish the usual one, or a quieter one of the same speed.
-pub(super) fn choose(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Result<u32, Problem> {
+/// The CPU that was asked for, or without a wish the usual one or a quieter one of the same speed. With lines for the user where
+/// it is busy.
+pub(super) fn choose(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Result<(u32, Vec<String>), Problem> {
     let usual = plan::choose_cpu(asked, allowed, machine)?;
-    let Some(share) = lost_share(usual, SPAN).filter(|&share| share > BUSY) else { return Ok(usual) };
+    let Some(share) = lost_share(usual, SPAN).filter(|&share| share > BUSY) else { return Ok((usual, Vec::new())) };
     let busy = format!("others use CPU {usual} for {} of the time, and the results would show it", percent(share));
     let quieter = asked.is_none().then(|| quieter(usual, share, allowed, machine)).flatten();
     if let Some(other) = quieter {
-        talk::line(format_args!(
-            "note: {busy}: CPU {other} is measured instead (--cpu {usual} measures it all the same)"
-        ));
-        return Ok(other);
+        let words = format!("note: {busy}: CPU {other} is measured instead (--cpu {usual} measures it all the same)");
+        return Ok((other, vec![words]));
     }
-    talk::line(format_args!("warning: {busy}"));
-    talk::line("hint: stop what runs there (`top`), wait, or choose another CPU with --cpu N");
-    Ok(usual)
+    let hint = "hint: stop what runs there (`top`), wait, or choose another CPU with --cpu N".to_owned();
+    Ok((usual, vec![format!("warning: {busy}"), hint]))
 }
 
 /// The quietest of the other CPUs of the same speed, if it is much quieter.

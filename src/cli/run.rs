@@ -38,7 +38,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     footing::has_proc()?;
     let target = options.json.as_deref().map(Target::of).transpose()?;
     let before = options.resume.as_deref().map(Before::open).transpose()?;
-    let (mut setup, selected) = describe_run(options, before.as_ref())?;
+    let (mut setup, selected, of_the_cpu) = describe_run(options, before.as_ref())?;
     let plan = plan::plan(&selected, &setup, options.time)?;
     if options.dry_run {
         print(&foresee(options, &setup, &plan)?)?;
@@ -61,6 +61,9 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
         None => start(options.output.as_deref(), header(&setup, command))?,
     };
     let store = if options.no_history { None } else { earlier_runs(begins, &setup, &plan, &mut recording) };
+    for words in of_the_cpu {
+        talk::line(words);
+    }
     for warning in &plan.warnings {
         talk::line(format_args!("warning: {warning}"));
     }
@@ -76,9 +79,12 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     conclude(outcome, &directory, target, options)
 }
 
+/// A setup, the experiments of a run, and what its user should know of the CPU.
+type Described = (Setup, Vec<&'static Experiment>, Vec<String>);
+
 /// What is known of a run before any other machine is asked, and its experiments. A run that is resumed keeps what it was begun
 /// with.
-fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<(Setup, Vec<&'static Experiment>), Failure> {
+fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<Described, Failure> {
     let machine = prepare::look_at_machine(options.scratch.as_deref())?;
     footing::has_room(&machine)?;
     let room = scratch::room(&machine, options.scratch_limit);
@@ -91,8 +97,8 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<(Setup,
     };
     let allowed = affinity::allowed();
     let cpu = before.map_or(options.cpu, |before| Some(before.log.header.cpu));
-    let cpu = if options.dry_run {
-        plan::choose_cpu(cpu, &allowed, &machine)?
+    let (cpu, words) = if options.dry_run {
+        (plan::choose_cpu(cpu, &allowed, &machine)?, Vec::new())
     } else {
         quietest::choose(cpu, &allowed, &machine)?
     };
@@ -106,7 +112,7 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<(Setup,
             ..Setup::of(machine, cpu, allowed, options.profile())
         },
     };
-    Ok((Setup { room, full_cache: options.full_cache(), ..begun }, selected))
+    Ok((Setup { room, full_cache: options.full_cache(), ..begun }, selected, words))
 }
 
 /// Finds the other machines that were named. For a run that is resumed they have to be those that it was begun with.

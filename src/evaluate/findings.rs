@@ -194,10 +194,9 @@ impl Findings {
             .filter(|metric| metric.verdict.against_prediction == AgainstPrediction::TooWide)
             .count();
         if wide > 0 {
-            self.say(format!(
-                "{} counted as not predicted: their ranges span more than a factor of 4.",
-                wording::count(wide as u64, "figure is", "figures are")
-            ));
+            let (have, counts) = if wide == 1 { ("has a range", "counts") } else { ("have ranges", "count") };
+            let figures = wording::count(wide as u64, "figure", "figures");
+            self.say(format!("{figures} {have} wider than a factor of 4 and {counts} as not predicted."));
         }
         let judged: Vec<&Metric> = self.metrics.iter().filter(is_judged).collect();
         if judged.is_empty() {

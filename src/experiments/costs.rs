@@ -1,7 +1,8 @@
 //! The costs that everybody asks for first, with the names that the field has for them: the screen and the front page show these.
 
 use crate::results::document::{Cost, Metric, Section};
-use crate::results::quantity::DISTANCE;
+
+use super::models::primitives::Primitive;
 
 /// Short name, metric, labels that the figure has among others.
 type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -97,11 +98,8 @@ const LEFT_OUT: &[&str] = &[
 /// Which figures of a run they are. Of two distances the near one is.
 pub fn costs(sections: &[Section]) -> Vec<Cost> {
     let of = |&(name, metric, labels): &Asked| {
-        let is = |found: &&Metric| {
-            found.name == metric
-                && labels.iter().all(|(key, value)| found.labels.get(key) == Some(value))
-                && found.labels.get(DISTANCE) != Some("far")
-        };
+        let asked = Primitive::of(metric, labels);
+        let is = |found: &&Metric| asked.is(&found.name, &found.labels);
         let found = sections.iter().flat_map(|section| &section.metrics).find(is)?;
         let rank = LEFT_OUT.iter().rev().position(|left_out| *left_out == name).map_or(0, |place| place as u32 + 1);
         Some(Cost { name: name.to_owned(), rank, metric: found.name.clone(), labels: found.labels.clone() })

@@ -65,10 +65,13 @@ fn disturbance(sections: &[Section]) -> Option<(f64, Highlight)> {
         reasons.entry(&gate.id).or_insert((0, &gate.evidence)).0 += 1;
     }
     let reason = reasons.values().max_by_key(|(count, _)| *count).map_or_else(String::new, |(times, evidence)| {
-        format!(" The most frequent reason ({times} of them), for example: {evidence}.")
+        format!(" The most frequent reason applies to {times} of them. Example: {evidence}.")
     });
-    let text =
-        format!("{} of {} are not good.{reason}", unclean.len(), count(metrics.len() as u64, "figure", "figures"));
+    let text = format!(
+        "{} of {} do not have the grade good.{reason}",
+        unclean.len(),
+        count(metrics.len() as u64, "figure", "figures")
+    );
     // Where most figures are not good, that is what a reader has to know first.
     let weight = if share > MOSTLY { f64::INFINITY } else { share };
     Some((weight, highlight(HighlightKind::Disturbance, text, "")))

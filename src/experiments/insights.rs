@@ -4,17 +4,20 @@
 use crate::machine::Machine;
 use crate::results::document::{Grade, Highlight, HighlightKind, Metric, Section};
 use crate::results::prediction::Prediction;
-use crate::results::quantity::{DISTANCE, Unit};
+use crate::results::quantity::Unit;
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{factor, rough};
+
+use super::models::primitives::{
+    DIRECT_READ, ECHO_ON_ONE_CPU, ECHO_ON_TWO_CPUS, IDLE_WAKE_UP, KERNEL_ENTRY, MEMORY_LOAD, Primitive, SWITCH,
+    WRITE_FAULT,
+};
 
 /// Figures outside of their ranges that are told.
 const SURPRISES: usize = 2;
 
 /// A sentence with its weight: about the logarithm of what it costs beside what people expect.
 pub type Weighted = (f64, Highlight);
-
-type Wanted = &'static [(&'static str, &'static str)];
 
 /// The figures of a run and the machine that they are of.
 struct Found<'a> {
@@ -32,7 +35,8 @@ struct Ratio {
 impl Ratio {
     /// Where the larger of two costs really is; none where the intervals do not support at least so much.
     fn of(large: &Metric, small: &Metric, at_least: f64) -> Option<Ratio> {
-        let known = large.grade != Grade::Contaminated && small.grade != Grade::Contaminated;
+        let settled = |metric: &Metric| matches!(metric.grade, Grade::Good | Grade::Rough);
+        let known = settled(large) && settled(small);
         let least = large.interval95[0] / small.interval95[1];
         (known && large.unit == small.unit && least.is_finite() && least >= at_least)
             .then(|| Ratio { value: large.value / small.value, least })
@@ -58,45 +62,16 @@ fn time(metric: &Metric) -> String {
     rough(metric.value, metric.unit)
 }
 
-const HOP_HERE: (&str, Wanted) =
-    ("os.context_switch.time", &[("between", "processes"), ("through", "pipe"), ("placement", "same_cpu")]);
-const HOP_THERE: (&str, Wanted) =
-    ("os.context_switch.time", &[("between", "processes"), ("through", "pipe"), ("target", "idle")]);
-const EMPTY_CALL: (&str, Wanted) = ("os.system_call.time", &[("call", "enosys")]);
-const ECHO_HERE: (&str, Wanted) = (
-    "network.round_trip.time",
-    &[("protocol", "tcp"), ("bytes", "1"), ("ip", "4"), ("placement", "same_cpu"), ("quantile", "p50")],
-);
-const ECHO_THERE: (&str, Wanted) = (
-    "network.round_trip.time",
-    &[
-        ("protocol", "tcp"),
-        ("bytes", "1"),
-        ("ip", "4"),
-        ("placement", "other_cpu"),
-        ("pacing", "back_to_back"),
-        ("quantile", "p50"),
-    ],
-);
-const MEMORY: (&str, Wanted) = ("memory.latency.level", &[("level", "DRAM"), ("pages", "huge")]);
-const DIRECT: (&str, Wanted) = ("file.read.block_time", &[("cache", "direct"), ("order", "random")]);
-
 impl<'a> Found<'a> {
-    fn find(&self, (name, labels): (&str, Wanted)) -> Option<(&'a Section, &'a Metric)> {
-        self.sections.iter().find_map(|section| {
-            let is = |metric: &&Metric| {
-                metric.name == name
-                    && labels.iter().all(|(key, value)| metric.labels.get(key) == Some(value))
-                    && metric.labels.get(DISTANCE) != Some("far")
-            };
-            Some((section, section.metrics.iter().find(is)?))
-        })
+    fn find(&self, wanted: Primitive) -> Option<(&'a Section, &'a Metric)> {
+        let is = |metric: &&Metric| wanted.is(&metric.name, &metric.labels);
+        self.sections.iter().find_map(|section| Some((section, section.metrics.iter().find(is)?)))
     }
 
     /// A wake-up of another CPU over a switch on the same one.
     fn waking(&self) -> Option<Weighted> {
         const USUAL: f64 = 3.0;
-        let ((section, there), (_, here)) = (self.find(HOP_THERE)?, self.find(HOP_HERE)?);
+        let ((section, there), (_, here)) = (self.find(IDLE_WAKE_UP)?, self.find(SWITCH)?);
         let ratio = Ratio::of(there, here, USUAL)?;
         let text = format!(
             "Waking a sleeping CPU takes {}, {} times a switch on the same CPU ({}).",
@@ -109,7 +84,7 @@ impl<'a> Found<'a> {
         } else {
             "An idle CPU has to leave its sleep state first.".to_owned()
         };
-        if let (Some((_, one)), Some((_, two))) = (self.find(ECHO_HERE), self.find(ECHO_THERE)) {
+        if let (Some((_, one)), Some((_, two))) = (self.find(ECHO_ON_ONE_CPU), self.find(ECHO_ON_TWO_CPUS)) {
             why += &format!(
                 " A TCP round trip on the loopback takes {} with both sides on one CPU and {} on two.",
                 time(one),
@@ -122,8 +97,7 @@ impl<'a> Found<'a> {
     /// The first write to a page over an empty system call.
     fn faults(&self) -> Option<Weighted> {
         const USUAL: f64 = 8.0;
-        let ((section, write), (_, call)) =
-            (self.find(("memory.page_fault.time", &[("kind", "anonymous_write")]))?, self.find(EMPTY_CALL)?);
+        let ((section, write), (_, call)) = (self.find(WRITE_FAULT)?, self.find(KERNEL_ENTRY)?);
         let ratio = Ratio::of(write, call, USUAL)?;
         let text = format!(
             "The first write to a page takes {}, as long as {} empty system calls ({}).",
@@ -132,20 +106,21 @@ impl<'a> Found<'a> {
             time(call)
         );
         let why = if self.machine.is_guest() {
-            "The hypervisor takes part: nested page tables make each fault and each lookup slower."
+            "Each fault walks nested page tables, which the hypervisor adds."
         } else {
             "The kernel clears the page and changes the page table."
         };
-        let huge = self.find(("memory.page_fault.time", &[("kind", "huge_anonymous")])).and_then(|(_, huge)| {
-            let small = Metric {
-                value: write.value * 512.0,
-                interval95: write.interval95.map(|end| end * 512.0),
-                ..write.clone()
-            };
-            let gain = Ratio::of(&small, huge, 1.5)?;
-            Some(format!(", or use huge pages ({} times less)", gain.text()))
-        });
-        let advice = format!("Reuse memory{}.", huge.unwrap_or_default());
+        let huge =
+            self.find(Primitive::of("memory.page_fault.time", &[("kind", "huge_anonymous")])).and_then(|(_, huge)| {
+                let small = Metric {
+                    value: write.value * 512.0,
+                    interval95: write.interval95.map(|end| end * 512.0),
+                    ..write.clone()
+                };
+                let gain = Ratio::of(&small, huge, 1.5)?;
+                Some(format!(" Huge pages need {} times less time for the same bytes.", gain.text()))
+            });
+        let advice = format!("Reuse memory.{}", huge.unwrap_or_default());
         Some(told(ratio.weight(USUAL), section, text, why, &advice))
     }
 
@@ -153,16 +128,16 @@ impl<'a> Found<'a> {
     fn fork(&self) -> Option<Weighted> {
         const USUAL: f64 = 10e6;
         const PAGES: f64 = 262_144.0;
-        let (section, page) = self.find(("os.process_creation.per_page", &[("how", "fork_wait")]))?;
+        let (section, page) = self.find(Primitive::of("os.process_creation.per_page", &[("how", "fork_wait")]))?;
         if page.interval95[0] * PAGES < USUAL || page.grade == Grade::Contaminated {
             return None;
         }
         let text = format!(
-            "fork and wait take {} more for each GiB of a parent's memory ({} a page).",
+            "fork and wait take {} longer for each GiB of memory in the parent ({} per 4 KiB page).",
             rough(page.value * PAGES, Unit::Nanoseconds),
             time(page)
         );
-        let spawn = self.find((
+        let spawn = self.find(Primitive::of(
             "os.process_creation.time",
             &[("how", "posix_spawn_wait"), ("image", "static"), ("resident", "67108864")],
         ));
@@ -177,12 +152,12 @@ impl<'a> Found<'a> {
     /// A dynamically linked program over a static one.
     fn linking(&self) -> Option<Weighted> {
         const USUAL: f64 = 2.0;
-        let of = |image: Wanted| self.find(("os.process_creation.time", image));
+        let of = |image| self.find(Primitive::of("os.process_creation.time", image));
         let (section, dynamic) = of(&[("how", "fork_exec_wait"), ("image", "dynamic"), ("child", "same_cpu")])?;
         let (_, fixed) = of(&[("how", "fork_exec_wait"), ("image", "static"), ("child", "same_cpu")])?;
         let ratio = Ratio::of(dynamic, fixed, USUAL)?;
         let text = format!(
-            "Starting a dynamically linked program takes {}, {} times a static one ({}).",
+            "Starting a dynamically linked program takes {}, {} times as long as a static one ({}).",
             time(dynamic),
             ratio.text(),
             time(fixed)
@@ -200,19 +175,15 @@ impl<'a> Found<'a> {
     fn memory(&self) -> Option<Weighted> {
         const USUAL: f64 = 100.0;
         let ((section, far), (_, near)) =
-            (self.find(MEMORY)?, self.find(("memory.latency.level", &[("level", "L1")]))?);
+            (self.find(MEMORY_LOAD)?, self.find(Primitive::of("memory.latency.level", &[("level", "L1")]))?);
         let ratio = Ratio::of(far, near, 1.0)?;
-        let text = format!(
-            "A load from memory takes {}, as long as {} loads from the first cache ({}).",
-            time(far),
-            ratio.text(),
-            time(near)
-        );
+        let text =
+            format!("A load from memory takes {}, as long as {} L1 loads ({}).", time(far), ratio.text(), time(near));
         Some(told(
             0.3 + ratio.weight(USUAL),
             section,
             text,
-            "It misses every cache.",
+            "The load misses every cache level.",
             "Keep data that is used together in the same cache lines, and working sets in the caches.",
         ))
     }
@@ -220,8 +191,9 @@ impl<'a> Found<'a> {
     /// Random loads with small pages over those with huge ones.
     fn translation(&self) -> Option<Weighted> {
         const USUAL: f64 = 1.15;
-        let (section, small) = self.find(("memory.latency.level", &[("level", "DRAM"), ("pages", "4k")]))?;
-        let (_, huge) = self.find(MEMORY)?;
+        let (section, small) =
+            self.find(Primitive::of("memory.latency.level", &[("level", "DRAM"), ("pages", "4k")]))?;
+        let (_, huge) = self.find(MEMORY_LOAD)?;
         let ratio = Ratio::of(small, huge, USUAL)?;
         let text = format!(
             "Huge pages make random loads from memory {} times faster ({} against {}).",
@@ -271,8 +243,8 @@ impl<'a> Found<'a> {
     /// What parallel reads gain over a single one.
     fn device(&self) -> Option<Weighted> {
         const USUAL: f64 = 2.0;
-        let (_, one) = self.find(DIRECT)?;
-        let (section, many) = self.find(("file.read.depth_rate", &[("depth", "32")]))?;
+        let (_, one) = self.find(DIRECT_READ)?;
+        let (section, many) = self.find(Primitive::of("file.read.depth_rate", &[("depth", "32")]))?;
         let of_one = |nanoseconds: f64| 4096.0 / nanoseconds * 1e9;
         let least = many.interval95[0] / of_one(one.interval95[0]);
         if least < USUAL || [one, many].iter().any(|metric| metric.grade == Grade::Contaminated) {
@@ -280,7 +252,7 @@ impl<'a> Found<'a> {
         }
         let gain = Ratio { value: many.value / of_one(one.value), least };
         let text = format!(
-            "The device serves 32 reads at once {} times as fast as one by one ({} each).",
+            "The device serves 32 reads at once {} times as fast as one at a time ({} each).",
             gain.text(),
             time(one)
         );
@@ -296,15 +268,15 @@ impl<'a> Found<'a> {
     /// A clock that needs a system call.
     fn clock(&self) -> Option<Weighted> {
         const USUAL: f64 = 0.5;
-        let (section, clock) = self.find(("cpu.timer.overhead", &[("method", "clock_gettime")]))?;
-        let (_, call) = self.find(("cpu.timer.overhead", &[("method", "clock_gettime_syscall")]))?;
+        let (section, clock) = self.find(Primitive::of("cpu.timer.overhead", &[("method", "clock_gettime")]))?;
+        let (_, call) = self.find(Primitive::of("cpu.timer.overhead", &[("method", "clock_gettime_syscall")]))?;
         let ratio = Ratio::of(clock, call, USUAL)?;
-        let text = format!("Reading the clock takes {}: it needs a system call here.", time(clock));
+        let text = format!("Reading the clock takes {}, about as long as a system call.", time(clock));
         Some(told(
             1.0 + ratio.weight(USUAL),
             section,
             text,
-            "The kernel does not trust the time-stamp counter, so programs cannot read the time by themselves.",
+            "Usually the kernel distrusts the time-stamp counter, so that the vDSO cannot answer.",
             "Look at /sys/devices/system/clocksource/clocksource0/current_clocksource, and choose tsc if it is reliable.",
         ))
     }

@@ -61,7 +61,11 @@ fn text(spans: &[Span]) -> String {
         .iter()
         .map(|span| match &span.style {
             Style::Plain => escaped(&span.text),
-            Style::Strong => format!("**{}**", escaped(&span.text)),
+            // A mark that follows a blank would not close.
+            Style::Strong => {
+                let words = span.text.trim_end();
+                format!("**{}**{}", escaped(words), &span.text[words.len()..])
+            }
             Style::Link(part) => format!("[{}](#{part})", escaped(&span.text)),
             Style::Elsewhere(address) => format!("[{}]({address})", escaped(&span.text)),
         })

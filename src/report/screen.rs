@@ -72,10 +72,15 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
     for alarm in alarms(document) {
         end.extend(folded(&alarm, wide, "", Ink::Bad, 4));
     }
-    let place = report.map_or_else(String::new, |place| format!("Report: {place}  "));
-    let all = document.metrics().count() as u64;
-    let report_lines =
-        folded(&format!("{place}All {}: --all", count(all, "result", "results")), wide, "", Ink::Faint, 2);
+    let place = report.map_or_else(String::new, |place| format!("Report: {place}. "));
+    let all = document.metrics().filter(|metric| metric.headline).count() as u64;
+    let report_lines = folded(
+        &format!("{place}All {}: --all", count(all, "headline result", "headline results")),
+        wide,
+        "",
+        Ink::Faint,
+        2,
+    );
     end.truncate(LINES.saturating_sub(above.len() + FEWEST_ROWS + 2 + report_lines.len()));
     end.extend(report_lines);
     // Where little room is left, insights make way.
@@ -222,16 +227,18 @@ fn missing(document: &Document) -> String {
 fn failures(document: &Document) -> Vec<String> {
     let failed = |section: &Section| {
         let reason = section.reason.as_deref().unwrap_or("no reason was recorded");
-        let hint = section.hint.as_ref().map_or_else(String::new, |hint| format!(" To do: {hint}."));
         match section.outcome {
-            Outcome::Failed => Some(format!("{} failed: {reason}.{hint}", section.id)),
-            _ => section.failed_launches.last().map(|last| {
+            Outcome::Failed => {
+                let hint = section.hint.as_ref().map(|hint| format!("hint: {hint}"));
+                [format!("{} failed: {reason}.", section.id)].into_iter().chain(hint).collect()
+            }
+            _ => Vec::from_iter(section.failed_launches.last().map(|last| {
                 let launches = count(section.failed_launches.len() as u64, "launch", "launches");
                 format!("{}: {launches} failed, the last because {last}.", section.id)
-            }),
+            })),
         }
     };
-    document.experiments.iter().filter_map(failed).take(MOST_FAILURES).collect()
+    document.experiments.iter().map(failed).filter(|words| !words.is_empty()).take(MOST_FAILURES).flatten().collect()
 }
 
 /// What a reader must know before trusting any number.
@@ -252,7 +259,7 @@ fn alarms(document: &Document) -> Vec<String> {
 
 fn head(name: usize) -> Line {
     vec![
-        (format!("{:<name$}{:>10}{:>8}{:>4}", "", "measured", "pred.", "± %"), Ink::Faint),
+        (format!("{:<name$}{:>10}{:>9}{:>3}", "", "measured", "pred.", "±%"), Ink::Faint),
         (" ".to_owned(), Ink::Plain),
     ]
 }
@@ -309,7 +316,7 @@ fn cell(name: &str, width: usize, metric: &Metric) -> Line {
     vec![
         (format!("{:<width$}", cut(name, width)), Ink::Plain),
         (format!("{value:>10}"), ink),
-        (format!("{predicted:>8}{half:>4} "), Ink::Faint),
+        (format!("{predicted:>9}{half:>3} "), Ink::Faint),
     ]
 }
 

@@ -280,7 +280,7 @@ fn an_experiment_whose_launches_all_die_is_given_up_and_fails() {
     assert_eq!(section["outcome"], "failed");
     assert!(section["reason"].as_str().unwrap().contains("SIGKILL"), "{section}");
     let report = output(&["report", place.to_str().unwrap()]);
-    assert!(text(&report.stdout).contains("cpu.procedure_call failed: "), "{}", told(&report));
+    assert!(text(&report.stdout).contains("(cpu.procedure_call) failed: "), "{}", told(&report));
 }
 
 fn assert_not_resumed(change: impl Fn(&mut Value), words: &str) {

@@ -28,7 +28,7 @@ fn processor(metric: &str, _: &Labels) -> Option<Model> {
         "cpu.procedure_call.per_argument",
         "cpu.procedure_call.seventh_argument",
     ];
-    known.contains(&metric).then(|| Model::of("core cycles that this core design needs", BaseHardware, CYCLE))
+    known.contains(&metric).then(|| Model::of("from the cycle count of this core design", BaseHardware, CYCLE))
 }
 
 fn system_call(metric: &str, labels: &Labels) -> Option<Model> {
@@ -36,17 +36,17 @@ fn system_call(metric: &str, labels: &Labels) -> Option<Model> {
         return Some(Model::of("a call that stays in user mode", SoftwareOverhead, CYCLE));
     }
     if metric == "os.system_call.time" && is(labels, "call", "enosys") {
-        return Some(Model::of("kernel entry and exit, scaled from a clock call", BaseHardware, CLOCK_CALL));
+        return Some(Model::of("kernel entry and exit, scaled from a clock system call", BaseHardware, CLOCK_CALL));
     }
     ["os.system_call.time", "os.system_call.service"]
         .contains(&metric)
-        .then(|| Model::of("the call, scaled from a clock call", SoftwareOverhead, CLOCK_CALL))
+        .then(|| Model::of("for the call, scaled from a clock system call", SoftwareOverhead, CLOCK_CALL))
 }
 
 fn switch(metric: &str, labels: &Labels) -> Option<Model> {
     Some(match metric {
         "os.context_switch.time" if SWITCH.has_labels(labels) => {
-            Model::of("wake-up, switch and one byte, scaled from a clock call", SoftwareOverhead, CLOCK_CALL)
+            Model::of("wake-up, switch and one byte, scaled from a clock system call", SoftwareOverhead, CLOCK_CALL)
                 .entering(2.0)
         }
         "os.context_switch.time" if is(labels, "placement", "same_cpu") => {
@@ -60,7 +60,7 @@ fn switch(metric: &str, labels: &Labels) -> Option<Model> {
             Model::of("wake-up of the other CPU, scaled from one through a pipe", SoftwareOverhead, wake_up)
         }
         "os.context_switch.net" => {
-            Model::of("wake-up and switch, scaled from a clock call", SoftwareOverhead, CLOCK_CALL)
+            Model::of("wake-up and switch, scaled from a clock system call", SoftwareOverhead, CLOCK_CALL)
         }
         "os.context_switch.pipe_overhead" | "os.context_switch.eventfd_overhead" => {
             Model::of("file layer, lock, one datum in and out", SoftwareOverhead, CLOCK_CALL).entering(2.0)
@@ -108,7 +108,7 @@ fn memory(metric: &str, labels: &Labels) -> Option<Model> {
     let in_cache = ["L1", "L2", "L3"].iter().any(|level| is(labels, "level", level));
     Some(match metric {
         "memory.latency.level" | "memory.latency.translation" => {
-            Model::of("core cycles that this core design needs", BaseHardware, CYCLE)
+            Model::of("from the cycle count of this core design", BaseHardware, CYCLE)
         }
         "memory.bandwidth.rate" | "memory.bandwidth.bus_rate" if in_cache => {
             Model::of("bytes per cycle of this core design", BaseHardware, CYCLE).rate()

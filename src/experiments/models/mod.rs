@@ -7,7 +7,7 @@ mod families;
 pub mod fit;
 pub mod misses;
 mod model;
-mod primitives;
+pub(super) mod primitives;
 
 use crate::results::prediction::{Basis, Part, Prediction};
 use crate::results::quantity::{DISTANCE, FOOTPRINT, Labels, PATH_DEPTH};

@@ -4,43 +4,44 @@ use crate::results::quantity::{DISTANCE, Labels};
 
 /// A figure that others are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Primitive {
-    pub(super) metric: &'static str,
+pub(in crate::experiments) struct Primitive {
+    pub(in crate::experiments) metric: &'static str,
     /// Labels that it has among others.
     labels: &'static [(&'static str, &'static str)],
 }
 
-pub(super) const CYCLE: Primitive = Primitive { metric: "cpu.cycle_time", labels: &[] };
-pub(super) const CLOCK_CALL: Primitive =
+pub(in crate::experiments) const CYCLE: Primitive = Primitive { metric: "cpu.cycle_time", labels: &[] };
+pub(in crate::experiments) const CLOCK_CALL: Primitive =
     Primitive { metric: "cpu.timer.overhead", labels: &[("method", "clock_gettime_syscall")] };
-pub(super) const KERNEL_ENTRY: Primitive = Primitive { metric: "os.system_call.time", labels: &[("call", "enosys")] };
-pub(super) const SWITCH: Primitive = Primitive {
+pub(in crate::experiments) const KERNEL_ENTRY: Primitive =
+    Primitive { metric: "os.system_call.time", labels: &[("call", "enosys")] };
+pub(in crate::experiments) const SWITCH: Primitive = Primitive {
     metric: "os.context_switch.time",
     labels: &[("between", "processes"), ("through", "pipe"), ("placement", "same_cpu")],
 };
-pub(super) const IDLE_WAKE_UP: Primitive = Primitive {
+pub(in crate::experiments) const IDLE_WAKE_UP: Primitive = Primitive {
     metric: "os.context_switch.time",
     labels: &[("between", "processes"), ("through", "pipe"), ("target", "idle")],
 };
-pub(super) const AWAKE_WAKE_UP: Primitive = Primitive {
+pub(in crate::experiments) const AWAKE_WAKE_UP: Primitive = Primitive {
     metric: "os.context_switch.time",
     labels: &[("between", "processes"), ("through", "pipe"), ("target", "awake")],
 };
-pub(super) const MEMORY_LOAD: Primitive =
+pub(in crate::experiments) const MEMORY_LOAD: Primitive =
     Primitive { metric: "memory.latency.level", labels: &[("level", "DRAM"), ("pages", "huge")] };
-pub(super) const DIRECT_READ: Primitive = Primitive {
+pub(in crate::experiments) const DIRECT_READ: Primitive = Primitive {
     metric: "file.read.block_time",
     labels: &[("cache", "direct"), ("order", "random"), ("bytes", "16777216")],
 };
-pub(super) const READ_FAULT: Primitive =
+pub(in crate::experiments) const READ_FAULT: Primitive =
     Primitive { metric: "memory.page_fault.time", labels: &[("kind", "anonymous_read")] };
-pub(super) const WRITE_FAULT: Primitive =
+pub(in crate::experiments) const WRITE_FAULT: Primitive =
     Primitive { metric: "memory.page_fault.time", labels: &[("kind", "anonymous_write")] };
-pub(super) const ECHO_ON_ONE_CPU: Primitive = Primitive {
+pub(in crate::experiments) const ECHO_ON_ONE_CPU: Primitive = Primitive {
     metric: "network.round_trip.time",
     labels: &[("protocol", "tcp"), ("bytes", "1"), ("ip", "4"), ("placement", "same_cpu"), ("quantile", "p50")],
 };
-pub(super) const ECHO_ON_TWO_CPUS: Primitive = Primitive {
+pub(in crate::experiments) const ECHO_ON_TWO_CPUS: Primitive = Primitive {
     metric: "network.round_trip.time",
     labels: &[
         ("protocol", "tcp"),
@@ -53,7 +54,7 @@ pub(super) const ECHO_ON_TWO_CPUS: Primitive = Primitive {
 };
 
 /// All of them, each after those that it is predicted from.
-pub(super) const PRIMITIVES: [Primitive; 12] = [
+pub(in crate::experiments) const PRIMITIVES: [Primitive; 12] = [
     CYCLE,
     CLOCK_CALL,
     KERNEL_ENTRY,
@@ -69,12 +70,20 @@ pub(super) const PRIMITIVES: [Primitive; 12] = [
 ];
 
 impl Primitive {
+    /// The figure with a name and some labels.
+    pub(in crate::experiments) const fn of(
+        metric: &'static str,
+        labels: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        Primitive { metric, labels }
+    }
+
     /// Whether a figure is this one. Of two distances the near one is.
-    pub(super) fn is(&self, metric: &str, labels: &Labels) -> bool {
+    pub(in crate::experiments) fn is(&self, metric: &str, labels: &Labels) -> bool {
         metric == self.metric && self.has_labels(labels)
     }
 
-    pub(super) fn has_labels(&self, labels: &Labels) -> bool {
+    pub(in crate::experiments) fn has_labels(&self, labels: &Labels) -> bool {
         self.labels.iter().all(|(key, value)| labels.get(key) == Some(value)) && labels.get(DISTANCE) != Some("far")
     }
 }

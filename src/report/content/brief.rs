@@ -54,7 +54,11 @@ fn front(document: &Document) -> PagePart {
         .experiments
         .iter()
         .filter(|section| section.outcome != Outcome::Measured)
-        .map(|section| vec![Span::strong(section.title.clone()), Span::plain(format!(": {}", why_missing(section)))])
+        .map(|section| {
+            let word = if section.outcome == Outcome::Failed { " failed" } else { "" };
+            let why = why_missing(section).replace('`', "");
+            vec![Span::strong(section.title.clone()), Span::plain(format!(" ({}){word}: {why}", section.id))]
+        })
         .collect();
     if !without.is_empty() {
         part.head("Not measured");
@@ -149,8 +153,8 @@ fn method(document: &Document) -> PagePart {
     let (run, practice) = (&document.run, &document.practice);
     let mut part = PagePart::new("method", "How it was measured", 2);
     part.say(format!(
-        "The run took {} on CPU {}: {} with {}. In each launch a new process repeats every operation in batches that are \
-         long enough for the clock. A result is the median over launches of the undisturbed batches. Its 95 % interval covers the launches \
+        "The run took {} on CPU {}: {} with {}. A launch is a new process that repeats the operations of one experiment in \
+         batches that are long enough for the clock. A round has at most one launch of each experiment. A result is the median over launches of the undisturbed batches. Its 95 % interval covers the launches \
          and the usual change from run to run.",
         duration(run.wall_seconds),
         run.cpu,
@@ -163,8 +167,9 @@ fn method(document: &Document) -> PagePart {
          and libraries add.",
     );
     part.say(
-        "Each result has a grade. A good result is known well enough for its class of operation, a rough one within twice that, \
-         an unresolved one is not. A contaminated result was disturbed by something that the checks saw.",
+        "Each result has a grade. A good result has an interval within the target of its experiment, and passed every check. A rough \
+         result is within 2.5 times the target, or a check doubts it. An unresolved result is less certain, or comes from too few launches. A \
+         contaminated result was disturbed while it was measured.",
     );
     part
 }

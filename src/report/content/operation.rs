@@ -32,7 +32,7 @@ pub(super) fn part(section: &Section, document: &Document) -> PagePart {
         part.add(Piece::List(sums));
     }
     let heads = ["result", ">measured", ">±", ">predicted", ">ratio", "verdict"];
-    let mut table = Table::new(&caption(section), &heads);
+    let mut table = Table::new(&caption(section, shown.len()), &heads);
     for metric in &shown {
         table.row(line(metric));
     }
@@ -73,18 +73,19 @@ fn shown<'a>(section: &'a Section, document: &Document) -> Vec<&'a Metric> {
 }
 
 /// What the table shows, as a finding.
-fn caption(section: &Section) -> String {
+fn caption(section: &Section, shown: usize) -> String {
     let grades = section.metrics.len();
     let good = section.metrics.iter().filter(|metric| metric.grade == crate::results::document::Grade::Good).count();
-    format!("{good} of {grades} results of this section are well known. The first of them:")
+    let part = if shown < grades { format!(" The table shows {shown} of them.") } else { String::new() };
+    format!("{good} of {grades} results have the grade good.{part}")
 }
 
-/// The first sentences of a text in Markdown: up to a blank line, or so many full stops.
+/// The first sentences of a text in Markdown, across paragraphs and items of lists: a sentence that announces a list needs it.
 fn first_sentences(text: &str, most: usize) -> String {
-    let paragraph = text.split("\n\n").find(|paragraph| !paragraph.trim().is_empty()).unwrap_or_default();
     let mut out = String::new();
     let mut ends = 0;
-    let words: Vec<&str> = paragraph.split_whitespace().collect();
+    let lines = text.lines().map(|line| line.trim_start().strip_prefix("- ").unwrap_or(line));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
     for (index, word) in words.iter().enumerate() {
         if !out.is_empty() {
             out.push(' ');
@@ -118,7 +119,8 @@ mod tests {
     fn sentences_end_where_sentences_end() {
         let text = "It takes 1.5 ns. Or more, e.g. two. Then it\nends.\n\nAnother paragraph.";
         assert_eq!(first_sentences(text, 2), "It takes 1.5 ns. Or more, e.g. two.");
-        assert_eq!(first_sentences(text, 9), "It takes 1.5 ns. Or more, e.g. two. Then it ends.");
+        assert_eq!(first_sentences(text, 3), "It takes 1.5 ns. Or more, e.g. two. Then it ends.");
+        assert_eq!(first_sentences("Two ways:\n\n- **one**: it.\n- **two**: that.", 1), "Two ways: **one**: it.");
         assert_eq!(first_item("- one\n  two\n- three").as_deref(), Some("one two"));
     }
 }

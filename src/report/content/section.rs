@@ -114,7 +114,7 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
 pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
     let range = interval([found.low, found.high], found.unit);
     let judged = match metric.verdict.against_prediction {
-        AgainstPrediction::TooWide => format!("The range {range} is too wide to count as a prediction."),
+        AgainstPrediction::TooWide => format!("The range {range} is wider than a factor of 4, so it does not count."),
         AgainstPrediction::AsPredicted => format!("That is inside the range {range}."),
         AgainstPrediction::None => String::new(),
         AgainstPrediction::Faster | AgainstPrediction::Slower => format!("That is outside the range {range}."),
@@ -304,7 +304,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
     let finding = finding(base, &metrics);
     Some(Drawing {
         id: format!("{name}-ranges"),
-        caption: format!("{finding} ({name})"),
+        caption: finding.clone(),
         alt: format!("{base}, {}, measured and predicted. {finding}", count(metrics.len() as u64, "case", "cases")),
         plot: Plot::Rows(RowPlot {
             label: base.to_owned(),
@@ -333,6 +333,8 @@ fn finding(base: &str, metrics: &[&Metric]) -> String {
     }
     match (inside, outside) {
         (0, 0) => format!("{base}: measured, without a prediction that is narrow enough to judge."),
+        (1, 0) => format!("{base}: the one judged result lies inside its predicted range."),
+        (2, 0) => format!("{base}: both judged results lie inside their predicted ranges."),
         (inside, 0) => format!("{base}: all {inside} judged results lie inside their predicted ranges."),
         (inside, outside) => {
             format!("{base}: {outside} of {} judged results lie outside their predicted ranges.", inside + outside)
