@@ -13,7 +13,7 @@ use super::models::primitives::{
     WRITE_FAULT,
 };
 
-/// Figures outside of their ranges that are told.
+/// Most misses of predictions among the insights.
 const SURPRISES: usize = 2;
 
 /// A sentence with its weight: about the logarithm of what it costs beside what people expect.
@@ -80,7 +80,8 @@ impl<'a> Found<'a> {
             time(here)
         );
         let mut why = if self.machine.is_guest() {
-            "An idle CPU of this virtual machine returns to the hypervisor, which has to start it again.".to_owned()
+            "An idle CPU of a virtual machine usually returns to the hypervisor, which has to start it again."
+                .to_owned()
         } else {
             "An idle CPU has to leave its sleep state first.".to_owned()
         };
@@ -106,7 +107,7 @@ impl<'a> Found<'a> {
             time(call)
         );
         let why = if self.machine.is_guest() {
-            "Each fault walks nested page tables, which the hypervisor adds."
+            "Probably the page tables of the hypervisor make each fault slower."
         } else {
             "The kernel clears the page and changes the page table."
         };

@@ -58,7 +58,7 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
     let mut below: Vec<Line> = Vec::new();
     for (number, found) in insights(document).iter().enumerate() {
         let mark = format!("{} ", number + 1);
-        // What to do is left out where it does not fit: a part of it is no advice.
+        // Advice that does not fit is left out: half of it would mislead.
         let mut with =
             found.advice.iter().map(|advice| folded(&format!("{} {advice}", found.text), wide, &mark, Ink::Plain, 3));
         let whole = with.find(|lines| lines.len() <= 2);

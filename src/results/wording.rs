@@ -101,7 +101,7 @@ pub fn quantity(value: f64, unit: Unit) -> String {
 /// An interval with its unit: `35.02 … 35.14 ns`. Ends that are read best in different scales have their own.
 pub fn interval(ends: [f64; 2], unit: Unit) -> String {
     let (factor, symbol) = scale(ends[1], unit);
-    if ends[0] > 0.0 && ends[0] < 0.5 * factor && ends[1].is_finite() {
+    if factor > 1.0 && ends[0] > 0.0 && ends[0] < 0.5 * factor && ends[1].is_finite() {
         return format!("{} … {}", quantity(ends[0], unit), quantity(ends[1], unit));
     }
     let text = format!("{} … {}", number(ends[0] / factor), number(ends[1] / factor));
