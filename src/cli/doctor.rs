@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::arguments::DoctorOptions;
-use super::{DONE, Failure, json, neighbours, print};
+use super::{DONE, Failure, json, neighbours, print, terminal_width};
 use crate::conduct::prepare::counter_usable;
 use crate::evaluate::presence::Presence;
 use crate::machine::quiet::Check;
@@ -18,6 +18,9 @@ use crate::rig::noise::{self, Noise};
 use crate::sys::affinity;
 use crate::sys::clock::Source;
 
+/// Columns of a line, at most, and what stands before all lines of a check but the first.
+const MOST_COLUMNS: u16 = 109;
+const INDENT: &str = "         ";
 /// How long the noise probe reads the clock.
 const NOISE_SPAN: Duration = Duration::from_millis(200);
 /// Loss beyond which a CPU is noisy: timer interrupts of an idle machine take a few tenths of a percent.
@@ -181,9 +184,11 @@ fn describe(check: &Check) -> String {
     if let Some(remedy) = &check.remedy {
         text += &format!("\nTo change it: {remedy}");
     }
+    let width = usize::from(terminal_width().unwrap_or(MOST_COLUMNS)).min(MOST_COLUMNS.into());
+    let width = width.saturating_sub(INDENT.len()).max(20);
     let mut lines = String::new();
-    for (index, line) in folded(&text, 100).lines().enumerate() {
-        lines += &format!("{}{line}\n", if index == 0 { "" } else { "         " });
+    for (index, line) in folded(&text, width).lines().enumerate() {
+        lines += &format!("{}{line}\n", if index == 0 { "" } else { INDENT });
     }
     lines
 }

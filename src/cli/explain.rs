@@ -1,9 +1,10 @@
 //! `sysdyno explain`: the methodology of an experiment, in the words of its source file, and the tables of gates and constants.
 
 use super::arguments::ExplainOptions;
-use super::{DONE, Failure, print};
+use super::{DONE, Failure, print, terminal_width};
 use crate::experiments::{Experiment, catalogue};
 use crate::plan;
+use crate::report::text;
 
 pub(super) fn explain(options: &ExplainOptions) -> Result<u8, Failure> {
     let mut pages: Vec<String> = Vec::new();
@@ -12,7 +13,9 @@ pub(super) fn explain(options: &ExplainOptions) -> Result<u8, Failure> {
     }
     pages.extend(options.gates.then(|| format!("{}\n{}", catalogue::gates(), catalogue::targets())));
     pages.extend(options.constants.then(catalogue::constants));
-    print(&pages.join("\n\n"))?;
+    let pages = pages.join("\n\n");
+    // A file gets the Markdown itself, which other tools render.
+    print(&terminal_width().map_or_else(|| pages.clone(), |width| text::markdown_text(&pages, width)))?;
     Ok(DONE)
 }
 

@@ -13,6 +13,7 @@ mod launch;
 mod list;
 mod machine;
 mod neighbours;
+mod pager;
 mod paint;
 mod peer;
 mod peer_options;
@@ -109,7 +110,8 @@ fn complain(problem: &Problem) {
 /// Writes data to standard output. A reader that has gone away (`| head`) does not count as an error. Words of others are in nearly everything:
 /// of a log, of a peer, of a server, of a mount. What in them would give orders to a terminal is taken out here.
 fn print(text: &str) -> Result<(), Failure> {
-    print_on(text).map(drop)
+    let shown = foreign::shown(text);
+    if pager::show(&shown) { Ok(()) } else { print_painted(&shown).map(drop) }
 }
 
 /// The same for a verb that goes on printing: whether there still is a reader.

@@ -1,10 +1,10 @@
 //! The report as plain text, for a terminal, a pager, a mail.
 
 use comfy_table::{Cell as Shown, CellAlignment, ContentArrangement};
-use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::page::{Page, Piece, Row, Span, Table};
-use super::terminal::{base_table, folded, trimmed};
+use super::terminal::{base_table, folded, plain_table, trimmed};
 use crate::sys::foreign;
 
 /// Columns of text where the width of the terminal is unknown.
@@ -50,7 +50,7 @@ fn piece_text(piece: &Piece, width: u16) -> String {
             let lines: Vec<String> = items.iter().map(|item| bullet(&text(item), prose)).collect();
             lines.concat() + "\n"
         }
-        Piece::Prose(words) => prose_text(words, prose),
+        Piece::Prose(words) => prose_text(words, width),
         Piece::Table(table) => table_text(table, width) + "\n\n",
         Piece::Drawing(drawing) => {
             let values = &drawing.values;
@@ -81,10 +81,17 @@ fn indented(words: &str) -> String {
     lines.concat() + "\n"
 }
 
-/// Markdown without its marks: paragraphs, lists and code.
-fn prose_text(markdown: &str, width: usize) -> String {
+/// Markdown for a terminal of a width: headings are underlined, tables drawn, lines folded.
+pub fn markdown_text(markdown: &str, width: u16) -> String {
+    foreign::shown(prose_text(markdown, width).trim_end()).into_owned() + "\n"
+}
+
+/// Markdown without its marks: headings, paragraphs, lists, tables and code.
+fn prose_text(markdown: &str, columns: u16) -> String {
+    let width = usize::from(columns).min(PROSE);
     let (mut out, mut words, mut items) = (String::new(), String::new(), 0);
-    for event in Parser::new(markdown) {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
         match event {
             Event::Text(text) | Event::Code(text) => words += &text,
             Event::SoftBreak | Event::HardBreak => words.push(' '),
@@ -100,7 +107,21 @@ fn prose_text(markdown: &str, width: usize) -> String {
             Event::End(TagEnd::CodeBlock) => {
                 out += &indented(&std::mem::take(&mut words));
             }
-            Event::End(TagEnd::Paragraph | TagEnd::Heading(_)) => {
+            Event::End(TagEnd::Heading(_)) => {
+                let title = std::mem::take(&mut words);
+                out += &format!("{title}\n{}\n\n", "─".repeat(title.chars().count()));
+            }
+            Event::Start(Tag::TableHead | Tag::TableRow) => rows.push(Vec::new()),
+            Event::End(TagEnd::TableCell) => {
+                rows.last_mut().into_iter().for_each(|row| row.push(std::mem::take(&mut words)));
+            }
+            Event::End(TagEnd::Table) => {
+                let mut rows = std::mem::take(&mut rows).into_iter();
+                let head = rows.next().unwrap_or_default();
+                let head: Vec<&str> = head.iter().map(String::as_str).collect();
+                out += &format!("{}\n\n", plain_table(&head, rows.collect(), Some(columns)));
+            }
+            Event::End(TagEnd::Paragraph) => {
                 let text = std::mem::take(&mut words);
                 out += &if items > 0 { bullet(&text, width) } else { folded(&text, width) + "\n" };
             }
@@ -180,6 +201,8 @@ mod tests {
             "**One** thing is\n`this`:\n\n- an item that\n  goes on\n- another\n\n```\ncode  here\n```\n\nThe *end*.";
         let text = "One thing is this:\n\n- an item that goes on\n- another\n\n    code  here\n\nThe end.\n\n";
         assert_eq!(prose_text(markdown, 80), text);
+        let table = prose_text("# Head\n\n| one | two |\n| --- | --- |\n| `a` | b |\n", 40);
+        assert!(table.starts_with("Head\n────\n\n") && table.contains(" one   two") && !table.contains('|'), "{table}");
         assert!(prose_text(&"word ".repeat(50), 40).lines().all(|line| line.chars().count() <= 40));
     }
 }

@@ -29,9 +29,16 @@ extern "C" fn none() -> i64 {
 }
 
 /// Copies of a statement: a loop around one would be in both kernels alike and stay in the difference.
+macro_rules! spaced {
+    ($($body:tt)*) => {
+        arch::align_call();
+        $($body)*;
+    };
+}
 macro_rules! eight {
     ($($body:tt)*) => {
-        $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*; $($body)*;
+        spaced!($($body)*); spaced!($($body)*); spaced!($($body)*); spaced!($($body)*);
+        spaced!($($body)*); spaced!($($body)*); spaced!($($body)*); spaced!($($body)*);
     };
 }
 macro_rules! thirty_two {

@@ -84,7 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.procedure_call",
     title: "Procedure call",
     measures: "call and return with 0 to 7 integer arguments, independent and chained",
-    method_version: 2,
+    method_version: 3,
     precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("procedure_call.rs"),
     needs: &[],
