@@ -1,5 +1,5 @@
 //! How a gate is made: by a rule, from what was measured and a bound. Rules are declared once, beside the code that applies
-//! them, by `rules!`; METHODOLOGY.md and `sysdyno explain --gates` list them.
+//! them, by `rules!`; docs/reference.md and `sysdyno explain --gates` list them.
 
 use crate::results::gate_numbers::{GateNumbers, GateRelation, GateUnit};
 use crate::results::quantity::Unit;

@@ -1,6 +1,6 @@
 //! The gates that every figure made of batches passes, whatever the experiment; an experiment adds those of its operation.
 //!
-//! METHODOLOGY.md lists the rules of all experiments.
+//! docs/reference.md lists the rules of all experiments.
 
 use crate::results::evidence::Evidence;
 use crate::results::quantity::Unit;

@@ -1,4 +1,4 @@
-//! The tables of gates and constants, as `sysdyno explain` prints them and METHODOLOGY.md has them.
+//! The tables of gates and constants, as `sysdyno explain` prints them and docs/reference.md has them.
 
 use super::constants::{self, Constant};
 use super::memory::{buffer, streams};

@@ -81,7 +81,7 @@ pub enum Severity {
 /// One rule that a figure had to pass, with the numbers that decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
-    /// Identifier in the gate catalogue of METHODOLOGY.md, such as `G8`.
+    /// Identifier in the gate catalogue of docs/reference.md, such as `G8`.
     pub id: String,
     /// Whether the rule held.
     pub pass: bool,

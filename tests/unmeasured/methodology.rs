@@ -1,19 +1,34 @@
-//! METHODOLOGY.md has the tables of gates and constants that the code has.
+//! docs/reference.md has the tables of targets, gates, composite checks and constants that the code has.
 use std::fs;
 use std::path::Path;
 
-use sysdyno::testing::experiments::catalogue;
+use sysdyno::testing::experiments::{catalogue, consistency};
+use sysdyno::testing::machine::detect;
 
 /// Set to write the tables instead of comparing them.
 const REGENERATE: &str = "SYSDYNO_WRITE_METHODOLOGY";
 
+/// Every composite check, a row each.
+fn checks() -> String {
+    let machine = detect(Path::new("/nonexistent"), Path::new("/"));
+    let mut text = "| id | rule |\n| --- | --- |\n".to_owned();
+    for check in consistency::checks(&[], &machine) {
+        text += &format!("| {} | {} |\n", check.id, check.rule);
+    }
+    text
+}
+
 #[test]
 fn the_tables_are_what_the_code_says() {
-    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("METHODOLOGY.md");
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference.md");
     let mut text = fs::read_to_string(&place).unwrap();
     let before = text.clone();
-    let tables =
-        [("gates", catalogue::gates()), ("targets", catalogue::targets()), ("constants", catalogue::constants())];
+    let tables = [
+        ("targets", catalogue::targets()),
+        ("gates", catalogue::gates()),
+        ("checks", checks()),
+        ("constants", catalogue::constants()),
+    ];
     for (name, table) in tables {
         let [begin, end] = ["begin", "end"].map(|side| format!("<!-- {name}: {side} -->"));
         let from = text.find(&begin).unwrap_or_else(|| panic!("no {begin}")) + begin.len();
@@ -25,5 +40,5 @@ fn the_tables_are_what_the_code_says() {
         return;
     }
     let hint = format!("If the change is meant: {REGENERATE}=1 cargo test --test unmeasured methodology");
-    assert!(before == text, "METHODOLOGY.md has other tables than the code. {hint}");
+    assert!(before == text, "docs/reference.md has other tables than the code. {hint}");
 }

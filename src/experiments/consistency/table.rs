@@ -1,4 +1,4 @@
-//! The rules. Numbers are those of the catalogue in METHODOLOGY.md.
+//! The rules. Numbers are those of the catalogue in docs/reference.md.
 
 use super::{FigureName, Invariant, Operand, Relation, Requirement};
 use crate::results::quantity::Unit;
