@@ -1,52 +1,59 @@
 //! # Question
 //!
-//! What does a new process cost, by each way of making one, and how does the price grow with the memory of the parent?
+//! What does a new process cost, by each method of creation? How does the cost grow with the memory of the parent?
 //!
 //! # Method
 //!
-//! There is no single "fork time"; each figure is named for what lies between its two clock reads.
+//! sysdyno creates one child at a time and reads the clock before the creation and after the span that names the
+//! result. It calls the kernel directly, and the child uses only registers and system calls. Every child is reaped and
+//! its exit status checked.
 //!
-//! - **fork**: from before the call until it returns in the parent. The child may have run meanwhile or not.
-//! - **fork_wait**: until a child that leaves at once has been reaped.
-//! - **first_instruction**: until the child's first instruction, which stores the time in a page that both share.
-//! - **vfork_wait**: as fork_wait, the child borrowing the parent's memory instead of copying it.
+//! The label **how** names the span:
+//!
+//! - **fork**: until the call returns in the parent. The child may have run by then.
+//! - **fork_wait**: until a child that exits at once has been reaped.
+//! - **first_instruction**: until the first instruction of the child, which stores the time in a shared page.
+//! - **vfork_wait**: as fork_wait, but the child borrows the memory of the parent instead of copying it.
 //! - **library_fork_wait**: as fork_wait through the C library, which adds its own handlers.
-//! - **fork_exec_wait**: the child executes another image and leaves: **static**, a program of two instructions that this
-//!   tool writes into memory, or **dynamic**, the system's `true` with its loader and libraries.
-//! - **posix_spawn_wait**: the same through the C library's posix_spawn().
+//! - **fork_exec_wait**: the child executes another image and exits. A **static** image is a program of two
+//!   instructions that sysdyno writes into memory. The **dynamic** image is the system's `true` with its loader and
+//!   libraries.
+//! - **posix_spawn_wait**: the same by posix_spawn() of the C library.
 //!
-//! Each is a single shot between two clock probes, one child at a time, everything made by the kernel's call directly, the
-//! child running nothing but registers and system calls. Every child is reaped and its exit status checked; an image that
-//! could not be executed, or a status that is not the expected one, voids the shot. A figure is published only if as many
-//! children were made as were reaped and left as expected, and the kernel knows of no other at the end.
+//! An image that fails to execute, or an unexpected status, discards the shot. A result is published only if every
+//! child was reaped with the expected status, and the kernel reports no other child at the end.
 //!
-//! **resident** is the size of private memory, every page written, that the parent has beside itself; its pages are written
-//! again before each shot, because a second fork finds pages already write-protected by the first. **pages** says whether
-//! it lies on 4 KiB or on huge pages, looked up after mapping. **child** is the CPU on which the child may run: the parent's
-//! (same_cpu), or any (free). Launches take the resident sizes in turns. The cost per page is the slope of a line through the
+//! The label **resident** is the size of additional private memory of the parent. Every page is written before each
+//! shot, because the previous fork left it write-protected. **pages** states whether the memory is on 4 KiB or on huge
+//! pages, verified after mapping. **child** is the CPU on which the child may run: that of the parent (same_cpu) or any
+//! (free). Launches alternate between the resident sizes. The cost per page is the slope of a line through the
 //! published costs over resident sizes.
 //!
 //! # Prediction
 //!
-//! A base for a small process, plus 20 to 45 ns for every page whose table entry is copied, plus the same again for taking
-//! the child's entries away when its end is waited for; in a guest twice that, because each entry and each page's own record
-//! is reached through two levels of tables. A huge page has one entry instead of 512, but a table is set aside for it, should
-//! it be split. An image costs its new tables and first faults; a dynamic one also its loader.
+//! - A base for a small process.
+//! - 20 to 45 ns for each page whose table entry is copied. About the same again to remove the entries of the child,
+//!   where the parent waits for its end. In a guest both double, because table entries and page records are behind two
+//!   levels of tables.
+//! - A huge page has one entry instead of 512, but the kernel reserves a table in case the page is split.
+//! - An image costs its new tables and first page faults. A dynamic image also costs its loader.
 //!
 //! # What could fool us
 //!
-//! - fork's return as "process creation": the child has not run, and on one CPU it may have run before the return.
-//! - A tight loop of one kind of child finds everything warm, and programs with one showed up to a quarter less for small
-//!   children. Here kinds take turns; most likely a small child's code and data are then partly cold.
+//! - The return of fork is not the creation of a process. The child has usually not run yet, and on one CPU it may have
+//!   run before the return.
+//! - A loop of one kind of child finds everything warm. Programs with such a loop showed up to a quarter less for small
+//!   children. Here the kinds alternate, which most likely leaves the code and data of a small child partly cold.
 //! - Children that are not reaped, and images that fail to execute, both look fast.
-//! - The size of the parent is rarely stated, and a shell that forks is not a database that forks.
-//! - Huge pages make resident memory nearly free to fork; whether a buffer got them must be looked up.
-//! - The dynamic loader dominates `fork + exec` of ordinary programs; that is why both images are here.
+//! - The size of the parent is rarely stated. A fork of a database costs more than a fork of a shell.
+//! - Huge pages make resident memory nearly free to fork. Verify that a buffer has them.
+//! - The dynamic loader dominates `fork + exec` of ordinary programs. sysdyno therefore measures both images.
 //!
 //! # References
 //!
-//! clone(2), vfork(2), posix_spawn(3), elf(5); Linux kernel/fork.c, mm/memory.c; Baumann et al., "A fork() in the road",
-//! HotOS 2019.
+//! - clone(2), vfork(2), posix_spawn(3), elf(5)
+//! - Linux kernel/fork.c, mm/memory.c
+//! - Baumann et al., "A fork() in the road", HotOS 2019
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;

@@ -1,36 +1,42 @@
 //! # Question
 //!
-//! What does it cost to install a signal handler, and to send a signal to oneself and handle it?
+//! What does it cost to install a signal handler? What does it cost to send a signal to oneself and handle it?
 //!
 //! # Method
 //!
-//! **install**: a handler for SIGUSR1 is installed again over itself with the C library's sigaction(2). **deliver_self**: the
-//! thread sends SIGUSR1 to itself with a direct tgkill(2). The kernel delivers the signal before that call returns: it
-//! saves the registers on the user stack, runs the handler, and the handler's return enters the kernel once more
-//! (rt_sigreturn(2)) to restore them. The handler adds one to a counter.
+//! sysdyno installs a handler for SIGUSR1 over itself (**install**), and sends SIGUSR1 to its own thread
+//! (**deliver_self**). Each operation runs in a loop, in batches of 1024. The batch divided by its operations is the
+//! cost of one, in core cycles by the clock probes around each batch.
 //!
-//! Each is repeated in batches of 1024 by a loop of one operation, and is the batch over its operations, in core cycles by the
-//! clock probes beside each batch. Between the two clock reads stand the operations, the sum of their answers, and one subtraction
-//! and one branch for each. Every answer is checked. A batch of signals is void unless the handler ran exactly once for each.
-//! The same launch times getppid(2) in the same way, as the floor for the gates.
+//! **install** calls sigaction(2) of the C library. **deliver_self** makes a direct tgkill(2), and the kernel delivers
+//! the signal before that call returns. The kernel saves the registers on the user stack and runs the handler, which
+//! adds one to a counter. The return of the handler enters the kernel again (rt_sigreturn(2)), which restores the
+//! registers.
+//!
+//! The timed interval also contains the sum of the return values, and one subtraction and one branch per operation.
+//! Every return value is checked. A batch of signals is discarded unless the handler ran exactly once for each signal.
+//! The same launch times getppid(2) in the same way, as the lower limit of the gates.
 //!
 //! # Prediction
 //!
-//! Installing enters the kernel once. A delivery enters it twice, and writes and reads a frame with all vector registers. The way in
-//! and out is the getppid(2) of this run. The rest is counted instructions at the pace of this run's system calls.
+//! An installation enters the kernel once. A delivery enters it twice, and writes and reads a frame with all vector
+//! registers. Kernel entry and exit cost as much as getppid(2) in this run. The rest is counted instructions at the
+//! pace of the system calls of this run.
 //!
 //! # What could fool us
 //!
-//! - The library function raise(3) blocks all signals around the call: two system calls more than the signal itself.
-//! - A blocked signal is queued and not delivered. Here it is unblocked first, and every delivery is counted.
-//! - Signals of the same number that are pending merge into one: each must be handled before the next is sent.
+//! - The library function raise(3) blocks all signals around the call. It makes two system calls more than the signal
+//!   needs.
+//! - A blocked signal is queued and not delivered. sysdyno unblocks it first, and counts every delivery.
+//! - Pending signals of the same number merge into one. Each must be handled before the next is sent.
 //! - Shadow stacks, debuggers and system-call filters add to every delivery.
-//! - The frame grows with the vector registers in use: a machine with AVX-512 writes 2.7 KiB where one with SSE writes 0.5 KiB.
+//! - The frame grows with the vector registers in use: 2.7 KiB with AVX-512, 0.5 KiB with SSE.
 //!
 //! # References
 //!
-//! signal(7), sigaction(2), tgkill(2), sigreturn(2); Linux kernel/signal.c, arch/x86/kernel/signal.c; McVoy & Staelin, USENIX
-//! 1996 (lat_sig).
+//! - signal(7), sigaction(2), tgkill(2), sigreturn(2)
+//! - Linux kernel/signal.c, arch/x86/kernel/signal.c
+//! - McVoy & Staelin, USENIX 1996 (lat_sig)
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;

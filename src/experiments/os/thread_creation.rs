@@ -1,46 +1,53 @@
 //! # Question
 //!
-//! What does a new thread cost, how much of that is the kernel's and how much the C library's?
+//! What does a new thread cost? How much of the cost is the work of the kernel, and how much that of the C library?
 //!
 //! # Method
 //!
-//! A thread is made, runs as little as can be, and ends. **how** says which span of that is the figure:
+//! sysdyno creates a thread that runs as little as possible and ends. The label **how** names the timed span, and the
+//! label **by** names the creator, the C library or the kernel. A batch is the mean of eight creations, one thread at a
+//! time.
 //!
-//! - **create**: from before the call until it returns. The thread may have run meanwhile or not.
-//! - **create_run**: until the thread's first instruction, which stores the time.
-//! - **create_join**: until the thread has ended and its creator, which waits for it, runs again.
+//! - **create**: until the call returns. The thread may have run by then.
+//! - **create_run**: until the first instruction of the thread, which stores the time.
+//! - **create_join**: until the thread has ended and its waiting creator runs again.
 //!
-//! **by** says who makes it. **pthread** is pthread_create() with a stack that the C library keeps from the thread before;
-//! **pthread_fresh** is the same with a stack so large (64 MiB) that the library keeps none: it is mapped, guarded and
-//! unmapped each time; **kernel** is the call clone3 alone (clone where clone3 is refused), on a stack that is there
-//! already, running four instructions of assembly. What pthread has above kernel is the library's work: signals blocked and
-//! allowed again, thread-local storage, registrations that every thread makes with the kernel.
+//! The creators are:
 //!
-//! **child** is the CPU on which the thread may run: its creator's (same_cpu) or any (free).
+//! - **pthread**: pthread_create() with a stack that the C library cached from the previous thread.
+//! - **pthread_fresh**: the same with a stack of 64 MiB, which is too large for the cache. The library maps, guards and
+//!   unmaps it each time.
+//! - **kernel**: the call clone3 alone (clone where clone3 is refused), on an existing stack, for four instructions of
+//!   assembly.
 //!
-//! Each creation is timed by itself; a batch is eight of them and their mean. One thread at a time: before the next the
-//! creator waits, untimed, until the last one is joined and the kernel counts one thread less. Each batch follows an
-//! untimed thread of its own kind, so that the library's stack is in store and the caches are as one thread leaves them
-//! for the next. Page faults per thread are counted over 64 untimed ones.
+//! The difference between pthread and kernel is the work of the library: blocked signals, thread-local storage and
+//! registrations with the kernel. The label **child** is the CPU on which the thread may run: that of its creator
+//! (same_cpu) or any (free).
+//!
+//! Before the next creation the creator waits, untimed, until the kernel counts one thread less. An untimed thread of
+//! the same kind runs before each batch, so that the stack is cached and the caches are warm. Page faults per thread
+//! are counted over 64 untimed threads.
 //!
 //! # Prediction
 //!
-//! Half of what a child by vfork costs in this run, which needs the same task, switches and wake-up but more structures of
-//! its own; without that figure, constants. The library's share is its system calls, by the floor of this run, and its
-//! instructions. A fresh stack adds its mapping, its guard and its first fault, another CPU its wake-up.
+//! About half the cost of a child by vfork in this run. That child needs the same task, switches and wake-up, but more
+//! structures. Without that result, constants apply. The library adds its system calls, at the floor of this run, and
+//! its instructions. A fresh stack adds mapping, guard and first page fault. Another CPU adds its wake-up.
 //!
 //! # What could fool us
 //!
-//! - The first thread of a process has no stack in store and is unlike the rest.
-//! - A creation that overlaps the end of the thread before pays for that too.
-//! - A thread on another CPU waits for that CPU to wake up; in a guest the hypervisor wakes it.
-//! - create alone looks cheap because the thread has not run. What it starts must be paid by somebody.
-//! - Languages add to pthread_create(): names, handles, guards.
+//! - **create** alone looks cheap, because the thread has not run yet. Its remaining cost appears later.
+//! - The first thread of a process has no cached stack and costs more than the rest.
+//! - A creation that overlaps the end of the previous thread also pays for that end.
+//! - A thread on another CPU waits until that CPU wakes up. In a guest the hypervisor wakes it.
+//! - Language runtimes add names, handles and guards to pthread_create().
 //!
 //! # References
 //!
-//! clone(2), pthread_create(3), futex(2); Linux kernel/fork.c; glibc nptl/pthread_create.c, nptl/allocatestack.c; Drepper &
-//! Molnar, "The Native POSIX Thread Library for Linux", 2005.
+//! - clone(2), pthread_create(3), futex(2)
+//! - Linux kernel/fork.c
+//! - glibc nptl/pthread_create.c, nptl/allocatestack.c
+//! - Drepper & Molnar, "The Native POSIX Thread Library for Linux", 2005
 
 use std::cell::RefCell;
 
