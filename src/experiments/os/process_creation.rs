@@ -24,10 +24,10 @@
 //! child was reaped with the expected status, and the kernel reports no other child at the end.
 //!
 //! The label **resident** is the size of additional private memory of the parent. Every page is written before each
-//! shot, because the previous fork left it write-protected. **pages** states whether the memory is on 4 KiB or on huge
-//! pages, verified after mapping. **child** is the CPU on which the child may run: that of the parent (same_cpu) or any
-//! (free). Launches alternate between the resident sizes. The cost per page is the slope of a line through the
-//! published costs over resident sizes.
+//! shot, because the previous fork left it write-protected. The label **pages** states whether the memory is on 4 KiB
+//! or on huge pages, verified after mapping. The label **child** is the CPU on which the child may run: that of the
+//! parent (same_cpu) or any (free). Launches alternate between the resident sizes. The cost per page is the slope of a
+//! line through the published costs over resident sizes.
 //!
 //! # Prediction
 //!

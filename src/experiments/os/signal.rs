@@ -27,7 +27,7 @@
 //!
 //! - The library function raise(3) blocks all signals around the call. It makes two system calls more than the signal
 //!   needs.
-//! - A blocked signal is queued and not delivered. sysdyno unblocks it first, and counts every delivery.
+//! - A blocked signal is queued and not delivered. The signal here is unblocked first, and every delivery is counted.
 //! - Pending signals of the same number merge into one. Each must be handled before the next is sent.
 //! - Shadow stacks, debuggers and system-call filters add to every delivery.
 //! - The frame grows with the vector registers in use: 2.7 KiB with AVX-512, 0.5 KiB with SSE.

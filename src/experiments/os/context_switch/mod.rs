@@ -31,12 +31,12 @@
 //! tasks, is classed as preempted.
 //!
 //! **Ring.** 2 to 64 processes on one CPU pass the token around. Each sums a private working set of 0 to 256 KiB before
-//! it passes the token on. sysdyno subtracts the pipe and the same sum in a warm cache. The curve shows the cost of a
-//! switch to a program whose data was evicted. Each launch takes one ring size. In a ring of more than two, a preempted
-//! task must run once more to go to sleep, so that a handoff may be two switches.
+//! it passes the token on. The curve is the handoff less the pipe and the same sum in a warm cache. It shows the cost
+//! of a switch to a program whose data was evicted. Each launch takes one ring size. In a ring of more than two, a
+//! preempted task must run once more to go to sleep. A handoff may then be two switches.
 //!
-//! **Distance.** A host moves virtual CPUs. sysdyno measures the transfer time of a cache line to the other CPU before
-//! and after each batch. Where the times form two groups, both have results (near, far).
+//! **Distance.** A host moves virtual CPUs. The transfer time of a cache line to the other CPU is therefore measured
+//! before and after each batch. Where the times form two groups, both have results (near, far).
 //!
 //! **Cache line.** Tasks on two CPUs poll one shared word, and each answers with the next number. Half of the round
 //! trip is the time to move a line from core to core.
@@ -55,8 +55,8 @@
 //! - Creation, first page faults or reaping of the partner can be inside the timed interval.
 //! - Half of the gross cost is system calls, and tools rarely state whether they print gross or net. A tool that prints
 //!   the round trip prints two handoffs.
-//! - sysdyno makes its system calls inline. Where the kernel clears return predictions (see os.system_call), calls of a
-//!   C library add two mispredicted returns per handoff, a quarter more on AMD Zen 4.
+//! - Calls through a C library can add two mispredicted returns per handoff, where the kernel clears return predictions
+//!   (see os.system_call). They cost a quarter more on AMD Zen 4. The system calls here are inline.
 //! - sched_yield() need not switch, because the scheduler may run the same task again.
 //! - A pipe cost that was measured elsewhere or under load can make the net switch negative.
 //! - Mitigations that clear predictors on a switch apply only to some pairs of processes.

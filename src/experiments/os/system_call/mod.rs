@@ -13,8 +13,8 @@
 //! among other calls, with the label order=sweep. All calls then alternate in random order, in batches of at least 512
 //! calls.
 //!
-//! The timed interval contains only the calls, the sum of their return values, and one subtraction and one branch per
-//! call, which overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
+//! The timed interval contains only the calls and the sum of their return values. One subtraction and one branch per
+//! call overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
 //!
 //! - **enosys**: a number without a system call, which the kernel refuses at once. It is the floor.
 //! - **getpid**, **getppid**, **gettid**: return a number.
@@ -26,10 +26,10 @@
 //! - **io_uring_nop**: one no-operation through the ring per system call. **io_uring_nop_batched**: 32 per system call,
 //!   each counted.
 //!
-//! **time** is the whole call, the gross cost. **service** is the work of the kernel for it: the gross cost less the
-//! floor of the same launch, both from blocks. Kernel entry waits for earlier instructions, so the two run one after
-//! the other and can be subtracted. Service is published where it exceeds three times its error and is at least a
-//! quarter of the gross cost.
+//! The metric **time** is the whole call, the gross cost. The metric **service** is the work of the kernel for it: the
+//! gross cost less the floor of the same launch, both from blocks. Kernel entry waits for earlier instructions, so the
+//! two run one after the other and can be subtracted. Service is published where it exceeds three times its error and
+//! is at least a quarter of the gross cost.
 //!
 //! # Prediction
 //!
