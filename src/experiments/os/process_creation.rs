@@ -75,7 +75,7 @@ use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::{number, quantity};
+use crate::results::wording::{number, significant};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::sys::affinity;
@@ -87,7 +87,7 @@ use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages, Resident, SharedNumber};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.process_creation",
     title: "Process creation",
-    measures: "fork, vfork, fork and exec, posix_spawn, against the memory of the parent",
+    measures: "fork, vfork, fork and exec, posix_spawn, by memory of the parent",
     method_version: 3,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("process_creation.rs"),
@@ -96,10 +96,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication::cost("os.process_creation.time", Unit::Nanoseconds, "one child, by the way of making it")
+        Publication::cost("os.process_creation.time", Unit::Nanoseconds, "one child, by method of creation")
             .in_summary_where(common_way),
-        Publication::cost("os.process_creation.per_page", Unit::Nanoseconds, "what each 4 KiB page of the parent adds")
-            .in_summary(),
+        Publication::cost(
+            "os.process_creation.per_page",
+            Unit::Nanoseconds,
+            "cost that each 4 KiB page of the parent adds",
+        )
+        .in_summary(),
     ],
     every: |_| 1,
     seconds: |_| 0.4,
@@ -155,24 +159,30 @@ const SLACK: f64 = 1.05;
 
 constants! {
     /// Copying the entry of a huge page: a table is made for it, should it be split later.
-    FORK_HUGE_PAGE = 600.0 in 60.0 ..= 2500.0 "ns", "Linux mm/huge_memory.c, copy_huge_pmd: allocates and clears a page of tables";
+    FORK_HUGE_PAGE = 600.0 in 60.0 ..= 2500.0 "ns",
+        "Linux mm/huge_memory.c, copy_huge_pmd: allocates and clears one page-table page";
     /// Taking a huge page of a child away, and its table.
-    EXIT_HUGE_PAGE = 400.0 in 40.0 ..= 2000.0 "ns", "Linux mm/huge_memory.c, zap_huge_pmd: frees the page of tables";
+    EXIT_HUGE_PAGE = 400.0 in 40.0 ..= 2000.0 "ns", "Linux mm/huge_memory.c, zap_huge_pmd: frees the page-table page";
     /// Making a child that has nothing: task, tables, areas of a small process.
-    FORK_BASE = 45_000.0 in 12_000.0 ..= 150_000.0 "ns", "Linux kernel/fork.c: copies of task, files, signals and areas; 20–60 µs on bare metal, more in guests";
+    FORK_BASE = 45_000.0 in 12_000.0 ..= 150_000.0 "ns",
+        "Linux kernel/fork.c: copies of task, files, signals and memory areas, 20–60 µs on bare metal, more in guests";
     /// Running a child to its end and reaping it.
     CHILD_LIFE = 45_000.0 in 8_000.0 ..= 200_000.0 "ns", "two switches, a few copied pages, exit and wait";
     /// A child that borrows memory instead of copying it: task and switch only.
     VFORK_BASE = 30_000.0 in 6_000.0 ..= 120_000.0 "ns", "Linux kernel/fork.c with CLONE_VM";
     /// Replacing a child's memory by a static image, and its page faults.
-    EXEC_STATIC = 100_000.0 in 25_000.0 ..= 400_000.0 "ns", "Linux fs/exec.c: new tables, a handful of faults";
+    EXEC_STATIC = 100_000.0 in 25_000.0 ..= 400_000.0 "ns", "Linux fs/exec.c: new tables, a few page faults";
     /// What a dynamic loader adds: mapping and relocating the C library.
-    DYNAMIC_LOADER = 400_000.0 in 150_000.0 ..= 1_200_000.0 "ns", "ld.so(8): some 60 faults and 20 system calls";
+    DYNAMIC_LOADER = 400_000.0 in 150_000.0 ..= 1_200_000.0 "ns", "ld.so(8): about 60 page faults and 20 system calls";
 }
 
 rules! {
-    FLOOR: "G8" Hard "`os.process_creation.time`", "a child takes at least {}, until it is reaped {}, with another image {}", time(FORK_FLOOR), time(WAIT_FLOOR), time(EXEC_FLOOR);
-    ORDER: "G20" Noisy "`os.process_creation.time`", "fork takes at most {} times as long until it returns as until its child is reaped, and borrowed memory as copied memory", plain(SLACK);
+    FLOOR: "G8" Hard "`os.process_creation.time`",
+        "a child takes at least {}, at least {} until it is reaped, at least {} with another image",
+        time(FORK_FLOOR), time(WAIT_FLOOR), time(EXEC_FLOOR);
+    ORDER: "G20" Noisy "`os.process_creation.time`",
+        "at most {} times as long: fork until it returns as until its child is reaped, borrowed as copied memory",
+        plain(SLACK);
 }
 
 /// A way of making a child.
@@ -243,14 +253,14 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
         .collect();
     for how in ["fork", "fork_wait"] {
         let prediction = Prediction::of(PER_PAGE, Labels::of([("how", how)]), Unit::Nanoseconds).software(
-            "copying the page's table entry",
+            "copying the page-table entry of the page",
             small.0.times(1.0),
             small.0.basis(),
         );
         predictions.push(if how == "fork" {
             prediction
         } else {
-            prediction.software("taking it away from the child", small.1.times(1.0), small.1.basis())
+            prediction.software("removing it from the child", small.1.times(1.0), small.1.basis())
         });
     }
     predictions
@@ -266,16 +276,16 @@ fn predict_child(way: ChildMethod, setting: ForkSetting, (copied, removed): (Con
     let prediction = Prediction::of(TIME, labels(way, setting), Unit::Nanoseconds);
     let prediction = if copies {
         let prediction = add(prediction, "task and tables of a small child", FORK_BASE, 1.0);
-        add(prediction, "table entries of the parent's pages", copied, pages)
+        add(prediction, "page-table entries of the parent", copied, pages)
     } else {
-        add(prediction, "a task that borrows the parent's memory", VFORK_BASE, 1.0)
+        add(prediction, "a task that borrows the memory of the parent", VFORK_BASE, 1.0)
     };
     let prediction = match way.how {
         "fork" => prediction,
-        "first_instruction" => add(prediction, "the way to the child's first instruction", CHILD_LIFE, 0.2),
+        "first_instruction" => add(prediction, "the path to the first instruction of the child", CHILD_LIFE, 0.2),
         _ if copies => {
-            let prediction = add(prediction, "the child's life and its reaping", CHILD_LIFE, 1.0);
-            add(prediction, "taking the child's pages away", removed, pages)
+            let prediction = add(prediction, "running, ending and reaping the child", CHILD_LIFE, 1.0);
+            add(prediction, "removing the pages of the child", removed, pages)
         }
         _ => prediction,
     };
@@ -296,7 +306,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         rig.unavailable(
             TIME,
             &Labels::of([("how", "first_instruction")]),
-            &"a child can stamp the time by the counter only, which is not the clock of this run",
+            &"a child can read the time only from the counter, which is not the clock of this run",
         );
     }
     let kit = ChildShotInputs { counts_ticks: rig.counts_ticks(), images: &images, stamp: &stamp, books: &books };
@@ -314,7 +324,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         measure_with_memory(rig, &kit, ForkSetting { resident, pages, ..BASE }, shots)?;
     }
     if child::some_left() {
-        rig.remark(children::LEFT, &"there are children that were not reaped");
+        rig.remark(children::LEFT, &"some children were not reaped");
     }
     books
         .take()
@@ -360,13 +370,13 @@ fn resident(rig: &Rig<'_>, setting: ForkSetting) -> Result<Resident, String> {
     }
     let pages = if setting.pages == "huge" { Pages::Huge } else { Pages::Small };
     let before = memory::huge_bytes().unwrap_or(0);
-    let resident =
-        Resident::new(setting.resident, pages).map_err(|error| format!("the memory could not be had: {error}"))?;
+    let resident = Resident::new(setting.resident, pages)
+        .map_err(|error| format!("the memory could not be allocated: {error}"))?;
     let huge = memory::huge_bytes().unwrap_or(0).saturating_sub(before) as f64 / setting.resident as f64;
     if (pages == Pages::Huge && huge < 0.9) || (pages == Pages::Small && huge > 0.01) {
         let off = (pages == Pages::Huge && memory::huge_pages_are_off()).then_some(HUGE_PAGES_OFF);
         let off = off.map_or_else(String::new, |off| format!(": {off}"));
-        return Err(format!("{:.0} % of the memory lies on huge pages{off}", huge * 100.0));
+        return Err(format!("{:.0} % of the memory is on huge pages{off}", huge * 100.0));
     }
     Ok(resident)
 }
@@ -480,7 +490,7 @@ fn child_gates(study: &Study<'_>, way: ChildMethod, setting: ForkSetting, estima
         _ => EXEC_FLOOR,
     };
     let mut gates = vec![
-        gates::floor_in_time(&FLOOR, study, estimate, floor).because("a task cannot be made in less"),
+        gates::floor_in_time(&FLOOR, study, estimate, floor).because("no kernel creates a task faster"),
         children::gate(study, &labels(way, setting)),
     ];
     let mut not_above = |other: ChildMethod, why: &str| {
@@ -529,7 +539,8 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
         (time(findings, WAYS[0], BASE), time(findings, WAYS[2], BASE), time(findings, WAYS[4], BASE))
     {
         findings.say(format!(
-            "From a small parent fork returns after {}; until its child has run and is reaped it takes {}. A child that borrows the parent's memory takes {}.",
+            "From a small parent fork returns after {}, and its child has run and is reaped after {}. A child that \
+             borrows the memory of the parent takes {}.",
             fork.text(),
             wait.text(),
             vfork.text(),
@@ -538,12 +549,12 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     if let (Some(plain), Some(loaded)) = (time(findings, WAYS[5], BASE), time(findings, WAYS[6], BASE)) {
         let loader = loaded.value - plain.value;
         let difference = if loader > 0.0 {
-            format!(": the difference of {} is the loader's", quantity(loader, Unit::Nanoseconds))
+            format!(". The difference of {} is the loader", significant(loader, Unit::Nanoseconds, 2))
         } else {
-            ", which is not longer: the loader does not show here".to_owned()
+            ", so the cost of the loader is not measurable here".to_owned()
         };
         findings.say(format!(
-            "Executing the smallest static program takes {} from fork to reaping, a dynamic one {}{difference}.",
+            "The smallest static program takes {} from fork to reaping, a dynamic program {}{difference}.",
             plain.text(),
             loaded.text(),
         ));
@@ -552,21 +563,25 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     if let Some(per_page) = per_page {
         let gibibyte = per_page.value * f64::from(1 << 30) / SMALL_PAGE;
         findings.say(format!(
-            "Each 4 KiB page of the parent adds {} to fork: a process with 1 GiB of such pages stands still for about {} whenever it forks.",
+            "Each 4 KiB page of the parent adds {} to fork. A process with 1 GiB of such pages stops for about {} \
+             whenever it forks.",
             per_page.text(),
-            quantity(gibibyte, Unit::Nanoseconds),
+            significant(gibibyte, Unit::Nanoseconds, 2),
         ));
     }
     let at = |pages| ForkSetting { resident: 256 * MIB, pages, ..BASE };
     if let (Some(small), Some(huge)) = (time(findings, WAYS[2], at("4k")), time(findings, WAYS[2], at("huge"))) {
         let times = small.value / huge.value;
         let why = if times > 1.0 {
-            format!(": {} times less, because there are 512 times fewer table entries", number(times))
+            format!(
+                ". The ratio is {}, because a huge page needs one table entry instead of 512",
+                significant(times, Unit::One, 2)
+            )
         } else {
-            ", which is at least as long, although there are 512 times fewer table entries".to_owned()
+            ", which is not shorter, although a huge page needs one table entry instead of 512".to_owned()
         };
         findings.say(format!(
-            "With 256 MiB on 4 KiB pages fork_wait takes {}, on huge pages {}{why}.",
+            "With 256 MiB on 4 KiB pages fork_wait takes {}, and on huge pages {}{why}.",
             small.text(),
             huge.text(),
         ));

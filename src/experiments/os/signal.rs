@@ -51,7 +51,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::number;
+use crate::results::wording::{number, significant};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::sys::process::{self, Trial};
@@ -62,7 +62,7 @@ use crate::sys::system_call;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.signal",
     title: "Signals",
-    measures: "installing a signal handler, and a signal to oneself with its handler",
+    measures: "installing a signal handler, and handling a signal to oneself",
     method_version: 1,
     precision: Precision { target: 0.02, between: 0.01 },
     source: include_str!("signal.rs"),
@@ -73,7 +73,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[Publication::cost(
         TIME,
         Unit::Nanoseconds,
-        "installing a handler, or a signal from sending it to the return of its handler",
+        "installing a handler, or sending a signal until its handler returns",
     )
     .in_summary()],
     every: |_| 1,
@@ -100,11 +100,13 @@ const SLACK: f64 = 0.03;
 
 constants! {
     /// Saving all registers of a thread on its stack for a signal handler, and restoring them.
-    SIGNAL_FRAME = 500.0 in 150.0 ..= 2000.0 "cycles", "Linux arch/x86/kernel/fpu/signal.c: XSAVE and XRSTOR of 0.5 to 2.7 KiB of user memory";
+    SIGNAL_FRAME = 500.0 in 150.0 ..= 2000.0 "cycles",
+        "Linux arch/x86/kernel/fpu/signal.c: XSAVE and XRSTOR of 0.5 to 2.7 KiB of user memory";
 }
 
 rules! {
-    CALLS_INSIDE: "G20" Hard "`os.signal.time`", "installing a handler takes at least one getppid, delivering a signal two, less {}", share(SLACK);
+    CALLS_INSIDE: "G20" Hard "`os.signal.time`",
+        "installing a handler takes at least one getppid, delivering a signal at least two, less {}", share(SLACK);
 }
 
 /// An operation, how often it enters the kernel, and what is done there.
@@ -120,7 +122,7 @@ const OPERATIONS: [SignalOperation; 2] = [
     SignalOperation {
         how: INSTALL,
         entries: 1.0,
-        work: "copy the action in and replace the old one",
+        work: "copy the action and replace the old one",
         instructions: 150.0,
     },
     SignalOperation {
@@ -174,8 +176,8 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         let before = signal::delivered();
         let answers: i64 = (0..signals).map(|_| handled.send()).sum();
         match signal::delivered() - before {
-            _ if answers != 0 => Err(format!("answers add up to {answers}, right ones to 0")),
-            handled if handled != signals => Err(format!("{signals} signals were sent, {handled} handled")),
+            _ if answers != 0 => Err(format!("the return values sum to {answers} instead of 0")),
+            handled if handled != signals => Err(format!("{signals} signals were sent and {handled} handled")),
             _ => Ok(()),
         }
     });
@@ -186,7 +188,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 fn repeated<'a>(name: &'static str, labels: Labels, mut make: impl FnMut() -> i64 + 'a) -> Workload<'a> {
     Workload::of(name, labels, 1, move |times| {
         let answers: i64 = (0..times).map(|_| make()).sum();
-        if answers == 0 { Ok(()) } else { Err(format!("answers add up to {answers}, right ones to 0")) }
+        if answers == 0 { Ok(()) } else { Err(format!("the return values sum to {answers} instead of 0")) }
     })
     .sized(Sizing::Exactly(PER_BATCH))
 }
@@ -204,7 +206,7 @@ fn available() -> Result<(), String> {
         Ok(Trial::Killed(signal)) => {
             Err(format!("a system-call filter kills a process that sends a signal ({signal})"))
         }
-        Err(error) => Err(format!("signals cannot be tried in a child process: {error}")),
+        Err(error) => Err(format!("cannot try signals in a child process: {error}")),
     }
 }
 
@@ -229,7 +231,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, how: &str| findings.metric(TIME, &labels(how)).cloned();
     let (Some(install), Some(deliver)) = (time(findings, INSTALL), time(findings, DELIVER)) else { return };
     findings.say(format!(
-        "Installing a signal handler costs {}. A signal to oneself costs {} from sending it to the return of its handler.",
+        "Installing a signal handler costs {}. A signal to oneself costs {} until its handler returns.",
         install.text(),
         deliver.text()
     ));
@@ -237,9 +239,9 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let call = study.metric("os.system_call.time", &getppid);
     if let Some(call) = call {
         findings.say(format!(
-            "That is {} calls of getppid. Two of them are the way into the kernel and out again, to send the signal and to end its \
-             handler.",
-            number(deliver.value / call.value)
+            "This is as much as {} calls of getppid. Two of them are kernel entry and exit, to send the signal and to \
+             end its handler.",
+            significant(deliver.value / call.value, Unit::One, 2)
         ));
     }
 }

@@ -67,7 +67,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::{number, percent, quantity};
+use crate::results::wording::{number, percent, significant};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::statistics::summary::median;
@@ -80,7 +80,7 @@ use crate::sys::{affinity, counters};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.thread_creation",
     title: "Thread creation",
-    measures: "a thread until its creation returns, it runs, it has ended; by library and kernel",
+    measures: "creation, first instruction and end of a thread, by C library and by kernel",
     method_version: 1,
     precision: Precision { target: 0.03, between: 0.02 },
     source: include_str!("thread_creation.rs"),
@@ -88,7 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],
     rules: RULES,
     constants: &[],
-    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one thread, by the span and by who makes it")
+    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one thread, by timed span and by creator")
         .in_summary_where(same_cpu)],
     every: |_| 1,
     seconds: |_| 0.16,
@@ -115,9 +115,14 @@ const PART_FLOOR: f64 = 1_000.0;
 const SLACK: f64 = 1.05;
 
 rules! {
-    FLOOR: "G8" Hard "`os.thread_creation.time`", "a thread takes at least {} until its creation returns or it runs, {} until it is joined", time(PART_FLOOR), time(WHOLE_FLOOR);
-    ORDER: "G20" Noisy "`os.thread_creation.time` on one CPU", "at most {} times: creation and first instruction the join, the kernel alone the library, a stack in store a fresh one", plain(SLACK);
-    CHEAPER_THAN_PROCESS: "G40" Remark "`os.thread_creation.time`", "a thread that is created and joined costs less than a process by fork_wait";
+    FLOOR: "G8" Hard "`os.thread_creation.time`",
+        "a thread takes at least {} until its creation returns or it runs, and at least {} until it is joined",
+        time(PART_FLOOR), time(WHOLE_FLOOR);
+    ORDER: "G20" Noisy "`os.thread_creation.time` on one CPU",
+        "at most {} times as long: creation and first instruction as the join, the kernel as the library, a cached as \
+         a fresh stack", plain(SLACK);
+    CHEAPER_THAN_PROCESS: "G40" Remark "`os.thread_creation.time`",
+        "a thread that is created and joined costs less than a process by fork_wait";
 }
 /// The spans.
 const HOWS: [&str; 3] = ["create", "create_run", "create_join"];
@@ -208,24 +213,25 @@ impl Costs {
             let (value, low, high) = self.entry;
             prediction = prediction
                 .hardware(
-                    "entering and leaving the kernel for the library's own calls",
+                    "entering and leaving the kernel for the calls of the library",
                     (value * calls, low * calls, high * calls),
                     self.entry_basis.clone(),
                 )
                 .software(
-                    "what the library and its calls do",
+                    "work of the library and its calls",
                     self.cycle.of(KERNEL_INSTRUCTION.times(instructions)),
                     KERNEL_INSTRUCTION.basis(),
                 );
         }
         if by == FRESH {
             prediction = prediction.software(
-                "mapping a stack, its guard, its first fault",
+                "mapping a stack, its guard and its first page fault",
                 STACK_MAPPING.times(1.0),
                 STACK_MAPPING.basis(),
             );
             if how == "create_join" {
-                prediction = prediction.software("unmapping it", STACK_UNMAPPING.times(1.0), STACK_UNMAPPING.basis());
+                prediction =
+                    prediction.software("unmapping the stack", STACK_UNMAPPING.times(1.0), STACK_UNMAPPING.basis());
             }
         }
         if child == FREE {
@@ -250,7 +256,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         rig.unavailable(
             TIME,
             &Labels::of([("by", KERNEL), ("how", "create_run")]),
-            &"a bare thread can stamp the time by the counter only, which is not the clock of this run",
+            &"a bare thread can read the time only from the counter, which is not the clock of this run",
         );
     }
     let kit = ThreadShotInputs { makers: &makers, source, alone, bias: rig.timer_bias() };
@@ -266,7 +272,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     }
     let sampled = rig.sample(kit.workloads(FREE, rig.batches()));
     affinity::restrict(&[rig.setup().cpu])
-        .map_err(|error| Problem::new(format!("cannot go back to one CPU: {error}")))?;
+        .map_err(|error| Problem::new(format!("cannot return to one CPU: {error}")))?;
     sampled?;
     if let Some(maker) = makers.iter().map(RefCell::borrow).find(|maker| maker.by == LIBRARY && maker.made > 0) {
         let share = maker.elsewhere as f64 / maker.made as f64;
@@ -360,8 +366,10 @@ fn tried(by: &'static str, call: CloneCall, source: Source) -> Result<ThreadMake
     if process::is_filtered() {
         match process::try_in_child(|| make(&mut maker).is_ok()) {
             Ok(Trial::Worked | Trial::Refused) => {}
-            Ok(Trial::Killed(signal)) => return Err(format!("a system-call filter kills who makes it ({signal})")),
-            Err(error) => return Err(format!("it cannot be tried in a child process: {error}")),
+            Ok(Trial::Killed(signal)) => {
+                return Err(format!("a system-call filter kills a process that makes it ({signal})"));
+            }
+            Err(error) => return Err(format!("cannot try it in a child process: {error}")),
         }
     }
     make(&mut maker)?;
@@ -454,7 +462,7 @@ fn estimate(study: &Study<'_>, how: &str, by: &str, child: &str) -> Option<Estim
 
 fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estimate) -> Vec<Gate> {
     let least = if how == "create_join" { WHOLE_FLOOR } else { PART_FLOOR };
-    let mut gates = vec![gates::floor_in_time(&FLOOR, study, found, least).because("a task cannot be made in less")];
+    let mut gates = vec![gates::floor_in_time(&FLOOR, study, found, least).because("no kernel creates a task faster")];
     let mut not_above = |other: Option<Estimate>, why: &str| {
         if let Some(other) = other.filter(|other| other.unit == found.unit) {
             let reason = format!("{SLACK} times {}: {why}", number(other.value));
@@ -468,7 +476,7 @@ fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estima
         not_above(estimate(study, how, LIBRARY, child), "the library makes the same call");
     }
     if child == SAME && by == LIBRARY {
-        not_above(estimate(study, how, FRESH, child), "a stack in store is not mapped again");
+        not_above(estimate(study, how, FRESH, child), "a cached stack is not mapped again");
     }
     if let Some(process) = process(study, "fork_wait").filter(|_| how == "create_join" && child == SAME) {
         let thread =
@@ -491,14 +499,18 @@ fn time(findings: &Findings, how: &str, by: &str, child: &str) -> Option<f64> {
 }
 
 fn nanoseconds(value: f64) -> String {
-    quantity(value, Unit::Nanoseconds)
+    significant(value, Unit::Nanoseconds, 2)
+}
+
+fn ratio(value: f64) -> String {
+    significant(value, Unit::One, 2)
 }
 
 fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
     let [returned, runs, ended] = HOWS.map(|how| time(findings, how, LIBRARY, SAME));
     let (Some(returned), Some(runs), Some(ended)) = (returned, runs, ended) else { return };
     findings.say(format!(
-        "pthread_create() returns after {}, the thread runs after {}, and has ended and been joined after {}.",
+        "pthread_create() returns after {}, the thread runs after {}, and it has ended and is joined after {}.",
         nanoseconds(returned),
         nanoseconds(runs),
         nanoseconds(ended),
@@ -506,14 +518,16 @@ fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
     if let Some(fork) = process(study, "fork_wait") {
         let vfork = process(study, "vfork_wait").map_or_else(String::new, |vfork| {
             format!(
-                " A child by vfork, which shares memory as a thread does, takes {} times as long: files, signals and the parent's notification of its end are its own. The rest of the distance to fork is the copying of tables and the faults on copied pages.",
-                number(vfork / ended)
+                " A child by vfork shares memory as a thread does and takes {} times as long. It has separate files \
+                 and signals and notifies its parent at its end. The rest of the difference to fork is the copying of \
+                 page tables and the faults on copied pages.",
+                ratio(vfork / ended)
             )
         });
         findings.say(format!(
             "A process by fork that ends at once takes {}, {} times as long as a thread.{vfork}",
             nanoseconds(fork),
-            number(fork / ended),
+            ratio(fork / ended),
         ));
     }
 }
@@ -525,7 +539,8 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
     let [whole, fresh, bare] = MAKERS.map(|by| time(findings, "create_join", by, SAME));
     if let (Some(whole), Some(bare)) = (whole, bare) {
         findings.say(format!(
-            "Of {} for a thread that is created and joined, the kernel ({call}) takes {} and the library ({library}) {}, {}.",
+            "A thread takes {} from creation to join. The kernel ({call}) takes {} of it, and the library ({library}) \
+             {} or {}.",
             nanoseconds(whole),
             nanoseconds(bare),
             nanoseconds(whole - bare),
@@ -534,7 +549,7 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
     }
     if let (Some(kept), Some(fresh)) = (whole, fresh) {
         findings.say(format!(
-            "A stack that the library has in store saves {} a thread: mapping, guard, first fault and unmapping.",
+            "A stack that the library has cached saves {} per thread: mapping, guard, first page fault and unmapping.",
             nanoseconds(fresh - kept)
         ));
     }
@@ -543,7 +558,7 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
         .filter_map(|by| Some(vec![by.to_owned(), number(median(&study.values("faults", &Labels::of([("by", by)])))?)]))
         .collect();
     if !rows.is_empty() {
-        findings.tabulate("Page faults of a thread, its creator\u{2019}s included", &["by", "faults"], rows);
+        findings.tabulate("Page faults per thread, including those of its creator", &["by", "faults"], rows);
     }
 }
 
@@ -552,7 +567,7 @@ fn tell_placement(study: &Study<'_>, findings: &mut Findings) {
     let (Some(same), Some(free)) = (run(SAME), run(FREE)) else { return };
     let share = median(&study.values("elsewhere", &Labels::of([("by", LIBRARY)]))).unwrap_or(0.0);
     findings.say(format!(
-        "Free to run anywhere, a thread begins after {} instead of {}; {} of these threads began on another CPU.",
+        "A thread that may run on any CPU begins after {} instead of {}, and {} of these threads began on another CPU.",
         nanoseconds(free),
         nanoseconds(same),
         percent(share),

@@ -90,9 +90,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: judge::RULES,
     constants: predict::CONSTANTS,
     publishes: &[
-        Publication::cost("os.context_switch.time", Unit::Nanoseconds, "one hop of the token, system calls included")
-            .in_summary(),
-        Publication::cost("os.context_switch.net", Unit::Nanoseconds, "the hop less the passage's own cost")
+        Publication::cost(
+            "os.context_switch.time",
+            Unit::Nanoseconds,
+            "one handoff of the token, system calls included",
+        )
+        .in_summary(),
+        Publication::cost("os.context_switch.net", Unit::Nanoseconds, "the handoff less the cost of its channel")
             .in_summary(),
         Publication::cost(
             "os.context_switch.pipe_overhead",
@@ -105,8 +109,12 @@ pub const EXPERIMENT: Experiment = Experiment {
             Unit::Nanoseconds,
             "a count written to and read from an eventfd by one task",
         ),
-        Publication::cost("os.cache_line_transfer.time", Unit::Nanoseconds, "a line's way from one core to another")
-            .in_summary(),
+        Publication::cost(
+            "os.cache_line_transfer.time",
+            Unit::Nanoseconds,
+            "transfer of a cache line from one core to another",
+        )
+        .in_summary(),
     ],
     every: |_| 1,
     seconds: |_| 0.2,

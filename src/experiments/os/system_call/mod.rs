@@ -80,7 +80,7 @@ use crate::results::quantity::{Labels, Unit};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
-    measures: "entering and leaving the kernel, and what a dozen calls do there",
+    measures: "kernel entry and exit, and the work of a dozen system calls",
     method_version: 3,
     precision: Precision { target: 0.02, between: 0.01 },
     source: include_str!("mod.rs"),
@@ -91,7 +91,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[
         Publication::cost("os.system_call.time", Unit::Nanoseconds, "one call, from user code to user code")
             .in_summary_where(common_call),
-        Publication::cost("os.system_call.service", Unit::Nanoseconds, "what the kernel does for it, above the floor"),
+        Publication::cost("os.system_call.service", Unit::Nanoseconds, "work of the kernel for it, above the floor"),
     ],
     every: |_| 1,
     seconds: |_| 0.15,
@@ -116,7 +116,7 @@ struct MeasuredCall {
 
 /// The floor, then the set in the order of the report.
 const CALLS: [MeasuredCall; 13] = [
-    MeasuredCall { name: FLOOR, what: "refuse a number that no call has", instructions: 0.0 },
+    MeasuredCall { name: FLOOR, what: "refuse a number without a call", instructions: 0.0 },
     MeasuredCall { name: "getpid", what: "return a number", instructions: 40.0 },
     MeasuredCall {
         name: "getppid",
@@ -126,13 +126,13 @@ const CALLS: [MeasuredCall; 13] = [
     MeasuredCall { name: FUNCTION, what: "follow a pointer under a read lock and return a number", instructions: 60.0 },
     MeasuredCall { name: "gettid", what: "return a number", instructions: 40.0 },
     MeasuredCall { name: "read_dev_zero", what: "file layer, clear one byte of user memory", instructions: 260.0 },
-    MeasuredCall { name: "write_dev_null", what: "file layer, throw one byte away", instructions: 180.0 },
-    MeasuredCall { name: "getcwd", what: "walk up the path of the working directory and copy it", instructions: 600.0 },
+    MeasuredCall { name: "write_dev_null", what: "file layer, discard one byte", instructions: 180.0 },
+    MeasuredCall { name: "getcwd", what: "follow the path of the working directory and copy it", instructions: 600.0 },
     MeasuredCall { name: "clock_gettime", what: "read the clock and copy 16 bytes", instructions: CLOCK_INSTRUCTIONS },
     MeasuredCall { name: VDSO, what: "read the clock without the kernel", instructions: 40.0 },
-    MeasuredCall { name: "sched_yield", what: "ask the scheduler, find nobody else", instructions: 500.0 },
+    MeasuredCall { name: "sched_yield", what: "ask the scheduler, find no other task", instructions: 500.0 },
     MeasuredCall { name: RING, what: "one no-operation through the ring and one system call", instructions: 800.0 },
-    MeasuredCall { name: RING_BATCHED, what: "each of 32 no-operations of one system call", instructions: 150.0 },
+    MeasuredCall { name: RING_BATCHED, what: "one of 32 no-operations in a system call", instructions: 150.0 },
 ];
 
 /// Instructions of a clock read between entry and exit.
