@@ -24,7 +24,7 @@
 //!
 //! All three take 60 cycles per iteration if and only if multiply and addition have these latencies. The ratios of
 //! their times therefore test the assumption in every launch. The loop around a chain is one subtraction and one taken
-//! branch, which run in parallel. sysdyno subtracts the bias of the timing pair.
+//! branch, which run in parallel. The bias of the timing pair is subtracted.
 //!
 //! The result is the median over all launches of the run. The cycle time is its reciprocal. The core clock changes
 //! during a run. Probes of the multiply chain before and after each batch therefore convert all other results to

@@ -28,8 +28,8 @@
 //! # What could fool us
 //!
 //! - A benchmark that subtracts the loop from the cost of its body assumes that the two run one after the other. On an
-//!   out-of-order core the two instructions of the loop run in parallel with the body. sysdyno therefore subtracts this
-//!   cost from no other result.
+//!   out-of-order core the two instructions of the loop run in parallel with the body. This cost is therefore not
+//!   subtracted from any other result.
 //! - A time of only N iterations includes the cost of starting and leaving the loop.
 //! - Code alignment can double the cost of a small loop. The result has a remark if fewer than three of four alignments
 //!   agree within 5 %.

@@ -321,7 +321,7 @@ fn pace_gate(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     let apart = Estimate::net(&short.shared_with(&long), &long.shared_with(&short))?;
     let calls = TIMES * CALLS_PER_ITERATION as f64;
     let slack = ADDS_UP * calls * Estimate::undisturbed(&long)?.value;
-    let rest = apart.scaled(calls, apart.unit).named("twice the short turn less the long one is {}");
+    let rest = apart.scaled(calls, apart.unit).named("twice the short iteration less the long one is {}");
     Some(Gate::between(&SAME_PACE, rest, -slack, LOOP_CYCLES + slack))
 }
 

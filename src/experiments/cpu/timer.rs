@@ -1,31 +1,31 @@
 //! # Question
 //!
-//! What does it cost to read the time, and what is the resolution of each clock? Which kinds of reading keep the timed
-//! work between the two readings?
+//! What does it cost to read the time, and what is the resolution of each clock? Which methods keep the timed work
+//! between the two readings?
 //!
 //! # Method
 //!
-//! sysdyno reads the time in every common way and measures three quantities: overhead, bias and resolution.
-//! **Overhead** is the cost of one of many readings, 16 per iteration of a loop. **Bias** is the length of an empty
-//! interval, the mean difference of back-to-back readings.
+//! sysdyno reads the time by every common method, and measures overhead, bias and resolution. **Overhead** is the cost
+//! of one of many readings, 16 per iteration of a loop. **Bias** is the length of an empty interval, the mean
+//! difference of back-to-back readings.
 //!
 //! **Overhead** is measured in batches of at least 25 µs, in core cycles by the clock probes around each batch.
 //!
-//! **Bias** excludes differences of more than three times the median, which were interrupted. A reading takes its time
-//! in its own middle. The interval therefore holds the second half of one reading and the first half of the next. Every
+//! **Bias** excludes intervals of more than three times the median, which were interrupted. A reading samples the clock
+//! in its middle. The interval therefore holds the second half of one reading and the first half of the next. Every
 //! timed interval is too long by the bias, which differs from the overhead where readings overlap or wait.
 //!
 //! **Resolution** is the step of the clock, from 2000 readings at uneven distances. It is the largest step on whose
-//! multiples nine of ten readings lie. Counters of many machines advance in steps of many ticks. A clock that the
+//! multiples nine of ten readings fall. Counters of many machines advance in steps of many ticks. A clock that the
 //! kernel computes from the counter prints nanoseconds but moves in the steps of the counter. If its readings cluster
 //! at the phases of that step, the step is its resolution.
 //!
-//! **Ways of reading**: `rdtsc`, `rdtscp`, `lfence; rdtsc`, `rdtsc` fenced on both sides, sysdyno's own pair and
-//! `cpuid; rdtsc … rdtscp; cpuid`. In addition the clocks of the kernel through the vDSO, through a real system call
-//! and through the Rust standard library. On Arm: the virtual counter with and without barriers.
+//! **Methods**: `rdtsc`, `rdtscp`, `lfence; rdtsc`, `cpuid; rdtsc … rdtscp; cpuid`, `rdtsc` fenced on both sides, and
+//! sysdyno's own pair. Also the clocks of the kernel, through the vDSO, through a real system call and through the Rust
+//! standard library. On Arm: the virtual counter with and without barriers.
 //!
 //! **Serialisation self-test.** A chain of 100 dependent multiplies (300 cycles where a multiply takes 3) runs between
-//! the two readings, before the first, or after the second. Readings keep order if the interval grows by the whole
+//! the two readings, before the first, or after the second. A method keeps order if the interval grows by the whole
 //! chain in the first case and by nothing in the others. Unordered readings run ahead of the chain and lose part of it.
 //!
 //! # Prediction
@@ -41,12 +41,11 @@
 //! # What could fool us
 //!
 //! - CPUID as a "cheap" serialising instruction exits to the hypervisor in every virtual machine. The exit also evicts
-//!   caches and predictors. The bias does not show it, because both CPUIDs are outside of the interval, but the
-//!   overhead does.
-//! - Two readings that overlap make the bias too small. The self-test shows which readings overlap.
+//!   caches and predictors. The overhead shows it. The bias does not, because both CPUIDs are outside of the interval.
+//! - Two readings that overlap make the bias too small. The self-test shows which methods overlap.
 //! - The number of `mov` instructions around `rdtsc` predicts nothing.
-//! - An unsigned difference turns a clock that steps back by one tick into 584 years. All differences here are signed,
-//!   and a batch with a negative difference is discarded.
+//! - If a clock steps back by one tick, an unsigned difference is 584 years. Differences here are signed, and a batch
+//!   with a negative one is discarded.
 //! - A median of readings cannot be finer than the step of the clock. A mean can, if the readings fall at random phases
 //!   of the step.
 //!
@@ -85,7 +84,7 @@ use crate::sys::clock::{KERNEL_READERS, Source};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.timer",
     title: "Timer overhead and resolution",
-    measures: "overhead, bias, resolution and ordering of each way to read the time",
+    measures: "overhead, bias, resolution and ordering of each method to read the time",
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("timer.rs"),
@@ -475,7 +474,7 @@ fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &Clock
         .collect();
     // One launch that saw finer steps proves them; none can see finer ones than there are.
     let Some(finest) = steps.iter().copied().reduce(f64::min) else { return };
-    let estimator = "smallest over launches of the step on whose multiples nine of ten readings lie";
+    let estimator = "smallest over launches of the step on whose multiples nine of ten readings fall";
     let Some(estimate) = Estimate::over_launches(&vec![finest; steps.len()], Unit::Nanoseconds, estimator) else {
         return;
     };
@@ -522,7 +521,7 @@ fn report_order(study: &Study<'_>, findings: &mut Findings) {
         rows,
     );
     findings.say(if broken.is_empty() {
-        "Every ordered way to read the time keeps its order on this machine.".to_owned()
+        "Every ordered method to read the time keeps its order on this machine.".to_owned()
     } else {
         format!(
             "Readings by {} are not ordered on this machine. The interval misses part of the chain, or contains work \

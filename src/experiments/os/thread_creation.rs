@@ -36,7 +36,7 @@
 //!
 //! # What could fool us
 //!
-//! - **create** alone looks cheap, because the thread has not run yet. Its remaining cost appears later.
+//! - **create** alone looks cheap, because the thread has not run yet.
 //! - The first thread of a process has no cached stack and costs more than the rest.
 //! - A creation that overlaps the end of the previous thread also pays for that end.
 //! - A thread on another CPU waits until that CPU wakes up. In a guest the hypervisor wakes it.
@@ -540,7 +540,7 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
     if let (Some(whole), Some(bare)) = (whole, bare) {
         findings.say(format!(
             "A thread takes {} from creation to join. The kernel ({call}) takes {} of it, and the library ({library}) \
-             {} or {}.",
+             {}, which is {}.",
             nanoseconds(whole),
             nanoseconds(bare),
             nanoseconds(whole - bare),

@@ -14,29 +14,28 @@
 //! - **time**: the gross handoff. It contains the two system calls, the wake-up and the switch.
 //! - **pipe_overhead**: one task writes a byte to its own pipe and reads it, without waiting or waking. It runs in the
 //!   same launch, alternately with the handoffs.
-//! - **net**: the handoff less that overhead. It contains the switch, the wake-up, and the part of read() that goes to
-//!   sleep. It is published where it exceeds three times its error and is at least a quarter of the handoff.
+//! - **net**: the handoff less that overhead. It contains the switch, the wake-up and the sleeping part of read(). It
+//!   is published if it exceeds three times its error and a quarter of the handoff.
 //!
 //! The label **between** distinguishes processes from threads. Threads share the page table, so their switch does not
 //! change it. The label **placement** is the relation of the two CPUs. On one CPU (same_cpu) a handoff is a switch. On
 //! two CPUs it is a wake-up of a sleeping task, without a switch. The label **target** states whether the CPU of that
-//! task was idle too, or kept awake by a task of the lowest priority. A batch in which a partner answered before the
-//! other task had gone to sleep is not counted.
+//! task was idle too, or kept awake by a task of the lowest priority. A batch does not count if a task was answered
+//! before it had gone to sleep.
 //!
 //! **Proof.** Before and after each batch all tasks report their CPU and how often the kernel switched them. The
 //! switches of a batch must equal its handoffs within 1 %. No task may have taken a page fault, and every task must be
-//! on the CPU of the label. A batch with fewer switches is discarded, and the result is not published. Voluntary and
-//! involuntary switches count: a task goes to sleep, or the task that it has just woken preempts it. The scheduler
-//! decides, and kernels since 6.6 often preempt. A batch with more switches than handoffs, or with CPU time of other
-//! tasks, is classed as preempted.
+//! on the CPU of the label. A batch with fewer switches is discarded, and the result is not published. Both kinds
+//! count: voluntary (a task goes to sleep) and involuntary (the woken task preempts its waker, often so since kernel
+//! 6.6). A batch with more switches than handoffs, or with CPU time of other tasks, is classed as preempted.
 //!
-//! **Ring.** 2 to 64 processes on one CPU pass the token around. Each sums a private working set of 0 to 256 KiB before
-//! it passes the token on. The curve is the handoff less the pipe and the same sum in a warm cache. It shows the cost
-//! of a switch to a program whose data was evicted. Each launch takes one ring size. In a ring of more than two, a
-//! preempted task must run once more to go to sleep. A handoff may then be two switches.
+//! **Ring.** 2 to 64 processes on one CPU pass the token around. Each first sums a private working set of 0 to 256 KiB.
+//! The curve is the handoff less the pipe and the same sum in a warm cache. It shows the cost of a switch to a program
+//! whose data was evicted. Each launch takes one ring size. In a ring of more than two, a preempted task must run once
+//! more to go to sleep. A handoff may then be two switches.
 //!
-//! **Distance.** A host moves virtual CPUs. The transfer time of a cache line to the other CPU is therefore measured
-//! before and after each batch. Where the times form two groups, both have results (near, far).
+//! **Distance.** A host moves virtual CPUs. The transfer time of a cache line is therefore measured before and after
+//! each batch on two CPUs. If the times form two groups, both have results (near, far).
 //!
 //! **Cache line.** Tasks on two CPUs poll one shared word, and each answers with the next number. Half of the round
 //! trip is the time to move a line from core to core.

@@ -9,9 +9,8 @@
 //! block, because branch predictors remember earlier calls for hundreds of calls, sometimes for more than a thousand.
 //!
 //! A block begins with 2 ms of its call, untimed. Its batches have at least 256 calls. Each launch draws the order of
-//! the blocks at random. These results answer the question: what does a repeated call cost? The floor is also measured
-//! among other calls, with the label order=sweep. All calls then alternate in random order, in batches of at least 512
-//! calls.
+//! the blocks at random. The results are therefore costs of repeated calls. The floor is also measured among other
+//! calls (order=sweep), where all calls alternate in random order, in batches of at least 512.
 //!
 //! The timed interval contains only the calls and the sum of their return values. One subtraction and one branch per
 //! call overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
@@ -28,8 +27,8 @@
 //!
 //! The metric **time** is the whole call, the gross cost. The metric **service** is the work of the kernel for it: the
 //! gross cost less the floor of the same launch, both from blocks. Kernel entry waits for earlier instructions, so the
-//! two run one after the other and can be subtracted. Service is published where it exceeds three times its error and
-//! is at least a quarter of the gross cost.
+//! two run one after the other and can be subtracted. Service is published if it exceeds three times its error and a
+//! quarter of the gross cost.
 //!
 //! # Prediction
 //!
@@ -41,24 +40,23 @@
 //!
 //! - A library may answer instead of the kernel. Old C libraries cached the process number, and the vDSO answers clock
 //!   reads.
-//! - A write of no bytes, or to a closed file, returns at once and looks fast. sysdyno checks every return value.
+//! - A write of no bytes, or to a closed file, returns at once and looks fast. Every return value is checked here.
 //! - System-call filters (containers), tracing and audit raise the cost of every call. The machine description records
 //!   them. The kernel caches the verdict of a filter only for calls that exist. Under a filter enosys is therefore not
 //!   used as a floor.
 //! - Mitigations change the results by a factor of two to five. A result is valid only with their state.
 //! - A hypervisor that runs the kernel of the guest without hardware support takes part in every entry.
 //! - The order of calls matters. On AMD Zen 4 with return and indirect-branch mitigations the refused call takes 323
-//!   cycles repeatedly, and often 280 among others. Neither is disturbed. Steps of 43 cycles match one more
-//!   mispredicted branch in the kernel each. Programs that alternate calls may pay less or more than the results of
-//!   blocks.
+//!   cycles repeatedly, and often 280 among others. Neither is disturbed. Steps of 43 cycles match one mispredicted
+//!   branch in the kernel each. Programs that alternate calls may pay more or less.
 //! - The position of the call in the program matters. In one build getpid takes 384 cycles and gettid 538, in another
 //!   475 and 388.
 //! - A call with two costs in its block has both in its batches. The result is the lower quartile, and the spread shows
 //!   both.
-//! - As a mitigation the kernel clears return predictions. The return of a C library function then waits for its
-//!   address, which may cost more than the whole service of the call. Tools that call a library in their loop include
-//!   this cost.
-//! - getcwd as "the smallest system call" measures the depth of a path. Its cost differs at other depths.
+//! - Where mitigations are active, the kernel clears return predictions. The return of a C library function then waits
+//!   for its address, which may cost more than the whole service of the call. Tools that call a library in their loop
+//!   include this cost.
+//! - getcwd as "the smallest system call" measures the depth of a path.
 //!
 //! # References
 //!
