@@ -1,50 +1,61 @@
 //! # Question
 //!
-//! How fast does this core run while it works, and how fast does the counter tick that everything else is timed with?
-//! These are two different clocks. The time-stamp counter (TSC) ticks at a constant rate chosen by the manufacturer; the
-//! core's clock moves with load, heat and the neighbours' use of the same chip. A time divided by the wrong one of the two
-//! gives "cycles" that nothing ever counted.
+//! How fast does this core run under load, and how fast does the time-stamp counter (TSC) tick that times everything
+//! else?
+//! These are two different clocks. The TSC ticks at a constant rate that the manufacturer chose. The core clock changes
+//! with load, temperature and the neighbours' use of the chip. Ticks are therefore not core cycles.
 //!
 //! # Method
 //!
-//! **The counter.** Two pairs of readings (counter, CLOCK_MONOTONIC_RAW), each the tightest of 25 brackets
-//! counter–clock–counter, stand at the two ends of every launch. Ticks over nanoseconds is the rate; half the widths of
-//! the two brackets over the span is its error. Both clocks are read after whatever lies in between: a sleep whose nominal
-//! length were divided by would count its wake-up.
+//! sysdyno reads the TSC and CLOCK_MONOTONIC_RAW at both ends of each launch, and divides ticks by nanoseconds. It
+//! times three chains of dependent instructions whose latencies in cycles are known. The core frequency is the rate of
+//! the TSC divided by the ticks per cycle of the multiply chain.
 //!
-//! **The core.** A chain of instructions in which each needs the result of the one before cannot run faster than the
-//! latency of the instruction, and on an undisturbed core runs exactly that fast. Three chains are timed, interleaved, in
-//! batches of 25 µs and more: 20 multiplies (`imul r32, r32`, 3 cycles each), 60 additions of two registers (1 cycle each), and
-//! 10 multiplies mixed with 30 additions. All three last 60 cycles per turn of their loop if and only if multiply and
-//! addition have the latencies assumed, so the ratio of their times tests the assumption on the spot. Between the two
-//! clock reads of a batch stand the chain, one subtraction and one taken branch per 60 cycles (which run beside the
-//! chain), one call and one return; the bias of the timing pair is removed.
+//! **TSC.** Each reading is the tightest of 25 brackets (counter, clock, counter). The error is half the widths of the
+//! two brackets, divided by the time between them.
 //!
-//! The core frequency is the counter's rate divided by the ticks per cycle of the multiply chain: the median over launches
-//! of the launches' medians. The cycle time is its reciprocal. All later figures in cycles are converted with probes of
-//! the same chain on both sides of each batch, because the clock moves while a run lasts.
+//! **Core.** Each instruction of a chain needs the result of the previous one. On an undisturbed core the chain
+//! therefore runs exactly at the latency of its instructions. The chains are timed alternately, in batches of at least
+//! 25 µs:
+//!
+//! - 20 multiplies (`imul r32, r32`, 3 cycles each)
+//! - 60 additions of two registers (1 cycle each)
+//! - 10 multiplies and 30 additions, mixed
+//!
+//! All three take 60 cycles per iteration if and only if multiply and addition have these latencies. The ratios of
+//! their times therefore test the assumption in every launch. The loop around a chain is one subtraction and one taken
+//! branch, which run in parallel. The bias of the timing pair is subtracted.
+//!
+//! The result is the median over all launches of the run. The cycle time is its reciprocal. The core clock changes
+//! during a run. Probes of the multiply chain before and after each batch therefore convert all other results to
+//! cycles.
 //!
 //! # Prediction
 //!
-//! The counter: what CPUID or the kernel claim, within 200 ppm; a nominal frequency is a weaker claim. The core: the
-//! highest single-core frequency that the machine claims (assuming that nothing else runs), at least its base
-//! frequency. In a guest these claims can be missing or false; then the range is wide.
+//! - TSC: the rate that CPUID or the kernel reports, within 200 ppm. A nominal frequency is weaker evidence.
+//! - Core: the highest single-core frequency that the machine reports, because nothing else runs. The lower limit is
+//!   its base frequency.
+//!
+//! In a guest these reports can be missing or wrong. The range is then wide.
 //!
 //! # What could fool us
 //!
-//! - Additions of small constants, `inc`, `dec` and `lea` are executed in the renamer on newer cores, in no time at all: a
-//!   chain of them reports a core of 17 GHz. Both operands here are registers.
-//! - `sleep` between two readings of the counter yields the counter's rate, never the core's, however often it is printed
-//!   as "CPU frequency".
-//! - A core that was idle needs milliseconds to reach its speed: batches begin after a warm-up that ends only when the
-//!   chains have settled.
-//! - A competitor on the same CPU stretches time but not cycles: its batches are classed as preempted, and the clean ones
-//!   do not move.
-//! - A sibling hardware thread shares execution ports but not latency: chains are immune to it.
+//! - A `sleep` between two readings of the counter yields the rate of the counter, never that of the core. Many tools
+//!   print that rate as "CPU frequency".
+//! - Newer cores execute `inc`, `dec`, `lea` and additions of small constants in the renamer, at no cost. A chain of
+//!   them reports a core clock of 17 GHz. Both operands here are registers.
+//! - An idle core needs milliseconds to reach its speed. Batches begin after a warm-up that ends only when the times of
+//!   the chains have settled.
+//! - A competing task on the same CPU adds time but no cycles. Its batches are classed as preempted, and the clean ones
+//!   do not change.
+//! - A sibling hardware thread competes for execution ports but does not change latency.
 //!
 //! # References
 //!
-//! Intel SDM vol. 3B, 19.17 (invariant TSC); Agner Fog, instruction tables; uops.info; McVoy & Staelin, USENIX 1996 (mhz).
+//! - Intel SDM vol. 3B, 19.17 (invariant TSC)
+//! - Agner Fog, instruction tables
+//! - uops.info
+//! - McVoy & Staelin, USENIX 1996 (mhz)
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -67,7 +78,7 @@ use crate::sys::arch;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.frequency",
     title: "Clock frequencies",
-    measures: "rate of the counter, frequency and cycle time of the core",
+    measures: "rate of the time-stamp counter, frequency and cycle time of the core",
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("frequency.rs"),
@@ -76,13 +87,17 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: &[],
     publishes: &[
-        Publication::state("cpu.frequency.tsc", Unit::Hertz, "rate of the counter that times everything").in_summary(),
-        Publication::state("cpu.frequency.core", Unit::Hertz, "core clock while measuring, by the multiply chain")
-            .in_summary(),
+        Publication::state("cpu.frequency.tsc", Unit::Hertz, "rate of the counter that times all results").in_summary(),
+        Publication::state(
+            "cpu.frequency.core",
+            Unit::Hertz,
+            "core clock during the measurement, by the multiply chain",
+        )
+        .in_summary(),
         Publication::state(
             "cpu.frequency.core_by_chain",
             Unit::Hertz,
-            "the same by each chain of known latency; they must agree",
+            "core clock by each chain of known latency, which must agree",
         ),
         Publication::state("cpu.cycle_time", Unit::Nanoseconds, "duration of one core cycle").in_summary(),
     ],
@@ -113,11 +128,17 @@ const ABOVE_MAXIMUM: f64 = 1.02;
 
 rules! {
     PROPORTIONAL: "G7" Hard "`cpu.frequency.core`, `cpu.cycle_time`", "T(2N) is 2 T(N) within {}", share(LINEAR);
-    PLAUSIBLE_CLOCK: "G8" Hard "`cpu.frequency.core`, `cpu.cycle_time`", "the core clock lies between {} and {}", hertz(PLAUSIBLE.0), hertz(PLAUSIBLE.1);
-    CLAIMED_COUNTER: "G12" Remark "`cpu.frequency.tsc`", "the counter's rate is within {} ppm of each claim", plain(CLAIM_PPM);
-    CLAIMED_CORE: "G12" Remark "`cpu.frequency.core`, `cpu.cycle_time`", "the core clock is at most {} times the claimed maximum", plain(ABOVE_MAXIMUM);
-    COUNTER_REPEATS: "G14" Noisy "`cpu.frequency.tsc`", "launches repeat the counter's rate within {} ppm, or the error bound of a launch if that is larger", plain(COUNTER_REPEATS_PPM);
-    SAME_FREQUENCY: "G14" Hard "`cpu.frequency.core_by_chain`", "each chain gives the frequency of the multiply chain within {}", share(CHAINS_AGREE);
+    PLAUSIBLE_CLOCK: "G8" Hard "`cpu.frequency.core`, `cpu.cycle_time`",
+        "the core clock is between {} and {}", hertz(PLAUSIBLE.0), hertz(PLAUSIBLE.1);
+    CLAIMED_COUNTER: "G12" Remark "`cpu.frequency.tsc`",
+        "the rate of the counter is within {} ppm of each reported rate", plain(CLAIM_PPM);
+    CLAIMED_CORE: "G12" Remark "`cpu.frequency.core`, `cpu.cycle_time`",
+        "the core clock is at most {} times the reported maximum", plain(ABOVE_MAXIMUM);
+    COUNTER_REPEATS: "G14" Noisy "`cpu.frequency.tsc`",
+        "launches repeat the rate of the counter within {} ppm, or within the error bound of a launch if that is \
+         larger", plain(COUNTER_REPEATS_PPM);
+    SAME_FREQUENCY: "G14" Hard "`cpu.frequency.core_by_chain`",
+        "each chain gives the frequency of the multiply chain within {}", share(CHAINS_AGREE);
 }
 
 const CHAINS: [(&str, arch::LoopKernel, u64); 3] =
@@ -127,13 +148,13 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     if let Some(claim) = by.setup.machine.tsc_hertz_claims().best() {
         predictions.push(Prediction::of("cpu.frequency.tsc", Labels::none(), Unit::Hertz).hardware(
-            "rate claimed for the counter",
+            "reported rate of the counter",
             (claim.value, claim.value * (1.0 - 200e-6), claim.value * (1.0 + 200e-6)),
             Basis::machine(&claim.source),
         ));
     } else if let Some(nominal) = by.setup.machine.nominal_core_hertz(by.setup.cpu) {
         predictions.push(Prediction::of("cpu.frequency.tsc", Labels::none(), Unit::Hertz).hardware(
-            "counters tick near the nominal frequency",
+            "a counter ticks near the nominal frequency",
             (nominal.value, nominal.value * 0.9, nominal.value * 1.1),
             Basis::machine(&nominal.source),
         ));
@@ -141,7 +162,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cycle = CycleTime::known(by);
     let hertz = (1e9 / cycle.value.0, 1e9 / cycle.high.0, 1e9 / cycle.low.0);
     predictions.push(Prediction::of("cpu.cycle_time", Labels::none(), Unit::Nanoseconds).hardware(
-        "one core cycle at the highest frequency that the machine suggests",
+        "one core cycle at the highest frequency that the machine reports",
         (cycle.value.0, cycle.low.0, cycle.high.0),
         cycle.basis.clone(),
     ));
@@ -182,12 +203,13 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
     if study.clock.source != arch::COUNTER {
-        findings.say("The counter of this machine cannot be used as a clock; times come from CLOCK_MONOTONIC_RAW.");
+        findings.say("The counter of this machine is not usable as a clock. All times come from CLOCK_MONOTONIC_RAW.");
     }
     match multiply_latency(study) {
         Some(latency) => compare_clocks(study, findings, latency),
         None => findings.say(
-            "The core clock is not published: the times of multiply, addition and their mixture do not stand in the ratios of whole cycles, so no chain of known latency was found on this core.",
+            "The core clock is not published, because no chain of known latency was found on this core. The times of \
+             multiply, addition and their mixture have no ratios of whole cycles.",
         ),
     }
 }
@@ -222,11 +244,11 @@ fn publish_counter(study: &Study<'_>, findings: &mut Findings) {
     let spread = estimate.stddev / estimate.value * 1e6;
     let bound = study.evidence().filter_map(|found| found.clock_deviation_bound_ppm).fold(0.0, f64::max);
     let deviation = Number::plain(spread).named("launches repeat the rate within {} ppm (standard deviation)");
-    let reason = format!("{COUNTER_REPEATS_PPM} or the error bound of a launch, {} ppm", number(bound));
+    let reason = format!("{COUNTER_REPEATS_PPM} ppm, or the error bound of a launch, {} ppm", number(bound));
     let mut gates = vec![Gate::at_most(&COUNTER_REPEATS, deviation, COUNTER_REPEATS_PPM.max(bound)).because(reason)];
     gates.extend(study.setup.machine.tsc_hertz_claims().all().iter().map(|claim| {
         let apart = (estimate.value / claim.value - 1.0).abs() * 1e6;
-        let what = format!("{{}} ppm from what {} claims", claim.source);
+        let what = format!("{{}} ppm from the rate that {} reports", claim.source);
         Gate::at_most(&CLAIMED_COUNTER, Number::plain(apart).named(what), CLAIM_PPM)
     }));
     findings.publish(study, Figure::fact("cpu.frequency.tsc", Labels::none(), &estimate).gates(gates));
@@ -243,7 +265,7 @@ fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
     for (chain, ..) in CHAINS {
         let Some(estimate) = hertz(chain) else { continue };
         let apart = (estimate.value / reference.value - 1.0).abs();
-        let apart = Number::share(apart).named("{} apart from the multiply chain");
+        let apart = Number::share(apart).named("{} from the multiply chain");
         let own = vec![Gate::at_most(&SAME_FREQUENCY, apart, CHAINS_AGREE)];
         findings.publish(
             study,
@@ -258,7 +280,7 @@ fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
         findings.publish(study, Figure::batches(name, Labels::none(), estimate).gates(gates.clone()));
     };
     // One reference for all figures of the run: cycles times the cycle time are nanoseconds to the last digit.
-    let estimator = "median over all launches of the run, by the probes at both ends of each";
+    let estimator = "median over all launches of the run, from the probes at both ends of each";
     let whole = Estimate::over_launches(&study.core_by_launch, Unit::Hertz, estimator).filter(|_| study.turn.is_some());
     let of_run = |own: Estimate, seen: &dyn Fn(f64) -> f64| match &whole {
         Some(Estimate { value, interval, launches, .. }) => {
@@ -278,7 +300,7 @@ fn core_gates(study: &Study<'_>, core: &Estimate) -> Vec<Gate> {
     let mut gates = vec![Gate::between(&PLAUSIBLE_CLOCK, core.named("core clock"), PLAUSIBLE.0, PLAUSIBLE.1)];
     if let Some(maximum) = study.setup.machine.maximum_core_hertz(study.setup.cpu) {
         let (most, claimed) = (maximum.value * ABOVE_MAXIMUM, quantity(maximum.value, Unit::Hertz));
-        let reason = format!("{ABOVE_MAXIMUM} times the claimed maximum of {claimed} ({})", maximum.source);
+        let reason = format!("{ABOVE_MAXIMUM} times the reported maximum of {claimed} ({})", maximum.source);
         gates.push(Gate::at_most(&CLAIMED_CORE, core.named("measured"), most).because(reason));
     }
     let once =
@@ -296,7 +318,7 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let hertz = |value: f64| quantity(value, Unit::Hertz);
     for claim in study.setup.machine.tsc_hertz_claims().all() {
-        rows.push(vec!["counter, claimed".into(), hertz(claim.value), claim.source.clone()]);
+        rows.push(vec!["counter, reported".into(), hertz(claim.value), claim.source.clone()]);
     }
     let metric = |findings: &Findings, name: &str| findings.metric(name, &Labels::none()).cloned();
     let (counter, core) = (metric(findings, "cpu.frequency.tsc"), metric(findings, "cpu.frequency.core"));
@@ -307,7 +329,7 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
         rows.push(vec!["core, nominal".into(), hertz(claim.value), claim.source]);
     }
     if let Some(claim) = study.setup.machine.maximum_core_hertz(study.setup.cpu) {
-        rows.push(vec!["core, highest claimed".into(), hertz(claim.value), claim.source]);
+        rows.push(vec!["core, highest reported".into(), hertz(claim.value), claim.source]);
     }
     let launches: Vec<f64> =
         study.evidence().filter_map(|found| crate::evaluate::study::core_frequency_of(study.clock, found)).collect();
@@ -317,16 +339,18 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
         rows.push(vec![
             "core, measured".into(),
             core.text(),
-            format!("this run; {} to {} over launches", hertz(lowest), hertz(highest)),
+            format!("this run, {} to {} over launches", hertz(lowest), hertz(highest)),
         ]);
     }
-    findings.tabulate("Clocks: claimed and measured", &["clock", "frequency", "source"], rows);
+    findings.tabulate("Clocks: reported and measured", &["clock", "frequency", "source"], rows);
     if let (Some(counter), Some(core)) = (counter, core) {
         let moved = highest / lowest - 1.0;
         let chains = findings.metrics.iter().filter(|metric| metric.name == "cpu.frequency.core_by_chain").count();
-        let agree = if chains == CHAINS.len() { ": the three chains agree on the frequency" } else { "" };
+        let agree = if chains == CHAINS.len() { ", and the three chains agree on the frequency" } else { "" };
         findings.say(format!(
-            "While this core worked it ran at {} and the counter ticked at {}: one tick is {} core cycles. Whoever calls ticks \"cycles\" on this machine is wrong by that factor. Over the launches of this section the core clock moved by {}. A multiply takes {} cycles, an addition one{agree}.",
+            "Under load this core ran at {} and the counter ticked at {}, one tick per {} core cycles. A tool that \
+             reports ticks as cycles is wrong by this factor. The core clock changed by {} over the launches of this \
+             section. A multiply takes {} cycles, an addition one{agree}.",
             core.text(),
             counter.text(),
             factor(core.value / counter.value).trim_start_matches('×'),

@@ -1,42 +1,47 @@
 //! # Question
 //!
-//! What does one turn of a loop cost that does nothing else? Every benchmark has such a loop around what it measures, and
-//! many subtract it. Is there anything to subtract?
+//! What does one iteration of an empty loop cost? Every benchmark has such a loop around the code that it measures, and
+//! many benchmarks subtract its cost.
 //!
 //! # Method
 //!
-//! Three loops. **registers**: one subtraction of two registers and one taken branch, in assembly, the loop body starting
-//! at a 64-byte boundary. **memory**: counter and limit live on the stack, where the counter is incremented, loaded and
-//! compared, as gcc emits `for (i = 0; i < n; i++)` without optimisation (other compilers choose other instructions).
-//! **compiled**: a `for` loop of this tool's own compiler at full optimisation, whose index is forced into existence.
+//! sysdyno times three empty loops: with the counter in a register, with the counter in memory, and as an optimising
+//! compiler builds it. Each loop runs N and 2N iterations, alternately, in batches of at least 25 µs. The difference
+//! divided by N is the cost of one iteration, in core cycles by the clock probes around each batch.
 //!
-//! Each loop is timed with N and with 2N turns, alternating, in batches of 25 µs and more. The cost of a turn is the
-//! difference of the two over N, in core cycles by the clock probes beside each batch: whatever stands once in a batch
-//! (the call, the timing pair, the mispredicted exit) cancels. The register loop is also timed starting 16, 32 and 48 bytes
-//! into a 64-byte block.
+//! Everything that occurs once in a batch cancels: the call, the timing pair and the mispredicted exit.
+//!
+//! - **registers**: assembly, one subtraction of two registers and one taken branch. The body starts at a 64-byte
+//!   boundary. The same loop is also timed 16, 32 and 48 bytes into a 64-byte block.
+//! - **memory**: counter and limit are on the stack. The loop increments, loads and compares the counter, as gcc
+//!   compiles `for (i = 0; i < n; i++)` without optimisation. Other compilers choose other instructions.
+//! - **compiled**: a `for` loop of the compiler that built sysdyno, at full optimisation. Its index must exist in a
+//!   register in every iteration.
 //!
 //! # Prediction
 //!
-//! registers: one taken branch, one cycle on most cores. memory: the stored counter is needed by the next turn, so an
-//! addition and the latency of forwarding a store to a load, 4 to 6 cycles, or one at most on cores that rename memory.
-//! compiled: as registers, plus what forcing the index costs.
+//! - **registers**: one taken branch, which takes one cycle on most cores.
+//! - **memory**: an addition and the latency of store forwarding, because the next iteration needs the stored counter.
+//!   Store forwarding takes 4 to 6 cycles, or at most one on cores that rename memory.
+//! - **compiled**: as registers, plus the cost of keeping the index in a register.
 //!
 //! # What could fool us
 //!
-//! - A subtraction of the loop from the cost of its body assumes that the two run one after the other. On a core that
-//!   executes out of order the loop's two instructions run beside the body. That is why no figure of this tool subtracts
-//!   this one: it is published because people ask.
-//! - Timing only N turns mixes in the cost of starting and leaving the loop; one-turn loops measure nothing else.
-//! - Code alignment can double the cost of a tiny loop. Four alignments are measured; if fewer than three agree within
-//!   5 %, the figure says so.
-//! - Unoptimised code measures store forwarding: the "5 to 18 cycles per iteration" of many reports are the memory loop
-//!   on a core that was also clocked down.
-//! - `dec` with a constant can be free in the renamer of newer cores; the subtraction here uses two registers.
+//! - A benchmark that subtracts the loop from the cost of its body assumes that the two run one after the other. On an
+//!   out-of-order core the two instructions of the loop run in parallel with the body. This cost is therefore not
+//!   subtracted from any other result.
+//! - A time of only N iterations includes the cost of starting and leaving the loop.
+//! - Code alignment can double the cost of a small loop. The result has a remark if fewer than three of four alignments
+//!   agree within 5 %.
+//! - Unoptimised code measures store forwarding. Reports of "5 to 18 cycles per iteration" are the memory loop on a
+//!   core whose clock was also reduced.
+//! - `dec` subtracts a constant, which newer cores can execute in the renamer at no cost. The subtraction here uses two
+//!   registers.
 //!
 //! # References
 //!
-//! Agner Fog, microarchitecture.pdf (taken branches, store forwarding, memory renaming); Intel optimisation manual
-//! (JCC erratum).
+//! - Agner Fog, microarchitecture.pdf (taken branches, store forwarding, memory renaming)
+//! - Intel optimisation manual (JCC erratum)
 
 use std::hint::black_box;
 
@@ -63,7 +68,7 @@ use crate::sys::arch;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.loop",
     title: "Loop overhead",
-    measures: "one turn of an empty loop: in registers, in memory, compiled",
+    measures: "one iteration of an empty loop: in registers, in memory, compiled",
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("loop_cost.rs"),
@@ -71,7 +76,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["cpu.cycle_time"],
     rules: RULES,
     constants: CONSTANTS,
-    publishes: &[Publication::cost("cpu.loop.overhead", Unit::Nanoseconds, "one turn of an empty loop").in_summary()],
+    publishes: &[
+        Publication::cost("cpu.loop.overhead", Unit::Nanoseconds, "one iteration of an empty loop").in_summary()
+    ],
     every: |_| 1,
     seconds: |_| 0.03,
     time_out: 10.0,
@@ -96,14 +103,19 @@ const MEMORY_SLACK: f64 = 0.95;
 
 constants! {
     /// A taken branch, predicted.
-    TAKEN_BRANCH = 1.0 in 0.5 ..= 2.0 "cycles", "Agner Fog, microarchitecture: one taken branch per 1–2 cycles, two in the newest cores for short loops";
+    TAKEN_BRANCH = 1.0 in 0.5 ..= 2.0 "cycles",
+        "Agner Fog, microarchitecture: one taken branch per 1–2 cycles, two per cycle in short loops on the newest \
+         cores";
 }
 
 rules! {
-    FLOOR: "G8" Hard "`cpu.loop.overhead`", "at least {} per turn", cycles(FLOOR_CYCLES);
-    CEILING: "G8" Remark "`cpu.loop.overhead`", "a register loop takes at most {} a turn", cycles(CEILING_CYCLES);
-    MEMORY_SLOWER: "G20" Hard "`cpu.loop.overhead`", "the loop in memory takes at least {} times the loop in registers", plain(MEMORY_SLACK);
-    ALIGNMENT: "alignment" Remark "`cpu.loop.overhead`", "at least {} of 4 alignments of the loop agree within {}", plain(LEAST_AGREEING), share(ALIGNMENTS_AGREE);
+    FLOOR: "G8" Hard "`cpu.loop.overhead`", "at least {} per iteration", cycles(FLOOR_CYCLES);
+    CEILING: "G8" Remark "`cpu.loop.overhead`",
+        "a register loop takes at most {} per iteration", cycles(CEILING_CYCLES);
+    MEMORY_SLOWER: "G20" Hard "`cpu.loop.overhead`",
+        "the loop in memory takes at least {} times the loop in registers", plain(MEMORY_SLACK);
+    ALIGNMENT: "alignment" Remark "`cpu.loop.overhead`",
+        "at least {} of 4 alignments of the loop agree within {}", plain(LEAST_AGREEING), share(ALIGNMENTS_AGREE);
 }
 /// The long batch has this many times the turns of the short one.
 const TIMES: u64 = 2;
@@ -129,16 +141,16 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let forwarding = store_forwarding(by);
     let with = |prediction: Prediction, what: &str, (range, basis)| prediction.hardware(what, range, basis);
     vec![
-        with(prediction("registers"), "one taken branch per turn", branch()),
+        with(prediction("registers"), "one taken branch per iteration", branch()),
         prediction("memory")
-            .hardware("adding to the counter", cycle.of(ADDITION.times(1.0)), ADDITION.basis())
+            .hardware("addition to the counter", cycle.of(ADDITION.times(1.0)), ADDITION.basis())
             .hardware(
-                "the next turn waits for the stored counter",
+                "the next iteration waits for the stored counter",
                 cycle.of(forwarding.times(1.0)),
                 forwarding.basis(),
             ),
-        with(prediction("compiled"), "one taken branch per turn", branch()).software(
-            "forcing the index into existence",
+        with(prediction("compiled"), "one taken branch per iteration", branch()).software(
+            "keeping the index in a register",
             cycle.of(PIPELINE_SLOT.times(1.0)),
             PIPELINE_SLOT.basis(),
         ),
@@ -204,8 +216,7 @@ fn turn(study: &Study<'_>, code: &str) -> Option<Estimate> {
 fn register_gates(estimate: &Estimate, alignments: &[f64]) -> Vec<Gate> {
     let agreeing = Number::plain(most_agreeing(alignments) as f64).named("{} alignments agree");
     vec![
-        Gate::at_most(&CEILING, estimate.named("{}"), CEILING_CYCLES)
-            .because("a loop that takes more waits for something else"),
+        Gate::at_most(&CEILING, estimate.named("{}"), CEILING_CYCLES).because("a slower loop waits for something else"),
         Gate::at_least(&ALIGNMENT, agreeing, LEAST_AGREEING).because(format!(
             "within {} of {}",
             Number::share(ALIGNMENTS_AGREE).text(),
@@ -231,22 +242,24 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         && let (Some(count), Some(memory)) = (memory.cycles, text(&memory))
     {
         let reason = if count < 2.5 {
-            "this core renames memory, so that the stored counter reaches the next turn without going through the store buffer"
+            "this core renames memory, so the stored counter reaches the next iteration without the store buffer"
         } else {
-            "the next turn waits until the stored counter is forwarded to its load"
+            "the next iteration waits until the stored counter is forwarded to its load"
         };
         findings.say(format!(
-            "A turn costs {registers} cycles with the counter in a register and {memory} with counter and limit in memory, as gcc emits it without optimisation. The reason: {reason}. Neither may be subtracted from the cost of a loop body, beside which it runs.",
+            "An iteration costs {registers} cycles with the counter in a register. It costs {memory} with counter and \
+             limit in memory, as in unoptimised code of gcc: {reason}. Do not subtract either from the cost of a loop \
+             body, because loop and body run in parallel.",
         ));
     }
     if let Some(compiled) = cycles(findings, "compiled").and_then(|found| text(&found)) {
-        findings.say(format!("The loop of the optimising compiler costs {compiled} cycles per turn."));
+        findings.say(format!("The loop of the optimising compiler costs {compiled} cycles per iteration."));
     }
     let alignments = alignments(study);
     if !alignments.is_empty() {
         let values: Vec<String> = alignments.iter().map(|&value| number(value)).collect();
         findings.say(format!(
-            "Starting 0, 16, 32 and 48 bytes into a 64-byte block, the register loop takes {} cycles per turn.",
+            "At 0, 16, 32 and 48 bytes into a 64-byte block, the register loop takes {} cycles per iteration.",
             values.join(", ")
         ));
     }

@@ -1,57 +1,67 @@
 //! # Question
 //!
-//! What does it cost to call a procedure and come back, and what does each argument add? What happens at the argument that
-//! no longer fits into a register?
+//! What does it cost to call a procedure and return, and what does each argument add? What does the first argument add
+//! that does not fit into a register?
 //!
 //! # Method
 //!
-//! Procedures with 0 to 7 integer arguments are called in three kinds of code.
+//! sysdyno calls procedures with 0 to 7 integer arguments, in a loop of 32 calls and in a loop of 64 calls. Both loops
+//! run the same number of iterations, alternately, in batches of at least 25 µs. The difference of one iteration,
+//! divided by 32, is the cost of a call, in core cycles by the clock probes around each batch.
 //!
-//! - **registers**: assembly that follows the calling convention: the caller moves each argument into its register (System
-//!   V AMD64 has six; the seventh is pushed on the stack) and calls; the procedure returns.
-//! - **memory**: the same, but the procedure first stores every argument to its frame and loads it back, as code compiled
-//!   without optimisation does.
-//! - **compiled**: functions of this tool's own compiler at full optimisation, called through a pointer that it cannot see
-//!   through, so that nothing is inlined and every argument is really passed.
+//! The cost of loop, timer and batch is in both loops and cancels. Nothing else is subtracted. Twice the short
+//! iteration less the long one must be a plausible loop cost. Otherwise the two bodies run at different speeds, and
+//! their difference is not the cost of a call.
 //!
-//! Each kind is called in two ways. **throughput**: the calls are independent, so the processor works on several at once;
-//! the figure is the time per call when nothing waits. **latency**: each call takes its arguments from the result of the
-//! one before and multiplies the first (by one in assembly, by a constant in compiled code; 3 cycles on most cores, inside
-//! the figure), so the calls form a chain; the figure is the time from one result to the next. A function without arguments
-//! cannot wait for a value: in assembly the result register itself carries the chain, in compiled code the next function is
-//! reached through the last result.
+//! The label **code** names the kind of code:
 //!
-//! A loop with 32 calls and a loop with 64 calls make the same number of turns, alternately, in batches of 25 µs and
-//! more; the difference over 32 is the cost of one call, in core cycles by the clock probes beside each batch. Loop, timer
-//! and batch overhead are in both and cancel. Nothing else is subtracted. Twice the short turn less the long one must be what a
-//! loop can cost: otherwise the bodies have different paces, and their difference is the cost of no call.
+//! - **registers**: assembly that follows the calling convention. The caller moves each argument into its register.
+//!   System V AMD64 has six such registers, and the seventh argument is pushed on the stack.
+//! - **memory**: the same, but the procedure first stores every argument to its frame and loads it back, as unoptimised
+//!   code does.
+//! - **compiled**: functions of the compiler that built sysdyno, at full optimisation. A pointer that the compiler
+//!   cannot analyse prevents inlining, so that every argument is passed.
 //!
-//! A line with a step is fitted to each launch: a slope per argument over 0 to 6 arguments, and what the seventh adds
-//! beyond it. The intervals come from the launches.
+//! The label **chain** names the dependency between calls:
+//!
+//! - **throughput**: the calls are independent, and the CPU overlaps them. The metric is the time per call.
+//! - **latency**: each call takes its arguments from the previous return value. The metric is the time from one return
+//!   value to the next. It includes a multiply of the first argument, by one in assembly and by a constant in compiled
+//!   code (3 cycles on most cores). Without arguments, the result register carries the chain in assembly, and in
+//!   compiled code the previous result selects the next function.
+//!
+//! sysdyno fits a line with a step: a slope from 0 to 6 arguments, and the extra cost of the seventh. The intervals
+//! come from the launches.
 //!
 //! # Prediction
 //!
-//! throughput: two taken branches, or the pipeline slots of moves, call and return, whichever takes longer; in memory also
-//! one store per argument. latency: the multiply, plus a store forwarded to a load where the argument goes through memory,
-//! but never less than the throughput. A register move costs nothing on a core that renames it away.
+//! - **throughput**: two taken branches, or the pipeline slots of moves, call and return, whichever takes longer. In
+//!   memory code each argument also needs one store.
+//! - **latency**: the multiply, plus store forwarding where the argument goes through memory. It is never less than the
+//!   throughput.
+//!
+//! A core that renames register moves executes them at no cost.
 //!
 //! # What could fool us
 //!
-//! - A loop subtracted from the loop around the call: calls overlap with the loop, and the difference can fall below one
-//!   cycle, which no call and return can.
-//! - A callee that adds up its arguments grows with their number; then the slope is the callee's, not the call's. These
-//!   callees do the same work whatever they are given.
-//! - Inlining and tail calls remove the call. A test takes the assembly at its word by injecting known work.
-//! - A predicted call is not part of a chain of data: the processor runs ahead through it. Latency therefore shows the path
-//!   of the data, and the call itself only where it is slower than that path.
-//! - The place of the code: where branches fall into blocks of 64 bytes decides how they are predicted. A short body at 4.86
-//!   cycles a call beside a long one at 4.06 gives 3.31. Compiled loops begin at such blocks in every build. Three
-//!   moves and a call are 14 bytes, at which 64 have another pace than 32 on AMD Zen 4: a no-operation makes them 16.
+//! - Calls overlap with the loop around them. A benchmark that subtracts an empty loop can report less than one cycle,
+//!   which is impossible for a call and its return.
+//! - A callee that adds up its arguments puts its own work into the slope. These callees do the same work for any
+//!   number of arguments.
+//! - Inlining and tail calls remove the call. A test injects known work and checks that the measured cost contains it.
+//! - A predicted call is not part of a data dependency, because the CPU runs ahead through it. Latency shows the path
+//!   of the data, and shows the call only where the call is slower.
+//! - The position of branches in 64-byte blocks of code decides how they are predicted. A short body at 4.86 cycles a
+//!   call and a long one at 4.06 give a difference near 3.3. Compiled loops therefore begin at such blocks. On AMD Zen
+//!   4, 64 groups of three moves and a call (14 bytes) run at another speed than 32. A no-operation pads each to 16
+//!   bytes.
 //! - One straight line through all eight points hides the step at the stack.
 //!
 //! # References
 //!
-//! System V ABI, AMD64 supplement, 3.2.3; Arm AAPCS64; Agner Fog, microarchitecture.pdf (return stack, store forwarding).
+//! - System V ABI, AMD64 supplement, 3.2.3
+//! - Arm AAPCS64
+//! - Agner Fog, microarchitecture.pdf (return stack, store forwarding)
 
 use std::collections::BTreeMap;
 
@@ -97,13 +107,13 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::cost(
             "cpu.procedure_call.per_argument",
             Unit::Nanoseconds,
-            "what each argument in a register adds",
+            "cost that each argument in a register adds",
         )
         .in_summary_where(through_memory),
         Publication::cost(
             "cpu.procedure_call.seventh_argument",
             Unit::Nanoseconds,
-            "what the first argument on the stack adds beyond that",
+            "extra cost of the first argument on the stack",
         )
         .in_summary_where(through_memory),
     ],
@@ -139,16 +149,24 @@ constants! {
     /// One store of a full pipeline.
     STORE_SLOT = 0.75 in 0.5 ..= 1.1 "cycles", "one or two stores per cycle";
     /// A 64-bit multiply.
-    MULTIPLY = 3.0 in 3.0 ..= 4.0 "cycles", "Agner Fog: IMUL r64, 3 cycles (Intel since Nehalem, AMD since Zen), 4 before";
+    MULTIPLY = 3.0 in 3.0 ..= 4.0 "cycles",
+        "Agner Fog: IMUL r64, 3 cycles (Intel since Nehalem, AMD since Zen), 4 before";
 }
 
 rules! {
-    SAME_PACE: "G7" Hard "`cpu.procedure_call.time`", "32 and 64 calls a turn cost the same each: twice the short turn less the long one is at most {}, as the loop takes, within {} of the long turn", cycles(LOOP_CYCLES), share(ADDS_UP);
+    SAME_PACE: "G7" Hard "`cpu.procedure_call.time`",
+        "calls run at the same speed in both loops. Twice the iteration of 32 calls less that of 64 is between 0 and \
+         {} (the loop), within {} of the long iteration", cycles(LOOP_CYCLES), share(ADDS_UP);
     FLOOR: "G8" Hard "`cpu.procedure_call.time`", "at least {} per call", cycles(FLOOR_CYCLES);
-    LEAST: "G5" Hard "`per_argument`, `seventh_argument`", "a cost per argument is at least {}", cycles(LEAST_ARGUMENT);
-    ORDER: "G20" Remark "`cpu.procedure_call.time`", "chained calls are not faster than independent ones, nor spilled arguments than register ones (slack: {} and three standard errors of both)", cycles(SLACK_CYCLES);
-    RISES: "G20" Hard "`per_argument`, `seventh_argument`", "the costs lie within {} of a curve that never falls with the number of arguments", share(RISING);
-    SCATTER: "scatter" Noisy "`per_argument`, `seventh_argument`", "a slope or step is at least twice the error that the scatter of the points around a line gives it";
+    LEAST: "G5" Hard "`per_argument`, `seventh_argument`",
+        "the cost of an argument is at least {}", cycles(LEAST_ARGUMENT);
+    ORDER: "G20" Remark "`cpu.procedure_call.time`",
+        "chained calls are not faster than independent calls, nor arguments in memory than in registers (slack: {} \
+         and three standard errors of both)", cycles(SLACK_CYCLES);
+    RISES: "G20" Hard "`per_argument`, `seventh_argument`",
+        "the costs are within {} of a curve that never falls with the number of arguments", share(RISING);
+    SCATTER: "scatter" Noisy "`per_argument`, `seventh_argument`",
+        "a slope or step is at least twice its error by the scatter of the points around a line";
 }
 
 const CODES: [&str; 3] = ["registers", "memory", "compiled"];
@@ -217,14 +235,18 @@ fn predict_call(by: &PredictionInput<'_>, arguments: usize, code: &str, chain: &
     let work = longest(slots, stores);
     let front = (call.value.max(work.0 + 1.0), call.low.max(work.1), call.high.max(work.2 + call.high / 2.0));
     if chain == "throughput" {
-        return prediction.hardware("call and return, moves and stores beside them", cycle.of(front), call.basis());
+        return prediction.hardware(
+            "call and return, with moves and stores in parallel",
+            cycle.of(front),
+            call.basis(),
+        );
     }
     let forwarding = store_forwarding(by);
     let through_memory = code == "memory" && arguments > 0;
     let path = if through_memory { forwarding.times(1.0) } else { (0.0, 0.0, 1.0) };
     let data = (MULTIPLY.value + path.0, MULTIPLY.low + path.1, MULTIPLY.high + path.2);
     let total = longest(front, data);
-    prediction.hardware("the longer of call and data path (multiply, store forwarding)", cycle.of(total), call.basis())
+    prediction.hardware("the slower of call and data path (multiply, store forwarding)", cycle.of(total), call.basis())
 }
 
 fn longest(one: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
@@ -247,7 +269,7 @@ fn predict_stack_argument(by: &PredictionInput<'_>, code: &str, chain: &str) -> 
     let cycle = CycleTime::known(by);
     let (value, _, high) = STORE_SLOT.times(if code == "memory" { 2.0 } else { 1.0 });
     Prediction::of("cpu.procedure_call.seventh_argument", labels(code, chain), Unit::Nanoseconds).hardware(
-        "a push, a load and a correction of the stack pointer",
+        "push, load and adjustment of the stack pointer",
         cycle.of((value * 0.6, 0.0, high * 1.5)),
         STORE_SLOT.basis(),
     )
@@ -299,7 +321,7 @@ fn pace_gate(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     let apart = Estimate::net(&short.shared_with(&long), &long.shared_with(&short))?;
     let calls = TIMES * CALLS_PER_ITERATION as f64;
     let slack = ADDS_UP * calls * Estimate::undisturbed(&long)?.value;
-    let rest = apart.scaled(calls, apart.unit).named("twice the short turn less the long one is {}");
+    let rest = apart.scaled(calls, apart.unit).named("twice the short iteration less the long one is {}");
     Some(Gate::between(&SAME_PACE, rest, -slack, LOOP_CYCLES + slack))
 }
 
@@ -309,15 +331,15 @@ fn order_gates(study: &Study<'_>, arguments: usize, code: &str, chain: &str, est
     let mut not_below = |code: &str, chain: &str, why: &str| {
         if let Some(other) = call(study, &labels_with(arguments, code, chain)) {
             let slack = SLACK_CYCLES + 3.0 * (estimate.standard_error() + other.standard_error());
-            let reason = format!("{} less {} of slack: {why}", number(other.value), number(slack));
+            let reason = format!("{} less a slack of {}: {why}", number(other.value), number(slack));
             gates.push(Gate::at_least(&ORDER, estimate.named("{}"), other.value - slack).because(reason));
         }
     };
     if chain == "latency" {
-        not_below(code, "throughput", "chained calls against independent ones, which other code makes");
+        not_below(code, "throughput", "chained calls against independent calls, which are different code");
     }
     if code == "memory" {
-        not_below("registers", chain, "spilled arguments against arguments in registers");
+        not_below("registers", chain, "arguments in memory against arguments in registers");
     }
     gates
 }
@@ -339,7 +361,7 @@ fn publish_regression(
     let mut publish = |name: &str, coefficient: Coefficient| {
         let Some(estimate) = estimate_of(study, (code, chain), coefficient, &fit) else { return };
         let least = Gate::at_least(&LEAST, estimate.named("{}"), LEAST_ARGUMENT)
-            .because("a smaller cost does not stand out of the layout of the code");
+            .because("a smaller cost is within the effect of code placement");
         let scattered = scatter_gate(&estimate, estimates);
         let gates = vec![rising.clone(), least, scattered, gates::resolved(&estimate)];
         findings.publish(study, Figure::derived(name, labels(code, chain), &estimate).gates(gates));
@@ -400,9 +422,9 @@ fn rising_gate(estimates: &[Option<Estimate>]) -> Gate {
     let costs: Vec<f64> = estimates.iter().flatten().map(|estimate| estimate.value).collect();
     let residual = if costs.len() == estimates.len() { isotonic_residual(&costs) } else { None };
     residual.map_or_else(
-        || Gate::holds(&RISES, false, "not every number of arguments has a figure"),
+        || Gate::holds(&RISES, false, "not every number of arguments has a result"),
         |residual| {
-            let what = "the costs are within {} of a curve that never falls with more arguments";
+            let what = "the costs are within {} of a curve that never falls with the number of arguments";
             Gate::less_than(&RISES, Number::share(residual).named(what), RISING)
         },
     )
@@ -417,7 +439,7 @@ fn scatter_gate(estimate: &Estimate, estimates: &[Option<Estimate>]) -> Gate {
         .filter_map(|(arguments, estimate)| Some((arguments as f64, estimate.as_ref()?.value)))
         .unzip();
     let error = least_squares(&x, &y).map_or(f64::INFINITY, |line| line.slope_error);
-    let reason = format!("twice the error {} that the scatter of the points around a line gives it", number(error));
+    let reason = format!("twice the error {} by the scatter of the points around a line", number(error));
     let size = Number::of(estimate.value.abs(), estimate.unit).named("{}");
     Gate::at_least(&SCATTER, size, 2.0 * error).because(reason)
 }
@@ -447,7 +469,7 @@ fn curve(study: &Study<'_>, code: &str, chain: &str, estimates: &[Option<Estimat
 
 /// What six arguments may add to a call before nobody would call them free: a fifth of a cycle each.
 const NEARLY_FREE_CYCLES: f64 = 1.2;
-const FREE: &str = " Arguments in registers are nearly free because the moves run beside the call.";
+const FREE: &str = " Arguments in registers are nearly free, because the moves run in parallel with the call.";
 
 fn explain(_: &Study<'_>, findings: &mut Findings) {
     let figures = findings.metrics.clone();
@@ -470,24 +492,27 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     if let Some(((bare, bare_text), (six, six_text))) = first {
         let free = if six - bare < NEARLY_FREE_CYCLES { FREE } else { "" };
         findings.say(format!(
-            "A call without arguments and its return cost {bare_text} cycles, with six arguments in registers {six_text} cycles.{free}"
+            "A call and its return cost {bare_text} cycles without arguments and {six_text} cycles with six arguments \
+             in registers.{free}"
         ));
     }
     let seventh = cycles(6, "memory", "throughput").zip(cycles(7, "memory", "throughput"));
     if let (Some(((_, six), (_, seven))), true) = (seventh, arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
         findings.say(format!(
-            "Where the procedure keeps its arguments in memory, six cost {six} cycles and seven {seven}: the seventh is pushed by the caller and fetched by the procedure."
+            "Where the procedure keeps its arguments in memory, a call with six costs {six} cycles and with seven \
+             {seven}. The caller pushes the seventh on the stack and the procedure loads it."
         ));
     }
     let chained = cycles(1, "registers", "latency").zip(cycles(1, "memory", "latency"));
     if let Some(((registers, registers_text), (memory, memory_text))) = chained {
         let reason = if memory < registers + 1.0 {
-            "the way through memory adds nothing that would show beside the call, so this core hands the stored value to the load by renaming"
+            "the path through memory adds no visible cost, so this core passes the stored value to the load by renaming"
         } else {
-            "the way through memory adds a store forwarded to a load"
+            "the path through memory adds store forwarding"
         };
         findings.say(format!(
-            "Chained calls with one argument take {registers_text} cycles from result to result in registers and {memory_text} through memory: {reason}."
+            "Chained calls with one argument take {registers_text} cycles from one return value to the next in \
+             registers, and {memory_text} through memory: {reason}."
         ));
     }
 }

@@ -1,41 +1,61 @@
 //! # Question
 //!
-//! Does somebody else use this core, for how long at a time, and for which share of the time? A core runs two hardware threads. In a
-//! virtual machine the second one can belong to another tenant, and no counter of the guest says so: steal stays at zero, the clock
-//! does not move, and the machine looks idle. Whoever rents a virtual CPU pays for a thread and gets between all and two thirds of a
-//! core.
+//! Does a neighbour compute on this core, for how long at a time, and for which share of the time? A core runs two
+//! hardware threads, and a virtual CPU is often one of them. The other thread can then belong to another tenant, the
+//! *neighbour*.
+//!
+//! **What a neighbour costs.** The two threads share the execution units of the core. Next to a busy neighbour a tight
+//! loop takes 1.5 to 2 times as long. Kernel work takes about a quarter to a third longer. A tenant pays for one
+//! virtual CPU and gets between half of a core and all of it. No counter of the guest shows this: steal time stays at
+//! zero, the clock does not change, and the machine looks idle.
+//!
+//! **What to do.** Run `sysdyno neighbours` during your own work. It shows which virtual CPUs have a neighbour, and for
+//! how long. Move the work to a quieter CPU or to another hour, or rent a machine with dedicated cores. Where sibling
+//! CPUs are visible, keep your own tasks off them.
 //!
 //! # Method
 //!
-//! A loop of one subtraction and one taken branch takes one cycle a turn on a core of its own, and 1.5 to 2 cycles while another thread
-//! computes on the same core. 3000 turns, a microsecond, are timed again and again for 25 ms in each launch: a *look* each. A
-//! multiply chain, which the other thread does not slow, gives the cycles every hundred looks. A look says *alone* (0.9 to 1.04
-//! cycles a turn), *shared* (above 1.2), or nothing. Looks of one kind in a row are a stretch. **share**: looks of a kind over all that
-//! say something, the mean over launches, with Student's interval. **stretch**: quantiles over the stretches of all launches. A stretch
-//! that begins or ends outside of a launch counts with the length that was seen. The figures of all other experiments that run at the
-//! core's clock are made of batches that were alone, and the same beside a neighbour stands next to them.
+//! sysdyno times a loop of one subtraction and one taken branch, 3000 iterations in about 1 µs, repeatedly for 25 ms
+//! per launch. An iteration takes one cycle alone on the core, and 1.5 to 2 cycles while another thread computes on the
+//! same core. Each measurement of 1 µs is a *look*, and counts as *alone* (0.9 to 1.04 cycles), *shared* (above 1.2) or
+//! unclear.
 //!
-//! Where the machine shows which CPUs are threads of one core, a thread of this experiment computes on the sibling for a second series
-//! of looks (`beside=own_spinner`): nearly all of them must say *shared*.
+//! A multiply chain, which the other thread does not slow, converts time to cycles every 100 looks. On cores that take
+//! two branches per cycle, all limits are half as high.
+//!
+//! - **share**: the looks of one state, divided by all looks that are alone or shared. The result is the mean over
+//!   launches, with Student's interval.
+//! - **stretch**: the duration of consecutive looks of one state, as quantiles over the stretches of all launches. A
+//!   stretch that a launch cuts off counts with its visible length.
+//!
+//! **Check.** Where the machine shows which CPUs share a core, a thread of sysdyno computes on the sibling during a
+//! second series of looks (`beside=own_spinner`). At least 90 % of these looks must be shared.
+//!
+//! **Other experiments.** sysdyno takes the same look before and after each batch. Results that depend on the core
+//! clock come from batches that ran alone on the core. The cost next to a neighbour is published with each of them.
 //!
 //! # Prediction
 //!
-//! Nobody can know what other tenants do: in a virtual machine the core is alone for 5 % of the time and more, elsewhere for half of
-//! it and more. Both are guesses and say so. Beside a spinner of its own the share of shared looks is 0.9 to 1.
+//! The activity of other tenants is unknown. In a virtual machine sysdyno predicts that the core is alone for at least
+//! 5 % of the time, elsewhere for at least half. Both are guesses and are marked as such. Next to sysdyno's own thread
+//! the predicted share of shared looks is 0.9 to 1.
 //!
 //! # What could fool us
 //!
-//! - A neighbour that waits for memory or sleeps leaves the core's width alone. Shared means: a neighbour computed.
-//! - The other thread can be our own: where siblings are visible, the tool's other tasks keep off while looks are taken.
-//! - The same loop at another address can take twice as long: there is one copy of it, aligned, for all looks.
-//! - An interrupt hits a look now and then, one in some thousands. It looks like a short neighbour of one look.
-//! - A launch sees 25 ms. Stretches of seconds show as launches that are all alone or all shared.
-//! - The host moves virtual CPUs between cores: the share belongs to the CPU and the minutes, not to the machine.
+//! - A neighbour that waits for memory or sleeps leaves the execution units free. *Shared* means that a neighbour
+//!   computed.
+//! - The other thread can be your own. Where siblings are visible, sysdyno keeps its other tasks off the core during
+//!   looks.
+//! - The same loop at another address can take twice as long. All looks use one aligned copy.
+//! - An interrupt disturbs one look in some thousands. It looks like a neighbour that stays for one look.
+//! - A launch lasts 25 ms. Stretches of seconds appear as launches that are entirely alone or entirely shared.
+//! - The host moves virtual CPUs between cores. The share describes this CPU during these minutes, not the machine.
 //!
 //! # References
 //!
-//! Intel and AMD optimisation manuals (sharing of a core by two threads); Agner Fog, microarchitecture.pdf (taken branches);
-//! linux/Documentation/admin-guide/hw-vuln/core-scheduling.rst (who may share a core).
+//! - Intel and AMD optimisation manuals (sharing of a core by two threads)
+//! - Agner Fog, microarchitecture.pdf (taken branches)
+//! - linux/Documentation/admin-guide/hw-vuln/core-scheduling.rst (tasks that may share a core)
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +73,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::{percent, quantity};
+use crate::results::wording::{percent, significant};
 use crate::rig::Rig;
 use crate::rig::width::{self, State};
 use crate::statistics::distribution::student_factor;
@@ -64,7 +84,7 @@ use crate::sys::{affinity, arch};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.sharing",
     title: "Neighbours on the core",
-    measures: "how much of the time, and for how long, others use this core",
+    measures: "share and duration of the use of this core by a neighbour",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.0 },
     source: include_str!("sharing.rs"),
@@ -73,9 +93,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: &[],
     publishes: &[
-        Publication::state(SHARE, Unit::One, "looks that found the core alone, or shared with a neighbour, over all")
-            .in_summary_where(|labels| labels.get("beside") == Some(OTHERS)),
-        Publication::state(STRETCH, Unit::Nanoseconds, "how long the core stays alone or shared"),
+        Publication::state(
+            SHARE,
+            Unit::One,
+            "share of the looks that found the core alone, or shared with a neighbour",
+        )
+        .in_summary_where(|labels| labels.get("beside") == Some(OTHERS)),
+        Publication::state(STRETCH, Unit::Nanoseconds, "time for which the core stays alone or shared"),
     ],
     every: |_| 1,
     seconds: |_| 0.03,
@@ -110,8 +134,9 @@ const OTHERS: &str = "others";
 const OWN: &str = "own_spinner";
 
 rules! {
-    TOLD: "told" Noisy "`cpu.sharing`", "at least {} of the looks say alone or shared", share(TOLD_SHARE);
-    SEEN: "known truth" Hard "`cpu.sharing.share` beside=own_spinner", "at least {} of the looks beside a spinner on the sibling say shared", share(BESIDE_SPINNER);
+    TOLD: "told" Noisy "`cpu.sharing`", "at least {} of the looks are alone or shared", share(TOLD_SHARE);
+    SEEN: "known truth" Hard "`cpu.sharing.share beside=own_spinner`",
+        "at least {} of the looks next to a spinning thread on the sibling are shared", share(BESIDE_SPINNER);
     STRETCHES: "G11" Hard "`cpu.sharing.stretch`", "there are at least {} stretches", plain(FEWEST_STRETCHES as f64);
 }
 
@@ -127,21 +152,30 @@ fn sibling(setup: &crate::setup::Setup) -> Option<u32> {
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let prediction = |beside: &str, state: &str| Prediction::of(SHARE, labels(beside, state), Unit::One);
     let (range, why) = if by.setup.machine.is_guest() {
-        ((0.7, 0.05, 1.0), "other tenants compute for some of the time")
+        ((0.7, 0.05, 1.0), "other tenants compute for part of the time")
     } else {
-        ((0.99, 0.5, 1.0), "nobody else computes on this machine")
+        ((0.99, 0.5, 1.0), "no other user computes on this machine")
     };
-    let alone = prediction(OTHERS, "alone").hardware("time that the core is alone", range, Basis::guess(why));
+    let alone =
+        prediction(OTHERS, "alone").hardware("share of time for which the core is alone", range, Basis::guess(why));
     let spinner = sibling(by.setup).map(|_| {
-        let basis = Basis::guess("a spinner computes all the time");
-        prediction(OWN, "shared").software("time that the sibling computes", (0.99, BESIDE_SPINNER, 1.0), basis)
+        let basis = Basis::guess("a spinning thread computes continuously");
+        prediction(OWN, "shared").software(
+            "share of time for which the sibling computes",
+            (0.99, BESIDE_SPINNER, 1.0),
+            basis,
+        )
     });
     [alone].into_iter().chain(spinner).collect()
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if rig.ticks_per_cycle().is_none() {
-        rig.unavailable(SHARE, &Labels::none(), &"no chain of known latency validates, so looks have no cycles");
+        rig.unavailable(
+            SHARE,
+            &Labels::none(),
+            &"no chain of known latency validates, so a look cannot be converted to cycles",
+        );
         return Ok(());
     }
     watch(rig, OTHERS)?;
@@ -232,7 +266,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
 /// The mean over launches: a share of the time. A share of nothing is no figure, because figures are above zero.
 fn publish_share(study: &Study<'_>, findings: &mut Findings, labels: &Labels, shares: &[f64], told: f64) {
     let Some(value) = mean(shares).filter(|share| *share > 0.0) else { return };
-    let Some(mut estimate) = Estimate::over_launches(shares, Unit::One, "mean over launches, Student's interval")
+    let Some(mut estimate) = Estimate::over_launches(shares, Unit::One, "mean over launches, with Student's interval")
     else {
         return;
     };
@@ -242,9 +276,9 @@ fn publish_share(study: &Study<'_>, findings: &mut Findings, labels: &Labels, sh
     estimate.value = value;
     estimate.interval = [(value - half).max(0.0), (value + half).min(1.0)];
     let mut gates =
-        vec![Gate::at_least(&TOLD, Number::share(told).named("{} of the looks say alone or shared"), TOLD_SHARE)];
+        vec![Gate::at_least(&TOLD, Number::share(told).named("{} of the looks are alone or shared"), TOLD_SHARE)];
     if labels.get("beside") == Some(OWN) && labels.get("state") == Some("shared") {
-        let seen = Number::share(value).named("{} of the looks beside a spinner say shared");
+        let seen = Number::share(value).named("{} of the looks next to a spinning thread are shared");
         gates.push(Gate::at_least(&SEEN, seen, BESIDE_SPINNER));
     }
     findings.publish(study, Figure::own(SHARE, labels.clone(), &estimate).gates(gates));
@@ -274,8 +308,8 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let most = shares.iter().copied().fold(0.0, f64::max);
     let free = shares.iter().filter(|share| **share < 0.01).count();
     let mut text = format!(
-        "A neighbour computed on the core of CPU {} for {} of the time that {} launches looked at it. In the busiest launch it was {}, \
-         and {free} launches saw hardly any.",
+        "A neighbour computed on the core of CPU {} for {} of the time, measured in {} launches. The busiest launch \
+         had {}, and {free} launches had less than 1 %.",
         study.setup.cpu,
         percent(share),
         shares.len(),
@@ -285,14 +319,14 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         findings.metric(STRETCH, &labels(OTHERS, state).with("quantile", quantile)).map(Metric::text)
     };
     if let (Some(half), Some(most)) = (stretch("shared", "p50"), stretch("shared", "p90")) {
-        text += &format!(" Half of its stays ended within {half}, nine of ten within {most}.");
+        text += &format!(" Half of its visits lasted at most {half}, and nine of ten at most {most}.");
     }
     if share == 0.0 {
         text = format!(
-            "Nobody else computed on the core of CPU {} while {} launches looked at it, {} each.",
+            "No neighbour computed on the core of CPU {} during {} launches of {} each.",
             study.setup.cpu,
             shares.len(),
-            quantity(WATCH.as_secs_f64() * 1e9, Unit::Nanoseconds)
+            significant(WATCH.as_secs_f64() * 1e9, Unit::Nanoseconds, 2)
         );
     }
     findings.say(text);

@@ -1,59 +1,60 @@
 //! # Question
 //!
-//! What does it cost to read the time, how finely does each clock resolve it, and which ways of reading keep the work that
-//! is to be timed between the two readings?
+//! What does it cost to read the time, and what is the resolution of each clock? Which methods keep the timed work
+//! between the two readings?
 //!
 //! # Method
 //!
-//! Three different quantities are measured for every idiom, and never merged.
+//! sysdyno reads the time by every common method, and measures overhead, bias and resolution. **Overhead** is the cost
+//! of one of many readings, 16 per iteration of a loop. **Bias** is the length of an empty interval, the mean
+//! difference of back-to-back readings.
 //!
-//! **Overhead** is what a reading costs a program that makes many: 16 readings per turn of a loop, batches of 25 µs and
-//! more, in core cycles by the clock probes beside each batch.
+//! **Overhead** is measured in batches of at least 25 µs, in core cycles by the clock probes around each batch.
 //!
-//! **Bias** is what an empty interval shows: the mean difference of back-to-back readings, without those more than three
-//! times as long as the median, which something interrupted. Both readings take their time somewhere in their own middle,
-//! so the interval holds the second half of one and the first half of the next. It is what a single timed interval contains
-//! too much, and it is *not* the overhead where readings overlap or wait.
+//! **Bias** excludes intervals of more than three times the median, which were interrupted. A reading samples the clock
+//! in its middle. The interval therefore holds the second half of one reading and the first half of the next. Every
+//! timed interval is too long by the bias, which differs from the overhead where readings overlap or wait.
 //!
-//! **Resolution** is the step of the clock, from 2000 readings at uneven distances: the largest step on whose multiples nine
-//! of ten readings lie. It may be many ticks: counters of many machines advance in steps. (The greatest common divisor of
-//! all differences says 1 on counters that add 1 to a reading rather than return the same value twice.) A clock that the
-//! kernel computes from the counter shows nanoseconds and still moves in the counter's steps; if its readings bunch at the
-//! phases of that step, the step is its resolution.
+//! **Resolution** is the step of the clock, from 2000 readings at uneven distances. It is the largest step on whose
+//! multiples nine of ten readings fall. Counters of many machines advance in steps of many ticks. A clock that the
+//! kernel computes from the counter prints nanoseconds but moves in the steps of the counter. If its readings cluster
+//! at the phases of that step, the step is its resolution.
 //!
-//! The idioms: `rdtsc`; `rdtscp`; `lfence; rdtsc`; fenced on both sides; this tool's own pair; `cpuid; rdtsc … rdtscp;
-//! cpuid`; and the kernel's clocks through the vDSO, by real system call, and through the Rust standard library. On Arm,
-//! the virtual counter with and without barriers.
+//! **Methods**: `rdtsc`, `rdtscp`, `lfence; rdtsc`, `cpuid; rdtsc … rdtscp; cpuid`, `rdtsc` fenced on both sides, and
+//! sysdyno's own pair. Also the clocks of the kernel, through the vDSO, through a real system call and through the Rust
+//! standard library. On Arm: the virtual counter with and without barriers.
 //!
-//! **Serialisation self-test.** A chain of 100 dependent multiplies (300 cycles where a multiply takes 3) is put between
-//! the two readings, before the first, and after the second. An idiom keeps order if the interval grows by the whole chain
-//! in the first case and by nothing in the others. Unordered readings run ahead of the chain and lose part of it.
+//! **Serialisation self-test.** A chain of 100 dependent multiplies (300 cycles where a multiply takes 3) runs between
+//! the two readings, before the first, or after the second. A method keeps order if the interval grows by the whole
+//! chain in the first case and by nothing in the others. Unordered readings run ahead of the chain and lose part of it.
 //!
 //! # Prediction
 //!
-//! A reading of the counter takes 15 to 60 cycles by core; waiting for earlier instructions adds to it; the vDSO adds some
-//! 40 instructions; a real system call adds entering and leaving the kernel; CPUID takes about a hundred cycles, or
-//! thousands in a guest, where it exits to the hypervisor. The bias is about one reading, because from the middle of one to
-//! the middle of the next lies one reading; CPUID stands outside. The resolution of a counter follows from the maker: about
-//! 10 ns on AMD Zen, one or two ticks on Intel; of a kernel clock it is the counter's, but at least a nanosecond; of a coarse
-//! clock a tick of the kernel.
+//! - Overhead: 15 to 60 cycles for the counter, depending on the core, plus the wait for earlier instructions. The vDSO
+//!   adds about 40 instructions, and a real system call adds kernel entry and exit. CPUID takes about a hundred cycles,
+//!   or thousands in a guest, where it exits to the hypervisor.
+//! - Bias: about one reading, the distance from the middle of one reading to the middle of the next. CPUID is outside
+//!   of the interval.
+//! - Resolution: about 10 ns on AMD Zen, one or two ticks on Intel. A kernel clock has the resolution of the counter,
+//!   but at least a nanosecond. A coarse clock has one tick of the kernel.
 //!
 //! # What could fool us
 //!
-//! - CPUID as "cheap serialiser": every execution in a virtual machine is a trip to the hypervisor, which also empties
-//!   caches and predictors for what follows. The bias hides it (both CPUIDs stand outside the interval), the overhead
-//!   shows it.
-//! - Two readings that overlap make the bias too small. The self-test shows which idioms do.
-//! - Counting the `mov` instructions around `rdtsc` predicts nothing.
-//! - Differences taken in unsigned numbers turn a clock that steps back by one tick into 584 years. All differences here
-//!   are signed, and a batch whose difference is negative is void.
-//! - A median of readings cannot be finer than the clock's step; means can, when readings fall at random places of the
-//!   step.
+//! - CPUID as a "cheap" serialising instruction exits to the hypervisor in every virtual machine. The exit also evicts
+//!   caches and predictors. The overhead shows it. The bias does not, because both CPUIDs are outside of the interval.
+//! - Two readings that overlap make the bias too small. The self-test shows which methods overlap.
+//! - The number of `mov` instructions around `rdtsc` predicts nothing.
+//! - If a clock steps back by one tick, an unsigned difference is 584 years. Differences here are signed, and a batch
+//!   with a negative one is discarded.
+//! - A median of readings cannot be finer than the step of the clock. A mean can, if the readings fall at random phases
+//!   of the step.
 //!
 //! # References
 //!
-//! Intel SDM vol. 2 (RDTSC, RDTSCP, LFENCE, CPUID); Paoloni, Intel 324264-001 (2010); Linux lib/vdso/gettimeofday.c;
-//! clock_gettime(2).
+//! - Intel SDM vol. 2 (RDTSC, RDTSCP, LFENCE, CPUID)
+//! - Paoloni, Intel 324264-001 (2010)
+//! - Linux lib/vdso/gettimeofday.c
+//! - clock_gettime(2)
 
 use std::collections::BTreeMap;
 
@@ -72,7 +73,7 @@ use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::number;
+use crate::results::wording::{number, significant};
 use crate::rig::Rig;
 use crate::rig::sampler::Workload;
 use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median, phase_concentration};
@@ -83,7 +84,7 @@ use crate::sys::clock::{KERNEL_READERS, Source};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.timer",
     title: "Timer overhead and resolution",
-    measures: "reading the time by every idiom: overhead, bias, resolution, order",
+    measures: "overhead, bias, resolution and ordering of each method to read the time",
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002 },
     source: include_str!("timer.rs"),
@@ -92,7 +93,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication::cost("cpu.timer.overhead", Unit::Nanoseconds, "one reading, among many")
+        Publication::cost("cpu.timer.overhead", Unit::Nanoseconds, "one of many readings")
             .in_summary_where(common_idiom),
         Publication::cost("cpu.timer.bias", Unit::Nanoseconds, "length of an empty interval")
             .in_summary_where(own_pair),
@@ -136,17 +137,21 @@ constants! {
     /// What RDTSCP adds to RDTSC: waiting for earlier instructions, reading TSC_AUX.
     ORDERED_READING = 18.0 in 2.0 ..= 45.0 "cycles", "uops.info: RDTSCP against RDTSC";
     /// An LFENCE with nothing in flight but the instruction before it.
-    LOAD_FENCE = 15.0 in 4.0 ..= 40.0 "cycles", "uops.info: LFENCE; grows with what is in flight";
+    LOAD_FENCE = 15.0 in 4.0 ..= 40.0 "cycles", "uops.info: LFENCE, grows with the instructions in flight";
     /// CPUID in a guest: an exit to the hypervisor and back.
-    CPUID_EXIT = 3000.0 in 1200.0 ..= 40_000.0 "cycles", "Intel SDM vol. 3, 26.1.2: CPUID exits unconditionally; exit round trips of 1000–3000 cycles, many times that under nested virtualisation";
+    CPUID_EXIT = 3000.0 in 1200.0 ..= 40_000.0 "cycles",
+        "Intel SDM vol. 3, 26.1.2: CPUID exits unconditionally. An exit takes 1000–3000 cycles, and many times that \
+         under nested virtualisation";
     /// Arithmetic of the vDSO clock around its counter reading: sequence check, scale, add.
     VDSO_ARITHMETIC = 25.0 in 8.0 ..= 60.0 "cycles", "Linux lib/vdso/gettimeofday.c: about 40 instructions";
     /// The coarse clock: the same without a counter reading.
     VDSO_COARSE = 12.0 in 4.0 ..= 40.0 "cycles", "Linux lib/vdso/gettimeofday.c, do_coarse";
     /// What the kernel does for clock_gettime between entry and exit.
-    KERNEL_CLOCK_SERVICE = 150.0 in 50.0 ..= 900.0 "cycles", "Linux kernel/time/posix-timers.c: counter reading, copy to user space; mitigations at indirect calls multiply it";
+    KERNEL_CLOCK_SERVICE = 150.0 in 50.0 ..= 900.0 "cycles",
+        "Linux kernel/time/posix-timers.c: counter reading, copy to user space, multiplied by mitigations at indirect \
+         calls";
     /// Finest step that the kernel's clocks express.
-    NANOSECOND = 1.0 in 1.0 ..= 1.0 "ns", "clock_gettime(2): struct timespec counts nanoseconds";
+    NANOSECOND = 1.0 in 1.0 ..= 1.0 "ns", "clock_gettime(2): a timespec counts nanoseconds";
     /// Step of the coarse clocks: one tick of the kernel.
     KERNEL_TICK = 4_000_000.0 in 1_000_000.0 ..= 10_000_000.0 "ns", "Linux kernel/Kconfig.hz: HZ of 100 to 1000";
     /// Conversion of a timespec into an Instant and a difference.
@@ -156,8 +161,10 @@ constants! {
 rules! {
     READING: "G8" Hard "`cpu.timer.overhead`", "at least {} per reading", cycles(READING_FLOOR);
     BIAS: "G8" Hard "`cpu.timer.bias`", "at least {} between two readings of a counter", cycles(BIAS_FLOOR_CYCLES);
-    EXITS: "G12" Remark "`cpu.timer.overhead`", "CPUID takes more than {} if and only if the machine claims to be virtual", cycles(CPUID_EXIT_CYCLES);
-    ORDERED: "G20" Hard "`cpu.timer.bias`", "an ordered pair is not shorter than plain readings less one step of the counter";
+    EXITS: "G12" Remark "`cpu.timer.overhead`",
+        "CPUID takes more than {} if and only if the machine reports that it is virtual", cycles(CPUID_EXIT_CYCLES);
+    ORDERED: "G20" Hard "`cpu.timer.bias`",
+        "an ordered pair is not shorter than unordered readings less one step of the counter";
     CALL_SLOWER: "G40" Remark "`cpu.timer.overhead`", "a real system call is slower than the vDSO";
 }
 
@@ -382,11 +389,11 @@ fn publish_overhead(study: &Study<'_>, findings: &mut Findings, reader: &ClockRe
                 &EXITS,
                 exits == study.setup.machine.is_guest(),
                 format!(
-                    "CPUID takes {} {}: {} a hypervisor; the machine {} to be virtual",
+                    "CPUID takes {} {}: {} a hypervisor, and the machine {} that it is virtual",
                     number(estimate.value),
                     estimate.unit,
-                    if exits { "it exits to" } else { "too fast for an exit to" },
-                    if study.setup.machine.is_guest() { "claims" } else { "does not claim" }
+                    if exits { "it exits to" } else { "it is too fast for an exit to" },
+                    if study.setup.machine.is_guest() { "reports" } else { "does not report" }
                 ),
             ));
         }
@@ -427,10 +434,10 @@ fn intervals(study: &Study<'_>, reader: &ClockReader, place: &str) -> (Vec<f64>,
 
 fn publish_bias(study: &Study<'_>, findings: &mut Findings, reader: &ClockReader) {
     let (values, unit) = intervals(study, reader, "nowhere");
-    let estimator = "median over launches of the mean of back-to-back readings that nothing interrupted";
+    let estimator = "median over launches of the mean of uninterrupted back-to-back readings";
     let Some(estimate) = Estimate::over_launches(&values, unit, estimator) else {
         if !study.series(PAIR_BESIDE_NEIGHBOUR, &labels(reader).with("chain", "nowhere")).is_empty() {
-            findings.cannot("cpu.timer.bias", labels(reader), "a neighbour used the core whenever it was timed");
+            findings.cannot("cpu.timer.bias", labels(reader), "a neighbour used the core during every measurement");
         }
         return;
     };
@@ -455,7 +462,7 @@ fn not_below_unordered(study: &Study<'_>, estimate: &Estimate) -> Option<Gate> {
     let unordered = median(&values).filter(|_| unit == estimate.unit)?;
     let step = study.values("step", &labels(plain)).into_iter().reduce(f64::min)?;
     let clock = median(&study.values(PAIR_CLOCK, &labels(plain))).unwrap_or(1.0);
-    let reason = format!("{} of {}, which does not wait, less a step of the counter", number(unordered), plain.name);
+    let reason = format!("{} of {}, which is unordered, less one step of the counter", number(unordered), plain.name);
     Some(Gate::at_least(&ORDERED, estimate.named("an ordered pair takes {}"), unordered - step / clock).because(reason))
 }
 
@@ -467,7 +474,7 @@ fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &Clock
         .collect();
     // One launch that saw finer steps proves them; none can see finer ones than there are.
     let Some(finest) = steps.iter().copied().reduce(f64::min) else { return };
-    let estimator = "smallest over launches of the step on which nine of ten readings lie";
+    let estimator = "smallest over launches of the step on whose multiples nine of ten readings fall";
     let Some(estimate) = Estimate::over_launches(&vec![finest; steps.len()], Unit::Nanoseconds, estimator) else {
         return;
     };
@@ -509,15 +516,16 @@ fn report_order(study: &Study<'_>, findings: &mut Findings) {
         return;
     }
     findings.tabulate(
-        &format!("Serialisation self-test: cycles by which an interval grows with a chain of {chain} cycles"),
-        &["idiom", "between the readings", "before the first", "after the second", "keeps order"],
+        &format!("Serialisation self-test: growth of an interval in cycles with a chain of {chain} cycles"),
+        &["method", "between the readings", "before the first", "after the second", "keeps order"],
         rows,
     );
     findings.say(if broken.is_empty() {
-        "Every idiom that claims to keep order does so on this machine.".to_owned()
+        "Every ordered method to read the time keeps its order on this machine.".to_owned()
     } else {
         format!(
-            "Beware: {}, used as an ordered pair of readings, does not see the whole chain, or sees something outside, by more than {ORDER_TOLERANCE_CYCLES} cycles.",
+            "Readings by {} are not ordered on this machine. The interval misses part of the chain, or contains work \
+             from outside, by more than {ORDER_TOLERANCE_CYCLES} cycles.",
             broken.join(", ")
         )
     });
@@ -532,10 +540,10 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         (time(findings, "cpu.timer.overhead", "cpuid_rdtsc"), time(findings, "cpu.timer.overhead", "rdtsc"))
     {
         findings.say(format!(
-            "Serialising with CPUID costs {} per reading against {} for RDTSC alone, {} times as much.",
+            "A reading serialised with CPUID costs {}, and RDTSC alone {}. The ratio is {}.",
             cpuid.text(),
             plain.text(),
-            number(cpuid.value / plain.value),
+            significant(cpuid.value / plain.value, Unit::One, 2),
         ));
     }
     if let (Some(real), Some(vdso)) = (
@@ -543,15 +551,22 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         time(findings, "cpu.timer.overhead", "clock_gettime"),
     ) {
         findings.say(format!(
-            "clock_gettime costs {} as programs call it and {} as a real system call, {} times as much{}.",
+            "clock_gettime costs {} as programs call it and {} as a real system call. The ratio is {}{}.",
             vdso.text(),
             real.text(),
-            number(real.value / vdso.value),
-            if real.value < 1.5 * vdso.value { ": here the clock source makes every call a system call" } else { "" },
+            significant(real.value / vdso.value, Unit::One, 2),
+            if real.value < 1.5 * vdso.value {
+                ", because the clock source of this machine makes every call a system call"
+            } else {
+                ""
+            },
         ));
     }
     if let Some(step) = time(findings, "cpu.timer.resolution", "rdtsc") {
-        findings.say(format!("The counter advances in steps of {}: no single interval is known better.", step.text()));
+        findings.say(format!(
+            "The counter advances in steps of {}. A single interval has at best this resolution.",
+            step.text()
+        ));
     }
 }
 

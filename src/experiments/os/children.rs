@@ -7,7 +7,8 @@ use crate::results::verdict::Gate;
 use crate::results::wording::launches;
 
 rules! {
-    REAPED: "G26" Hard "`os.process_creation.time`", "as many children as were made were reaped and left as expected, and no launch had others left";
+    REAPED: "G26" Hard "`os.process_creation.time`",
+        "every child was reaped with the expected status, and no launch had other children at its end";
 }
 
 /// Name of the series of the children of a figure: made, reaped, left as expected.
@@ -28,7 +29,7 @@ pub fn gate(study: &Study<'_>, labels: &Labels) -> Gate {
         &REAPED,
         made > 0.0 && (made - reaped).abs() < 0.5 && (made - expected).abs() < 0.5 && left == 0,
         format!(
-            "{made} children made, {reaped} reaped, {expected} left as expected; {} had others left",
+            "{made} children created, {reaped} reaped, {expected} with the expected status, {} with other children",
             launches(left)
         ),
     )

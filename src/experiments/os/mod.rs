@@ -30,7 +30,7 @@ fn kernel_work(by: &PredictionInput<'_>, instructions: f64) -> ((f64, f64, f64),
     match (median(&paces), paces.iter().copied().reduce(f64::min), paces.iter().copied().reduce(f64::max)) {
         (Some(pace), Some(fastest), Some(slowest)) => (
             (pace * instructions, fastest * instructions, 2.0 * slowest * instructions),
-            Basis::metric("os.system_call.time of several calls, less the floor, over their instructions"),
+            Basis::metric("os.system_call.time of several calls, less the floor, per instruction"),
         ),
         _ => (CycleTime::known(by).of(KERNEL_INSTRUCTION.times(instructions)), KERNEL_INSTRUCTION.basis()),
     }

@@ -1,52 +1,58 @@
 //! # Question
 //!
-//! What does a new process cost, by each way of making one, and how does the price grow with the memory of the parent?
+//! What does a new process cost, by each method of creation? How does the cost grow with the memory of the parent?
 //!
 //! # Method
 //!
-//! There is no single "fork time"; each figure is named for what lies between its two clock reads.
+//! sysdyno creates one child at a time and reads the clock before the creation and after the span that names the
+//! result. It calls the kernel directly, and the child uses only registers and system calls. Every child is reaped and
+//! its exit status checked.
 //!
-//! - **fork**: from before the call until it returns in the parent. The child may have run meanwhile or not.
-//! - **fork_wait**: until a child that leaves at once has been reaped.
-//! - **first_instruction**: until the child's first instruction, which stores the time in a page that both share.
-//! - **vfork_wait**: as fork_wait, the child borrowing the parent's memory instead of copying it.
+//! The label **how** names the span:
+//!
+//! - **fork**: until the call returns in the parent. The child may have run by then.
+//! - **fork_wait**: until a child that exits at once has been reaped.
+//! - **first_instruction**: until the first instruction of the child, which stores the time in a shared page.
+//! - **vfork_wait**: as fork_wait, but the child borrows the memory of the parent instead of copying it.
 //! - **library_fork_wait**: as fork_wait through the C library, which adds its own handlers.
-//! - **fork_exec_wait**: the child executes another image and leaves: **static**, a program of two instructions that this
-//!   tool writes into memory, or **dynamic**, the system's `true` with its loader and libraries.
-//! - **posix_spawn_wait**: the same through the C library's posix_spawn().
+//! - **fork_exec_wait**: the child executes another image and exits. A **static** image is a program of two
+//!   instructions that sysdyno writes into memory. The **dynamic** image is the system's `true` with its loader and
+//!   libraries.
+//! - **posix_spawn_wait**: the same by posix_spawn() of the C library.
 //!
-//! Each is a single shot between two clock probes, one child at a time, everything made by the kernel's call directly, the
-//! child running nothing but registers and system calls. Every child is reaped and its exit status checked; an image that
-//! could not be executed, or a status that is not the expected one, voids the shot. A figure is published only if as many
-//! children were made as were reaped and left as expected, and the kernel knows of no other at the end.
+//! An image that fails to execute, or an unexpected status, discards the shot. A result is published only if every
+//! child was reaped with the expected status, and the kernel reports no other child at the end.
 //!
-//! **resident** is the size of private memory, every page written, that the parent has beside itself; its pages are written
-//! again before each shot, because a second fork finds pages already write-protected by the first. **pages** says whether
-//! it lies on 4 KiB or on huge pages, looked up after mapping. **child** is the CPU on which the child may run: the parent's
-//! (same_cpu), or any (free). Launches take the resident sizes in turns. The cost per page is the slope of a line through the
-//! published costs over resident sizes.
+//! The label **resident** is the size of additional private memory of the parent. Every page is written before each
+//! shot, because the previous fork left it write-protected. The label **pages** states whether the memory is on 4 KiB
+//! or on huge pages, verified after mapping. The label **child** is the CPU on which the child may run: that of the
+//! parent (same_cpu) or any (free). Launches alternate between the resident sizes. The cost per page is the slope of a
+//! line through the published costs over resident sizes.
 //!
 //! # Prediction
 //!
-//! A base for a small process, plus 20 to 45 ns for every page whose table entry is copied, plus the same again for taking
-//! the child's entries away when its end is waited for; in a guest twice that, because each entry and each page's own record
-//! is reached through two levels of tables. A huge page has one entry instead of 512, but a table is set aside for it, should
-//! it be split. An image costs its new tables and first faults; a dynamic one also its loader.
+//! - A base for a small process.
+//! - 20 to 45 ns for each page whose table entry is copied. About the same again to remove the entries of the child,
+//!   where the parent waits for its end. In a guest both double, because table entries and page records are behind two
+//!   levels of tables.
+//! - A huge page has one entry instead of 512, but the kernel reserves a table in case the page is split.
+//! - An image costs its new tables and first page faults. A dynamic image also costs its loader.
 //!
 //! # What could fool us
 //!
-//! - fork's return as "process creation": the child has not run, and on one CPU it may have run before the return.
-//! - A tight loop of one kind of child finds everything warm, and programs with one showed up to a quarter less for small
-//!   children. Here kinds take turns; most likely a small child's code and data are then partly cold.
+//! - The return of fork is not the creation of a process. The child may or may not have run by then.
+//! - A loop of one kind of child finds everything warm. Programs with such a loop showed up to a quarter less for small
+//!   children. Here the kinds alternate, which most likely leaves the code and data of a small child partly cold.
 //! - Children that are not reaped, and images that fail to execute, both look fast.
-//! - The size of the parent is rarely stated, and a shell that forks is not a database that forks.
-//! - Huge pages make resident memory nearly free to fork; whether a buffer got them must be looked up.
-//! - The dynamic loader dominates `fork + exec` of ordinary programs; that is why both images are here.
+//! - The size of the parent is rarely stated. A fork of a database costs more than a fork of a shell.
+//! - Huge pages make resident memory nearly free to fork. Verify that a buffer has them.
+//! - The dynamic loader dominates `fork + exec` of ordinary programs. Both images are therefore measured.
 //!
 //! # References
 //!
-//! clone(2), vfork(2), posix_spawn(3), elf(5); Linux kernel/fork.c, mm/memory.c; Baumann et al., "A fork() in the road",
-//! HotOS 2019.
+//! - clone(2), vfork(2), posix_spawn(3), elf(5)
+//! - Linux kernel/fork.c, mm/memory.c
+//! - Baumann et al., "A fork() in the road", HotOS 2019
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -68,7 +74,7 @@ use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::{number, quantity};
+use crate::results::wording::{number, significant};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::sys::affinity;
@@ -80,7 +86,7 @@ use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages, Resident, SharedNumber};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.process_creation",
     title: "Process creation",
-    measures: "fork, vfork, fork and exec, posix_spawn, against the memory of the parent",
+    measures: "fork, vfork, fork and exec, posix_spawn, by memory of the parent",
     method_version: 3,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("process_creation.rs"),
@@ -89,10 +95,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication::cost("os.process_creation.time", Unit::Nanoseconds, "one child, by the way of making it")
+        Publication::cost("os.process_creation.time", Unit::Nanoseconds, "one child, by method of creation")
             .in_summary_where(common_way),
-        Publication::cost("os.process_creation.per_page", Unit::Nanoseconds, "what each 4 KiB page of the parent adds")
-            .in_summary(),
+        Publication::cost(
+            "os.process_creation.per_page",
+            Unit::Nanoseconds,
+            "cost that each 4 KiB page of the parent adds",
+        )
+        .in_summary(),
     ],
     every: |_| 1,
     seconds: |_| 0.4,
@@ -148,24 +158,30 @@ const SLACK: f64 = 1.05;
 
 constants! {
     /// Copying the entry of a huge page: a table is made for it, should it be split later.
-    FORK_HUGE_PAGE = 600.0 in 60.0 ..= 2500.0 "ns", "Linux mm/huge_memory.c, copy_huge_pmd: allocates and clears a page of tables";
+    FORK_HUGE_PAGE = 600.0 in 60.0 ..= 2500.0 "ns",
+        "Linux mm/huge_memory.c, copy_huge_pmd: allocates and clears one page-table page";
     /// Taking a huge page of a child away, and its table.
-    EXIT_HUGE_PAGE = 400.0 in 40.0 ..= 2000.0 "ns", "Linux mm/huge_memory.c, zap_huge_pmd: frees the page of tables";
+    EXIT_HUGE_PAGE = 400.0 in 40.0 ..= 2000.0 "ns", "Linux mm/huge_memory.c, zap_huge_pmd: frees the page-table page";
     /// Making a child that has nothing: task, tables, areas of a small process.
-    FORK_BASE = 45_000.0 in 12_000.0 ..= 150_000.0 "ns", "Linux kernel/fork.c: copies of task, files, signals and areas; 20–60 µs on bare metal, more in guests";
+    FORK_BASE = 45_000.0 in 12_000.0 ..= 150_000.0 "ns",
+        "Linux kernel/fork.c: copies of task, files, signals and memory areas, 20–60 µs on bare metal, more in guests";
     /// Running a child to its end and reaping it.
     CHILD_LIFE = 45_000.0 in 8_000.0 ..= 200_000.0 "ns", "two switches, a few copied pages, exit and wait";
     /// A child that borrows memory instead of copying it: task and switch only.
     VFORK_BASE = 30_000.0 in 6_000.0 ..= 120_000.0 "ns", "Linux kernel/fork.c with CLONE_VM";
     /// Replacing a child's memory by a static image, and its page faults.
-    EXEC_STATIC = 100_000.0 in 25_000.0 ..= 400_000.0 "ns", "Linux fs/exec.c: new tables, a handful of faults";
+    EXEC_STATIC = 100_000.0 in 25_000.0 ..= 400_000.0 "ns", "Linux fs/exec.c: new tables, a few page faults";
     /// What a dynamic loader adds: mapping and relocating the C library.
-    DYNAMIC_LOADER = 400_000.0 in 150_000.0 ..= 1_200_000.0 "ns", "ld.so(8): some 60 faults and 20 system calls";
+    DYNAMIC_LOADER = 400_000.0 in 150_000.0 ..= 1_200_000.0 "ns", "ld.so(8): about 60 page faults and 20 system calls";
 }
 
 rules! {
-    FLOOR: "G8" Hard "`os.process_creation.time`", "a child takes at least {}, until it is reaped {}, with another image {}", time(FORK_FLOOR), time(WAIT_FLOOR), time(EXEC_FLOOR);
-    ORDER: "G20" Noisy "`os.process_creation.time`", "fork takes at most {} times as long until it returns as until its child is reaped, and borrowed memory as copied memory", plain(SLACK);
+    FLOOR: "G8" Hard "`os.process_creation.time`",
+        "a child takes at least {}, at least {} until it is reaped, at least {} with another image",
+        time(FORK_FLOOR), time(WAIT_FLOOR), time(EXEC_FLOOR);
+    ORDER: "G20" Noisy "`os.process_creation.time`",
+        "at most {} times as long: fork until it returns as until its child is reaped, borrowed as copied memory",
+        plain(SLACK);
 }
 
 /// A way of making a child.
@@ -236,14 +252,14 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
         .collect();
     for how in ["fork", "fork_wait"] {
         let prediction = Prediction::of(PER_PAGE, Labels::of([("how", how)]), Unit::Nanoseconds).software(
-            "copying the page's table entry",
+            "copying the page-table entry of the page",
             small.0.times(1.0),
             small.0.basis(),
         );
         predictions.push(if how == "fork" {
             prediction
         } else {
-            prediction.software("taking it away from the child", small.1.times(1.0), small.1.basis())
+            prediction.software("removing it from the child", small.1.times(1.0), small.1.basis())
         });
     }
     predictions
@@ -259,16 +275,16 @@ fn predict_child(way: ChildMethod, setting: ForkSetting, (copied, removed): (Con
     let prediction = Prediction::of(TIME, labels(way, setting), Unit::Nanoseconds);
     let prediction = if copies {
         let prediction = add(prediction, "task and tables of a small child", FORK_BASE, 1.0);
-        add(prediction, "table entries of the parent's pages", copied, pages)
+        add(prediction, "page-table entries of the parent", copied, pages)
     } else {
-        add(prediction, "a task that borrows the parent's memory", VFORK_BASE, 1.0)
+        add(prediction, "a task that borrows the memory of the parent", VFORK_BASE, 1.0)
     };
     let prediction = match way.how {
         "fork" => prediction,
-        "first_instruction" => add(prediction, "the way to the child's first instruction", CHILD_LIFE, 0.2),
+        "first_instruction" => add(prediction, "the path to the first instruction of the child", CHILD_LIFE, 0.2),
         _ if copies => {
-            let prediction = add(prediction, "the child's life and its reaping", CHILD_LIFE, 1.0);
-            add(prediction, "taking the child's pages away", removed, pages)
+            let prediction = add(prediction, "running, ending and reaping the child", CHILD_LIFE, 1.0);
+            add(prediction, "removing the pages of the child", removed, pages)
         }
         _ => prediction,
     };
@@ -289,7 +305,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         rig.unavailable(
             TIME,
             &Labels::of([("how", "first_instruction")]),
-            &"a child can stamp the time by the counter only, which is not the clock of this run",
+            &"a child can read the time only from the counter, which is not the clock of this run",
         );
     }
     let kit = ChildShotInputs { counts_ticks: rig.counts_ticks(), images: &images, stamp: &stamp, books: &books };
@@ -307,7 +323,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         measure_with_memory(rig, &kit, ForkSetting { resident, pages, ..BASE }, shots)?;
     }
     if child::some_left() {
-        rig.remark(children::LEFT, &"there are children that were not reaped");
+        rig.remark(children::LEFT, &"some children were not reaped");
     }
     books
         .take()
@@ -353,13 +369,13 @@ fn resident(rig: &Rig<'_>, setting: ForkSetting) -> Result<Resident, String> {
     }
     let pages = if setting.pages == "huge" { Pages::Huge } else { Pages::Small };
     let before = memory::huge_bytes().unwrap_or(0);
-    let resident =
-        Resident::new(setting.resident, pages).map_err(|error| format!("the memory could not be had: {error}"))?;
+    let resident = Resident::new(setting.resident, pages)
+        .map_err(|error| format!("the memory could not be allocated: {error}"))?;
     let huge = memory::huge_bytes().unwrap_or(0).saturating_sub(before) as f64 / setting.resident as f64;
     if (pages == Pages::Huge && huge < 0.9) || (pages == Pages::Small && huge > 0.01) {
         let off = (pages == Pages::Huge && memory::huge_pages_are_off()).then_some(HUGE_PAGES_OFF);
         let off = off.map_or_else(String::new, |off| format!(": {off}"));
-        return Err(format!("{:.0} % of the memory lies on huge pages{off}", huge * 100.0));
+        return Err(format!("{:.0} % of the memory is on huge pages{off}", huge * 100.0));
     }
     Ok(resident)
 }
@@ -473,7 +489,7 @@ fn child_gates(study: &Study<'_>, way: ChildMethod, setting: ForkSetting, estima
         _ => EXEC_FLOOR,
     };
     let mut gates = vec![
-        gates::floor_in_time(&FLOOR, study, estimate, floor).because("a task cannot be made in less"),
+        gates::floor_in_time(&FLOOR, study, estimate, floor).because("no kernel creates a task faster"),
         children::gate(study, &labels(way, setting)),
     ];
     let mut not_above = |other: ChildMethod, why: &str| {
@@ -522,7 +538,8 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
         (time(findings, WAYS[0], BASE), time(findings, WAYS[2], BASE), time(findings, WAYS[4], BASE))
     {
         findings.say(format!(
-            "From a small parent fork returns after {}; until its child has run and is reaped it takes {}. A child that borrows the parent's memory takes {}.",
+            "From a small parent fork returns after {}, and its child has run and is reaped after {}. A child that \
+             borrows the memory of the parent takes {}.",
             fork.text(),
             wait.text(),
             vfork.text(),
@@ -531,12 +548,12 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     if let (Some(plain), Some(loaded)) = (time(findings, WAYS[5], BASE), time(findings, WAYS[6], BASE)) {
         let loader = loaded.value - plain.value;
         let difference = if loader > 0.0 {
-            format!(": the difference of {} is the loader's", quantity(loader, Unit::Nanoseconds))
+            format!(". The difference of {} is the loader", significant(loader, Unit::Nanoseconds, 2))
         } else {
-            ", which is not longer: the loader does not show here".to_owned()
+            ", so the cost of the loader is not measurable here".to_owned()
         };
         findings.say(format!(
-            "Executing the smallest static program takes {} from fork to reaping, a dynamic one {}{difference}.",
+            "The smallest static program takes {} from fork to reaping, a dynamic program {}{difference}.",
             plain.text(),
             loaded.text(),
         ));
@@ -545,21 +562,25 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     if let Some(per_page) = per_page {
         let gibibyte = per_page.value * f64::from(1 << 30) / SMALL_PAGE;
         findings.say(format!(
-            "Each 4 KiB page of the parent adds {} to fork: a process with 1 GiB of such pages stands still for about {} whenever it forks.",
+            "Each 4 KiB page of the parent adds {} to fork. A process with 1 GiB of such pages stops for about {} \
+             whenever it forks.",
             per_page.text(),
-            quantity(gibibyte, Unit::Nanoseconds),
+            significant(gibibyte, Unit::Nanoseconds, 2),
         ));
     }
     let at = |pages| ForkSetting { resident: 256 * MIB, pages, ..BASE };
     if let (Some(small), Some(huge)) = (time(findings, WAYS[2], at("4k")), time(findings, WAYS[2], at("huge"))) {
         let times = small.value / huge.value;
         let why = if times > 1.0 {
-            format!(": {} times less, because there are 512 times fewer table entries", number(times))
+            format!(
+                ". The ratio is {}, because a huge page needs one table entry instead of 512",
+                significant(times, Unit::One, 2)
+            )
         } else {
-            ", which is at least as long, although there are 512 times fewer table entries".to_owned()
+            ", which is not shorter, although a huge page needs one table entry instead of 512".to_owned()
         };
         findings.say(format!(
-            "With 256 MiB on 4 KiB pages fork_wait takes {}, on huge pages {}{why}.",
+            "With 256 MiB on 4 KiB pages fork_wait takes {}, and on huge pages {}{why}.",
             small.text(),
             huge.text(),
         ));

@@ -1,36 +1,42 @@
 //! # Question
 //!
-//! What does it cost to install a signal handler, and to send a signal to oneself and handle it?
+//! What does it cost to install a signal handler? What does it cost to send a signal to oneself and handle it?
 //!
 //! # Method
 //!
-//! **install**: a handler for SIGUSR1 is installed again over itself with the C library's sigaction(2). **deliver_self**: the
-//! thread sends SIGUSR1 to itself with a direct tgkill(2). The kernel delivers the signal before that call returns: it
-//! saves the registers on the user stack, runs the handler, and the handler's return enters the kernel once more
-//! (rt_sigreturn(2)) to restore them. The handler adds one to a counter.
+//! sysdyno installs a handler for SIGUSR1 over itself (**install**), and sends SIGUSR1 to its own thread
+//! (**deliver_self**). Each operation runs in a loop, in batches of 1024. The batch divided by its operations is the
+//! cost of one, in core cycles by the clock probes around each batch.
 //!
-//! Each is repeated in batches of 1024 by a loop of one operation, and is the batch over its operations, in core cycles by the
-//! clock probes beside each batch. Between the two clock reads stand the operations, the sum of their answers, and one subtraction
-//! and one branch for each. Every answer is checked. A batch of signals is void unless the handler ran exactly once for each.
-//! The same launch times getppid(2) in the same way, as the floor for the gates.
+//! **install** calls sigaction(2) of the C library. **deliver_self** makes a direct tgkill(2), and the kernel delivers
+//! the signal before that call returns. The kernel saves the registers on the user stack and runs the handler, which
+//! adds one to a counter. The return of the handler enters the kernel again (rt_sigreturn(2)), which restores the
+//! registers.
+//!
+//! The timed interval also contains the sum of the return values, and one subtraction and one branch per operation.
+//! Every return value is checked. A batch of signals is discarded unless the handler ran exactly once for each signal.
+//! The same launch times getppid(2) in the same way, as the lower limit of the gates.
 //!
 //! # Prediction
 //!
-//! Installing enters the kernel once. A delivery enters it twice, and writes and reads a frame with all vector registers. The way in
-//! and out is the getppid(2) of this run. The rest is counted instructions at the pace of this run's system calls.
+//! An installation enters the kernel once. A delivery enters it twice, and writes and reads a frame with all vector
+//! registers. Kernel entry and exit cost as much as getppid(2) in this run. The rest is counted instructions at the
+//! pace of the system calls of this run.
 //!
 //! # What could fool us
 //!
-//! - The library function raise(3) blocks all signals around the call: two system calls more than the signal itself.
-//! - A blocked signal is queued and not delivered. Here it is unblocked first, and every delivery is counted.
-//! - Signals of the same number that are pending merge into one: each must be handled before the next is sent.
+//! - The library function raise(3) blocks all signals around the call. It makes two system calls more than the signal
+//!   needs.
+//! - A blocked signal is queued and not delivered. The signal here is unblocked first, and every delivery is counted.
+//! - Pending signals of the same number merge into one. Each must be handled before the next is sent.
 //! - Shadow stacks, debuggers and system-call filters add to every delivery.
-//! - The frame grows with the vector registers in use: a machine with AVX-512 writes 2.7 KiB where one with SSE writes 0.5 KiB.
+//! - The frame grows with the vector registers in use: 2.7 KiB with AVX-512, 0.5 KiB with SSE.
 //!
 //! # References
 //!
-//! signal(7), sigaction(2), tgkill(2), sigreturn(2); Linux kernel/signal.c, arch/x86/kernel/signal.c; McVoy & Staelin, USENIX
-//! 1996 (lat_sig).
+//! - signal(7), sigaction(2), tgkill(2), sigreturn(2)
+//! - Linux kernel/signal.c, arch/x86/kernel/signal.c
+//! - McVoy & Staelin, USENIX 1996 (lat_sig)
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -45,7 +51,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::number;
+use crate::results::wording::{number, significant};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::sys::process::{self, Trial};
@@ -56,7 +62,7 @@ use crate::sys::system_call;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.signal",
     title: "Signals",
-    measures: "installing a signal handler, and a signal to oneself with its handler",
+    measures: "installing a signal handler, and handling a signal to oneself",
     method_version: 1,
     precision: Precision { target: 0.02, between: 0.01 },
     source: include_str!("signal.rs"),
@@ -67,7 +73,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[Publication::cost(
         TIME,
         Unit::Nanoseconds,
-        "installing a handler, or a signal from sending it to the return of its handler",
+        "installing a handler, or sending a signal until its handler returns",
     )
     .in_summary()],
     every: |_| 1,
@@ -94,11 +100,13 @@ const SLACK: f64 = 0.03;
 
 constants! {
     /// Saving all registers of a thread on its stack for a signal handler, and restoring them.
-    SIGNAL_FRAME = 500.0 in 150.0 ..= 2000.0 "cycles", "Linux arch/x86/kernel/fpu/signal.c: XSAVE and XRSTOR of 0.5 to 2.7 KiB of user memory";
+    SIGNAL_FRAME = 500.0 in 150.0 ..= 2000.0 "cycles",
+        "Linux arch/x86/kernel/fpu/signal.c: XSAVE and XRSTOR of 0.5 to 2.7 KiB of user memory";
 }
 
 rules! {
-    CALLS_INSIDE: "G20" Hard "`os.signal.time`", "installing a handler takes at least one getppid, delivering a signal two, less {}", share(SLACK);
+    CALLS_INSIDE: "G20" Hard "`os.signal.time`",
+        "installing a handler takes at least one getppid, delivering a signal at least two, less {}", share(SLACK);
 }
 
 /// An operation, how often it enters the kernel, and what is done there.
@@ -114,7 +122,7 @@ const OPERATIONS: [SignalOperation; 2] = [
     SignalOperation {
         how: INSTALL,
         entries: 1.0,
-        work: "copy the action in and replace the old one",
+        work: "copy the action and replace the old one",
         instructions: 150.0,
     },
     SignalOperation {
@@ -168,8 +176,8 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         let before = signal::delivered();
         let answers: i64 = (0..signals).map(|_| handled.send()).sum();
         match signal::delivered() - before {
-            _ if answers != 0 => Err(format!("answers add up to {answers}, right ones to 0")),
-            handled if handled != signals => Err(format!("{signals} signals were sent, {handled} handled")),
+            _ if answers != 0 => Err(format!("the return values sum to {answers} instead of 0")),
+            handled if handled != signals => Err(format!("{signals} signals were sent and {handled} handled")),
             _ => Ok(()),
         }
     });
@@ -180,7 +188,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 fn repeated<'a>(name: &'static str, labels: Labels, mut make: impl FnMut() -> i64 + 'a) -> Workload<'a> {
     Workload::of(name, labels, 1, move |times| {
         let answers: i64 = (0..times).map(|_| make()).sum();
-        if answers == 0 { Ok(()) } else { Err(format!("answers add up to {answers}, right ones to 0")) }
+        if answers == 0 { Ok(()) } else { Err(format!("the return values sum to {answers} instead of 0")) }
     })
     .sized(Sizing::Exactly(PER_BATCH))
 }
@@ -198,7 +206,7 @@ fn available() -> Result<(), String> {
         Ok(Trial::Killed(signal)) => {
             Err(format!("a system-call filter kills a process that sends a signal ({signal})"))
         }
-        Err(error) => Err(format!("signals cannot be tried in a child process: {error}")),
+        Err(error) => Err(format!("cannot try signals in a child process: {error}")),
     }
 }
 
@@ -223,7 +231,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, how: &str| findings.metric(TIME, &labels(how)).cloned();
     let (Some(install), Some(deliver)) = (time(findings, INSTALL), time(findings, DELIVER)) else { return };
     findings.say(format!(
-        "Installing a signal handler costs {}. A signal to oneself costs {} from sending it to the return of its handler.",
+        "Installing a signal handler costs {}. A signal to oneself costs {} until its handler returns.",
         install.text(),
         deliver.text()
     ));
@@ -231,9 +239,9 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let call = study.metric("os.system_call.time", &getppid);
     if let Some(call) = call {
         findings.say(format!(
-            "That is {} calls of getppid. Two of them are the way into the kernel and out again, to send the signal and to end its \
-             handler.",
-            number(deliver.value / call.value)
+            "This is as much as {} calls of getppid. Two of them are kernel entry and exit, to send the signal and to \
+             end its handler.",
+            significant(deliver.value / call.value, Unit::One, 2)
         ));
     }
 }

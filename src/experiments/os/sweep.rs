@@ -14,7 +14,8 @@ use crate::statistics::summary::{median, quantile};
 const LINEAR: f64 = 0.97;
 
 rules! {
-    STRAIGHT: "linear" Hard "`os.process_creation.per_page`", "a line explains at least {} of the variance over resident sizes", plain(LINEAR);
+    STRAIGHT: "linear" Hard "`os.process_creation.per_page`",
+        "a line explains at least {} of the variance over resident sizes", plain(LINEAR);
 }
 
 /// Resamplings behind the interval of a slope.

@@ -1,46 +1,53 @@
 //! # Question
 //!
-//! What does a new thread cost, how much of that is the kernel's and how much the C library's?
+//! What does a new thread cost? How much of the cost is the work of the kernel, and how much that of the C library?
 //!
 //! # Method
 //!
-//! A thread is made, runs as little as can be, and ends. **how** says which span of that is the figure:
+//! sysdyno creates a thread that runs as little as possible and ends. The label **how** names the timed span, and the
+//! label **by** names the creator, the C library or the kernel. A batch is the mean of eight creations, one thread at a
+//! time.
 //!
-//! - **create**: from before the call until it returns. The thread may have run meanwhile or not.
-//! - **create_run**: until the thread's first instruction, which stores the time.
-//! - **create_join**: until the thread has ended and its creator, which waits for it, runs again.
+//! - **create**: until the call returns. The thread may have run by then.
+//! - **create_run**: until the first instruction of the thread, which stores the time.
+//! - **create_join**: until the thread has ended and its waiting creator runs again.
 //!
-//! **by** says who makes it. **pthread** is pthread_create() with a stack that the C library keeps from the thread before;
-//! **pthread_fresh** is the same with a stack so large (64 MiB) that the library keeps none: it is mapped, guarded and
-//! unmapped each time; **kernel** is the call clone3 alone (clone where clone3 is refused), on a stack that is there
-//! already, running four instructions of assembly. What pthread has above kernel is the library's work: signals blocked and
-//! allowed again, thread-local storage, registrations that every thread makes with the kernel.
+//! The creators are:
 //!
-//! **child** is the CPU on which the thread may run: its creator's (same_cpu) or any (free).
+//! - **pthread**: pthread_create() with a stack that the C library cached from the previous thread.
+//! - **pthread_fresh**: the same with a stack of 64 MiB, which is too large for the cache. The library maps, guards and
+//!   unmaps it each time.
+//! - **kernel**: the call clone3 alone (clone where clone3 is refused), on an existing stack, for four instructions of
+//!   assembly.
 //!
-//! Each creation is timed by itself; a batch is eight of them and their mean. One thread at a time: before the next the
-//! creator waits, untimed, until the last one is joined and the kernel counts one thread less. Each batch follows an
-//! untimed thread of its own kind, so that the library's stack is in store and the caches are as one thread leaves them
-//! for the next. Page faults per thread are counted over 64 untimed ones.
+//! The difference between pthread and kernel is the work of the library: blocked signals, thread-local storage and
+//! registrations with the kernel. The label **child** is the CPU on which the thread may run: that of its creator
+//! (same_cpu) or any (free).
+//!
+//! Before the next creation the creator waits, untimed, until the kernel counts one thread less. An untimed thread of
+//! the same kind runs before each batch, so that the stack is cached and the caches are warm. Page faults per thread
+//! are counted over 64 untimed threads.
 //!
 //! # Prediction
 //!
-//! Half of what a child by vfork costs in this run, which needs the same task, switches and wake-up but more structures of
-//! its own; without that figure, constants. The library's share is its system calls, by the floor of this run, and its
-//! instructions. A fresh stack adds its mapping, its guard and its first fault, another CPU its wake-up.
+//! About half the cost of a child by vfork in this run. That child needs the same task, switches and wake-up, but more
+//! structures. Without that result, constants apply. The library adds its system calls, at the floor of this run, and
+//! its instructions. A fresh stack adds mapping, guard and first page fault. Another CPU adds its wake-up.
 //!
 //! # What could fool us
 //!
-//! - The first thread of a process has no stack in store and is unlike the rest.
-//! - A creation that overlaps the end of the thread before pays for that too.
-//! - A thread on another CPU waits for that CPU to wake up; in a guest the hypervisor wakes it.
-//! - create alone looks cheap because the thread has not run. What it starts must be paid by somebody.
-//! - Languages add to pthread_create(): names, handles, guards.
+//! - **create** alone looks cheap, because the thread has not run yet.
+//! - The first thread of a process has no cached stack and costs more than the rest.
+//! - A creation that overlaps the end of the previous thread also pays for that end.
+//! - A thread on another CPU waits until that CPU wakes up. In a guest the hypervisor wakes it.
+//! - Language runtimes add names, handles and guards to pthread_create().
 //!
 //! # References
 //!
-//! clone(2), pthread_create(3), futex(2); Linux kernel/fork.c; glibc nptl/pthread_create.c, nptl/allocatestack.c; Drepper &
-//! Molnar, "The Native POSIX Thread Library for Linux", 2005.
+//! - clone(2), pthread_create(3), futex(2)
+//! - Linux kernel/fork.c
+//! - glibc nptl/pthread_create.c, nptl/allocatestack.c
+//! - Drepper & Molnar, "The Native POSIX Thread Library for Linux", 2005
 
 use std::cell::RefCell;
 
@@ -60,7 +67,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::{number, percent, quantity};
+use crate::results::wording::{number, percent, significant};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::statistics::summary::median;
@@ -73,7 +80,7 @@ use crate::sys::{affinity, counters};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.thread_creation",
     title: "Thread creation",
-    measures: "a thread until its creation returns, it runs, it has ended; by library and kernel",
+    measures: "creation, first instruction and end of a thread, by C library and by kernel",
     method_version: 1,
     precision: Precision { target: 0.03, between: 0.02 },
     source: include_str!("thread_creation.rs"),
@@ -81,7 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],
     rules: RULES,
     constants: &[],
-    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one thread, by the span and by who makes it")
+    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one thread, by timed span and by creator")
         .in_summary_where(same_cpu)],
     every: |_| 1,
     seconds: |_| 0.16,
@@ -108,9 +115,14 @@ const PART_FLOOR: f64 = 1_000.0;
 const SLACK: f64 = 1.05;
 
 rules! {
-    FLOOR: "G8" Hard "`os.thread_creation.time`", "a thread takes at least {} until its creation returns or it runs, {} until it is joined", time(PART_FLOOR), time(WHOLE_FLOOR);
-    ORDER: "G20" Noisy "`os.thread_creation.time` on one CPU", "at most {} times: creation and first instruction the join, the kernel alone the library, a stack in store a fresh one", plain(SLACK);
-    CHEAPER_THAN_PROCESS: "G40" Remark "`os.thread_creation.time`", "a thread that is created and joined costs less than a process by fork_wait";
+    FLOOR: "G8" Hard "`os.thread_creation.time`",
+        "a thread takes at least {} until its creation returns or it runs, and at least {} until it is joined",
+        time(PART_FLOOR), time(WHOLE_FLOOR);
+    ORDER: "G20" Noisy "`os.thread_creation.time` on one CPU",
+        "at most {} times as long: creation and first instruction as the join, the kernel as the library, a cached as \
+         a fresh stack", plain(SLACK);
+    CHEAPER_THAN_PROCESS: "G40" Remark "`os.thread_creation.time`",
+        "a thread that is created and joined costs less than a process by fork_wait";
 }
 /// The spans.
 const HOWS: [&str; 3] = ["create", "create_run", "create_join"];
@@ -201,24 +213,25 @@ impl Costs {
             let (value, low, high) = self.entry;
             prediction = prediction
                 .hardware(
-                    "entering and leaving the kernel for the library's own calls",
+                    "entering and leaving the kernel for the calls of the library",
                     (value * calls, low * calls, high * calls),
                     self.entry_basis.clone(),
                 )
                 .software(
-                    "what the library and its calls do",
+                    "work of the library and its calls",
                     self.cycle.of(KERNEL_INSTRUCTION.times(instructions)),
                     KERNEL_INSTRUCTION.basis(),
                 );
         }
         if by == FRESH {
             prediction = prediction.software(
-                "mapping a stack, its guard, its first fault",
+                "mapping a stack, its guard and its first page fault",
                 STACK_MAPPING.times(1.0),
                 STACK_MAPPING.basis(),
             );
             if how == "create_join" {
-                prediction = prediction.software("unmapping it", STACK_UNMAPPING.times(1.0), STACK_UNMAPPING.basis());
+                prediction =
+                    prediction.software("unmapping the stack", STACK_UNMAPPING.times(1.0), STACK_UNMAPPING.basis());
             }
         }
         if child == FREE {
@@ -243,7 +256,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         rig.unavailable(
             TIME,
             &Labels::of([("by", KERNEL), ("how", "create_run")]),
-            &"a bare thread can stamp the time by the counter only, which is not the clock of this run",
+            &"a bare thread can read the time only from the counter, which is not the clock of this run",
         );
     }
     let kit = ThreadShotInputs { makers: &makers, source, alone, bias: rig.timer_bias() };
@@ -259,7 +272,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     }
     let sampled = rig.sample(kit.workloads(FREE, rig.batches()));
     affinity::restrict(&[rig.setup().cpu])
-        .map_err(|error| Problem::new(format!("cannot go back to one CPU: {error}")))?;
+        .map_err(|error| Problem::new(format!("cannot return to one CPU: {error}")))?;
     sampled?;
     if let Some(maker) = makers.iter().map(RefCell::borrow).find(|maker| maker.by == LIBRARY && maker.made > 0) {
         let share = maker.elsewhere as f64 / maker.made as f64;
@@ -353,8 +366,10 @@ fn tried(by: &'static str, call: CloneCall, source: Source) -> Result<ThreadMake
     if process::is_filtered() {
         match process::try_in_child(|| make(&mut maker).is_ok()) {
             Ok(Trial::Worked | Trial::Refused) => {}
-            Ok(Trial::Killed(signal)) => return Err(format!("a system-call filter kills who makes it ({signal})")),
-            Err(error) => return Err(format!("it cannot be tried in a child process: {error}")),
+            Ok(Trial::Killed(signal)) => {
+                return Err(format!("a system-call filter kills a process that makes it ({signal})"));
+            }
+            Err(error) => return Err(format!("cannot try it in a child process: {error}")),
         }
     }
     make(&mut maker)?;
@@ -447,7 +462,7 @@ fn estimate(study: &Study<'_>, how: &str, by: &str, child: &str) -> Option<Estim
 
 fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estimate) -> Vec<Gate> {
     let least = if how == "create_join" { WHOLE_FLOOR } else { PART_FLOOR };
-    let mut gates = vec![gates::floor_in_time(&FLOOR, study, found, least).because("a task cannot be made in less")];
+    let mut gates = vec![gates::floor_in_time(&FLOOR, study, found, least).because("no kernel creates a task faster")];
     let mut not_above = |other: Option<Estimate>, why: &str| {
         if let Some(other) = other.filter(|other| other.unit == found.unit) {
             let reason = format!("{SLACK} times {}: {why}", number(other.value));
@@ -461,7 +476,7 @@ fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estima
         not_above(estimate(study, how, LIBRARY, child), "the library makes the same call");
     }
     if child == SAME && by == LIBRARY {
-        not_above(estimate(study, how, FRESH, child), "a stack in store is not mapped again");
+        not_above(estimate(study, how, FRESH, child), "a cached stack is not mapped again");
     }
     if let Some(process) = process(study, "fork_wait").filter(|_| how == "create_join" && child == SAME) {
         let thread =
@@ -484,14 +499,18 @@ fn time(findings: &Findings, how: &str, by: &str, child: &str) -> Option<f64> {
 }
 
 fn nanoseconds(value: f64) -> String {
-    quantity(value, Unit::Nanoseconds)
+    significant(value, Unit::Nanoseconds, 2)
+}
+
+fn ratio(value: f64) -> String {
+    significant(value, Unit::One, 2)
 }
 
 fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
     let [returned, runs, ended] = HOWS.map(|how| time(findings, how, LIBRARY, SAME));
     let (Some(returned), Some(runs), Some(ended)) = (returned, runs, ended) else { return };
     findings.say(format!(
-        "pthread_create() returns after {}, the thread runs after {}, and has ended and been joined after {}.",
+        "pthread_create() returns after {}, the thread runs after {}, and it has ended and is joined after {}.",
         nanoseconds(returned),
         nanoseconds(runs),
         nanoseconds(ended),
@@ -499,14 +518,16 @@ fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
     if let Some(fork) = process(study, "fork_wait") {
         let vfork = process(study, "vfork_wait").map_or_else(String::new, |vfork| {
             format!(
-                " A child by vfork, which shares memory as a thread does, takes {} times as long: files, signals and the parent's notification of its end are its own. The rest of the distance to fork is the copying of tables and the faults on copied pages.",
-                number(vfork / ended)
+                " A child by vfork shares memory as a thread does and takes {} times as long. It has separate files \
+                 and signals and notifies its parent at its end. The rest of the difference to fork is the copying of \
+                 page tables and the faults on copied pages.",
+                ratio(vfork / ended)
             )
         });
         findings.say(format!(
             "A process by fork that ends at once takes {}, {} times as long as a thread.{vfork}",
             nanoseconds(fork),
-            number(fork / ended),
+            ratio(fork / ended),
         ));
     }
 }
@@ -518,7 +539,8 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
     let [whole, fresh, bare] = MAKERS.map(|by| time(findings, "create_join", by, SAME));
     if let (Some(whole), Some(bare)) = (whole, bare) {
         findings.say(format!(
-            "Of {} for a thread that is created and joined, the kernel ({call}) takes {} and the library ({library}) {}, {}.",
+            "A thread takes {} from creation to join. The kernel ({call}) takes {} of it, and the library ({library}) \
+             {}, which is {}.",
             nanoseconds(whole),
             nanoseconds(bare),
             nanoseconds(whole - bare),
@@ -527,7 +549,7 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
     }
     if let (Some(kept), Some(fresh)) = (whole, fresh) {
         findings.say(format!(
-            "A stack that the library has in store saves {} a thread: mapping, guard, first fault and unmapping.",
+            "A stack that the library has cached saves {} per thread: mapping, guard, first page fault and unmapping.",
             nanoseconds(fresh - kept)
         ));
     }
@@ -536,7 +558,7 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
         .filter_map(|by| Some(vec![by.to_owned(), number(median(&study.values("faults", &Labels::of([("by", by)])))?)]))
         .collect();
     if !rows.is_empty() {
-        findings.tabulate("Page faults of a thread, its creator\u{2019}s included", &["by", "faults"], rows);
+        findings.tabulate("Page faults per thread, including those of its creator", &["by", "faults"], rows);
     }
 }
 
@@ -545,7 +567,7 @@ fn tell_placement(study: &Study<'_>, findings: &mut Findings) {
     let (Some(same), Some(free)) = (run(SAME), run(FREE)) else { return };
     let share = median(&study.values("elsewhere", &Labels::of([("by", LIBRARY)]))).unwrap_or(0.0);
     findings.say(format!(
-        "Free to run anywhere, a thread begins after {} instead of {}; {} of these threads began on another CPU.",
+        "A thread that may run on any CPU begins after {} instead of {}, and {} of these threads began on another CPU.",
         nanoseconds(free),
         nanoseconds(same),
         percent(share),

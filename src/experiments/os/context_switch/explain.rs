@@ -5,7 +5,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::Metric;
 use crate::results::quantity::{DISTANCE, Labels, Unit};
-use crate::results::wording::{count, number, percent, quantity};
+use crate::results::wording::{count, mark, percent, significant};
 use crate::statistics::summary::median;
 
 /// The published hop or net cost of a pairing.
@@ -18,7 +18,8 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let (_, unresolved) = judge::curves(study);
     if unresolved > 0 {
         findings.say(format!(
-            "{} of the curves over working sets would lie below the switch without data, which no switch can. Most likely the sum in a warm cache that is taken off costs more alone than within the hop. They are not shown.",
+            "The curves over working sets omit {} below the switch without data, because data cannot make a switch \
+             cheaper. Most likely the subtracted sum in a warm cache costs more alone than within the handoff.",
             count(unresolved as u64, "point", "points")
         ));
     }
@@ -41,25 +42,29 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
 }
 
 fn nanoseconds(value: f64) -> String {
-    quantity(value, Unit::Nanoseconds)
+    significant(value, Unit::Nanoseconds, 2)
+}
+
+fn ratio(value: f64) -> String {
+    significant(value, Unit::One, 2)
 }
 
 fn gross_and_net(study: &Study<'_>, findings: &Findings) -> Option<String> {
     let gross = found(findings, "os.context_switch.time", "processes", "pipe")?;
     let mut text = format!(
-        "Between two processes on one CPU, one hop of the token through a pipe takes {}; a round trip takes twice that, and \
-         some tools print the round trip.",
+        "Between two processes on one CPU, one handoff of the token through a pipe takes {}. A round trip takes twice \
+         as long, and some tools print the round trip.",
         nanoseconds(gross.value)
     );
     if let Some(net) = found(findings, "os.context_switch.net", "processes", "pipe") {
         text.push_str(&format!(
-            " Less the pipe's own cost, {} are left for going to sleep, waking and switching{}.",
+            " Without the cost of the pipe, {} remain for sleep, wake-up and switch{}.",
             nanoseconds(net.value),
-            net.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", number(cycles))),
+            net.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", ratio(cycles))),
         ));
         let floor = study.metric("os.system_call.time", &Labels::of([("call", "enosys")]));
         if let Some(floor) = floor {
-            text.push_str(&format!(" That is {} times the smallest system call.", number(net.value / floor.value)));
+            text.push_str(&format!(" This is {} times the smallest system call.", ratio(net.value / floor.value)));
         }
     }
     Some(text)
@@ -72,20 +77,21 @@ fn processes_and_threads(findings: &Findings) -> Option<String> {
     // Two intervals that overlap do not show a difference.
     if threads.interval95[1] < processes.interval95[0] {
         Some(format!(
-            "Threads hop in {}, {} less than processes: what changing the page table, and finding translations gone, adds.",
+            "A handoff between threads takes {}, {} less than between processes, which change the page table and \
+             refill the TLB.",
             nanoseconds(threads.value),
             nanoseconds(difference)
         ))
     } else if processes.interval95[1] < threads.interval95[0] {
         Some(format!(
-            "Threads hop in {}, {} more than processes: keeping the page table saves less here than something else costs them.",
+            "A handoff between threads takes {}, {} more than between processes, although threads keep the page table.",
             nanoseconds(threads.value),
             nanoseconds(-difference)
         ))
     } else {
         Some(format!(
-            "Threads hop in {}: within the intervals no different from processes, so changing the page table costs nothing that \
-             can be seen.",
+            "A handoff between threads takes {}, the same as between processes within the intervals. The change of \
+             the page table has no measurable cost.",
             nanoseconds(threads.value)
         ))
     }
@@ -98,7 +104,7 @@ fn passages(findings: &Findings) -> Option<String> {
         .collect();
     let [pipe, eventfd, futex] = times?[..] else { return None };
     Some(format!(
-        "What carries the token is part of the hop: {} through a pipe, {} through an eventfd, {} through a futex.",
+        "The channel is part of the handoff: {} through a pipe, {} through an eventfd, {} through a futex.",
         nanoseconds(pipe),
         nanoseconds(eventfd),
         nanoseconds(futex)
@@ -110,8 +116,8 @@ fn forced(study: &Study<'_>) -> Option<String> {
     let pairing = Pairing { between: "processes", through: "pipe", placement: SAME.to_owned(), target: None };
     let shares = study.values("hop.forced", &pairing.labels());
     Some(format!(
-        "Of the switches between processes through a pipe {} were forced: the task that was woken pushed its waker aside before that \
-         one had gone to sleep by itself.",
+        "Of the switches between processes through a pipe, {} were involuntary. The woken task preempted its waker \
+         before the waker had gone to sleep.",
         percent(median(&shares)?)
     ))
 }
@@ -124,9 +130,9 @@ fn creation(study: &Study<'_>, findings: &Findings) -> Option<String> {
         &Labels::of([("how", "fork_wait"), ("child", "same_cpu"), ("resident", "0")]),
     )?;
     Some(format!(
-        "A process that lives and ends, without executing anything, costs as much as {} hops: handing work to a waiting process \
-         is cheaper than making one by that much.",
-        number(created.value / switch.value)
+        "The creation and end of a process without exec cost as much as {} handoffs. A pool of waiting processes \
+         avoids this cost.",
+        ratio(created.value / switch.value)
     ))
 }
 
@@ -144,13 +150,13 @@ fn other_cpus(findings: &Findings) -> Option<String> {
     let of = |target: &str| wake_ups.iter().find(|metric| metric.labels.get("target") == Some(target));
     let idle = of("idle")?;
     let mut text = format!(
-        "Waking a process on another CPU ({}) takes {} a hop when that CPU has gone idle",
+        "Waking a process on another CPU ({}) takes {} per handoff if that CPU is idle",
         place(&idle.labels),
         nanoseconds(idle.value)
     );
     text.push_str(&of("awake").map_or_else(
         || ".".to_owned(),
-        |awake| format!(" and {} when something keeps it awake.", nanoseconds(awake.value)),
+        |awake| format!(" and {} if another task keeps it awake.", nanoseconds(awake.value)),
     ));
     Some(text)
 }
@@ -167,7 +173,7 @@ fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {
     // On one machine the way is what it is: a factor of two between launches is another way.
     let moved = lines.iter().any(|line| line.interval95[1] > 2.0 * line.interval95[0]);
     let moved = if moved {
-        " It differed between launches by more than twice: the CPUs did not stay where they were."
+        " The time differed between launches by more than a factor of two, so the distance of the CPUs changed."
     } else {
         ""
     };
@@ -175,18 +181,18 @@ fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {
     let all: Vec<String> =
         lines.iter().map(|line| format!("{} ({})", nanoseconds(line.value), place(&line.labels))).collect();
     let apart = if lines.iter().any(|line| line.labels.get(DISTANCE).is_some()) {
-        " The host moved these virtual CPUs during the run: figures with two CPUs are given for both distances, by the time of \
-         the line right before and right after each batch."
+        " The host moved these virtual CPUs during the run. Results with two CPUs are given for both distances, by \
+         the transfer time of the line before and after each batch."
     } else {
         ""
     };
     let guest = if study.setup.machine.is_guest() {
-        " A guest sees what its hypervisor says about caches: virtual CPUs may lie further apart than the label claims."
+        " A guest sees the caches that its hypervisor reports. Virtual CPUs may be further apart than the label states."
     } else {
         ""
     };
     Some(format!(
-        "Two tasks that wait without sleeping pass a cache line in {}; no lock between them can change hands \
+        "Two tasks that poll pass a cache line in {}. A lock between them cannot change hands \
          faster.{guest}{apart}{moved}",
         all.join(", "),
     ))
@@ -207,13 +213,14 @@ fn refill(study: &Study<'_>, findings: &Findings) -> Option<String> {
         .filter(|(_, size)| *size < total)
         .max_by_key(|(level, _)| *level)
         .map_or_else(String::new, |(level, size)| {
-            format!(", more than the level {level} cache of {} holds", quantity(size, Unit::Bytes))
+            format!(", which exceeds the level {level} cache ({})", mark(size, Unit::Bytes))
         });
     Some(format!(
-        "In a ring of {members} processes a switch costs {} without data and {} when each sums up {}, together {}{cache}.",
+        "In a ring of {members} processes a switch costs {} without data, and {} when each process sums {}, in total \
+         {}{cache}.",
         nanoseconds(first[1]),
         nanoseconds(last[1]),
-        quantity(last[0], Unit::Bytes),
-        quantity(total, Unit::Bytes),
+        mark(last[0], Unit::Bytes),
+        mark(total, Unit::Bytes),
     ))
 }

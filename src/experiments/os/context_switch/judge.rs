@@ -68,7 +68,7 @@ fn publish_hop_at(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing,
     }) {
         let mut own = vec![proof(study, &pairing.labels(), &gross), gates::net_resolved(&net, gross.value)];
         if net.unit == Unit::Cycles {
-            own.push(gates::floor(&NET_FLOOR, &net, LEAST_NET).because("no kernel switches tasks in less"));
+            own.push(gates::floor(&NET_FLOOR, &net, LEAST_NET).because("no kernel switches tasks faster"));
         }
         findings
             .publish(study, Figure::batches("os.context_switch.net", labels, &net).of_gross(gross.value).gates(own));
@@ -76,12 +76,16 @@ fn publish_hop_at(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing,
 }
 
 rules! {
-    TWO_CALLS: "G8" Hard "`os.context_switch.time` on one CPU", "a hop takes at least two system calls";
+    TWO_CALLS: "G8" Hard "`os.context_switch.time` on one CPU", "a handoff takes at least two system calls";
     NET_FLOOR: "G8" Hard "`os.context_switch.net`", "a net switch takes at least {}", cycles(LEAST_NET);
     LINE_FLOOR: "G8" Hard "`os.cache_line_transfer.time`", "at least {}", time(LEAST_LINE);
-    LINE_FASTER: "G20" Hard "`os.cache_line_transfer.time`", "a cache line moves faster than a task on that CPU is woken";
-    SWITCHES: "G25" Hard "`os.context_switch`", "the kernel counts one switch, voluntary or forced, for every hop within 1 %, no page fault, and everybody on the CPU of the label";
-    SYMMETRY: "halves" Noisy "`os.context_switch.time` on one CPU", "the token takes as long there as back, within {}", share(ASYMMETRY);
+    LINE_FASTER: "G20" Hard "`os.cache_line_transfer.time`",
+        "the transfer of a cache line is faster than the wake-up of a task on that CPU";
+    SWITCHES: "G25" Hard "`os.context_switch`",
+        "the kernel counts one switch, voluntary or involuntary, for every handoff within 1 %, no page fault, and \
+         every task on the CPU of the label";
+    SYMMETRY: "halves" Noisy "`os.context_switch.time` on one CPU",
+        "the token takes equally long in both directions, within {}", share(ASYMMETRY);
 }
 
 /// G25: every hop is a switch that the kernel counted, everybody on the CPU of the label.
@@ -93,9 +97,9 @@ pub(super) fn proof(study: &Study<'_>, labels: &Labels, gross: &Estimate) -> Gat
         &SWITCHES,
         wrong == 0,
         if wrong == 0 {
-            "the kernel counted one switch for every hop, on the CPUs of the label".to_owned()
+            "the kernel counted one switch for every handoff, on the CPUs of the label".to_owned()
         } else {
-            format!("{wrong} of {} batches were not switches{why}", gross.account.taken)
+            format!("in {wrong} of {} batches the switches did not match the handoffs{why}", gross.account.taken)
         },
     )
 }
@@ -116,7 +120,7 @@ pub(super) fn symmetry(study: &Study<'_>, pairing: &Pairing) -> Option<Gate> {
     };
     let (there, back) = (half("there")?, half("back")?);
     let difference = (there - back).abs() / f64::midpoint(there, back);
-    Some(Gate::at_most(&SYMMETRY, Number::share(difference).named("there and back differ by {}"), ASYMMETRY))
+    Some(Gate::at_most(&SYMMETRY, Number::share(difference).named("the two directions differ by {}"), ASYMMETRY))
 }
 
 pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement: &str) {
@@ -126,12 +130,12 @@ pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement
         let Some(estimate) = study.sample("line", &labels).as_ref().and_then(Estimate::undisturbed) else { continue };
         let mut own = vec![
             gates::floor_in_time(&LINE_FLOOR, study, &estimate, LEAST_LINE)
-                .because("two cores cannot exchange a line in less"),
+                .because("no two cores exchange a line faster"),
         ];
         let distance = labels.get(DISTANCE);
         let there = distance.map_or(wake_up.labels(), |distance| wake_up.labels().with(DISTANCE, distance));
         if let Some(wake_up) = study.sample("hop", &there).as_ref().and_then(Estimate::undisturbed) {
-            own.push(Gate::at_most(&LINE_FASTER, estimate.named("{}"), wake_up.value).because("a wake-up there"));
+            own.push(Gate::at_most(&LINE_FASTER, estimate.named("{}"), wake_up.value).because("a wake-up on that CPU"));
         }
         findings.publish(study, Figure::batches("os.cache_line_transfer.time", labels, &estimate).gates(own));
     }
@@ -152,7 +156,7 @@ pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
             name: "os.context_switch.by_working_set".to_owned(),
             labels: Labels::none().with("processes", members),
             x: Axis { label: "working set of each process".to_owned(), unit: Unit::Bytes },
-            y: Axis { label: "switch and refill of the caches".to_owned(), unit: Unit::Nanoseconds },
+            y: Axis { label: "switch, with refill of the caches".to_owned(), unit: Unit::Nanoseconds },
             points,
         });
     }

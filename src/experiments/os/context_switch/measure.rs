@@ -31,7 +31,7 @@ pub(super) const HALVES: usize = 60;
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let places = rig.setup().places();
     if places.is_empty() {
-        rig.unavailable("os.cache_line_transfer.time", &Labels::none(), &"this run may use one CPU only");
+        rig.unavailable("os.cache_line_transfer.time", &Labels::none(), &"only one CPU is allowed");
     }
     let partners = Partners::start(rig, &places);
     let mut workloads = hops(rig, &partners, |_| true);
@@ -118,7 +118,7 @@ impl Awake {
     /// The two that keep a pair of CPUs awake.
     pub(super) fn of(&self, cpus: [u32; 2]) -> Result<Vec<Rc<Spinner>>, String> {
         match &self.reason {
-            Some(reason) => Err(format!("no task can keep a CPU awake: {reason}")),
+            Some(reason) => Err(format!("cannot start a task that keeps a CPU awake: {reason}")),
             None => Ok(self
                 .spinners
                 .iter()

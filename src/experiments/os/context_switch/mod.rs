@@ -1,67 +1,71 @@
 //! # Question
 //!
-//! What does it cost to hand the CPU from one task to another, and to wake a task on another CPU?
+//! What does it cost to switch the CPU from one task to another? What does it cost to wake a task on another CPU?
 //!
 //! # Method
 //!
-//! Two tasks pass a token to and fro. Each waits for it in the kernel, takes it, and puts it into the other's passage: a
-//! byte in a pipe, a count in an eventfd, or a word with a futex. On one CPU nobody can take the token before the other has
-//! gone to sleep, so every **hop** is one context switch. A batch is many round trips between two clock reads of one side;
-//! the cost of a hop is the batch over twice its round trips.
+//! Two tasks pass a token back and forth, through a pipe, an eventfd or a futex. Each task waits for the token in the
+//! kernel, takes it, and puts it into the channel of the other task. On one CPU neither can take the token before the
+//! other has gone to sleep, so every **handoff** is one context switch.
 //!
-//! - **time** is the gross hop: putting the token in, waking the other, switching, taking the token out. Both system calls
-//!   are in it.
-//! - **pipe_overhead** is a task that writes and reads the same byte through a pipe of its own, where the data is always
-//!   there: no waking, no waiting. It is measured in the same launch, in turns with the hops.
-//! - **net** is the hop less that. It contains the switch itself, the wake-up, and the part of read() that goes to sleep.
-//!   It is published where it stands out of its error by three and is at least a quarter of the hop.
+//! A batch is many round trips between two clock reads of one task. The cost of a handoff is the batch divided by twice
+//! its round trips.
 //!
-//! **between** tells processes from threads: threads share the page table, so the switch leaves it alone. **placement**
-//! says how the CPUs of the two stand to each other. On one CPU (same_cpu) a hop is a switch. On two CPUs nothing is
-//! switched away: a hop is a wake-up of a sleeping task, and **target** says whether its CPU had gone idle too, or was kept
-//! awake by a task of the lowest priority. A batch in which a partner answered before the other had gone to sleep is not
-//! counted.
+//! - **time**: the gross handoff. It contains the two system calls, the wake-up and the switch.
+//! - **pipe_overhead**: one task writes a byte to its own pipe and reads it, without waiting or waking. It runs in the
+//!   same launch, alternately with the handoffs.
+//! - **net**: the handoff less that overhead. It contains the switch, the wake-up and the sleeping part of read(). It
+//!   is published if it exceeds three times its error and a quarter of the handoff.
 //!
-//! **Proof.** The kernel counts the switches of every task. Before and after each batch all tasks report their counters and
-//! their CPU; the switches of a batch must be its hops within a hundredth, nobody may have taken a page fault, and everybody
-//! must be where the label says. A batch with fewer switches is void and the figure is not published. Both kinds count: a
-//! task goes to sleep (voluntary), or the one that it has just woken pushes it aside at once (involuntary); which of the two
-//! happens is the scheduler's choice, and kernels since 6.6 often make the second. A batch with more switches than hops, or
-//! with time on the CPU that none of the tasks had, is preempted: somebody else was there.
+//! The label **between** distinguishes processes from threads. Threads share the page table, so their switch does not
+//! change it. The label **placement** is the relation of the two CPUs. On one CPU (same_cpu) a handoff is a switch. On
+//! two CPUs it is a wake-up of a sleeping task, without a switch. The label **target** states whether the CPU of that
+//! task was idle too, or kept awake by a task of the lowest priority. A batch does not count if a task was answered
+//! before it had gone to sleep.
 //!
-//! **Ring.** 2 to 64 processes on one CPU pass the token around, each summing up a private working set of 0 to 256 KiB
-//! before it passes the token on. Less the pipe and the same sum in a warm cache, the curve shows what a switch costs a
-//! program that finds its data gone. Each launch takes one ring size, in turn. In a ring of more than two, a task that was
-//! pushed aside by the one it woke must run once more to go to sleep: a hop may then be two switches.
+//! **Proof.** Before and after each batch all tasks report their CPU and how often the kernel switched them. The
+//! switches of a batch must equal its handoffs within 1 %. No task may have taken a page fault, and every task must be
+//! on the CPU of the label. A batch with fewer switches is discarded, and the result is not published. Both kinds
+//! count: voluntary (a task goes to sleep) and involuntary (the woken task preempts its waker, often so since kernel
+//! 6.6). A batch with more switches than handoffs, or with CPU time of other tasks, is classed as preempted.
 //!
-//! **Distance.** A host moves virtual CPUs. The time of a cache line to the other CPU is taken before and after each batch with
-//! two CPUs; where it falls into two kinds, both have figures (near, far).
+//! **Ring.** 2 to 64 processes on one CPU pass the token around. Each first sums a private working set of 0 to 256 KiB.
+//! The curve is the handoff less the pipe and the same sum in a warm cache. It shows the cost of a switch to a program
+//! whose data was evicted. Each launch takes one ring size. In a ring of more than two, a preempted task must run once
+//! more to go to sleep. A handoff may then be two switches.
 //!
-//! **Cache line.** A task on each of two CPUs waits for a number in one shared word without sleeping and answers with the
-//! next. Half of the round trip is what it takes to move a line from core to core.
+//! **Distance.** A host moves virtual CPUs. The transfer time of a cache line is therefore measured before and after
+//! each batch on two CPUs. If the times form two groups, both have results (near, far).
+//!
+//! **Cache line.** Tasks on two CPUs poll one shared word, and each answers with the next number. Half of the round
+//! trip is the time to move a line from core to core.
 //!
 //! # Prediction
 //!
-//! The two system calls as measured in this run, the pipe's own work in instructions, 1000 to 2500 cycles for waking and
-//! switching, and for processes the change of the page table. A wake-up on another CPU adds an interrupt, and when that
-//! CPU sleeps, its way out of idle; in a guest the hypervisor has a part in both.
+//! - A handoff: the two system calls as measured in this run, the instructions of the pipe, and 1000 to 2500 cycles for
+//!   wake-up and switch. Processes add the change of the page table.
+//! - A wake-up on another CPU: in addition an interrupt and, if that CPU sleeps, its exit from idle. In a guest the
+//!   hypervisor takes part in both.
 //!
 //! # What could fool us
 //!
-//! - Tasks that are not pinned run side by side: the figure is then a wake-up, not a switch.
-//! - A partner that polls instead of sleeping: no switch happens at all. The kernel's counts show it.
-//! - Creation, first page faults, or reaping of the partner inside the interval.
-//! - Half of the figure are system calls: gross and net differ, and tools rarely say which they print. A tool that prints
-//!   the time of a round trip prints two hops. Ours are made in line: where the kernel leaves no return predicted (see
-//!   os.system_call), a program that calls a C library pays for two unpredicted returns in each hop, a quarter more on AMD Zen 4.
-//! - sched_yield() need not switch: the scheduler may run the same task again.
-//! - Subtracting a pipe's cost that was measured elsewhere or under load can leave a negative switch.
-//! - Mitigations that clear predictors on a switch apply to some pairs of processes only.
+//! - Tasks that are not pinned run in parallel on two CPUs. The result is then a wake-up and not a switch.
+//! - A partner that polls instead of sleeping causes no switch. The counters of the kernel show it.
+//! - Creation, first page faults or reaping of the partner can be inside the timed interval.
+//! - Half of the gross cost is system calls, and tools rarely state whether they print gross or net. A tool that prints
+//!   the round trip prints two handoffs.
+//! - Calls through a C library can add two mispredicted returns per handoff, where the kernel clears return predictions
+//!   (see os.system_call). They cost a quarter more on AMD Zen 4. The system calls here are inline.
+//! - sched_yield() need not switch, because the scheduler may run the same task again.
+//! - A pipe cost that was measured elsewhere or under load can make the net switch negative.
+//! - Mitigations that clear predictors on a switch apply only to some pairs of processes.
 //!
 //! # References
 //!
-//! pipe(7), eventfd(2), futex(2), sched(7); Ousterhout, USENIX Summer 1990; McVoy & Staelin, USENIX 1996 (lat_ctx); Linux
-//! kernel/sched/core.c.
+//! - pipe(7), eventfd(2), futex(2), sched(7)
+//! - Ousterhout, USENIX Summer 1990
+//! - McVoy & Staelin, USENIX 1996 (lat_ctx)
+//! - Linux kernel/sched/core.c
 
 mod explain;
 mod judge;
@@ -85,9 +89,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: judge::RULES,
     constants: predict::CONSTANTS,
     publishes: &[
-        Publication::cost("os.context_switch.time", Unit::Nanoseconds, "one hop of the token, system calls included")
-            .in_summary(),
-        Publication::cost("os.context_switch.net", Unit::Nanoseconds, "the hop less the passage's own cost")
+        Publication::cost(
+            "os.context_switch.time",
+            Unit::Nanoseconds,
+            "one handoff of the token, system calls included",
+        )
+        .in_summary(),
+        Publication::cost("os.context_switch.net", Unit::Nanoseconds, "the handoff less the cost of its channel")
             .in_summary(),
         Publication::cost(
             "os.context_switch.pipe_overhead",
@@ -100,8 +108,12 @@ pub const EXPERIMENT: Experiment = Experiment {
             Unit::Nanoseconds,
             "a count written to and read from an eventfd by one task",
         ),
-        Publication::cost("os.cache_line_transfer.time", Unit::Nanoseconds, "a line's way from one core to another")
-            .in_summary(),
+        Publication::cost(
+            "os.cache_line_transfer.time",
+            Unit::Nanoseconds,
+            "transfer of a cache line from one core to another",
+        )
+        .in_summary(),
     ],
     every: |_| 1,
     seconds: |_| 0.2,

@@ -9,17 +9,24 @@ use crate::results::quantity::{Labels, Unit};
 
 constants! {
     /// Changing the page table, and the translations that are gone with it.
-    PAGE_TABLE_SWITCH = 250.0 in 50.0 ..= 1500.0 "cycles", "Intel SDM vol. 3, 4.10.4; Linux arch/x86/mm/tlb.c: 100–300 cycles with address-space numbers, and the walks after it";
+    PAGE_TABLE_SWITCH = 250.0 in 50.0 ..= 1500.0 "cycles",
+        "Intel SDM vol. 3, 4.10.4, Linux arch/x86/mm/tlb.c: 100–300 cycles with address-space numbers, plus \
+         page-table walks";
     /// An interrupt from one CPU to another.
-    RESCHEDULE_INTERRUPT = 600.0 in 150.0 ..= 2500.0 "ns", "Linux arch/x86/kernel/smp.c; interrupts between cores take 0.3–1 µs";
+    RESCHEDULE_INTERRUPT = 600.0 in 150.0 ..= 2500.0 "ns",
+        "Linux arch/x86/kernel/smp.c: interrupts between cores take 0.3–1 µs";
     /// A CPU's way out of its shallow idle state.
-    IDLE_EXIT = 1500.0 in 100.0 ..= 60_000.0 "ns", "Linux drivers/idle: exit latencies of 1–2 µs for C1, up to 100 µs and more for deep states";
+    IDLE_EXIT = 1500.0 in 100.0 ..= 60_000.0 "ns",
+        "Linux drivers/idle: exit latencies of 1–2 µs for C1, up to 100 µs and more for deep states";
     /// A cache line's way between two threads of one core.
-    LINE_SIBLING = 8.0 in 2.0 ..= 40.0 "ns", "first-level cache of the same core: some tens of cycles with the ordering of memory";
+    LINE_SIBLING = 8.0 in 2.0 ..= 40.0 "ns",
+        "first-level cache of the same core: some tens of cycles with memory ordering";
     /// A cache line's way between two cores that share a last-level cache.
-    LINE_SAME_CACHE = 50.0 in 10.0 ..= 150.0 "ns", "published core-to-core latencies: 20–30 ns in one complex of AMD Zen, 40–90 ns on rings and meshes";
+    LINE_SAME_CACHE = 50.0 in 10.0 ..= 150.0 "ns",
+        "published core-to-core latencies: 20–30 ns in one complex of AMD Zen, 40–90 ns on rings and meshes";
     /// A cache line's way between cores that share none.
-    LINE_OTHER_SOCKET = 150.0 in 50.0 ..= 400.0 "ns", "published core-to-core latencies: 80–120 ns between complexes, 130–300 ns between sockets";
+    LINE_OTHER_SOCKET = 150.0 in 50.0 ..= 400.0 "ns",
+        "published core-to-core latencies: 80–120 ns between complexes, 130–300 ns between sockets";
 }
 
 /// What the kernel does in a passage beside entering and leaving: instructions of both calls together.
@@ -86,24 +93,24 @@ impl Cost<'_> {
     fn hop(&self, pairing: &Pairing) -> Prediction {
         let prediction = Prediction::of("os.context_switch.time", pairing.labels(), Unit::Nanoseconds);
         let called = self.entries(prediction, 2.0);
-        let passed =
-            self.instructions(called, "putting the token in and taking it out", instructions_of(pairing.through));
+        let passed = self.instructions(called, "writing and reading the token", instructions_of(pairing.through));
         self.switch(passed, pairing)
     }
 
     /// What stands between the one's call and the other's return.
     fn switch(&self, prediction: Prediction, pairing: &Pairing) -> Prediction {
-        let switched = self.instructions(prediction, "waking one task, switching from the other", SWITCH_INSTRUCTIONS);
+        let switched =
+            self.instructions(prediction, "waking one task and switching from the other", SWITCH_INSTRUCTIONS);
         if pairing.placement == SAME {
             return if pairing.between == "processes" {
-                self.constant(switched, "the other page table, and refilling translations", &PAGE_TABLE_SWITCH)
+                self.constant(switched, "change of the page table and refill of the TLB", &PAGE_TABLE_SWITCH)
             } else {
                 switched
             };
         }
         let interrupted = self.constant(switched, "an interrupt to the other CPU", &RESCHEDULE_INTERRUPT);
         let woken = if pairing.target == Some("idle") {
-            self.constant(interrupted, "the other CPU's way out of idle", &IDLE_EXIT)
+            self.constant(interrupted, "exit of the other CPU from idle", &IDLE_EXIT)
         } else {
             interrupted
         };
@@ -112,8 +119,8 @@ impl Cost<'_> {
         }
         // Sending an interrupt and taking it each leave the guest; so do halting, being woken, and setting the timer anew.
         let (exits, what) = match pairing.target {
-            Some("idle") => (5.0, "exits to the hypervisor: interrupt, halt, waking, timer"),
-            _ => (2.0, "exits to the hypervisor: sending and taking the interrupt"),
+            Some("idle") => (5.0, "exits to the hypervisor: interrupt, halt, wake-up, timer"),
+            _ => (2.0, "exits to the hypervisor: sending and receiving the interrupt"),
         };
         let ((value, low, high), basis) = guest_exit(self.by);
         // With hardware for interrupts in guests no exit may be left.
@@ -128,7 +135,7 @@ impl Cost<'_> {
         };
         let labels = Labels::of([("placement", placement)]);
         Prediction::of("os.cache_line_transfer.time", labels, Unit::Nanoseconds).hardware(
-            "the line's way between the caches of two cores",
+            "transfer of the line between the caches of two cores",
             constant.times(1.0),
             constant.basis(),
         )

@@ -22,10 +22,16 @@ const FLOOR_SLACK: f64 = 0.03;
 const CONSISTENT: f64 = 0.1;
 
 rules! {
-    CONSISTENCE: "G5" Hard "`os.system_call.service`", "what a call costs above the floor within launches is what the two figures differ by, within {} of the call", share(CONSISTENT);
-    ENTRY_FLOOR: "G8" Hard "`os.system_call.time` of the refused call", "entering the kernel takes at least {}", cycles(FLOOR_CYCLES);
-    NOT_BELOW_REFUSED: "G20" Hard "`os.system_call.time`", "no system call is more than {} cheaper than the refused one, unless a system-call filter is installed", share(FLOOR_SLACK);
-    BATCHED: "G20" Hard "`os.system_call.time`", "each of 32 no-operations in a batch costs at most what one alone costs";
+    CONSISTENCE: "G5" Hard "`os.system_call.service`",
+        "the cost above the floor within launches equals the difference of the two results, within {} of the call",
+        share(CONSISTENT);
+    ENTRY_FLOOR: "G8" Hard "`os.system_call.time` of the refused call",
+        "entering the kernel takes at least {}", cycles(FLOOR_CYCLES);
+    NOT_BELOW_REFUSED: "G20" Hard "`os.system_call.time`",
+        "no system call is more than {} cheaper than the refused call, unless a system-call filter is installed",
+        share(FLOOR_SLACK);
+    BATCHED: "G20" Hard "`os.system_call.time`",
+        "one of 32 no-operations in a system call costs at most as much as one alone";
 }
 
 /// The labels of a figure: those of the call, and of what is known of it only when it is made.
@@ -67,8 +73,8 @@ fn consistent(net: &Estimate, gross: &Estimate, floor: Option<&Estimate>) -> Gat
     let difference = floor.map_or(f64::NAN, |floor| gross.value - floor.value);
     let share = (net.value - difference).abs() / gross.value;
     let reason =
-        format!("{} above the floor within launches, {} between the figures", number(net.value), number(difference));
-    let apart = Number::share(share).named("the two differences are {} of the call apart");
+        format!("{} above the floor within launches, {} between the results", number(net.value), number(difference));
+    let apart = Number::share(share).named("the two differences differ by {} of the call");
     Gate::at_most(&CONSISTENCE, apart, CONSISTENT).because(reason)
 }
 

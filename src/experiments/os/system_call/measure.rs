@@ -119,12 +119,14 @@ fn available(call: &str, filtered: bool) -> Result<(), String> {
             Ok(Trial::Refused) if !needs_ring => return Err("a system-call filter refuses it".to_owned()),
             // A ring that is refused says why below.
             Ok(Trial::Worked | Trial::Refused) => {}
-            Ok(Trial::Killed(signal)) => return Err(format!("a system-call filter kills who makes it ({signal})")),
-            Err(error) => return Err(format!("it cannot be tried in a child process: {error}")),
+            Ok(Trial::Killed(signal)) => {
+                return Err(format!("a system-call filter kills a process that makes it ({signal})"));
+            }
+            Err(error) => return Err(format!("cannot try it in a child process: {error}")),
         }
     }
     if needs_ring && let Err(error) = Ring::new() {
-        return Err(format!("no io_uring here: {error} (see sysctl kernel.io_uring_disabled)"));
+        return Err(format!("io_uring is not available: {error} (see sysctl kernel.io_uring_disabled)"));
     }
     Ok(())
 }
@@ -137,7 +139,7 @@ fn answers<'a>(call: &MeasuredCall, right: i64, mut make: impl FnMut() -> i64 + 
             sum += make();
         }
         let expected = right * calls as i64;
-        if sum == expected { Ok(()) } else { Err(format!("answers add up to {sum}, right ones to {expected}")) }
+        if sum == expected { Ok(()) } else { Err(format!("the return values sum to {sum} instead of {expected}")) }
     })
     .sized(Sizing::AtLeast(CALLS_PER_BATCH))
 }
@@ -166,7 +168,7 @@ fn yields<'a>(call: &MeasuredCall, source: Source, longest: f64) -> Workload<'a>
                 return Ok(Timed::Preempted(span));
             }
         }
-        if sum == 0 { Ok(Timed::Whole) } else { Err(format!("answers add up to {sum}, right ones to 0")) }
+        if sum == 0 { Ok(Timed::Whole) } else { Err(format!("the return values sum to {sum} instead of 0")) }
     })
     .sized(Sizing::AtLeast(CALLS_PER_BATCH))
     .prepared(move || {
@@ -184,7 +186,7 @@ fn yields<'a>(call: &MeasuredCall, source: Source, longest: f64) -> Workload<'a>
 }
 
 fn ring_workload<'a>(call: &MeasuredCall, count: u32) -> Result<Workload<'a>, Problem> {
-    let mut ring = Ring::new().map_err(|error| Problem::new(format!("cannot set up a ring: {error}")))?;
+    let mut ring = Ring::new().map_err(|error| Problem::new(format!("cannot set up an io_uring: {error}")))?;
     Ok(Workload::of("call", labels(call.name), u64::from(count), move |turns| {
         for _ in 0..turns {
             match ring.no_operations(count) {

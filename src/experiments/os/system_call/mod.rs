@@ -1,62 +1,68 @@
 //! # Question
 //!
-//! What does it cost to ask the kernel for something, and how much of that is the way in and out?
+//! What does a system call cost? How much of the cost is kernel entry and exit?
 //!
 //! # Method
 //!
-//! Each call of the set is made directly with the system-call instruction, its arguments in registers, again and again by a
-//! loop of one call; the cost of one is a batch over its calls, in core cycles by the clock probes beside it. What ran before
-//! decides what a call costs, because branch predictors remember it for hundreds of calls, sometimes for more than a thousand.
-//! So the calls are measured in blocks, one after the other in an order drawn by lot for each launch. A block begins with 2 ms of
-//! its call, untimed, and then has all its batches in a row, of 256 calls or more. The question is: what does the same call
-//! cost again and again?
+//! sysdyno makes each call directly with the system-call instruction, in a loop of one call. The batch divided by its
+//! calls is the cost of one, in core cycles by the clock probes around the batch. All batches of a call run in one
+//! block, because branch predictors remember earlier calls for hundreds of calls, sometimes for more than a thousand.
 //!
-//! The other question is asked of the floor: what does it cost among other calls? All calls of the set take turns in random order,
-//! with batches of 512 calls or more, and those of the floor are kept. That figure has the label order=sweep.
+//! A block begins with 2 ms of its call, untimed. Its batches have at least 256 calls. Each launch draws the order of
+//! the blocks at random. The results are therefore costs of repeated calls. The floor is also measured among other
+//! calls (order=sweep), where all calls alternate in random order, in batches of at least 512.
 //!
-//! Between the two clock reads of a batch stand nothing but the calls, the sum of their answers, and one subtraction and one
-//! branch for each, which run in the shadow of the call. Every answer is checked: the sum over a batch must be what that many
-//! right answers add up to, or the batch is void.
+//! The timed interval contains only the calls and the sum of their return values. One subtraction and one branch per
+//! call overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
 //!
-//! The set: **enosys**, a number that no call has, which the kernel refuses at once: the floor; **getpid**, **getppid**,
-//! **gettid**, which return a number; **getppid_in_function**, the same call in a function of its own, as C libraries make
-//! it; **read_dev_zero** and **write_dev_null**, one byte through the file layer; **getcwd**, which walks the path of the
-//! working directory, whose depth is the label path_depth; **clock_gettime**, really entering the kernel, and **clock_gettime_vdso**, as programs call it;
-//! **sched_yield** with nobody to yield to; **io_uring_nop**, a no-operation by the ring, one per system call, and
-//! **io_uring_nop_batched**, 32 of them per system call, each counted.
+//! - **enosys**: a number without a system call, which the kernel refuses at once. It is the floor.
+//! - **getpid**, **getppid**, **gettid**: return a number.
+//! - **getppid_in_function**: getppid through a function, as in C libraries.
+//! - **read_dev_zero**, **write_dev_null**: one byte through the file layer.
+//! - **getcwd**: the path of the working directory. The label path_depth is its depth.
+//! - **clock_gettime**: a clock read that enters the kernel. **clock_gettime_vdso**: the same as programs make it.
+//! - **sched_yield**: with no other task to run.
+//! - **io_uring_nop**: one no-operation through the ring per system call. **io_uring_nop_batched**: 32 per system call,
+//!   each counted.
 //!
-//! **Gross** is the whole call. **Service** is what the kernel does for it: gross less the floor of the same launch, both in
-//! blocks.
-//! Entering the kernel waits for what came before, so the two stand one after the other and may be subtracted. Service is
-//! published where it stands out of its error by three and is at least a quarter of the gross figure.
+//! The metric **time** is the whole call, the gross cost. The metric **service** is the work of the kernel for it: the
+//! gross cost less the floor of the same launch, both from blocks. Kernel entry waits for earlier instructions, so the
+//! two run one after the other and can be subtracted. Service is published if it exceeds three times its error and a
+//! quarter of the gross cost.
 //!
 //! # Prediction
 //!
-//! The way in and out: 70 to 150 cycles on bare metal without page-table isolation, hundreds more with it; when this run
-//! has already timed a clock read by real system call, about a third of that. The service: counted instructions, at the
-//! pace of that clock read's other two thirds, else at two per cycle.
+//! - Kernel entry and exit: 70 to 150 cycles on bare metal without page-table isolation, hundreds more with it. If this
+//!   run has timed a clock read by real system call, about a third of its time.
+//! - Service: counted instructions, at the pace of the other two thirds of that clock read, or else at two per cycle.
 //!
 //! # What could fool us
 //!
-//! - A library may answer instead of the kernel: old C libraries kept the process number; the vDSO answers clock reads.
-//! - A write of no bytes, or to a closed file, returns at once and looks fast. Here every answer is checked.
-//! - System-call filters (containers), tracing and audit raise the cost of every call; the machine description records them. The
-//!   kernel remembers a filter's answer for calls that exist only: under a filter enosys is not used as a floor.
-//! - Mitigations change the figure two- to fivefold; their state belongs to it.
-//! - A hypervisor that runs the guest's kernel without hardware help takes part in every entry.
-//! - The order of the calls. On AMD Zen 4 with return and indirect-branch mitigations the refused call takes 323 cycles again and
-//!   again, and often 280 among others. Neither is disturbed. Steps of 43 cycles fit one more mispredicted branch in the kernel
-//!   each. Programs that alternate calls may pay less or more than the figures of blocks.
-//! - The place of the call in the program decides too: in one build getpid takes 384 cycles and gettid 538, in another 475 and 388.
-//! - A call with two costs in its blocks has both in its batches: the figure is the lower quartile, and the spread shows it.
-//! - Calls through a C library: the kernel clears what predicts returns, where it defends itself, so the return of the
-//!   library's function waits for its address. That may cost more than the call's whole service; tools that call a library in
-//!   their loop measure it too.
-//! - getcwd as "the smallest system call" measures the depth of a path: figures of other depths are others.
+//! - A library may answer instead of the kernel. Old C libraries cached the process number, and the vDSO answers clock
+//!   reads.
+//! - A write of no bytes, or to a closed file, returns at once and looks fast. Every return value is checked here.
+//! - System-call filters (containers), tracing and audit raise the cost of every call. The machine description records
+//!   them. The kernel caches the verdict of a filter only for calls that exist. Under a filter enosys is therefore not
+//!   used as a floor.
+//! - Mitigations change the results by a factor of two to five. A result is valid only with their state.
+//! - A hypervisor that runs the kernel of the guest without hardware support takes part in every entry.
+//! - The order of calls matters. On AMD Zen 4 with return and indirect-branch mitigations the refused call takes 323
+//!   cycles repeatedly, and often 280 among others. Neither is disturbed. Steps of 43 cycles match one mispredicted
+//!   branch in the kernel each. Programs that alternate calls may pay more or less.
+//! - The position of the call in the program matters. In one build getpid takes 384 cycles and gettid 538, in another
+//!   475 and 388.
+//! - A call with two costs in its block has both in its batches. The result is the lower quartile, and the spread shows
+//!   both.
+//! - Where mitigations are active, the kernel clears return predictions. The return of a C library function then waits
+//!   for its address, which may cost more than the whole service of the call. Tools that call a library in their loop
+//!   include this cost.
+//! - getcwd as "the smallest system call" measures the depth of a path.
 //!
 //! # References
 //!
-//! syscalls(2), vdso(7), io_uring(7); Linux Documentation/admin-guide/hw-vuln; McVoy & Staelin, USENIX 1996 (lat_syscall).
+//! - syscalls(2), vdso(7), io_uring(7)
+//! - Linux Documentation/admin-guide/hw-vuln
+//! - McVoy & Staelin, USENIX 1996 (lat_syscall)
 
 mod explain;
 mod judge;
@@ -72,7 +78,7 @@ use crate::results::quantity::{Labels, Unit};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
-    measures: "entering and leaving the kernel, and what a dozen calls do there",
+    measures: "kernel entry and exit, and the work of a dozen system calls",
     method_version: 3,
     precision: Precision { target: 0.02, between: 0.01 },
     source: include_str!("mod.rs"),
@@ -83,7 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[
         Publication::cost("os.system_call.time", Unit::Nanoseconds, "one call, from user code to user code")
             .in_summary_where(common_call),
-        Publication::cost("os.system_call.service", Unit::Nanoseconds, "what the kernel does for it, above the floor"),
+        Publication::cost("os.system_call.service", Unit::Nanoseconds, "work of the kernel for it, above the floor"),
     ],
     every: |_| 1,
     seconds: |_| 0.15,
@@ -108,7 +114,7 @@ struct MeasuredCall {
 
 /// The floor, then the set in the order of the report.
 const CALLS: [MeasuredCall; 13] = [
-    MeasuredCall { name: FLOOR, what: "refuse a number that no call has", instructions: 0.0 },
+    MeasuredCall { name: FLOOR, what: "refuse a number without a call", instructions: 0.0 },
     MeasuredCall { name: "getpid", what: "return a number", instructions: 40.0 },
     MeasuredCall {
         name: "getppid",
@@ -118,13 +124,13 @@ const CALLS: [MeasuredCall; 13] = [
     MeasuredCall { name: FUNCTION, what: "follow a pointer under a read lock and return a number", instructions: 60.0 },
     MeasuredCall { name: "gettid", what: "return a number", instructions: 40.0 },
     MeasuredCall { name: "read_dev_zero", what: "file layer, clear one byte of user memory", instructions: 260.0 },
-    MeasuredCall { name: "write_dev_null", what: "file layer, throw one byte away", instructions: 180.0 },
-    MeasuredCall { name: "getcwd", what: "walk up the path of the working directory and copy it", instructions: 600.0 },
+    MeasuredCall { name: "write_dev_null", what: "file layer, discard one byte", instructions: 180.0 },
+    MeasuredCall { name: "getcwd", what: "follow the path of the working directory and copy it", instructions: 600.0 },
     MeasuredCall { name: "clock_gettime", what: "read the clock and copy 16 bytes", instructions: CLOCK_INSTRUCTIONS },
     MeasuredCall { name: VDSO, what: "read the clock without the kernel", instructions: 40.0 },
-    MeasuredCall { name: "sched_yield", what: "ask the scheduler, find nobody else", instructions: 500.0 },
+    MeasuredCall { name: "sched_yield", what: "ask the scheduler, find no other task", instructions: 500.0 },
     MeasuredCall { name: RING, what: "one no-operation through the ring and one system call", instructions: 800.0 },
-    MeasuredCall { name: RING_BATCHED, what: "each of 32 no-operations of one system call", instructions: 150.0 },
+    MeasuredCall { name: RING_BATCHED, what: "one of 32 no-operations in a system call", instructions: 150.0 },
 ];
 
 /// Instructions of a clock read between entry and exit.
