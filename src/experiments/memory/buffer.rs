@@ -22,13 +22,14 @@ const HUGE_SHARE: f64 = 0.95;
 rules! {
     OWN: "zero page" Hard "`memory.bandwidth`, `memory.loaded_latency`",
         "at least {} of the pages of a footprint are private", share(OWN_PAGES);
-    ON_SMALL: "pages" Hard "`memory.bandwidth`", "results on 4 KiB pages have at most {} of their memory on huge \
-                                                  pages", share(1.0 - HUGE_SHARE);
+    ON_SMALL: "pages" Hard "`memory.bandwidth`", "results on 4 KiB pages have at most {} of their memory on huge pages",
+        share(1.0 - HUGE_SHARE);
     ON_HUGE: "pages" Remark "`memory.bandwidth`, `memory.loaded_latency`",
         "other results have at least {} of their memory on huge pages", share(HUGE_SHARE);
     SWAPPED: "swap" Hard "`memory.bandwidth`, `memory.loaded_latency`", "no memory was swapped out";
     BEYOND_CACHES: "G18" Hard "`memory.bandwidth`, `memory.loaded_latency`",
-        "a footprint named DRAM is at least {} times the sum of the last-level caches of its CPUs", plain(OVER_LAST_CACHE as f64);
+        "a footprint named DRAM is at least {} times the sum of the last-level caches of its CPUs",
+        plain(OVER_LAST_CACHE as f64);
 }
 
 /// Takes memory as [`take_either`] does and puts its account into the record, under labels that include the kind of pages asked

@@ -118,19 +118,19 @@ const AGREEMENT: f64 = 0.02;
 
 constants! {
     /// Latency under half of the load of all other cores, over idle.
-    HALF_LOADED = 1.15 in 0.97 ..= 2.5 "times", "Intel MLC, loaded-latency curves: flat until the knee at 60–80 % of \
-                                                 the peak";
+    HALF_LOADED = 1.15 in 0.97 ..= 2.5 "times",
+        "Intel MLC, loaded-latency curves: flat until the knee at 60–80 % of the peak";
     /// Latency under the full load of all other cores, over idle.
-    FULLY_LOADED = 1.5 in 0.98 ..= 6.0 "times", "Intel MLC, loaded-latency curves: factor 2–5 at the peak, little \
-                                                 where one core cannot fill the channels";
+    FULLY_LOADED = 1.5 in 0.98 ..= 6.0 "times",
+        "Intel MLC, loaded-latency curves: factor 2–5 at the peak, little where one core cannot fill the channels";
 }
 
 rules! {
     FLOOR: "G8" Hard "`memory.loaded_latency`", "a load from DRAM takes at least {}", time(LATENCY_FLOOR);
     NOT_FASTER: "G20" Noisy "`memory.loaded_latency`", "loads do not become faster under more load ({})", share(SLACK);
-    AGREES: "G40" Noisy "`memory.loaded_latency` load=idle", "the intervals of an idle load here and in \
-                                                              `memory.latency` on the same pages are at most {} \
-                                                              apart", share(AGREEMENT);
+    AGREES: "G40" Noisy "`memory.loaded_latency` load=idle",
+        "the intervals of an idle load here and in `memory.latency` on the same pages are at most {} apart",
+        share(AGREEMENT);
 }
 
 fn two_cpus(setup: &Setup) -> Result<(), Problem> {

@@ -156,17 +156,17 @@ const LEAST_PAGES: f64 = 0.9;
 rules! {
     MINOR: "G8" Hard "`memory.page_fault`", "a minor fault takes at least {}", cycles(MINOR_FLOOR);
     MAJOR: "G8" Hard "`memory.page_fault` kind=file_cold", "a major fault takes at least {}", time(MAJOR_FLOOR);
-    ORDER: "G20" Noisy "`memory.page_fault`", "a page of zeros costs less than a new page, clearing at most {} times \
-                                               copying, a huge page less than its small pages", plain(CLEAR_SLACK);
-    COUNTED: "G22" Hard "`memory.page_fault`", "the kernel counted the expected number of faults, or up to a 64th \
-                                                more (1 to 8)";
-    PROVEN: "G23" Hard "`memory.page_fault` kind=file_cold", "no page of the file was cached before and no other \
-                                                              page after, with one major fault and a device read per \
-                                                              page";
-    PER_FAULT: "G24" Hard "`memory.page_fault`", "a cost is per fault and has the number of pages per fault next to \
-                                                  it";
-    SUM: "G40" Noisy "`memory.page_fault` kind=file_cold", "a cold fault costs a direct read plus a minor fault, \
-                                                            within {}", share(PARTS);
+    ORDER: "G20" Noisy "`memory.page_fault`",
+        "a page of zeros costs less than a new page, clearing at most {} times copying, a huge page less than its \
+         small pages", plain(CLEAR_SLACK);
+    COUNTED: "G22" Hard "`memory.page_fault`",
+        "the kernel counted the expected number of faults, or up to a 64th more (1 to 8)";
+    PROVEN: "G23" Hard "`memory.page_fault` kind=file_cold",
+        "no page of the file was cached before and no other page after, with one major fault and a device read per \
+         page";
+    PER_FAULT: "G24" Hard "`memory.page_fault`", "a cost is per fault and has the number of pages per fault next to it";
+    SUM: "G40" Noisy "`memory.page_fault` kind=file_cold",
+        "a cold fault costs a direct read plus a minor fault, within {}", share(PARTS);
 }
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {

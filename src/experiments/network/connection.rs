@@ -13,8 +13,8 @@
 //! - **first_byte**: from before the connect call until a byte has come back.
 //! - **close**: the close call alone. It sends a FIN and returns without waiting.
 //! - **teardown**: from the shutdown of the local direction until the other side's FIN is read. It takes at least a
-//!   round trip, plus the time in which the other side reads the end and closes. **net** omits this time of the other
-//!   side.
+//!   round trip plus the residence, the other side's time from reading the end to its close. The metric **net** omits
+//!   the residence.
 //! - **abort**: the close call of a connection with zero linger time, which sends a RST instead of a FIN.
 //!
 //! After each handshake, TCP_INFO shows whether a SYN was retransmitted. Such a connection waited a second or more
@@ -139,13 +139,16 @@ constants! {
 
 rules! {
     PHASE_FLOOR: "G8" Hard "`network.connection.time`", "a phase of a connection takes at least {}", time(FLOOR);
-    CALLS: "G20" Hard "`network.connection.time`", "setup takes at least as long as two refused system calls, every \
-                                                    other phase as long as one";
-    TRIP: "G27" Hard "`network.connection.time`", "remote setup, first byte and teardown take at least {} times the \
-                                                   fastest tenth of remote round trips", plain(TRIPS);
-    REPEATED: "G28" Noisy "`network.connection.time`", "at most {} of the handshakes retransmitted a SYN, and no \
-                                                        counter of lost or refused segments increased", share(REPEATED_SHARE);
-    PORTS: "G30" Hard "`network.connection.time`", "connections in TIME_WAIT hold at most {} of the port range", share(PORT_SHARE);
+    CALLS: "G20" Hard "`network.connection.time`",
+        "setup takes at least as long as two refused system calls, every other phase as long as one";
+    TRIP: "G27" Hard "`network.connection.time`",
+        "remote setup, first byte and teardown take at least {} times the fastest tenth of remote round trips",
+        plain(TRIPS);
+    REPEATED: "G28" Noisy "`network.connection.time`",
+        "at most {} of the handshakes retransmitted a SYN, and no counter of lost or refused segments increased",
+        share(REPEATED_SHARE);
+    PORTS: "G30" Hard "`network.connection.time`", "connections in TIME_WAIT hold at most {} of the port range",
+        share(PORT_SHARE);
 }
 
 /// How a connection ends.

@@ -115,11 +115,11 @@ fn others(study: &Study<'_>) -> Option<f64> {
 
 constants! {
     /// Waking a task that sleeps on another CPU: an interrupt between processors, and the way out of its idle state.
-    FOREIGN_WAKE_UP = 5_000.0 in 1_000.0 ..= 40_000.0 "ns", "1–3 µs on bare metal, 5–50 µs in guests, where a halted \
-                                                             CPU has exited to the hypervisor";
+    FOREIGN_WAKE_UP = 5_000.0 in 1_000.0 ..= 40_000.0 "ns",
+        "1–3 µs on bare metal, 5–50 µs in guests, where a halted CPU has exited to the hypervisor";
     /// Telling a sleeping process that something has come, without waiting for it.
-    WAKING = 5_000.0 in 500.0 ..= 25_000.0 "ns", "Linux kernel/sched/core.c, try_to_wake_up. In a guest, the \
-                                                  interrupt to another CPU is an exit";
+    WAKING = 5_000.0 in 500.0 ..= 25_000.0 "ns",
+        "Linux kernel/sched/core.c, try_to_wake_up. In a guest, the interrupt to another CPU is an exit";
 }
 
 rules! {

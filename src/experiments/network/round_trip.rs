@@ -22,8 +22,8 @@
 //! belong to the change of kind. Remote bursts have five exchanges, and the first does not count. An answer that does
 //! not arrive within a second is counted as lost and has no time. The remote path is measured in the same launches as
 //! the loopback, so that their difference compares like with like. The peer reports its residence, the time from its
-//! read to its write. **net** is the median without that time. **network_share** is the remote median less the
-//! loopback median on two CPUs.
+//! read to its write. The metric **net** is the median without the residence. The metric **network_share** is the
+//! remote median less the loopback median on two CPUs.
 //!
 //! # Prediction
 //!
@@ -148,21 +148,22 @@ constants! {
     /// The same for UDP.
     STACK_UDP = 2_000.0 in 600.0 ..= 5_000.0 "ns", "Linux net/ipv4/udp.c: no state, no acknowledgement";
     /// The same for ICMP echo, which the kernel answers itself.
-    STACK_ICMP = 1_800.0 in 400.0 ..= 6_000.0 "ns", "Linux net/ipv4/icmp.c: the kernel replies while it receives the \
-                                                     request";
+    STACK_ICMP = 1_800.0 in 400.0 ..= 6_000.0 "ns",
+        "Linux net/ipv4/icmp.c: the kernel replies while it receives the request";
     /// The same for a Unix stream socket: a queue in memory.
     STACK_UNIX = 700.0 in 200.0 ..= 2_500.0 "ns", "Linux net/unix/af_unix.c: one buffer, one lock, one wake-up";
     /// Waking up after a pause: idle states of both CPUs, their clocks, cold caches.
-    PAUSE = 20_000.0 in 2_000.0 ..= 400_000.0 "ns", "exit latencies of idle states: 1–200 µs each. A halted guest \
-                                                     exits to its hypervisor";
+    PAUSE = 20_000.0 in 2_000.0 ..= 400_000.0 "ns",
+        "exit latencies of idle states: 1–200 µs each. A halted guest exits to its hypervisor";
 }
 
 rules! {
     ANSWER: "G8" Hard "`network.round_trip.time`", "an answer takes at least {}", time(FLOOR);
-    BELOW_TCP: "G20" Remark "`network.round_trip.time`", "a Unix socket takes at most {} times as long as TCP, ICMP \
-                                                          at most {} times as long as TCP on two CPUs", plain(SLACK), plain(SLACK);
-    OUT_OF_MACHINE: "G27" Hard "`network.round_trip.time`", "a remote round trip takes at least as long as a local \
-                                                             one on one CPU (factor {})", plain(SLACK);
+    BELOW_TCP: "G20" Remark "`network.round_trip.time`",
+        "a Unix socket takes at most {} times as long as TCP, ICMP at most {} times as long as TCP on two CPUs",
+        plain(SLACK), plain(SLACK);
+    OUT_OF_MACHINE: "G27" Hard "`network.round_trip.time`",
+        "a remote round trip takes at least as long as a local one on one CPU (factor {})", plain(SLACK);
     LOSS: "loss" Noisy "`network.round_trip.time`", "at most {} of the exchanges had no answer", share(LOST);
 }
 /// ICMP and TCP of one path may differ by this share before it is said (G40).

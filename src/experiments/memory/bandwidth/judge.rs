@@ -97,14 +97,16 @@ pub(super) fn rate_of(study: &Study<'_>, labels: &Labels) -> Option<f64> {
 }
 
 rules! {
-    VECTORS: "G8" Hard "`memory.bandwidth` of L1", "at most {} times {} vectors per cycle", plain(SLACK), plain(MOST_VECTORS);
+    VECTORS: "G8" Hard "`memory.bandwidth` of L1", "at most {} times {} vectors per cycle",
+        plain(SLACK), plain(MOST_VECTORS);
     FIRST_CACHE: "G21" Hard "`memory.bandwidth`", "L1 is at least {} times as fast as L2", plain(LESS);
-    OTHER_CACHES: "G21" Noisy "`memory.bandwidth`", "L2 is at least {} times as fast as L3, and L3 as DRAM", plain(LESS);
-    PAST_CACHES: "G21" Remark "`memory.bandwidth`", "stores past the caches are at least {} times as fast as plain \
-                                                     stores", plain(LESS);
+    OTHER_CACHES: "G21" Noisy "`memory.bandwidth`", "L2 is at least {} times as fast as L3, and L3 as DRAM",
+        plain(LESS);
+    PAST_CACHES: "G21" Remark "`memory.bandwidth`",
+        "stores past the caches are at least {} times as fast as plain stores", plain(LESS);
     COPYING: "G21" Noisy "`memory.bandwidth`", "a copy is at most {} times as fast as a read", plain(COPY_SLACK);
-    THREADS: "G21" Noisy "`memory.bandwidth`", "N threads reach between {} times and {} N times the rate of one \
-                                                thread", plain(LESS), plain(THREADS_SLACK);
+    THREADS: "G21" Noisy "`memory.bandwidth`", "N threads reach between {} times and {} N times the rate of one thread",
+        plain(LESS), plain(THREADS_SLACK);
     PEAK: "G21" Hard "`memory.bandwidth` of DRAM, of each node",
         "at most {} times the peak of the channels, where the peak is known", plain(SLACK);
 }

@@ -57,23 +57,31 @@ const WIDEST_SIZE: f64 = 4.0;
 const CONFIRMED: (f64, f64) = (0.7, 1.15);
 
 rules! {
-    WIDEST: "G5" Hard "`memory.latency.level_size`", "the bounds of a size are at most {} times apart", plain(WIDEST_SIZE);
-    SECOND_LEVEL: "G8" Hard "`memory.latency.level` L2", "between {} and {}", cycles(SECOND_LEVEL_CYCLES.0), cycles(SECOND_LEVEL_CYCLES.1);
-    THIRD_LEVEL: "G8" Noisy "`memory.latency.level` L3", "between {} and {}", cycles(THIRD_LEVEL_CYCLES.0), cycles(THIRD_LEVEL_CYCLES.1);
+    WIDEST: "G5" Hard "`memory.latency.level_size`", "the bounds of a size are at most {} times apart",
+        plain(WIDEST_SIZE);
+    SECOND_LEVEL: "G8" Hard "`memory.latency.level` L2", "between {} and {}",
+        cycles(SECOND_LEVEL_CYCLES.0), cycles(SECOND_LEVEL_CYCLES.1);
+    THIRD_LEVEL: "G8" Noisy "`memory.latency.level` L3", "between {} and {}",
+        cycles(THIRD_LEVEL_CYCLES.0), cycles(THIRD_LEVEL_CYCLES.1);
     MEMORY_LEVEL: "G8" Hard "`memory.latency.level` DRAM, `memory.latency.node`", "at least {}", time(MEMORY_FLOOR);
-    BEYOND_CACHES: "G18" Hard "`memory.latency.level`", "DRAM is beyond {} times the larger of the reported and the \
-                                                         found last cache", plain(OVER_LAST_CACHE as f64);
+    BEYOND_CACHES: "G18" Hard "`memory.latency.level`",
+        "DRAM is beyond {} times the larger of the reported and the found last cache", plain(OVER_LAST_CACHE as f64);
     CLOSED: "G19" Hard "`memory.latency`", "a chain closes after exactly its number of links";
-    FIRST_LEVEL: "G20" Hard "`memory.latency.level` L1", "a whole number of cycles from {} to {}, within {}", plain(FIRST_LEVEL_CYCLES.0), plain(FIRST_LEVEL_CYCLES.1), share(WHOLE_TOLERANCE);
-    HUGE_NOT_DEARER: "G20" Noisy "`memory.latency.level`", "a load on huge pages takes at most {} times as long as \
-                                                            on small pages", plain(HUGE_OVER_SMALL);
-    CACHE_FASTER: "G20" Hard "`memory.latency.level`", "memory takes at least {} times as long as a cache, or the \
-                                                        plateau is not that of a cache", plain(MEMORY_OVER_CACHE);
+    FIRST_LEVEL: "G20" Hard "`memory.latency.level` L1", "a whole number of cycles from {} to {}, within {}",
+        plain(FIRST_LEVEL_CYCLES.0), plain(FIRST_LEVEL_CYCLES.1), share(WHOLE_TOLERANCE);
+    HUGE_NOT_DEARER: "G20" Noisy "`memory.latency.level`",
+        "a load on huge pages takes at most {} times as long as on small pages", plain(HUGE_OVER_SMALL);
+    CACHE_FASTER: "G20" Hard "`memory.latency.level`",
+        "memory takes at least {} times as long as a cache, or the plateau is not that of a cache",
+        plain(MEMORY_OVER_CACHE);
     LEVELS_RISE: "G20" Hard "`memory.latency.level`", "a level takes at least as long as the level before it";
-    PRIVATE_RISES: "G20" Hard "`memory.latency.level` L1, L2", "the curve falls by at most {} within the level", share(RESIDUAL);
-    CURVE_RISES: "G20" Noisy "`memory.latency.level` L3, DRAM, `memory.latency.level_size`", "the curve falls by at most {}", share(RESIDUAL);
-    CLAIM: "claim" Remark "`memory.latency.level_size`", "the reported size is between the bounds, or both bounds \
-                                                          are {} to {} times that size", plain(CONFIRMED.0), plain(CONFIRMED.1);
+    PRIVATE_RISES: "G20" Hard "`memory.latency.level` L1, L2", "the curve falls by at most {} within the level",
+        share(RESIDUAL);
+    CURVE_RISES: "G20" Noisy "`memory.latency.level` L3, DRAM, `memory.latency.level_size`",
+        "the curve falls by at most {}", share(RESIDUAL);
+    CLAIM: "claim" Remark "`memory.latency.level_size`",
+        "the reported size is between the bounds, or both bounds are {} to {} times that size",
+        plain(CONFIRMED.0), plain(CONFIRMED.1);
 }
 
 /// The pages whose page-blocked curve decides where levels are: huge ones where there are any.

@@ -24,10 +24,12 @@ pub(super) const ABOVE_LINK: f64 = 1.01;
 pub(super) const EIGHT_OVER_ONE: f64 = 0.9;
 
 rules! {
-    ARRIVED: "G29" Hard "`network.bandwidth.rate`", "the bytes that were sent and did not arrive fit into the \
-                                                     buffers, {} per stream", bytes(BUFFERS);
-    LINK: "G29" Hard "`network.bandwidth.rate`", "the payload is at most {} times what the link can carry", plain(ABOVE_LINK);
-    STREAMS: "G40" Remark "`network.bandwidth.rate`", "eight streams carry at least {} times as much as one", plain(EIGHT_OVER_ONE);
+    ARRIVED: "G29" Hard "`network.bandwidth.rate`",
+        "the bytes that were sent and did not arrive fit into the buffers, {} per stream", bytes(BUFFERS);
+    LINK: "G29" Hard "`network.bandwidth.rate`", "the payload is at most {} times what the link can carry",
+        plain(ABOVE_LINK);
+    STREAMS: "G40" Remark "`network.bandwidth.rate`", "eight streams carry at least {} times as much as one",
+        plain(EIGHT_OVER_ONE);
 }
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {

@@ -13,8 +13,8 @@ constants! {
     /// Making, queueing and freeing one buffer of up to 64 KiB.
     BUFFER = 3_000.0 in 800.0 ..= 10_000.0 "ns", "Linux net/core/skbuff.c: 16 pages and a head for each";
     /// Adding a small write to the last buffer of a socket.
-    APPEND = 250.0 in 60.0 ..= 2_500.0 "ns", "Linux net/ipv4/tcp.c, tcp_sendmsg_locked: lock, checks, release, and a \
-                                              separate segment where nothing waits";
+    APPEND = 250.0 in 60.0 ..= 2_500.0 "ns",
+        "Linux net/ipv4/tcp.c, tcp_sendmsg_locked: lock, checks, release, and a separate segment where nothing waits";
 }
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
