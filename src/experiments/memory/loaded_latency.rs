@@ -12,18 +12,18 @@
 //! - **half**: 16 KiB, then a pause of the same duration, repeatedly.
 //! - **full**: reads without a pause.
 //!
-//! The analysis reports the latency with the bytes that the other CPUs read between the first and the last batch.
+//! The analysis shows the latency with the rate at which the other CPUs read.
 //!
-//! A batch is 2048 loads and continues where the last batch stopped. Each launch measures the three loads one after
-//! another in random order. Before the batches of each, the chain makes one load per 4 KiB of the footprint to warm
-//! the address translation. All memory is on huge pages where available, verified after writing. Idle repeats a
-//! measurement of `memory.latency` in separate launches. The two results agree within their intervals, unless the
-//! load from neighbours changed between them.
+//! A batch is 2048 loads and continues where the last batch stopped. Each launch measures the three loads in random
+//! order. Before each load, the chase warms the address translation with one access per 4 KiB of the footprint. All
+//! memory is on huge pages where available, verified after writing. Idle repeats a measurement of `memory.latency` in
+//! separate launches. The two results agree within their intervals, unless the load from neighbours changed between
+//! them.
 //!
 //! # Prediction
 //!
 //! Idle: the latency of main memory, from this run where measured. Under load: this latency times a factor from
-//! published loaded-latency curves. These curves are flat until the channels are more than half full.
+//! published loaded-latency curves, which are flat until the channels are more than half full.
 //!
 //! # What could fool us
 //!

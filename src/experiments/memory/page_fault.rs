@@ -4,7 +4,7 @@
 //!
 //! # Method
 //!
-//! A batch touches one byte in each of many unmapped pages. Mapping and unmapping are outside the two clock reads.
+//! A batch touches one byte in each of many unmapped pages, with mapping and unmapping outside the two clock reads.
 //! The cost is the batch time divided by the **page faults** that the kernel counted, because one fault may map many
 //! pages. A batch whose count is not the expected one is discarded. A second metric is the number of pages that a
 //! fault maps.
@@ -15,7 +15,7 @@
 //! - **file_cached_single**: the same where the kernel can map only one page. Every page is a separate mapping, in
 //!   descending order of the file.
 //! - **file_cold**: the page is not in memory, and a **major** fault waits for the device.
-//! - **copy_on_write**: a write to a page that a fork(2) child shares. The child sleeps during the batch.
+//! - **copy_on_write**: a write to a page that a sleeping fork(2) child shares.
 //! - **huge_anonymous**: anonymous_write where the kernel provides a huge page, verified after every batch.
 //!
 //! Before each batch of file_cold, sysdyno drops the file from the cache until the kernel reports none of its pages
@@ -24,8 +24,8 @@
 //! the cache must hold no other pages of the file.
 //!
 //! Each launch creates a file of 4 MiB of random bytes in the scratch directory, without a name, so that nothing
-//! remains of it. **direct_read** reads 4 KiB of this file past the cache at random offsets and is timed alternately
-//! with file_cold. A cold fault must cost the sum of one direct read and one minor fault.
+//! remains of it. **direct_read** reads 4 KiB of this file past the cache at random offsets. A cold fault must cost
+//! one direct read plus one minor fault.
 //!
 //! # Prediction
 //!
@@ -38,10 +38,10 @@
 //!   counted, not assumed.
 //! - The file may still be cached. The kernel does not drop pages that are mapped or not yet written to the device.
 //! - Files on tmpfs, and files that were allocated but never written, wait for no device.
-//! - A virtual disk may answer from the memory of its host. A file of 4 MiB that was just written usually comes from
-//!   there, or from the cache inside a physical disk.
-//! - In a guest, the first use of memory also costs an exit to the host. The pages here are taken and returned
-//!   repeatedly, and the first iteration is not counted.
+//! - A file of 4 MiB that was just written often comes from the memory of a virtual disk's host, or from a disk's own
+//!   cache.
+//! - In a guest, the first use of memory also costs an exit to the host. The pages here are reused, and the first
+//!   iteration is not counted.
 //! - The cost of a fault divided by the page size is not a latency. It is the cost per byte if the program uses all
 //!   bytes, so compare it with a bandwidth.
 //!

@@ -5,11 +5,11 @@
 //!
 //! # Method
 //!
-//! Each connection is timed separately, and the next starts only after the other side has reported the end of the
-//! last. Nothing therefore queues at the listener. Each result is the time of one phase:
+//! Each connection is timed separately. The next one starts only after the other side has reported the end of the
+//! last, so nothing queues at the listener. Each result is the time of one phase:
 //!
 //! - **setup**: the connect call. It returns after one round trip (SYN, SYN-ACK), not one and a half. On loopback the
-//!   whole handshake runs inside the call and wakes the listening process without waiting for it.
+//!   whole handshake runs inside the call, without waiting for the listening process.
 //! - **first_byte**: from before the connect call until a byte has come back.
 //! - **close**: the close call alone. It sends a FIN and returns without waiting.
 //! - **teardown**: from the shutdown of the local direction until the other side's FIN is read. It takes at least a
@@ -18,12 +18,12 @@
 //! - **abort**: the close call of a connection with zero linger time, which sends a RST instead of a FIN.
 //!
 //! After each handshake, TCP_INFO shows whether a SYN was retransmitted. Such a connection waited a second or more
-//! for a timer, so it is counted in a separate class. The kernel's counters of listener overflows and retransmitted
+//! for a timer and belongs to a separate class. The kernel's counters of listener overflows and retransmitted
 //! segments are read before and after.
 //!
 //! The side that closes first holds the port pair for a minute (TIME_WAIT). Connections alternate between 64 loopback
-//! addresses. They never hold more than a tenth of the port range. Beyond that limit sysdyno makes only aborted
-//! connections, which hold no port.
+//! addresses and hold at most a tenth of the port range. Beyond that limit sysdyno makes only aborted connections,
+//! which hold no port.
 //!
 //! # Prediction
 //!
@@ -33,7 +33,7 @@
 //!
 //! # What could fool us
 //!
-//! - A closed port answers as fast as an open one. Every return code is checked.
+//! - A closed port answers as fast as an open one, so sysdyno checks every return code.
 //! - close() is not the end of a connection. It returns before the other side has received anything.
 //! - A listener that does not accept still completes handshakes until its queue is full. After that the kernel drops
 //!   SYNs, and the mean is a mean of timers.

@@ -8,7 +8,7 @@
 //! An exchange writes a message and reads until the whole answer has arrived, between two clock reads. The other side
 //! reads the whole message and writes it back: a child process on the **loopback** path, the peer on the **remote**
 //! path. The result is the median over launches of a quantile (p50, p90, p99) of the whole round trip, never half of
-//! it. Both sides block in their reads, and no side polls or spins.
+//! it. Both sides block in their reads instead of polling.
 //!
 //! - **protocol**: tcp (TCP_NODELAY), udp, icmp or unix. The udp socket is connected. Its messages start with a
 //!   counter, so that a late answer is not taken for the next one. The kernel of the other side answers an icmp echo
@@ -18,12 +18,11 @@
 //! - **pacing**: back_to_back, or idle, with a sleep of 10 ms before each exchange.
 //! - **ip**: 4 or 6.
 //!
-//! Kinds alternate in random order in bursts of twenty exchanges. The first two of a burst do not count, because they
-//! belong to the change of kind. Remote bursts have five exchanges, and the first does not count. An answer that does
-//! not arrive within a second is counted as lost and has no time. The remote path is measured in the same launches as
-//! the loopback, so that their difference compares like with like. The peer reports its residence, the time from its
-//! read to its write. The metric **net** is the median without the residence. The metric **network_share** is the
-//! remote median less the loopback median on two CPUs.
+//! Kinds alternate in random order, in bursts of twenty exchanges without the first two, which belong to the change
+//! of kind. Remote bursts have five exchanges without the first. An answer that does not arrive within a second is
+//! counted as lost. The same launches measure the remote path and the loopback, so their difference compares like
+//! with like. The peer reports its residence, the time from its read to its write. The metric **net** is the median
+//! without the residence. The metric **network_share** is the remote median less the loopback median on two CPUs.
 //!
 //! # Prediction
 //!
@@ -38,12 +37,10 @@
 //!   whole.
 //! - **Placement.** On one CPU an exchange is two context switches. On two CPUs it is two wake-ups of an idle CPU,
 //!   which in a guest cost more than everything else together.
-//! - **Polling.** Tools that spin on the socket never sleep and need no wake-up. Their results are lower for that
-//!   reason alone.
+//! - **Polling.** Tools that spin on the socket need no wake-up and show lower results for that reason alone.
 //! - **Pacing.** ping sends once a second. Its extra time over a back-to-back exchange comes from idle states, radio
 //!   power saving and slowed clocks, not from a lower priority of ICMP. Compare equal pacing.
-//! - **End of the time.** ping uses the kernel's time of arrival, and sysdyno the return of the read, one system call
-//!   later.
+//! - **End of the time.** ping stops at the kernel's time of arrival, sysdyno at the return of the read.
 //! - **ICMP has no process.** The other side's kernel answers, so ICMP can be faster than an echo through a program.
 //! - **Delayed acknowledgements** and Nagle's algorithm cause steps of 40 ms. TCP_NODELAY is set on both sides.
 //! - A message above the segment size leaves in several packets, and the answer waits for the last of them.

@@ -5,59 +5,56 @@
 //!
 //! # Method
 //!
-//! A **stream** passes every cache line of a footprint in order, in blocks of 512 bytes, with the vectors of this
-//! processor. The rate is the bytes of a batch divided by its time. The footprint is half of each cache, and at least
-//! four times the last cache for DRAM.
+//! A **stream** passes every cache line of a footprint in order, with the vectors of this processor. The rate is the
+//! bytes of a batch divided by its time. The footprint is half of each cache, and at least four times the last cache
+//! for DRAM.
 //!
 //! - **read** loads every byte, and no load depends on an earlier one.
 //! - **write** stores every byte.
-//! - **write_nt** stores past the caches (non-temporal stores). The fence at its end is timed.
+//! - **write_nt** stores past the caches (non-temporal stores), including the fence at the end.
 //! - **copy** and **copy_nt** load and store. From source to destination is a multiple of 4096 bytes plus 2112 bytes.
 //!
-//! The vectors are SSE2, AVX2, AVX-512 or Advanced SIMD (Arm). sysdyno writes bytes that are not zero, because some
-//! cores skip writing zeros over zeros. It touches every counted line in full.
+//! The vectors are SSE2, AVX2, AVX-512 or Advanced SIMD (Arm). The written bytes are not zero, because some cores
+//! skip writing zeros over zeros.
 //!
-//! **Footprint.** Of a shared cache, the footprint is the CPU's own part, but at least four times the cache before
-//! it. The DRAM footprint is the same as in `memory.latency`, and at least 256 MiB except in a quick run. It is a
-//! label of the result. Where memory does not allow that footprint, the result is named after its size and not DRAM.
+//! **Footprint.** For a shared cache, it is half of the CPU's part, but at least four times the cache before it. The
+//! DRAM footprint is that of `memory.latency` and a label of the result. Where memory does not allow that footprint,
+//! the result is named after its size and not DRAM.
 //!
-//! A batch in a cache passes the footprint repeatedly, after one or two passes that are not timed. A batch in DRAM is
-//! the next eighth of the footprint, at most 16 MiB. No byte is passed again before all others have been passed. In
-//! DRAM, sysdyno measures the operations one after another in random order. Otherwise the stores of one operation
-//! would be written back while the next one is timed. L1 and L2 are timed in core cycles between clock probes, L3 and
-//! DRAM in nanoseconds.
+//! A batch in a cache passes the footprint repeatedly, after one or two passes without timing. A batch in DRAM is the
+//! next eighth of the footprint, at most 16 MiB, so that no byte is passed again before all others. The DRAM
+//! operations run one after another in random order, so that no operation pays for the write-back of another. L1 and
+//! L2 are timed in core cycles between clock probes, L3 and DRAM in nanoseconds.
 //!
-//! Wider vectors are not always faster in DRAM. Each launch therefore tries every set of vectors on one continuous
-//! stream, alternately, and measures with the fastest. The log contains the trial and the choice.
+//! Wider vectors are not always faster in DRAM. Each launch tries every set of vectors alternately on one continuous
+//! stream, measures with the fastest, and logs the trial.
 //!
-//! **Threads.** Each thread runs on a separate CPU. sysdyno uses one CPU of every core first, then the siblings. All
-//! threads start together and work for 16 ms. The rate is the bytes that all threads moved while all of them worked,
-//! divided by that time. A window is disturbed if a thread waited for its CPU or worked alone for more than 2 % of
-//! it. Such a window is repeated at most three times, and the log contains the number of repetitions. Only the
-//! disturbance decides about a repetition, not the value.
+//! **Threads.** Each thread runs on a separate CPU, first one per core, then on the siblings. All threads start
+//! together and work for 16 ms. The rate is the bytes that all threads moved while all of them worked, divided by
+//! that time. A window is disturbed if a thread waited for its CPU or worked alone for more than 2 % of it. Such a
+//! window is repeated at most three times. The value plays no part in that decision, and the repetitions are counted.
 //!
-//! **Bytes.** *rate* counts the bytes that a program gets. A copied byte counts once. *bus_rate* estimates the bytes
-//! on the memory bus. A plain store reads its line before it writes it (×2), and a plain copy makes three transfers.
-//! Stores past the caches avoid the extra transfer. *bus_rate* is an upper bound, because newer cores do not read
-//! lines that they overwrite completely.
+//! **Bytes.** *rate* counts the bytes that a program gets, a copied byte once. *bus_rate* is an upper bound of the
+//! bytes on the memory bus. A plain store reads its line before it writes it (×2), and a plain copy makes three
+//! transfers. Non-temporal stores avoid the extra transfer, and so do newer cores for lines that they overwrite
+//! completely.
 //!
-//! The memory is on huge pages, which sysdyno verifies after writing. Results with `pages=4k` are on small pages, and
-//! a quick run omits them. On a machine with several NUMA nodes, each launch takes memory of the next node. It reads
-//! that memory from one CPU of each node (**node**).
+//! The memory is on huge pages, verified after writing. Results with `pages=4k` are on small pages, and a quick run
+//! omits them. On a machine with several NUMA nodes, each launch reads memory of the next node from one CPU of each
+//! node (**node**).
 //!
 //! # Prediction
 //!
 //! L1: vectors per cycle × width × core clock. L2 and L3: bytes per cycle of the path × core clock. DRAM: lines in
 //! flight × line size / latency (Little's law), at most the peak rate of all channels where it is known. Stores and
-//! copies: the same, scaled by the transfers that they make.
+//! copies: the same, scaled by their transfers.
 //!
 //! # What could fool us
 //!
 //! - Memory that was never written is one shared page of zeros in the L1 cache, and "DRAM" appears to deliver 170
 //!   GB/s. Here sysdyno writes every buffer first and refuses a buffer without private pages.
 //! - The last cache can hold the buffer, in particular where a guest cannot see the size of that cache.
-//! - Some tools count lines that they did not touch. Others count a copied byte twice, which makes comparisons wrong
-//!   by a factor of two.
+//! - Some tools count lines that they did not touch, or a copied byte twice.
 //! - Threads may share a CPU, or not all work during the time that divides their bytes.
 //! - Neighbours use the same channels. DRAM rates are medians, not best cases.
 //!

@@ -6,38 +6,34 @@
 //! # Method
 //!
 //! A pointer chase follows a chain of addresses, so that each load starts only after the load before it has ended.
-//! The chain is one cycle through all lines of its footprint, and sysdyno proves that before timing. The result is
-//! the time of one load, measured in batches between clock probes with nothing subtracted.
-//!
-//! **Proof.** The chase must return to its start after exactly as many steps as the chain has nodes. Each batch
-//! continues where the last batch stopped. One loop iteration has 64 loads with the simplest addressing.
+//! Before timing, sysdyno proves that the chain is one cycle: it returns to its start after exactly as many steps as
+//! it has nodes. The result is the time of one load, measured in batches between clock probes with nothing
+//! subtracted.
 //!
 //! **Footprints** range from 1 KiB to four times the largest reported last cache, and to at least 256 MiB except in a
 //! quick run. A result is named DRAM beyond four times the larger of the reported and the found last cache. The label
 //! `footprint` is that size. Every launch writes new memory, builds new chains and visits the footprints in random
-//! order. Small footprints are measured in every launch. Footprints that take milliseconds or more to prepare are
-//! distributed over the launches. Before timing, the chase loads a whole footprint once, or one line per 4 KiB of
-//! main memory. That warms the address translation as in a long chase.
+//! order. Footprints that take milliseconds or more to prepare are distributed over the launches. The chase warms up
+//! with all lines, or in main memory with one line per 4 KiB, so that the address translation is cached.
 //!
 //! **Patterns**:
 //!
 //! - **random**: all lines in random order.
 //! - **page_blocked**: random order within windows of 64 KiB, one after another, so a single translation serves many
 //!   loads. This curve decides where the levels are.
-//! - **long**: passes every line several times in different orders before it repeats, against prefetchers that learn
-//!   sequences.
-//! - **tlb**: one line per page. The time of as many densely packed lines is subtracted, and the rest is translation.
+//! - **long**: passes every line several times in different orders, against prefetchers that learn sequences.
+//! - **tlb**: one line per page, less the time of as many densely packed lines. The difference is translation.
 //! - **stride**: the classic curve with ascending addresses.
 //!
-//! Random, page-blocked and TLB patterns run on small pages (4k) and on huge pages, verified in smaps after writing.
-//! Long patterns run on huge pages, strides on small pages.
+//! Patterns run on small pages (4k) and on huge pages, verified in smaps after writing. Long runs on huge pages only,
+//! and stride on small pages only.
 //!
 //! **Levels.** sysdyno fits the closest non-decreasing curve and cuts it into pieces of constant latency. Flat pieces
 //! that extend far enough are levels, named in the order of the caches that the kernel reports. The latency of a
 //! level is that of random chases in the middle of its plateau. For L1 and L2 it is the undisturbed cost in core
-//! cycles, and for L3 and DRAM the median in nanoseconds, because neighbours share these. The size of a level is a
-//! pair of bounds over resampled launches. They are the largest footprint still on the plateau, and the footprint at
-//! which half of the loads miss.
+//! cycles, and for L3 and DRAM the median in nanoseconds, because neighbours share these. The size of a level has two
+//! bounds over resampled launches: the largest footprint still on the plateau, and the footprint at which half of the
+//! loads miss.
 //!
 //! # Prediction
 //!
@@ -55,7 +51,7 @@
 //! - Small pages are at random physical addresses. They fill the sets of a cache unevenly, and the cache appears
 //!   smaller than it is.
 //! - A hypervisor may back a guest's huge page with small pages, and the huge page then saves no translation. It may
-//!   also give the guest only part of a cache but report all of it.
+//!   also report a whole cache to a guest that has only part of it.
 //! - The core clock changes, and the memory clock does not.
 //!
 //! # References

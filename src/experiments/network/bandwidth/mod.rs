@@ -8,8 +8,7 @@
 //! A sender writes messages of one size as fast as the socket accepts them, and a receiver reads up to 128 KiB at a
 //! time. Bytes are counted **at the receiver**, whose clock is read at the end of each window. The rate is the bytes
 //! that arrived from the first window of the steady part to the last, divided by the time between them. Bytes at the
-//! sender are not the rate, because they fill buffers first. At the end, when all data has arrived, the totals of
-//! both sides are compared.
+//! sender are not the rate, because they fill buffers first. At the end, the totals of both sides are compared.
 //!
 //! - **loopback**: 160 ms per case in windows of 5 ms. The first half is omitted, because the receive buffer and the
 //!   congestion control adapt in that time. The other side is a process on another CPU or on the same CPU
@@ -23,12 +22,12 @@
 //! A quick run omits writes of 16 KiB and two and four streams on the loopback, and several streams to a peer.
 //!
 //! Receive buffers tune themselves, as in any program that does not set them. Each sender reports from TCP_INFO how
-//! long it had data to send, and how long the receiver's window or the send buffer blocked it. Both sides report
-//! their CPU time. The limit is the first of these that applies:
+//! long the receiver's window or the send buffer blocked it, and both sides report their CPU time. The limit is the
+//! first of these that applies:
 //!
 //! - A CPU was busy at least 90 % of the time.
-//! - The receiver's window stopped the sender for more than half of the time, or the data in flight filled at least
-//!   three quarters of it.
+//! - The receiver's window stopped the sender for more than half of the time. On a remote path, data in flight that
+//!   fills three quarters of the window counts too.
 //! - The send buffer stopped the sender for more than half of the time.
 //! - Otherwise, the path and its congestion control, or on the loopback the handoffs between the sides.
 //!
@@ -42,14 +41,13 @@
 //!
 //! - The first second has slow start, and extra credit from clouds and shapers. On the loopback, the rate is not
 //!   stable in the first twentieth of a second.
-//! - The congestion control also works on the loopback. BBR, which paces, may carry less than half of what CUBIC
-//!   carries, which only fills a window. Small differences then decide, such as how a receiver reads. Compare
-//!   machines with the same congestion control.
-//! - A loopback result is a copy benchmark with system calls. It shows how fast the machine could feed a network, and
-//!   nothing else.
+//! - Congestion control also works on the loopback. BBR, which paces, may carry less than half of what CUBIC carries.
+//!   Small differences then decide, such as how a receiver reads. Compare machines with the same congestion control.
+//! - A loopback result is a copy benchmark with system calls. It shows only how fast the machine could feed a
+//!   network.
 //! - One thread for both sides, or both sides on one CPU, halves the rate.
 //! - A fixed receive buffer turns off tuning. The rate is then window over round trip, whatever the link can carry.
-//! - On a virtual machine, the link rate is only a claim, or it is missing.
+//! - On a virtual machine, the reported link rate may be wrong or missing.
 //!
 //! # References
 //!
