@@ -13,8 +13,8 @@
 //! **Footprints** range from 1 KiB to four times the largest reported last cache, and to at least 256 MiB except in a
 //! quick run. A result is named DRAM beyond four times the larger of the reported and the found last cache. The label
 //! `footprint` is that size. Every launch writes new memory, builds new chains and visits the footprints in random
-//! order. Footprints that take milliseconds or more to prepare are distributed over the launches. The chase warms up
-//! with all lines, or in main memory with one line per 4 KiB, so that the address translation is cached.
+//! order. Large footprints are measured together, in every third to eighth launch. The chase warms up with all lines,
+//! or in main memory with one line per 4 KiB, so that the address translation is cached.
 //!
 //! **Patterns**:
 //!
@@ -32,8 +32,8 @@
 //! that extend far enough are levels, named in the order of the caches that the kernel reports. The latency of a
 //! level is that of random chases in the middle of its plateau. For L1 and L2 it is the undisturbed cost in core
 //! cycles, and for L3 and DRAM the median in nanoseconds, because neighbours share these. The size of a level has two
-//! bounds over resampled launches: the largest footprint still on the plateau, and the footprint at which half of the
-//! loads miss.
+//! bounds over resampled launches. They are the largest footprint on the plateau, and the footprint at which half of
+//! the loads miss.
 //!
 //! # Prediction
 //!
