@@ -276,7 +276,7 @@ fn path_sentence(study: &Study<'_>, peer: &Peer) -> String {
         peer.version,
         peer.machine.summary_line(),
         if peer.is_here() {
-            "This is an address of this machine, so the path contains no network. Every result labelled remote is \
+            " This is an address of this machine, so the path contains no network. Every result labelled remote is \
              the loopback to another process."
         } else {
             ""

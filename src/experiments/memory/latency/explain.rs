@@ -237,7 +237,7 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
     }
     if huge_pages_help(scope, curves, found) == Some(false) {
         text += if study.setup.machine.is_guest() {
-            "Huge pages do not extend the reach of the TLB here. Most likely the hypervisor backs this guest's \
+            " Huge pages do not extend the reach of the TLB here. Most likely the hypervisor backs this guest's \
              memory with small pages, which no guest can see, and the TLB holds the smaller size. Part of the \
              latency on huge pages is then translation too."
         } else {
