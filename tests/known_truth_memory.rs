@@ -175,7 +175,7 @@ fn memory_without_the_huge_pages_that_were_asked_for_is_refused() {
 #[test]
 fn a_footprint_beyond_what_a_launch_may_take_is_refused() {
     let refused = buffer::take(512 * MIB as u64, Pages::Small, None, 64 * MIB as u64).unwrap_err();
-    assert!(refused.contains("a quarter of what is available"), "{refused}");
+    assert!(refused.contains("a quarter of the available memory"), "{refused}");
 }
 
 /// The idle load of one run by both experiments that measure it, on the same pages and footprint.

@@ -47,17 +47,21 @@ constants! {
     /// CPUID on the hardware itself.
     CPUID = 120.0 in 70.0 ..= 250.0 "cycles", "Agner Fog, instruction tables: CPUID 100–250 cycles";
     /// Entering and leaving the kernel.
-    KERNEL_ROUND_TRIP = 120.0 in 60.0 ..= 1500.0 "cycles", "70–150 cycles without page-table isolation; 200–400 more with it, and more again under nested virtualisation";
+    KERNEL_ROUND_TRIP = 120.0 in 60.0 ..= 1500.0 "cycles",
+        "70–150 cycles, 200–400 more with page-table isolation, and even more under nested virtualisation";
     /// Part of a clock read by real system call that entering and leaving the kernel takes: what slows the way in, such as
     /// mitigations, slows the way through the kernel too, so the part is steadier than the difference.
-    KERNEL_ENTRY_SHARE = 0.35 in 0.15 ..= 0.7 "times", "refused calls of 60–100 ns beside clock_gettime calls of 170–300 ns on kernels with mitigations; nearer two thirds without";
+    KERNEL_ENTRY_SHARE = 0.35 in 0.15 ..= 0.7 "times",
+        "refused calls of 60–100 ns and clock_gettime calls of 170–300 ns with mitigations. Nearer two thirds without";
     /// The first return after the kernel ran: nothing where return predictions survive, else a wrong prediction, and where
     /// returns are untrained on every entry a wait for the address besides.
-    RETURN_AFTER_KERNEL = 30.0 in 0.0 ..= 250.0 "cycles", "Linux Documentation/admin-guide/hw-vuln/srso.rst; a mispredicted branch costs 10 to 25 cycles";
+    RETURN_AFTER_KERNEL = 30.0 in 0.0 ..= 250.0 "cycles",
+        "Linux Documentation/admin-guide/hw-vuln/srso.rst. A mispredicted branch costs 10–25 cycles";
     /// Step of the time-stamp counter on AMD Zen: the counter is a reference clock of 100 MHz times a whole number.
-    COUNTER_STEP_ZEN = 10.0 in 0.2 ..= 10.5 "ns", "AMD PPR, P0 frequency in units of the reference clock; seen as steps of 22 to 38 ticks";
+    COUNTER_STEP_ZEN = 10.0 in 0.2 ..= 10.5 "ns",
+        "AMD PPR, P0 frequency in units of the reference clock (steps of 22–38 ticks)";
     /// Step of the time-stamp counter on Intel: interpolated from a crystal to single ticks or pairs of them.
-    COUNTER_STEP_INTEL = 0.7 in 0.2 ..= 45.0 "ns", "Intel SDM vol. 3B, 19.7.3: crystal of 19.2 to 38.4 MHz, scaled";
+    COUNTER_STEP_INTEL = 0.7 in 0.2 ..= 45.0 "ns", "Intel SDM vol. 3B, 19.7.3: crystal of 19.2–38.4 MHz, scaled";
     /// Step of a counter of which nothing else is known.
     COUNTER_STEP_UNKNOWN = 10.0 in 0.2 ..= 60.0 "ns", "Arm generic timers of 25 MHz to 1 GHz";
     /// A register addition.
@@ -67,67 +71,87 @@ constants! {
     /// The same on a core that renames memory: the load takes its value from the store's register.
     STORE_FORWARD_RENAMED = 0.5 in 0.0 ..= 1.5 "cycles", "Agner Fog, microarchitecture: 0–1 cycles on Zen 2 and later";
     /// The same on a core that renames memory now and then: where it does not, the load waits for the store.
-    STORE_FORWARD_SOMETIMES = 3.0 in 0.0 ..= 6.5 "cycles", "own runs on a Golden Cove guest: under 1 cycle where it renames, 5 to 6 where it does not";
+    STORE_FORWARD_SOMETIMES = 3.0 in 0.0 ..= 6.5 "cycles",
+        "sysdyno runs on a Golden Cove guest: under 1 cycle with renaming, 5–6 without";
     /// The same where the core's design is not known.
     STORE_FORWARD_UNKNOWN = 4.0 in 0.0 ..= 6.0 "cycles", "Agner Fog, microarchitecture: 0–6 cycles over all cores";
     /// A call and its return, both predicted, of a function that does nothing.
-    CALL_AND_RETURN = 3.0 in 1.0 ..= 5.0 "cycles", "Agner Fog, instruction tables: two taken branches of 1–2 cycles each; own runs on a Golden Cove guest: 4 to 5";
+    CALL_AND_RETURN = 3.0 in 1.0 ..= 5.0 "cycles",
+        "Agner Fog, instruction tables: two taken branches of 1–2 cycles each. sysdyno on a Golden Cove guest: 4–5";
     /// The same where the core's design is not known.
     CALL_AND_RETURN_UNKNOWN = 2.5 in 1.0 ..= 5.0 "cycles", "Agner Fog, instruction tables, over all cores";
     /// The same on AMD Zen: CALL and RET are 2 cycles each.
-    CALL_AND_RETURN_ZEN = 4.0 in 2.0 ..= 5.0 "cycles", "Agner Fog, instruction tables, Zen 1–4: CALL near 2, RET near 2";
+    CALL_AND_RETURN_ZEN = 4.0 in 2.0 ..= 5.0 "cycles",
+        "Agner Fog, instruction tables, Zen 1–4: CALL near 2, RET near 2";
     /// One micro-operation of a full pipeline.
     PIPELINE_SLOT = 0.2 in 0.12 ..= 0.34 "cycles", "issue width 3 to 8";
     /// One instruction of kernel code that is in the caches.
-    KERNEL_INSTRUCTION = 0.5 in 0.25 ..= 1.5 "cycles", "two instructions per cycle; less with mitigations at indirect calls";
+    KERNEL_INSTRUCTION = 0.5 in 0.25 ..= 1.5 "cycles",
+        "two instructions per cycle, fewer with mitigations at indirect calls";
     /// Copying one entry of a page table for a child, and taking it away again from the parent's writable ones.
     FORK_PAGE = 30.0 in 5.0 ..= 60.0 "ns", "Linux mm/memory.c, copy_page_range: 20–45 ns for a mapped page of 4 KiB";
     /// The same in a guest, whose page tables and page records lie behind a second set of tables.
-    FORK_PAGE_GUEST = 60.0 in 10.0 ..= 150.0 "ns", "Linux mm/memory.c, copy_page_range under nested paging: 40–100 ns for a mapped page of 4 KiB";
+    FORK_PAGE_GUEST = 60.0 in 10.0 ..= 150.0 "ns",
+        "Linux mm/memory.c, copy_page_range under nested paging: 40–100 ns for a mapped page of 4 KiB";
     /// Taking one page of a child away at its end.
     EXIT_PAGE = 35.0 in 5.0 ..= 80.0 "ns", "Linux mm/memory.c, zap_pte_range: 20–60 ns for a mapped page";
     /// The same in a guest.
-    EXIT_PAGE_GUEST = 60.0 in 10.0 ..= 150.0 "ns", "Linux mm/memory.c, zap_pte_range under nested paging: 40–100 ns for a mapped page";
+    EXIT_PAGE_GUEST = 60.0 in 10.0 ..= 150.0 "ns",
+        "Linux mm/memory.c, zap_pte_range under nested paging: 40–100 ns for a mapped page";
     /// Leaving a guest for its hypervisor and coming back.
-    GUEST_EXIT = 1200.0 in 300.0 ..= 12_000.0 "ns", "exit round trips of 1000–3000 cycles, many times that under nested virtualisation";
+    GUEST_EXIT = 1200.0 in 300.0 ..= 12_000.0 "ns",
+        "exit round trips of 1000–3000 cycles, many times more under nested virtualisation";
     /// The kernel's part of creating a thread: task, stack of the kernel, place in the queue.
-    THREAD_TASK = 4000.0 in 1200.0 ..= 15_000.0 "ns", "Linux kernel/fork.c, copy_process without copies: 3–8 µs with the call, more in guests";
+    THREAD_TASK = 4000.0 in 1200.0 ..= 15_000.0 "ns",
+        "Linux kernel/fork.c, copy_process without copies: 3–8 µs with the call, more in guests";
     /// The way to a new thread's first instruction.
-    THREAD_SWITCH = 1500.0 in 400.0 ..= 6000.0 "ns", "Linux kernel/sched/core.c: one switch, first return from the kernel";
+    THREAD_SWITCH = 1500.0 in 400.0 ..= 6000.0 "ns",
+        "Linux kernel/sched/core.c: one switch and the first return from the kernel";
     /// The end of a thread, the wake-up of who waits for it, and the switch back.
-    THREAD_END = 4500.0 in 1200.0 ..= 20_000.0 "ns", "Linux kernel/exit.c, kernel/futex: release of the task, wake-up, one switch";
+    THREAD_END = 4500.0 in 1200.0 ..= 20_000.0 "ns",
+        "Linux kernel/exit.c, kernel/futex: release of the task, wake-up, one switch";
     /// Mapping a stack and its guard, and the first fault on it.
-    STACK_MAPPING = 5000.0 in 1500.0 ..= 15_000.0 "ns", "glibc nptl/allocatestack.c: mmap, mprotect; one fault of 1–3 µs";
+    STACK_MAPPING = 5000.0 in 1500.0 ..= 15_000.0 "ns",
+        "glibc nptl/allocatestack.c: mmap, mprotect and one fault of 1–3 µs";
     /// Unmapping a stack with a page or two in it.
-    STACK_UNMAPPING = 3000.0 in 800.0 ..= 10_000.0 "ns", "Linux mm/mmap.c, mm/memory.c: unmapping, flushing, freeing the pages";
+    STACK_UNMAPPING = 3000.0 in 800.0 ..= 10_000.0 "ns",
+        "Linux mm/mmap.c, mm/memory.c: unmapping, flushing, freeing the pages";
     /// Waking another CPU that may be asleep.
-    WAKE_OTHER_CPU = 8000.0 in 500.0 ..= 60_000.0 "ns", "interrupt and wake-up, 1–5 µs on bare metal; in a guest the hypervisor wakes the CPU, tens of µs";
+    WAKE_OTHER_CPU = 8000.0 in 500.0 ..= 60_000.0 "ns",
+        "interrupt and wake-up: 1–5 µs on bare metal, tens of µs in a guest, where the hypervisor wakes the CPU";
     /// An exception from user code into the kernel and back, with the search for the area that the address lies in.
-    EXCEPTION = 450.0 in 150.0 ..= 1500.0 "cycles", "Linux arch/x86/mm/fault.c; 200–500 cycles for entry and exit, more with mitigations";
+    EXCEPTION = 450.0 in 150.0 ..= 1500.0 "cycles",
+        "Linux arch/x86/mm/fault.c: 200–500 cycles for entry and exit, more with mitigations";
     /// A page from the allocator, charged to its control group.
-    PAGE_ALLOCATION = 450.0 in 150.0 ..= 1800.0 "cycles", "Linux mm/page_alloc.c, mm/memcontrol.c: per-CPU lists and charges";
+    PAGE_ALLOCATION = 450.0 in 150.0 ..= 1800.0 "cycles",
+        "Linux mm/page_alloc.c, mm/memcontrol.c: per-CPU lists and charges";
     /// Clearing a page of 4 KiB.
     PAGE_CLEAR = 60.0 in 20.0 ..= 220.0 "ns", "4096 bytes at 20 to 200 GB/s: Linux arch/x86/lib/clear_page_64.S";
     /// Copying a page of 4 KiB.
     PAGE_COPY = 130.0 in 40.0 ..= 400.0 "ns", "4096 bytes at 10 to 100 GB/s: Linux arch/x86/lib/copy_page_64.S";
     /// An entry in the page table, with its place in the lists of mapped and of reclaimable pages.
-    PAGE_TABLE_ENTRY = 300.0 in 80.0 ..= 1000.0 "cycles", "Linux mm/memory.c: set_pte_range, folio_add_new_anon_rmap, folio_add_lru";
+    PAGE_TABLE_ENTRY = 300.0 in 80.0 ..= 1000.0 "cycles",
+        "Linux mm/memory.c: set_pte_range, folio_add_new_anon_rmap, folio_add_lru";
     /// Finding a page of a file in the page cache, with its locks and references.
     FILE_PAGE_LOOKUP = 500.0 in 120.0 ..= 2000.0 "cycles", "Linux mm/filemap.c: filemap_fault";
     /// The further pages that a fault on a file maps: 15 of a window of 64 KiB, or a whole large folio of up to 512.
-    PAGES_AROUND = 600.0 in 0.0 ..= 40_000.0 "cycles", "Linux mm/filemap.c: filemap_map_pages and fault_around_bytes, 20 to 80 cycles a page";
+    PAGES_AROUND = 600.0 in 0.0 ..= 40_000.0 "cycles",
+        "Linux mm/filemap.c: filemap_map_pages and fault_around_bytes, 20 to 80 cycles a page";
     /// Flushing the entry of a page from the translation buffer of this CPU.
     FLUSH_ENTRY = 250.0 in 60.0 ..= 1200.0 "cycles", "Linux arch/x86/mm/tlb.c: INVLPG 100 to 300 cycles";
     /// A read of 4 KiB, one at a time, from an NVMe disk.
-    DISK_READ_NVME = 80_000.0 in 8_000.0 ..= 250_000.0 "ns", "data sheets: 60–100 µs of flash, 10 µs of Optane and of a drive's own cache";
+    DISK_READ_NVME = 80_000.0 in 8_000.0 ..= 250_000.0 "ns",
+        "data sheets: flash 60–100 µs, Optane and a drive cache 10 µs";
     /// The same from a solid-state disk behind another interface.
     DISK_READ_SOLID = 120_000.0 in 40_000.0 ..= 500_000.0 "ns", "data sheets: SATA 80–150 µs";
     /// The same from a disk that turns, or from its cache.
-    DISK_READ = 4_000_000.0 in 60_000.0 ..= 25_000_000.0 "ns", "data sheets: seek 4–10 ms and half a turn of 2–4 ms; less within its cache";
+    DISK_READ = 4_000_000.0 in 60_000.0 ..= 25_000_000.0 "ns",
+        "data sheets: seek 4–10 ms and half a rotation of 2–4 ms, less within the disk's cache";
     /// The same from a disk that a hypervisor provides.
-    DISK_READ_VIRTUAL = 100_000.0 in 8_000.0 ..= 3_000_000.0 "ns", "two exits and the host's cache 10–30 µs; network storage of clouds 0.2–2 ms";
+    DISK_READ_VIRTUAL = 100_000.0 in 8_000.0 ..= 3_000_000.0 "ns",
+        "two exits and the host's cache 10–30 µs, network storage of clouds 0.2–2 ms";
     /// The same from a place of which nothing is known.
-    DISK_READ_UNKNOWN = 200_000.0 in 5_000.0 ..= 30_000_000.0 "ns", "anything from a host's memory to a disk that turns";
+    DISK_READ_UNKNOWN = 200_000.0 in 5_000.0 ..= 30_000_000.0 "ns", "anything from a host's memory to a rotating disk";
     /// A byte of a long transfer from an NVMe disk.
     DISK_BYTE_NVME = 0.3 in 0.06 ..= 1.0 "ns", "data sheets: 1–14 GB/s, PCIe 3.0 x2 to 5.0 x4";
     /// The same from a solid-state disk behind another interface.
@@ -135,25 +159,31 @@ constants! {
     /// The same from a disk that turns.
     DISK_BYTE = 6.0 in 3.0 ..= 20.0 "ns", "data sheets: 80–280 MB/s, from inner to outer tracks";
     /// The same from a disk that a hypervisor provides.
-    DISK_BYTE_VIRTUAL = 1.0 in 0.1 ..= 20.0 "ns", "the host's memory 2–8 GB/s; network storage of clouds from 50 MB/s";
+    DISK_BYTE_VIRTUAL = 1.0 in 0.1 ..= 20.0 "ns", "the host's memory 2–8 GB/s, network storage of clouds from 50 MB/s";
     /// The same from a place of which nothing is known.
-    DISK_BYTE_UNKNOWN = 2.0 in 0.06 ..= 40.0 "ns", "anything from memory to a disk that turns";
+    DISK_BYTE_UNKNOWN = 2.0 in 0.06 ..= 40.0 "ns", "anything from memory to a rotating disk";
     /// Making, queueing and completing a request to a block device, and the interrupt at its end.
-    BLOCK_LAYER = 4_000.0 in 1_000.0 ..= 12_000.0 "ns", "Linux block/blk-mq.c and fs/iomap/direct-io.c: 2–5 µs, an exit or two more in a guest";
+    BLOCK_LAYER = 4_000.0 in 1_000.0 ..= 12_000.0 "ns",
+        "Linux block/blk-mq.c and fs/iomap/direct-io.c: 2–5 µs, plus one or two exits in a guest";
     /// Handing a token from one process to another on the same CPU: a wake-up, a switch, a read and a write.
-    CONTEXT_SWITCH = 2_000.0 in 600.0 ..= 6_000.0 "ns", "McVoy and Staelin, USENIX 1996, and lmbench results since: 1–5 µs for a pipe token";
+    CONTEXT_SWITCH = 2_000.0 in 600.0 ..= 6_000.0 "ns",
+        "McVoy and Staelin, USENIX 1996, and lmbench results since: 1–5 µs for a pipe token";
     /// What TCP and IP do for one small message, from the write of one side to the read of the other on loopback.
-    STACK_TCP = 3_500.0 in 1_000.0 ..= 8_000.0 "ns", "Linux net/ipv4/tcp_output.c and tcp_input.c: one segment, its checks and its acknowledgement";
+    STACK_TCP = 3_500.0 in 1_000.0 ..= 8_000.0 "ns",
+        "Linux net/ipv4/tcp_output.c and tcp_input.c: one segment, its checks and its acknowledgement";
     /// Copying one byte between a program and the kernel, including the share of its buffer's making.
     COPY_BYTE = 0.12 in 0.03 ..= 0.35 "ns", "3–30 GB/s for copies of some KiB, cache to cache or CPU to CPU";
     /// An interface, its interrupt and the driver, one way.
-    LINK_CROSSING = 12_000.0 in 2_000.0 ..= 60_000.0 "ns", "5–20 µs on wired interfaces, less on virtual ones, more with interrupt moderation";
+    LINK_CROSSING = 12_000.0 in 2_000.0 ..= 60_000.0 "ns",
+        "5–20 µs on wired interfaces, less on virtual ones, more with interrupt moderation";
     /// The same for a radio, with its contention for the air.
-    RADIO_CROSSING = 1_000_000.0 in 300_000.0 ..= 4_000_000.0 "ns", "IEEE 802.11: backoff, frame, acknowledgement; 0.5–2 ms";
+    RADIO_CROSSING = 1_000_000.0 in 300_000.0 ..= 4_000_000.0 "ns",
+        "IEEE 802.11: 0.5–2 ms for backoff, frame and acknowledgement";
     /// The way there and back through routers, where nothing is known of the distance.
-    PATH_BEYOND_LINK = 10_000_000.0 in 100_000.0 ..= 300_000_000.0 "ns", "light in glass: 10 µs for a kilometre there and back; 0.1 ms within a site, 150 ms across an ocean";
+    PATH_BEYOND_LINK = 10_000_000.0 in 100_000.0 ..= 300_000_000.0 "ns",
+        "light in glass: 10 µs per kilometre and back. 0.1 ms within a site, 150 ms across an ocean";
     /// Core clock when nothing about this machine says what it is.
-    CORE_CYCLE = 0.33 in 0.16 ..= 1.0 "ns", "cores of servers, desktops and laptops since 2010: 1–6 GHz";
+    CORE_CYCLE = 0.33 in 0.16 ..= 1.0 "ns", "server, desktop and laptop cores since 2010: 1–6 GHz";
 }
 
 /// Units of constants.
@@ -290,7 +320,7 @@ impl CycleTime {
                 low: period(nominal.value * 1.7),
                 high: period(nominal.value * 0.98),
                 basis: Basis::guess(&format!(
-                    "a fifth above the nominal {:.3} GHz of {}, for turbo",
+                    "20 % above the nominal {:.3} GHz of {}, for turbo",
                     nominal.value / 1e9,
                     nominal.source
                 )),

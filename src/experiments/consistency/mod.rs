@@ -108,7 +108,7 @@ fn compare(left: &CheckedSide, relation: &Relation, right: &CheckedSide) -> Comp
         Relation::Near(share) => {
             let near = (left.value - right.value).abs() <= share * right.value.abs();
             let meet = left.low <= right.high && right.low <= left.high;
-            (near || meet, format!("≈ (± {}, or intervals meet)", percent(*share)))
+            (near || meet, format!("≈ (±{}, or intervals overlap)", percent(*share)))
         }
     };
     let holds = holds && left.unit == right.unit;

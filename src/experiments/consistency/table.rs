@@ -114,8 +114,9 @@ macro_rules! cache_in {
 pub(super) const RULES: &[Invariant] = &[
     Invariant {
         id: "C1",
-        rule: "A loop turn takes half a cycle or more, a call a cycle; entering the kernel ten calls; no call of the kernel \
-               is cheaper than a refused one; a switch enters the kernel twice",
+        rule: "A loop iteration takes at least half a cycle, and a call at least a cycle. Entering the kernel takes \
+               at least as long as ten calls. No system call is cheaper than a refused one. A switch takes at least \
+               as long as two refused calls",
         pairs: &[
             pair!([Operand::Cycles(1.0, of!("cpu.loop.overhead", "code" = "registers"))] AtLeast(0.0)
                 [Operand::Number(0.5, Unit::Cycles)]),
@@ -127,19 +128,20 @@ pub(super) const RULES: &[Invariant] = &[
     },
     Invariant {
         id: "C2",
-        rule: "Latency rises and bandwidth falls from the first cache to memory; memory delivers at least one line per \
-               latency",
+        rule: "Latency rises and bandwidth falls from the first cache to memory. Memory delivers at least one line \
+               per latency",
         pairs: levels!("L1", "L2"; "L2", "L3"; "L3", "DRAM"),
     },
     Invariant {
         id: "C3",
-        rule: "A thread is cheaper than a process, a process cheaper than one with another program",
+        rule: "A thread is cheaper than a process, and a process is cheaper than one that executes another program",
         pairs: &[pair!([one(CREATE_JOIN)] Below [one(FORK_WAIT)]), pair!([one(FORK_WAIT)] Below [one(EXEC_WAIT)])],
     },
     Invariant {
         id: "C4",
-        rule: "A fault enters the kernel; one from disk is a direct read and a fault on a cached page; copying on write \
-               is at least a zero-filled page with a copy in place of the clearing",
+        rule: "A fault takes at least as long as a kernel entry. A fault from disk takes a direct read plus a fault \
+               on a cached page. Copy-on-write takes at least a zero-filled page with a copy in place of the \
+               clearing",
         pairs: &[
             pair!([one(ZERO_FILL)] AtLeast(0.0) [one(ENOSYS)]),
             pair!([one(of!("memory.page_fault.time", "kind" = "file_cold"))] Near(0.25)
@@ -155,7 +157,8 @@ pub(super) const RULES: &[Invariant] = &[
     },
     Invariant {
         id: "C6",
-        rule: "A hop through a pipe is the switch and the pipe; a round trip over loopback takes two hops or more",
+        rule: "A handoff through a pipe costs the switch plus the pipe. A round trip over loopback takes at least \
+               two handoffs",
         pairs: &[
             pair!([one(HOP)] Near(0.05) [one(NET), one(PIPE)]),
             pair!([one(LOOPBACK_TRIP)] AtLeast(0.0) [Operand::Figure(2.0, HOP)]),
@@ -163,7 +166,8 @@ pub(super) const RULES: &[Invariant] = &[
     },
     Invariant {
         id: "C7",
-        rule: "The network takes time; setting up a connection takes a round trip, closing it in order as well",
+        rule: "A remote round trip takes longer than one over loopback. Connection setup takes about one round trip, \
+               and an orderly close at least one",
         pairs: &[
             pair!([one(LOOPBACK_TRIP)] Below [one(REMOTE_TRIP)]),
             pair!([one(SETUP)] AtLeast(0.1) [one(REMOTE_TRIP)]),
@@ -178,7 +182,7 @@ pub(super) const RULES: &[Invariant] = &[
     },
     Invariant {
         id: "C9",
-        rule: "A file in the cache is read no faster than the second-level cache copies",
+        rule: "A cached file is read no faster than the second-level cache copies",
         pairs: &[pair!([one(COPY)] AtLeast(0.1)
             [one(of!("file.read.rate", "order" = "sequential", "cache" = "warm"))])],
     },
@@ -195,7 +199,8 @@ pub(super) const RULES: &[Invariant] = &[
     },
     Invariant {
         id: "C11",
-        rule: "Each block read from another machine waits for a round trip, and for its bytes at the rate of the path",
+        rule: "Each block read from another machine waits for a round trip, and for its bytes at the rate of the \
+               path",
         pairs: &[
             pair!([one(LENT_PENALTY)] AtLeast(0.1) [one(REMOTE_TRIP)]),
             pair!([one(LENT_INTERCEPT)] AtLeast(0.1) [one(REMOTE_TRIP)]),
@@ -207,7 +212,8 @@ pub(super) const RULES: &[Invariant] = &[
     },
     Invariant {
         id: "C12",
-        rule: "One process alone reads about as fast as the experiment on reading does; between two experiments a shared disk changes",
+        rule: "One process alone reads about as fast as `file.read` does. A shared disk may change between the two \
+               experiments",
         pairs: &[
             pair!([one(of!("file.contention.block_time", "order" = "sequential", "processes" = "1"))] Near(0.5)
                 [one(DIRECT_SEQUENTIAL)]),
@@ -217,8 +223,8 @@ pub(super) const RULES: &[Invariant] = &[
     },
     Invariant {
         id: "C13",
-        rule: "The length of a cycle is the period of the core's clock; the same read of the clock costs alike in two \
-               experiments, whatever branch predictors remember in each",
+        rule: "A cycle lasts one period of the core clock. The same clock read costs about the same in two \
+               experiments, whatever the branch predictors hold",
         pairs: &[
             pair!([one(of!("cpu.cycle_time"))] Near(0.01)
                 [Operand::Period(1.0, of!("cpu.frequency.core"))]),

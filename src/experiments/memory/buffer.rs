@@ -20,11 +20,16 @@ const OWN_PAGES: f64 = 0.99;
 const HUGE_SHARE: f64 = 0.95;
 
 rules! {
-    OWN: "zero page" Hard "`memory.bandwidth`, `memory.loaded_latency`", "at least {} of the pages of a footprint are its own", share(OWN_PAGES);
-    ON_SMALL: "pages" Hard "`memory.bandwidth`", "figures on 4 KiB pages lie on them: at most {} on huge pages", share(1.0 - HUGE_SHARE);
-    ON_HUGE: "pages" Remark "`memory.bandwidth`, `memory.loaded_latency`", "others lie on huge pages: at least {}", share(HUGE_SHARE);
-    SWAPPED: "swap" Hard "`memory.bandwidth`, `memory.loaded_latency`", "nothing was swapped out";
-    BEYOND_CACHES: "G18" Hard "`memory.bandwidth`, `memory.loaded_latency`", "a footprint called DRAM is at least {} times the last caches of the CPUs that use it", plain(OVER_LAST_CACHE as f64);
+    OWN: "zero page" Hard "`memory.bandwidth`, `memory.loaded_latency`",
+        "at least {} of the pages of a footprint are private", share(OWN_PAGES);
+    ON_SMALL: "pages" Hard "`memory.bandwidth`", "results on 4 KiB pages have at most {} of their memory on huge pages",
+        share(1.0 - HUGE_SHARE);
+    ON_HUGE: "pages" Remark "`memory.bandwidth`, `memory.loaded_latency`",
+        "other results have at least {} of their memory on huge pages", share(HUGE_SHARE);
+    SWAPPED: "swap" Hard "`memory.bandwidth`, `memory.loaded_latency`", "no memory was swapped out";
+    BEYOND_CACHES: "G18" Hard "`memory.bandwidth`, `memory.loaded_latency`",
+        "a footprint named DRAM is at least {} times the sum of the last-level caches of its CPUs",
+        plain(OVER_LAST_CACHE as f64);
 }
 
 /// Takes memory as [`take_either`] does and puts its account into the record, under labels that include the kind of pages asked
@@ -63,25 +68,25 @@ pub fn take(bytes: u64, pages: Pages, node: Option<u32>, allowed: u64) -> Result
     let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     if bytes > allowed {
         return Err(format!(
-            "{} are more than the {} that a launch may take, a quarter of what is available here",
+            "{} exceed the limit of {} for a launch, a quarter of the available memory",
             size(bytes),
             size(allowed)
         ));
     }
-    let cannot = |error: std::io::Error| format!("{} could not be had: {error}", size(bytes));
+    let cannot = |error: std::io::Error| format!("cannot allocate {}: {error}", size(bytes));
     let mut arena = Arena::map(bytes as usize, pages).map_err(cannot)?;
     if let Some(node) = node {
-        numa::bind(&arena, node).map_err(|error| format!("node {node} gives no memory: {error}"))?;
+        numa::bind(&arena, node).map_err(|error| format!("cannot allocate memory on node {node}: {error}"))?;
     }
     arena.write();
     // A page that is swapped out between now and the end shows as a fault within a batch.
     arena.lock();
     check(&arena, pages)?;
     if let Some(node) = node {
-        let found =
-            numa::node_of(&arena, arena.bytes() / 2).map_err(|error| format!("cannot find the node: {error}"))?;
+        let found = numa::node_of(&arena, arena.bytes() / 2)
+            .map_err(|error| format!("cannot look up the node of the memory: {error}"))?;
         if found != node {
-            return Err(format!("asked for memory of node {node}, got node {found}"));
+            return Err(format!("requested memory on node {node}, got node {found}"));
         }
     }
     Ok(arena)
@@ -89,9 +94,8 @@ pub fn take(bytes: u64, pages: Pages, node: Option<u32>, allowed: u64) -> Result
 
 /// Whether an arena is what a measurement needs: every page written, resident, and of the kind that was asked for.
 pub fn check(arena: &Arena, pages: Pages) -> Result<(), String> {
-    let backing = arena
-        .backing()
-        .map_err(|error| format!("what is behind the memory cannot be looked up in /proc/self/smaps: {error}"))?;
+    let backing =
+        arena.backing().map_err(|error| format!("cannot look up the memory's pages in /proc/self/smaps: {error}"))?;
     let accepted = accept(backing, arena.bytes() as u64, pages);
     if pages == Pages::Huge && memory::huge_pages_are_off() {
         return accepted.map_err(|why| format!("{why}: {HUGE_PAGES_OFF}"));
@@ -103,11 +107,12 @@ pub fn check(arena: &Arena, pages: Pages) -> Result<(), String> {
 pub fn accept(backing: Backing, bytes: u64, pages: Pages) -> Result<(), String> {
     let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     if backing.swapped > 0 {
-        return Err(format!("{} of it are swapped out", size(backing.swapped)));
+        return Err(format!("{} of the memory are swapped out", size(backing.swapped)));
     }
     if backing.anonymous < bytes {
         return Err(format!(
-            "only {} of {} are pages of its own: reads of unwritten memory are served by the one page of zeros",
+            "only {} of {} are private pages, and the kernel serves reads of unwritten memory from one shared page \
+             of zeros",
             size(backing.anonymous),
             size(bytes)
         ));
@@ -115,12 +120,12 @@ pub fn accept(backing: Backing, bytes: u64, pages: Pages) -> Result<(), String> 
     let share = backing.huge as f64 / bytes as f64;
     match pages {
         Pages::Huge if share < HUGE_SHARE => Err(format!(
-            "the kernel gave {} of it on huge pages; at least {} are needed",
+            "the kernel put {} of the memory on huge pages (at least {} needed)",
             percent(share),
             percent(HUGE_SHARE)
         )),
         Pages::Small if backing.huge > 0 => {
-            Err(format!("{} of it lie on huge pages although small ones were asked for", percent(share)))
+            Err(format!("{} of the memory are on huge pages although small ones were asked for", percent(share)))
         }
         _ => Ok(()),
     }
@@ -134,13 +139,13 @@ pub fn account_gates(study: &Study<'_>, about: &Labels) -> Vec<Gate> {
     };
     let mut gates = Vec::new();
     if let Some(own) = worst("own_pages", 1.0, f64::min) {
-        let own = Number::share(own).named("{} of the memory has pages of its own");
+        let own = Number::share(own).named("{} of the memory has private pages");
         gates.push(Gate::at_least(&OWN, own, OWN_PAGES));
     }
     let small = about.get("pages") == Some("4k");
     let shared = if small { worst("huge_pages", 0.0, f64::max) } else { worst("huge_pages", 1.0, f64::min) };
     if let Some(huge) = shared {
-        let share = Number::share(huge).named("{} of the memory lies on huge pages");
+        let share = Number::share(huge).named("{} of the memory is on huge pages");
         gates.push(match (small, study.setup.machine.memory.refused_huge_pages()) {
             (true, _) => Gate::at_most(&ON_SMALL, share, 1.0 - HUGE_SHARE),
             (false, false) => Gate::at_least(&ON_HUGE, share, HUGE_SHARE),
@@ -160,10 +165,10 @@ pub fn footprint_gate(study: &Study<'_>, about: &Labels, threads: usize) -> Gate
     let needed = caches.map(|bytes| (OVER_LAST_CACHE * bytes) as f64);
     match (footprint::recorded(study, about), needed) {
         (Some(footprint), Some(needed)) => {
-            let reason = format!("{OVER_LAST_CACHE} times the last caches");
+            let reason = format!("{OVER_LAST_CACHE} times the last-level caches");
             Gate::at_least(&BEYOND_CACHES, Number::bytes(footprint).named("footprint"), needed).because(reason)
         }
-        (_, None) => Gate::holds(&BEYOND_CACHES, false, "the size of the last cache is not known"),
+        (_, None) => Gate::holds(&BEYOND_CACHES, false, "the size of the last-level cache is unknown"),
         (None, _) => Gate::holds(&BEYOND_CACHES, false, "no launch recorded the footprint"),
     }
 }

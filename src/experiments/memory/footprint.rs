@@ -105,7 +105,7 @@ fn level_of(last_caches: Option<u64>, threads: usize, memory: u64, is_quick: boo
     let total = (wanted.min(memory) / 2 + 1).next_power_of_two();
     let each = total / threads / HUGE * HUGE;
     if total < LEAST || each == 0 {
-        return Err(format!("only {} of memory may be taken", quantity(memory as f64, Unit::Bytes)));
+        return Err(format!("this launch may take only {} of memory", quantity(memory as f64, Unit::Bytes)));
     }
     Ok(Footprint { name: in_words(total), bytes: each as usize })
 }

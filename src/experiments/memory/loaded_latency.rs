@@ -4,33 +4,39 @@
 //!
 //! # Method
 //!
-//! One CPU walks the random chain of `memory.latency` through the same footprint, which only main memory holds: each load needs the
-//! one before it, in an order that no prefetcher follows. Meanwhile each of the other CPUs reads through such a footprint of its
-//! own: not at all (**idle**), 16 KiB and then a pause of the same length, again and again (**half**), or without a pause
-//! (**full**). What they moved is counted from the first batch of the chase to its last and stands beside the latency.
+//! One CPU follows a random pointer chain through the footprint of `memory.latency`, which only main memory holds.
+//! Each load needs the result of the load before it, in an order that no prefetcher follows. Each of the other CPUs
+//! reads a separate footprint of that kind under one of three loads:
 //!
-//! Batches are 2048 loads and go on where the last one stopped. The three loads stand one after the other in each launch, in random
-//! order; before the batches of each, as many loads are made as there are 4 KiB in the footprint. All memory lies on huge pages
-//! where there are any, looked up after writing. Idle is the same measurement as in `memory.latency`, made in launches of its own:
-//! the two agree within their intervals, or neighbours of the memory have changed in between.
+//! - **idle**: no reads.
+//! - **half**: 16 KiB, then a pause of the same duration, repeatedly.
+//! - **full**: reads without a pause.
+//!
+//! The analysis shows the latency with the rate at which the other CPUs read.
+//!
+//! A batch is 2048 loads and continues where the last batch stopped. Each launch measures the three loads in random
+//! order. Before each load, the chase warms the address translation with one access per 4 KiB of the footprint. All
+//! memory is on huge pages where available, verified after writing. Idle repeats a measurement of `memory.latency` in
+//! separate launches. The two results agree within their intervals, unless the load from neighbours changed between
+//! them.
 //!
 //! # Prediction
 //!
-//! Idle: the latency of main memory, from this run where it was measured. Under load: times a factor from published
-//! loaded-latency curves, which are flat until the channels are more than half full.
+//! Idle: the latency of main memory, from this run where measured. Under load: this latency times a factor from
+//! published loaded-latency curves, which are flat until the channels are more than half full.
 //!
 //! # What could fool us
 //!
-//! - One other CPU rarely fills the channels: full is the full load of this machine's CPUs, not of its memory.
-//! - A guest sees the load of its own CPUs; that of its neighbours is in idle too.
-//! - The first hundred thousand loads after others have used the caches also wait for page tables, in a guest for its host's:
-//!   300 ns, where later ones took 200.
-//! - Threads that share a CPU with the chase would be measured instead of the memory; each is on a CPU of its own.
-//! - A footprint that the last cache holds; smaller ones than four of it are refused.
+//! - One other CPU rarely fills the channels, so "full" is the full load of the allowed CPUs, not of the memory.
+//! - In a guest, the load from neighbours on the same host is part of idle too.
+//! - The first hundred thousand loads after other work also wait for page tables, in a guest for the host's too. They
+//!   took 300 ns where later loads took 200 ns.
+//! - A thread on the CPU of the chain would be measured instead of the memory. Each thread is on a separate CPU.
+//! - The last cache can hold the footprint. A footprint below four times that cache is refused.
 //!
 //! # References
 //!
-//! Intel Memory Latency Checker, loaded latencies; google/multichase, multiload; Little, Operations Research 1961.
+//! Intel Memory Latency Checker, loaded latencies. google/multichase, `multiload`. Little, Operations Research 1961.
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -64,13 +70,13 @@ use crate::sys::stream::{LINE, Operation, Stream, Vectors};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.loaded_latency",
     title: "Loaded latency",
-    measures: "one load from memory while the other CPUs read",
+    measures: "latency of a load from memory while the other CPUs read",
     method_version: 2,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("loaded_latency.rs"),
     needs: &[Need {
         id: "two_cpus",
-        what: "two CPUs and memory for footprints beyond the last cache",
+        what: "two CPUs and memory for footprints larger than the last cache",
         check: two_cpus,
     }],
     uses: &["memory.latency.level"],
@@ -112,31 +118,36 @@ const AGREEMENT: f64 = 0.02;
 
 constants! {
     /// Latency under half of the load of all other cores, over idle.
-    HALF_LOADED = 1.15 in 0.97 ..= 2.5 "times", "Intel MLC, loaded-latency curves: flat until the knee at 60 to 80 per cent of the peak";
+    HALF_LOADED = 1.15 in 0.97 ..= 2.5 "times",
+        "Intel MLC, loaded-latency curves: flat until the knee at 60–80 % of the peak";
     /// Latency under the full load of all other cores, over idle.
-    FULLY_LOADED = 1.5 in 0.98 ..= 6.0 "times", "Intel MLC, loaded-latency curves: two- to fivefold at the peak, little where one core cannot fill the channels";
+    FULLY_LOADED = 1.5 in 0.98 ..= 6.0 "times",
+        "Intel MLC, loaded-latency curves: factor 2–5 at the peak, little where one core cannot fill the channels";
 }
 
 rules! {
     FLOOR: "G8" Hard "`memory.loaded_latency`", "a load from DRAM takes at least {}", time(LATENCY_FLOOR);
-    NOT_FASTER: "G20" Noisy "`memory.loaded_latency`", "loads do not get faster with load ({})", share(SLACK);
-    AGREES: "G40" Noisy "`memory.loaded_latency` load=idle", "the interval of an idle load and that of the experiment on latency for the same pages are at most {} apart", share(AGREEMENT);
+    NOT_FASTER: "G20" Noisy "`memory.loaded_latency`", "loads do not become faster under more load ({})", share(SLACK);
+    AGREES: "G40" Noisy "`memory.loaded_latency` load=idle",
+        "the intervals of an idle load here and in `memory.latency` on the same pages are at most {} apart",
+        share(AGREEMENT);
 }
 
 fn two_cpus(setup: &Setup) -> Result<(), Problem> {
     let machine = &setup.machine;
     if setup.allowed.len() < 2 {
-        return Err(Problem::new("only one CPU may be used: nothing can load the memory beside it")
-            .hint("start it with more CPUs in its affinity mask (taskset, cpuset)"));
+        return Err(Problem::new("only one CPU is allowed, so no other CPU can load the memory")
+            .hint("start sysdyno with more CPUs in its affinity mask (taskset, cpuset)"));
     }
     let half = machine.launch_memory_bytes() / 2;
     let level = footprint::memory_level(setup, &setup.allowed[..1], half).map(|level| level.name);
     match level {
         Ok(name) if name == MEMORY => Ok(()),
-        Ok(name) => {
-            Err(Problem::new(format!("memory allows a footprint of {name} only, which the last cache may hold"))
-                .hint("free memory, or raise the memory limit of the container"))
-        }
+        Ok(name) => Err(Problem::new(format!(
+            "the available memory allows only a footprint of {name}, which the last cache \
+                                      may hold"
+        ))
+        .hint("free memory, or raise the memory limit of the container")),
         Err(reason) => Err(Problem::new(reason).hint("free memory, or raise the memory limit of the container")),
     }
 }
@@ -156,7 +167,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
         .into_iter()
         .map(|load| {
             let prediction = Prediction::of(LOADED, labels(load), Unit::Nanoseconds);
-            let prediction = prediction.hardware("a load with nothing else under way", latency, basis.clone());
+            let prediction = prediction.hardware("a load on idle memory", latency, basis.clone());
             let more = match load {
                 "half" => HALF_LOADED,
                 "full" => FULLY_LOADED,
@@ -165,7 +176,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             // A factor below one is the scatter of two measurements, not a wait: the range of a wait begins at nothing.
             let least = (latency.1 * (more.low - 1.0)).max(0.0);
             let wait = (latency.0 * (more.value - 1.0), least, latency.2 * (more.high - 1.0));
-            prediction.hardware("waiting for the others' lines", wait, more.basis())
+            prediction.hardware("waiting for the lines of other CPUs", wait, more.basis())
         })
         .collect()
 }
@@ -174,7 +185,8 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let cpus = footprint::cpus_of(rig.setup());
     let refused = |reason: String| {
-        Problem::new(format!("the memory cannot be loaded: {reason}")).hint("free memory, or allow more of it")
+        Problem::new(format!("cannot load the memory: {reason}"))
+            .hint("free memory, or raise the memory limit of the container")
     };
     let half = rig.memory() / 2;
     let chased = footprint::memory_level(rig.setup(), &cpus[..1], half).map_err(refused)?;
@@ -184,7 +196,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let line = footprint::line_bytes(rig.setup()) as usize;
     let mut chain = arena
         .lay_random(chased.bytes, line, rig.random())
-        .map_err(|fault| Problem::new(format!("the chain through the memory does not form one cycle: {fault}")))?;
+        .map_err(|fault| Problem::new(format!("the pointer chain through the memory is not one cycle: {fault}")))?;
     let equip = readers(rig.source()?, streamed.bytes, half);
     let mut team = Team::beside(&cpus[1..], rig.source()?, equip).map_err(refused)?;
     rig.remark("cpus", &format!("{:?}", team.cpus()));
@@ -244,12 +256,12 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
         let Some(estimate) = study.sample("chase", &labels(load)).as_ref().and_then(Estimate::median) else { continue };
         let mut own = vec![
             buffer::footprint_gate(study, &about(), 1),
-            gates::floor(&FLOOR, &estimate, LATENCY_FLOOR).because("no load reaches DRAM and returns in less"),
+            gates::floor(&FLOOR, &estimate, LATENCY_FLOOR).because("no load from DRAM completes in less"),
         ];
         own.extend(buffer::account_gates(study, &about()));
         if let Some(before) = before {
             let reason =
-                format!("{} with less load, less {}", quantity(before, estimate.unit), Number::share(SLACK).text());
+                format!("{} under less load, less {}", quantity(before, estimate.unit), Number::share(SLACK).text());
             own.push(Gate::at_least(&NOT_FASTER, estimate.named("{}"), (1.0 - SLACK) * before).because(reason));
         }
         if load == "idle" {
@@ -281,7 +293,8 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let read = study.metric("memory.bandwidth.rate", &streams::labels(Operation::Read, MEMORY, 1));
     if let Some(read) = read {
         findings.say(format!(
-            "By Little's law one thread that reads {} at {} per load has {} lines of {LINE} bytes under way at once.",
+            "By Little's law, one thread that reads {} at {} per load has {} lines of {LINE} bytes in flight at \
+             once.",
             quantity(read.value, Unit::BytesPerSecond),
             quantity(idle, Unit::Nanoseconds),
             number(read.value * idle / LINE as f64 / 1e9)
@@ -291,13 +304,13 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         let moved = median(&study.values("load", &labels(load)));
         if let (Some(moved), Some(loaded)) = (moved, time(findings, load)) {
             findings.say(format!(
-                "While the other CPUs read {}, a load takes {}, {} times its idle {}.{}",
+                "While the other CPUs read {}, a load takes {}, {} times its idle latency of {}.{}",
                 quantity(moved, Unit::BytesPerSecond),
                 quantity(loaded, Unit::Nanoseconds),
                 number(loaded / idle),
                 quantity(idle, Unit::Nanoseconds),
                 if loaded < idle {
-                    " Latency did not rise with load: other activity on this machine outweighed the load that was added."
+                    " Latency did not rise with load. Other activity on this machine outweighed the added load."
                 } else {
                     ""
                 }

@@ -1,50 +1,54 @@
 //! # Question
 //!
-//! What does it cost when a program touches memory that the kernel has yet to provide, by what the kernel must do for it?
+//! How long does a program wait when it first touches a page, depending on what the kernel must do for that page?
 //!
 //! # Method
 //!
-//! A batch touches one byte in each of many pages that are not mapped yet; mapping and unmapping stand outside the two clock
-//! reads. The cost is the batch over its **page faults**, as the kernel counts them, not over its pages: one fault may map
-//! many pages. The count must be the expected one in every batch, or the batch is void. How many pages a fault maps stands
-//! beside it.
+//! A batch touches one byte in each of many unmapped pages, with mapping and unmapping outside the two clock reads.
+//! The cost is the batch time divided by the **page faults** that the kernel counted, because one fault may map many
+//! pages. A batch whose count is not the expected one is discarded. A second metric is the number of pages that a
+//! fault maps.
 //!
-//! - **anonymous_write**: the first write to a private page: the kernel finds a page, clears it, maps it.
-//! - **anonymous_read**: the first read: the kernel maps its one page of zeros.
-//! - **file_cached**: the first read of a mapped file in the page cache; the kernel maps the pages around it as well.
-//! - **file_cached_single**: the same where it cannot: every page is an area of its own, in descending order of the file.
-//! - **file_cold**: the page is not in memory: a **major** fault waits for the device. Before each batch the file is dropped
-//!   from the cache until the kernel says that no page of it is there; read-ahead is off (MADV_RANDOM) and the pages are in
-//!   random order. Afterwards as many major faults as pages, at least their bytes read by block devices for this process, and
-//!   exactly these pages in the cache must be counted.
-//! - **copy_on_write**: a write to a page that a child made by fork(2) shares; the child sleeps meanwhile.
-//! - **huge_anonymous**: as anonymous_write where the kernel provides a huge page, which is looked up after every batch.
+//! - **anonymous_write**: the first write to a private page. The kernel finds a page, clears it and maps it.
+//! - **anonymous_read**: the first read of a private page. The kernel maps its shared page of zeros.
+//! - **file_cached**: the first read of a mapped file in the page cache. The kernel also maps the pages around it.
+//! - **file_cached_single**: the same where the kernel can map only one page. Every page is a separate mapping, in
+//!   descending order of the file.
+//! - **file_cold**: the page is not in memory, and a **major** fault waits for the device.
+//! - **copy_on_write**: a write to a page that a sleeping fork(2) child shares.
+//! - **huge_anonymous**: anonymous_write where the kernel provides a huge page, verified after every batch.
 //!
-//! The file is made for the launch in the scratch directory, of random bytes, 4 MiB long, without a name, so that nothing can
-//! remain of it. **direct_read**, reading 4 KiB of it past the cache at random places, is timed beside file_cold, which must
-//! be the sum of it and of one minor fault.
+//! Before each batch of file_cold, sysdyno drops the file from the cache until the kernel reports none of its pages
+//! there. Read-ahead is off (MADV_RANDOM), and the pages are in random order. After the batch, the kernel must have
+//! counted one major fault per page. Devices must have read at least the bytes of these pages for the process, and
+//! the cache must hold no other pages of the file.
+//!
+//! Each launch creates a file of 4 MiB of random bytes in the scratch directory, without a name, so that nothing
+//! remains of it. **direct_read** reads 4 KiB of this file past the cache at random offsets. A cold fault must cost
+//! one direct read plus one minor fault.
 //!
 //! # Prediction
 //!
-//! An exception, a page from the allocator, its clearing or copying, an entry in the page table, in cycles and nanoseconds
-//! of the constants table; a major fault is the read of a device of this kind and one minor fault.
+//! An exception, a page from the allocator, its clearing or copying, and a page-table entry, from the constants
+//! table. A major fault: one read from a device of this kind and one minor fault.
 //!
 //! # What could fool us
 //!
-//! - Pages that one fault maps for many: 64 KiB around it, or a whole large folio. Counted, not assumed.
-//! - A file that is still cached: dropping it does nothing to pages that are mapped or not yet written to the device.
-//! - tmpfs and files that were allocated but never written have no device to wait for.
-//! - A virtual disk may answer from its host's memory. A file of 4 MiB that was just written usually comes from there, and
-//!   from the cache inside a real disk.
-//! - Memory that a guest has not had before costs an exit to the host as well. Pages here are taken and given back again and
-//!   again; the first turn is not counted.
-//! - The cost of a fault over the size of a page is not a latency: it says what a byte costs if all of them are used, and belongs
-//!   beside a bandwidth.
+//! - One fault may map many pages: 64 KiB around the address, or a whole large folio. The pages per fault are
+//!   counted, not assumed.
+//! - The file may still be cached. The kernel does not drop pages that are mapped or not yet written to the device.
+//! - Files on tmpfs, and files that were allocated but never written, wait for no device.
+//! - A file of 4 MiB that was just written often comes from the memory of a virtual disk's host, or from a disk's own
+//!   cache.
+//! - In a guest, the first use of memory also costs an exit to the host. The pages here are reused, and the first
+//!   iteration is not counted.
+//! - The cost of a fault divided by the page size is not a latency. It is the cost per byte if the program uses all
+//!   bytes, so compare it with a bandwidth.
 //!
 //! # References
 //!
-//! mmap(2), madvise(2), cachestat(2), mincore(2), proc(5); Linux mm/memory.c, mm/filemap.c (fault-around, read-ahead),
-//! mm/huge_memory.c; Documentation/admin-guide/mm/transhuge.rst.
+//! mmap(2), madvise(2), cachestat(2), mincore(2), proc(5). Linux `mm/memory.c`, `mm/filemap.c` (fault-around,
+//! read-ahead), `mm/huge_memory.c`. Linux `Documentation/admin-guide/mm/transhuge.rst`.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -87,7 +91,7 @@ use crate::sys::system_call;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.page_fault",
     title: "Page faults",
-    measures: "what the first touch of a page costs, by what the kernel must do for it",
+    measures: "time of the first access to a page, by the work that the kernel does for it",
     method_version: 1,
     precision: Precision { target: 0.05, between: 0.04 },
     source: include_str!("page_fault.rs"),
@@ -96,8 +100,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: &[],
     publishes: &[
-        Publication::cost(TIME, Unit::Nanoseconds, "one page fault, whatever number of pages it maps").in_summary(),
-        Publication::state(PAGES, Unit::One, "small pages that one fault maps"),
+        Publication::cost(TIME, Unit::Nanoseconds, "one page fault, for any number of pages that it maps").in_summary(),
+        Publication::state(PAGES, Unit::One, "small pages that each fault maps"),
     ],
     every: |_| 1,
     seconds: |_| 0.2,
@@ -152,11 +156,17 @@ const LEAST_PAGES: f64 = 0.9;
 rules! {
     MINOR: "G8" Hard "`memory.page_fault`", "a minor fault takes at least {}", cycles(MINOR_FLOOR);
     MAJOR: "G8" Hard "`memory.page_fault` kind=file_cold", "a major fault takes at least {}", time(MAJOR_FLOOR);
-    ORDER: "G20" Noisy "`memory.page_fault`", "mapping the page of zeros is less than providing one, clearing a page at most {} times copying one, a huge page less than its small ones", plain(CLEAR_SLACK);
-    COUNTED: "G22" Hard "`memory.page_fault`", "the kernel counted as many faults as are claimed, or a 64th more (1 to 8)";
-    PROVEN: "G23" Hard "`memory.page_fault` kind=file_cold", "no page of the file was cached before; after it, major faults and bytes from the device are exact, and no more pages are cached than were touched";
-    PER_FAULT: "G24" Hard "`memory.page_fault`", "a cost is per fault; the pages that a fault maps stand beside it";
-    SUM: "G40" Noisy "`memory.page_fault` kind=file_cold", "a cold fault costs a direct read and a minor fault, within {}", share(PARTS);
+    ORDER: "G20" Noisy "`memory.page_fault`",
+        "a page of zeros costs less than a new page, clearing at most {} times copying, a huge page less than its \
+         small pages", plain(CLEAR_SLACK);
+    COUNTED: "G22" Hard "`memory.page_fault`",
+        "the kernel counted the expected number of faults, or up to a 64th more (1 to 8)";
+    PROVEN: "G23" Hard "`memory.page_fault` kind=file_cold",
+        "no page of the file was cached before and no other page after, with one major fault and a device read per \
+         page";
+    PER_FAULT: "G24" Hard "`memory.page_fault`", "a cost is per fault and has the number of pages per fault next to it";
+    SUM: "G40" Noisy "`memory.page_fault` kind=file_cold",
+        "a cold fault costs a direct read plus a minor fault, within {}", share(PARTS);
 }
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
@@ -177,7 +187,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             READ => vec![("mapping the page of zeros", PAGE_TABLE_ENTRY, 1.0)],
             CACHED => vec![
                 ("finding the page in the cache", FILE_PAGE_LOOKUP, 1.0),
-                ("mapping the pages around it", PAGES_AROUND, 1.0),
+                ("mapping the surrounding pages", PAGES_AROUND, 1.0),
             ],
             SINGLE => {
                 vec![("finding the page in the cache", FILE_PAGE_LOOKUP, 1.0), ("mapping it", PAGE_TABLE_ENTRY, 1.0)]
@@ -191,7 +201,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             COLD => match disk_read(&by.setup.machine) {
                 Some(read) => vec![
                     ("reading 4 KiB from the device", read, 1.0),
-                    ("a page, and finding it in the cache", FILE_PAGE_LOOKUP, 2.0),
+                    ("a page from the allocator, and finding it in the cache", FILE_PAGE_LOOKUP, 2.0),
                     ("mapping it", PAGE_TABLE_ENTRY, 1.0),
                 ],
                 None => continue,
@@ -203,7 +213,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             ],
         };
         let prediction = Prediction::of(TIME, labels(kind), Unit::Nanoseconds).hardware(
-            "the exception, in and out",
+            "exception entry and exit",
             of(EXCEPTION, 1.0),
             EXCEPTION.basis(),
         );
@@ -219,7 +229,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if rig.memory() < 2 * (HUGE_PAGES * HUGE_PAGE) as u64 {
-        return Err(Problem::new("there is too little memory for a batch of pages")
+        return Err(Problem::new("the available memory is too small for a batch of pages")
             .hint("free memory, or raise the memory limit of the container"));
     }
     let mut tally = Tally::default();
@@ -352,7 +362,7 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
     };
     let map = || Untouched::file(file, bytes, true).map_err(|error| error.to_string());
     let tried = if medium == Some(Medium::Memory) {
-        Err("the scratch directory is in memory: there is no device to wait for (choose a disk with --scratch DIR)"
+        Err("the scratch directory is in memory, so a fault waits for no device (choose a disk with --scratch DIR)"
             .to_owned())
     } else {
         Cold::make(file, bytes).and_then(|cold| {
@@ -367,7 +377,7 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
     }
     let (counts, proofs) = (tally.open(COLD, COLD_PAGES), RefCell::new(Vec::new()));
     let ready: RefCell<Option<(Untouched, Vec<u32>, Cold)>> = RefCell::new(None);
-    let no_mapping = || "there is no mapping".to_owned();
+    let no_mapping = || "the memory is not mapped".to_owned();
     let cold = Workload::of("fault", labels(COLD), COLD_PAGES as u64, |_| {
         let ready = ready.borrow();
         ready.as_ref().map(|(mapped, pages, _)| mapped.read_pages(pages, page)).ok_or_else(no_mapping)
@@ -392,7 +402,7 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
             let reads = Workload::of(DIRECT, Labels::none(), COLD_PAGES as u64, |_| read_past(direct, &some_pages()));
             workloads.push(reads.prepared(|| drop_from_cache(file, bytes)));
         }
-        Err(error) => rig.remark(DIRECT, &format!("the file cannot be read past the cache: {error}")),
+        Err(error) => rig.remark(DIRECT, &format!("cannot read the file past the cache: {error}")),
     }
     let expected = Expected { faults: true, ..Expected::default() };
     let workloads = workloads
@@ -432,7 +442,7 @@ fn pages_per_fault(study: &Study<'_>, kind: &str) -> Option<Estimate> {
         .zip(study.numbered_series("pages", &labels(kind)))
         .filter_map(|((_, faults), (_, pages))| Some(pages.values.first()? / median(&faults.values)?))
         .collect();
-    Estimate::over_launches(&per_fault, Unit::One, "median over launches of pages over counted faults")
+    Estimate::over_launches(&per_fault, Unit::One, "median over launches of the pages divided by the counted faults")
 }
 
 fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> {
@@ -454,15 +464,15 @@ fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> 
                 && counted(least as i64, claimed as i64).is_ok()
                 && counted(most as i64, claimed as i64).is_ok(),
             if faults.is_empty() {
-                "no launch recorded how many faults were counted".to_owned()
+                "no launch recorded its counted faults".to_owned()
             } else {
                 format!("{} to {} faults counted in batches of {}", number(least), number(most), number(claimed))
             },
         ),
         pages.map_or_else(
-            || Gate::holds(&PER_FAULT, false, "how many pages a fault maps is not known"),
+            || Gate::holds(&PER_FAULT, false, "the number of pages per fault is unknown"),
             |pages| {
-                let what = "the cost is that of a fault, and a fault maps {} small pages";
+                let what = "the cost is per fault, and a fault maps {} small pages";
                 Gate::more_than(&PER_FAULT, Number::plain(pages).named(what), LEAST_PAGES)
             },
         ),
@@ -471,8 +481,9 @@ fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> 
         gates.push(gates::floor(&MAJOR, estimate, MAJOR_FLOOR).because("no device answers faster through the kernel"));
         gates.extend(cold_gates(study, own, time(SINGLE)));
     } else if estimate.unit == Unit::Cycles {
-        gates
-            .push(gates::floor(&MINOR, estimate, MINOR_FLOOR).because("an exception and a page-table entry take more"));
+        gates.push(
+            gates::floor(&MINOR, estimate, MINOR_FLOOR).because("an exception and a page-table entry take longer"),
+        );
     }
     let mut below = |other: &str, factor: f64, what: &str| {
         if let Some(other) = time(other) {
@@ -480,9 +491,9 @@ fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> 
         }
     };
     match kind {
-        READ => below(WRITE, 1.0, "mapping the page of zeros is less than providing one"),
-        WRITE => below(COPY, CLEAR_SLACK, "clearing a page is not more than copying one"),
-        HUGE => below(WRITE, HUGE_PAGE as f64 / page_size() as f64, "a huge page is less than its small ones"),
+        READ => below(WRITE, 1.0, "mapping the page of zeros costs less than providing a page"),
+        WRITE => below(COPY, CLEAR_SLACK, "clearing a page costs no more than copying one"),
+        HUGE => below(WRITE, HUGE_PAGE as f64 / page_size() as f64, "a huge page costs less than its small pages"),
         _ => {}
     }
     gates
@@ -501,7 +512,8 @@ fn cold_gates(study: &Study<'_>, own: f64, minor: Option<f64>) -> Vec<Gate> {
         &PROVEN,
         proven,
         format!(
-            "{} batches: none of the file cached before, {COLD_PAGES} major faults, at least {} read by devices, at most {COLD_PAGES} pages cached after",
+            "{} batches: no page of the file cached before, {COLD_PAGES} major faults, at least {} read by devices, \
+             at most {COLD_PAGES} pages cached after",
             major.len(),
             quantity(read.iter().copied().fold(f64::INFINITY, f64::min), Unit::Bytes)
         ),
@@ -540,10 +552,11 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         "pages",
         "one page",
         "ns per byte, if all are used",
-        "× reading the same bytes from memory",
+        "× time to read the same bytes from memory",
     ];
     findings.tabulate(
-        "What a fault costs and what it brings. The last columns hold for programs that use every byte of what was mapped: they are rates, to be compared with a bandwidth. A program that touches one byte waits for one fault.",
+        "Cost of a fault, and the pages that it maps. The last two columns hold for programs that use every mapped \
+         byte, so compare them with a bandwidth. A program that touches one byte waits for one fault.",
         &columns,
         rows,
     );
@@ -551,28 +564,40 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         (time(findings, CACHED), pages(findings, CACHED), time(findings, SINGLE))
     {
         findings.say(format!(
-            "A fault on a cached file maps {} pages and takes {}: {} for each page, where a fault that can map only one takes {}.",
-            number(mapped), shown(around), shown(around / mapped), shown(single)
+            "A fault on a cached file maps {} pages and takes {}, or {} per page. A fault that can map only one page \
+             takes {}.",
+            number(mapped),
+            shown(around),
+            shown(around / mapped),
+            shown(single)
         ));
     }
     if let (Some(small), Some(huge)) = (time(findings, WRITE), time(findings, HUGE)) {
         let small_ones = HUGE_PAGE as f64 / page * small;
         findings.say(format!(
-            "A huge page takes {}, the small pages of the same 2 MiB {}: {} times more, but a program that touches one byte waits for all of the huge one.",
-            shown(huge), shown(small_ones), number(small_ones / huge)
+            "A fault for a huge page takes {}, and faults for the small pages of the same 2 MiB take {}, {} times as \
+             long. A program that touches only one byte still waits for the whole huge page.",
+            shown(huge),
+            shown(small_ones),
+            number(small_ones / huge)
         ));
     }
     let direct = study.sample(DIRECT, &Labels::none()).as_ref().and_then(Estimate::median);
     if let (Some(cold), Some(direct), Some(single)) = (time(findings, COLD), direct, time(findings, SINGLE)) {
         findings.say(format!(
-            "A major fault takes {}; reading the same pages past the cache takes {} each, and a minor fault {}: together {}.",
-            shown(cold), shown(direct.value), shown(single), shown(direct.value + single)
+            "A major fault takes {}. A read of one of the same pages past the cache takes {} and a minor fault {}, \
+             together {}.",
+            shown(cold),
+            shown(direct.value),
+            shown(single),
+            shown(direct.value + single)
         ));
     }
     let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());
     if let Some(device) = device.filter(|device| device.is_virtual && time(findings, COLD).is_some()) {
         findings.say(format!(
-            "The disk {} is virtual: that nothing was cached is proven for this kernel only, and the host may have answered from its memory.",
+            "The disk {} is virtual. The checks prove only that this kernel had nothing cached. The host may have \
+             answered from its memory.",
             device.name
         ));
     }

@@ -100,9 +100,9 @@ impl Team {
         source: Source,
         equip: impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static,
     ) -> Result<Self, String> {
-        let (first, others) = cpus.split_first().ok_or("a team needs a CPU")?;
+        let (first, others) = cpus.split_first().ok_or("the threads of a team need at least one CPU")?;
         if others.contains(first) {
-            return Err(format!("members must be on CPUs of their own, not on {cpus:?}"));
+            return Err(format!("threads of a team must be on separate CPUs, not on {cpus:?}"));
         }
         let equip = Arc::new(equip);
         let of_others = Arc::clone(&equip);
@@ -121,7 +121,7 @@ impl Team {
         distinct.sort_unstable();
         distinct.dedup();
         if distinct.len() != cpus.len() {
-            return Err(format!("members must be on CPUs of their own, not on {cpus:?}"));
+            return Err(format!("threads of a team must be on separate CPUs, not on {cpus:?}"));
         }
         let equip: Arc<Equip> = Arc::new(equip);
         let mut team = Team { own: None, members: Vec::new(), source, turn: None };
@@ -142,12 +142,12 @@ impl Team {
                         Err(reason) => drop(say_ready.send(Err(reason))),
                     }
                 })
-                .map_err(|error| format!("a thread cannot be started: {error}"))?;
+                .map_err(|error| format!("cannot start a thread: {error}"))?;
             ready.push(is_ready);
             team.members.push(Member { cpu, orders: Some(orders), tracks, thread: Some(thread) });
         }
         for ready in ready {
-            ready.recv().map_err(|_| "a thread died while it made its memory".to_owned())??;
+            ready.recv().map_err(|_| "a thread ended while it prepared its memory".to_owned())??;
         }
         Ok(team)
     }
@@ -168,7 +168,7 @@ impl Team {
     /// Has all members begin a job, and returns at once. Only for a team beside the calling thread.
     pub fn begin(&mut self, job: usize, hertz: f64) -> Result<(), String> {
         if self.own.is_some() {
-            return Err("the calling thread cannot work and go on".to_owned());
+            return Err("the calling thread cannot work and continue".to_owned());
         }
         self.order(job, None, (OPEN_SPACING * hertz / 1e9) as i64).map(drop)
     }
@@ -191,7 +191,7 @@ impl Team {
             if !sent {
                 // Who waits at the gate must not wait for ever.
                 turn.gate.stop.store(true, Ordering::Release);
-                return Err("a member of the team is gone".to_owned());
+                return Err("a thread of the team has ended".to_owned());
             }
         }
         Ok(turn)
@@ -200,7 +200,7 @@ impl Team {
     fn collect(&self, own: Option<MemberProgress>, hertz: f64) -> Result<Together, String> {
         let others = self.members.iter().map(|member| member.tracks.recv());
         let others: Vec<MemberProgress> =
-            others.collect::<Result<_, _>>().map_err(|_| "a member of the team is gone".to_owned())?;
+            others.collect::<Result<_, _>>().map_err(|_| "a thread of the team has ended".to_owned())?;
         let tracks: Vec<MemberProgress> = own.into_iter().chain(others).collect();
         together(&tracks, hertz)
     }
@@ -267,25 +267,25 @@ fn work(pass: &mut Pass, cpu: u32, source: Source, turn: &Turn) -> MemberProgres
 pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, String> {
     let ends = |track: &MemberProgress| Some((track.readings.first()?.0, track.readings.last()?.0));
     let spans: Option<Vec<(i64, i64)>> = tracks.iter().map(ends).collect();
-    let spans = spans.filter(|spans| !spans.is_empty()).ok_or("a member has no reading")?;
+    let spans = spans.filter(|spans| !spans.is_empty()).ok_or("a thread has no clock reading")?;
     let began = spans.iter().map(|span| span.0).max().unwrap_or(0);
     let ended = spans.iter().map(|span| span.1).min().unwrap_or(0);
     if ended <= began {
-        return Err("the members never worked at the same time".to_owned());
+        return Err("the threads never worked at the same time".to_owned());
     }
     if tracks.iter().any(|track| track.readings.windows(2).any(|pair| pair[1].0 < pair[0].0)) {
-        return Err("the clock went backwards in a member".to_owned());
+        return Err("the clock went backwards in a thread".to_owned());
     }
     if tracks.iter().any(|track| track.strays > 0) {
-        return Err("a member was not on its own CPU".to_owned());
+        return Err("a thread was not on its own CPU".to_owned());
     }
     let ticks = (ended - began) as f64;
     let longest = spans.iter().map(|span| span.1 - span.0).max().unwrap_or(0) as f64;
     let waited = tracks.iter().filter_map(|track| track.waited).fold(0.0, f64::max);
     let disturbed = if waited > DISTURBED * ticks / hertz * 1e9 {
-        Some("a member waited for its CPU")
+        Some("a thread waited for its CPU")
     } else if ticks < (1.0 - DISTURBED) * longest {
-        Some("members began or ended at different times")
+        Some("threads began or ended at different times")
     } else {
         None
     };
@@ -323,7 +323,7 @@ mod tests {
         let found = together(&[one, other], 1e9).unwrap();
         assert!((found.ticks - 900.0).abs() < 1e-9);
         assert!((found.bytes - (900.0 + 1800.0)).abs() < 1e-9, "{found:?}");
-        assert_eq!(found.disturbed, Some("members began or ended at different times"));
+        assert_eq!(found.disturbed, Some("threads began or ended at different times"));
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn waiting_for_the_cpu_disturbs_a_window() {
         let waited = MemberProgress { waited: Some(50.0), ..track(&[(0, 0), (1000, 10)]) };
-        assert_eq!(together(&[waited], 1e9).unwrap().disturbed, Some("a member waited for its CPU"));
+        assert_eq!(together(&[waited], 1e9).unwrap().disturbed, Some("a thread waited for its CPU"));
     }
 
     #[test]

@@ -11,35 +11,48 @@ use crate::experiments::constants::{Constant, CycleTime, constants};
 
 constants! {
     /// Vectors that a core loads from its nearest cache in a cycle.
-    VECTOR_LOADS = 2.0 in 1.8 ..= 2.05 "per cycle", "Agner Fog, microarchitecture: two loads a cycle, Intel since Sandy Bridge, AMD since Zen 2";
+    VECTOR_LOADS = 2.0 in 1.8 ..= 2.05 "per cycle",
+        "Agner Fog, microarchitecture: two loads per cycle on Intel since Sandy Bridge and AMD since Zen 2";
     /// The same where the core's design is not known.
-    VECTOR_LOADS_UNKNOWN = 2.0 in 0.5 ..= 4.0 "per cycle", "Agner Fog, microarchitecture, and Arm optimisation guides: one to three loads a cycle";
+    VECTOR_LOADS_UNKNOWN = 2.0 in 0.5 ..= 4.0 "per cycle",
+        "Agner Fog, microarchitecture, and Arm optimisation guides: one to three loads per cycle";
     /// Vectors that a core stores in a cycle.
-    VECTOR_STORES = 1.0 in 0.8 ..= 2.05 "per cycle", "Agner Fog, microarchitecture: one vector store a cycle, two of 256 bits on Golden Cove";
+    VECTOR_STORES = 1.0 in 0.8 ..= 2.05 "per cycle",
+        "Agner Fog, microarchitecture: one vector store per cycle, two of 256 bits on Golden Cove";
     /// Bytes that a core loads from its second cache in a cycle.
-    NEAR_CACHE_READ = 36.0 in 14.0 ..= 66.0 "B/cycle", "Intel optimization manual, cache parameters: 64 B/cycle peak, about 48 sustained; AMD optimization guides: 32 B/cycle";
+    NEAR_CACHE_READ = 36.0 in 14.0 ..= 66.0 "B/cycle",
+        "Intel optimisation manual: 64 B/cycle peak, about 48 sustained. AMD optimisation guides: 32 B/cycle";
     /// Bytes that a core stores to its second cache in a cycle.
-    NEAR_CACHE_WRITE = 22.0 in 6.0 ..= 40.0 "B/cycle", "Agner Fog, microarchitecture: evictions share the path of fills; 16 to 32 B/cycle";
+    NEAR_CACHE_WRITE = 22.0 in 6.0 ..= 40.0 "B/cycle",
+        "Agner Fog, microarchitecture: 16–32 B/cycle, as evictions share the path of fills";
     /// Bytes that a core loads from the cache that cores share in a cycle.
-    SHARED_CACHE_READ = 14.0 in 3.0 ..= 34.0 "B/cycle", "Intel optimization manual: 5 to 15 B/cycle per core on meshes and rings; AMD optimization guides: 32 B/cycle peak";
+    SHARED_CACHE_READ = 14.0 in 3.0 ..= 34.0 "B/cycle",
+        "Intel optimisation manual: 5–15 B/cycle per core on meshes and rings. AMD optimisation guides: 32 B/cycle \
+         peak";
     /// Bytes that a core stores to the cache that cores share in a cycle.
-    SHARED_CACHE_WRITE = 10.0 in 1.5 ..= 34.0 "B/cycle", "fills and evictions share one path: half to all of the read rate";
+    SHARED_CACHE_WRITE = 10.0 in 1.5 ..= 34.0 "B/cycle",
+        "fills and evictions share one path: half of the read rate to all of it";
     /// A load from memory with nothing else under way.
-    MEMORY_LATENCY = 110.0 in 60.0 ..= 220.0 "ns", "Intel MLC and lmbench on servers and desktops since 2015: 60 to 150 ns, more in guests";
+    MEMORY_LATENCY = 110.0 in 60.0 ..= 220.0 "ns",
+        "Intel MLC and lmbench on servers and desktops since 2015: 60–150 ns, more in guests";
     /// Lines that one core has under way to or from memory at once: line-fill buffers, and what prefetchers of the second cache add.
-    LINES_IN_FLIGHT = 28.0 in 10.0 ..= 80.0 "lines", "Intel optimization manual: 10 to 16 line-fill buffers, 48 of the second cache; AMD Zen 2 to 4: 22 to 24 and as many of the second cache as 64";
+    LINES_IN_FLIGHT = 28.0 in 10.0 ..= 80.0 "lines",
+        "Intel optimisation manual: 10–16 line-fill buffers and 48 in L2. AMD Zen 2 to 4: 22–24 and up to 64 in L2";
     /// Rate of plain stores over that of loads, each line being read before it is written: half, more where whole lines are recognised.
     WRITE_OVER_READ = 0.55 in 0.3 ..= 1.0 "times", "McCalpin, STREAM: read-for-ownership doubles the traffic of stores";
     /// Rate of stores past the caches over that of loads.
-    STREAMED_WRITE_OVER_READ = 0.8 in 0.35 ..= 1.3 "times", "McCalpin, notes on non-temporal stores: write-combining buffers are fewer than line-fill buffers";
+    STREAMED_WRITE_OVER_READ = 0.8 in 0.35 ..= 1.3 "times",
+        "McCalpin, notes on non-temporal stores: fewer write-combining buffers than line-fill buffers";
     /// Rate of copying (each byte counted once) over that of loads: a read, a read for ownership, a write.
     COPY_OVER_READ = 0.45 in 0.22 ..= 0.75 "times", "McCalpin, STREAM: three transfers for each copied byte";
     /// The same with stores past the caches: a read and a write.
     STREAMED_COPY_OVER_READ = 0.6 in 0.3 ..= 0.95 "times", "McCalpin, STREAM: two transfers for each copied byte";
     /// Share of the peak of all channels that reads reach.
-    CHANNEL_EFFICIENCY = 0.82 in 0.6 ..= 0.95 "times", "JEDEC DDR4 and DDR5: refresh, turn-around and row misses take 5 to 40 per cent";
+    CHANNEL_EFFICIENCY = 0.82 in 0.6 ..= 0.95 "times",
+        "JEDEC DDR4 and DDR5: refresh, turn-around and row misses take 5–40 %";
     /// What a second thread adds to the rate of the memory, in shares of a first.
-    THREAD_SHARE = 0.75 in 0.1 ..= 1.02 "times", "threads add up until channels are full; where that is cannot be seen from a guest";
+    THREAD_SHARE = 0.75 in 0.1 ..= 1.02 "times",
+        "rates add up until the channels are full, and a guest cannot see that limit";
 }
 
 /// Numbers of threads above one: powers of two, and all.
@@ -102,10 +115,10 @@ pub fn expected_in_cache(by: &PredictionInput<'_>, level: &str, operation: Opera
     let loads = if known { VECTOR_LOADS } else { VECTOR_LOADS_UNKNOWN };
     let reads = operation == Operation::Read;
     let ((rate, basis), what) = match (level, reads) {
-        ("L1", true) => (per_cycle(loads, wide), "vectors loaded in a cycle × their width × the core clock"),
-        ("L1", false) => (per_cycle(VECTOR_STORES, wide), "vectors stored in a cycle × their width × the core clock"),
-        ("L2", true) => (per_cycle(NEAR_CACHE_READ, 1.0), "the path from the second cache × the core clock"),
-        ("L2", false) => (per_cycle(NEAR_CACHE_WRITE, 1.0), "the path to the second cache × the core clock"),
+        ("L1", true) => (per_cycle(loads, wide), "vectors loaded per cycle × their width × the core clock"),
+        ("L1", false) => (per_cycle(VECTOR_STORES, wide), "vectors stored per cycle × their width × the core clock"),
+        ("L2", true) => (per_cycle(NEAR_CACHE_READ, 1.0), "the path from the L2 cache × the core clock"),
+        ("L2", false) => (per_cycle(NEAR_CACHE_WRITE, 1.0), "the path to the L2 cache × the core clock"),
         (_, true) => (per_cycle(SHARED_CACHE_READ, 1.0), "the path from the shared cache × the core clock"),
         (_, false) => (per_cycle(SHARED_CACHE_WRITE, 1.0), "the path to the shared cache × the core clock"),
     };
@@ -142,7 +155,7 @@ pub fn expected_in_memory(by: &PredictionInput<'_>, operation: Operation, thread
     let mut rate = product(product(reads, share), race);
     let mut what = format!("{} lines in flight × {LINE} B / latency", lines.value);
     if threads > 1 {
-        what += " for the first thread, and what the others add";
+        what += " for the first thread, plus what the others add";
     }
     let text = format!("{}; {}", lines.basis().text(), basis.text());
     let mut basis = Basis::guess(&format!("Little's law with {text}"));
@@ -151,7 +164,7 @@ pub fn expected_in_memory(by: &PredictionInput<'_>, operation: Operation, thread
         let top = peak.value as f64 * 1.02;
         rate = (rate.0.min(carried.0), rate.1.min(carried.1), rate.2.min(top));
         basis = Basis::machine(&format!("{}, and {}", peak.source, basis.text()));
-        what += ", at most what the channels carry";
+        what += ", at most the rate of the channels";
     }
     ExpectedRate { what, rate, basis }
 }

@@ -92,7 +92,7 @@ pub fn touching<'a, M: 'a>(
     let (touched, gone) = (Rc::clone(&mapped), Rc::clone(&mapped));
     Workload::of("fault", labels(kind), faults as u64, move |_| {
         let mut mapped = touched.borrow_mut();
-        mapped.0.as_mut().map(&touch).ok_or_else(|| "there is no mapping".to_owned())
+        mapped.0.as_mut().map(&touch).ok_or_else(|| "the memory is not mapped".to_owned())
     })
     .prepared(move || {
         let new = map()?;
@@ -125,7 +125,7 @@ pub fn drop_from_cache(file: &File, bytes: usize) -> Result<(), String> {
             return Ok(());
         }
     }
-    Err(format!("{left} pages of the file stay in memory whatever is done"))
+    Err(format!("{left} pages of the file stay in memory although the kernel was asked to drop them"))
 }
 
 /// Counters before a batch of cold pages (gate G23).
@@ -144,7 +144,7 @@ impl Cold {
     /// Makes the first `bytes` bytes of a file cold, and notes the counters.
     pub fn make(file: &File, bytes: usize) -> Result<Self, String> {
         drop_from_cache(file, bytes)?;
-        let device_bytes = fault::device_bytes_read().ok_or("the kernel does not account what devices read")?;
+        let device_bytes = fault::device_bytes_read().ok_or("the kernel does not count the bytes that devices read")?;
         Ok(Cold { bytes, major_faults: counters::thread().major_faults, device_bytes })
     }
 
@@ -156,7 +156,7 @@ impl Cold {
         // A kernel may take pages back before they are counted. More pages than faults would have been read ahead.
         if major != pages as i64 || read < (pages * page_size()) as u64 || cached > pages as u64 {
             return Err(format!(
-                "{major} major faults, {read} bytes read by devices and {cached} pages cached for {pages} cold pages"
+                "{major} major faults, {read} bytes read by devices and {cached} cached pages for {pages} cold pages"
             ));
         }
         Ok([major as f64, read as f64, cached as f64])
@@ -165,7 +165,7 @@ impl Cold {
 
 /// Whether the kernel provides huge pages on the first touch.
 pub fn huge_pages_work() -> Result<(), String> {
-    let before = memory::huge_bytes().ok_or("the kernel does not say which memory lies on huge pages")?;
+    let before = memory::huge_bytes().ok_or("the kernel does not report which memory is on huge pages")?;
     if memory::huge_pages_are_off() {
         return Err(HUGE_PAGES_OFF.to_owned());
     }
@@ -174,19 +174,20 @@ pub fn huge_pages_work() -> Result<(), String> {
     if memory::huge_bytes().unwrap_or(0) >= before + HUGE_PAGE as u64 {
         Ok(())
     } else {
-        Err("the kernel gave no huge page for the asking (see /sys/kernel/mm/transparent_hugepage)".to_owned())
+        Err("the kernel gave no huge page on request (see /sys/kernel/mm/transparent_hugepage)".to_owned())
     }
 }
 
 /// A nameless file of so many pages in the scratch directory, of bytes that no device can leave out or compress.
 pub fn scratch_file(rig: &mut Rig<'_>, pages: usize) -> Result<File, String> {
     let mount = rig.setup().machine.scratch().and_then(|storage| storage.mount.as_ref());
-    let directory = mount.map(|mount| mount.directory.clone()).ok_or("nothing is known of the scratch directory")?;
+    let directory =
+        mount.map(|mount| mount.directory.clone()).ok_or("no facts about the scratch directory are available")?;
     rig.allows_file((pages * page_size()) as u64)?;
     let mut content = vec![0; pages * page_size()];
     rig.random().fill(&mut content);
     fault::nameless_file(directory.as_ref(), &content)
-        .map_err(|error| format!("no file can be made in {directory}: {error} (choose a place with --scratch DIR)"))
+        .map_err(|error| format!("cannot create a file in {directory}: {error} (choose a place with --scratch DIR)"))
 }
 
 /// Reads pages of a file that was opened past the cache, each by a system call, into memory aligned as that needs.
@@ -198,7 +199,7 @@ pub fn read_past(direct: &File, pages: &[u32]) -> Result<(), String> {
     for &number in pages {
         let got = direct.read_at(place, u64::from(number) * page as u64).map_err(|error| error.to_string())?;
         if got != page {
-            return Err(format!("{got} bytes instead of a page"));
+            return Err(format!("got {got} bytes instead of a page"));
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ fn processor(metric: &str, _: &Labels) -> Option<Model> {
         "cpu.procedure_call.per_argument",
         "cpu.procedure_call.seventh_argument",
     ];
-    known.contains(&metric).then(|| Model::of("from the cycle count of this core design", BaseHardware, CYCLE))
+    known.contains(&metric).then(|| Model::of("the cycle count of this core design", BaseHardware, CYCLE))
 }
 
 fn system_call(metric: &str, labels: &Labels) -> Option<Model> {
@@ -40,7 +40,7 @@ fn system_call(metric: &str, labels: &Labels) -> Option<Model> {
     }
     ["os.system_call.time", "os.system_call.service"]
         .contains(&metric)
-        .then(|| Model::of("for the call, scaled from a clock system call", SoftwareOverhead, CLOCK_CALL))
+        .then(|| Model::of("the call, scaled from a clock system call", SoftwareOverhead, CLOCK_CALL))
 }
 
 fn switch(metric: &str, labels: &Labels) -> Option<Model> {
@@ -63,7 +63,7 @@ fn switch(metric: &str, labels: &Labels) -> Option<Model> {
             Model::of("wake-up and switch, scaled from a clock system call", SoftwareOverhead, CLOCK_CALL)
         }
         "os.context_switch.pipe_overhead" | "os.context_switch.eventfd_overhead" => {
-            Model::of("file layer, lock, one datum in and out", SoftwareOverhead, CLOCK_CALL).entering(2.0)
+            Model::of("file layer, lock, and one datum in and out", SoftwareOverhead, CLOCK_CALL).entering(2.0)
         }
         "os.cache_line_transfer.time" => Model::of("path between two cores of this design", BaseHardware, CYCLE),
         "os.signal.time" => Model::of("signal handling, scaled from a switch", SoftwareOverhead, SWITCH),
@@ -108,7 +108,7 @@ fn memory(metric: &str, labels: &Labels) -> Option<Model> {
     let in_cache = ["L1", "L2", "L3"].iter().any(|level| is(labels, "level", level));
     Some(match metric {
         "memory.latency.level" | "memory.latency.translation" => {
-            Model::of("from the cycle count of this core design", BaseHardware, CYCLE)
+            Model::of("the cycle count of this core design", BaseHardware, CYCLE)
         }
         "memory.bandwidth.rate" | "memory.bandwidth.bus_rate" if in_cache => {
             Model::of("bytes per cycle of this core design", BaseHardware, CYCLE).rate()

@@ -32,14 +32,15 @@ impl Cause {
     fn text(&self) -> String {
         match self {
             Cause::Primitive(why) => format!(
-                "{why} With the value of the whole run the prediction holds, so the primitive was wrong and the model was right."
+                "{why} The prediction holds with the value of the whole run. So the primitive was wrong and the \
+                 model was right."
             ),
             Cause::Coefficient(term) => format!(
-                "The primitives did not change enough to explain it, so the coefficient of \"{term}\" does not fit here. More records \
-                 of this kind of machine would decide it."
+                "The change of the primitives is too small to explain the difference, so the coefficient of \
+                 \"{term}\" does not fit here. More records of this kind of machine would decide it."
             ),
             Cause::Outside(term) => {
-                format!("The least certain term is \"{term}\". Measuring that alone would decide it.")
+                format!("The least certain term is \"{term}\". A separate measurement of that term would decide it.")
             }
         }
     }
@@ -78,7 +79,7 @@ fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
         0 => String::new(),
         more => format!(
             " {} of this metric missed for the same reason.",
-            count(more as u64, "other figure", "other figures")
+            count(more as u64, "other result", "other results")
         ),
     };
     Some(format!(
@@ -109,7 +110,8 @@ fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host)
     let change = value / prediction.value;
     if holds && change.max(1.0 / change) > MOVED {
         return Cause::Primitive(format!(
-            "It was predicted from the first launches of {}. That figure is {} over the whole run, which changes the prediction by {}.",
+            "The prediction used the first launches of {}. That result is {} over the whole run, which changes the \
+             prediction by {}.",
             primitive.title(),
             primitive.text(),
             factor(change)

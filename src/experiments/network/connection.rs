@@ -1,47 +1,50 @@
 //! # Question
 //!
-//! What does it take to open a connection, until the first answer, and to end it: by a call, in good order, or by force?
+//! How long does it take to open a TCP connection and to get the first answer? How long does each kind of close take:
+//! by call, in order or by force?
 //!
 //! # Method
 //!
-//! Connections are made one at a time: the next begins when the other side has said that the last is closed, so nothing
-//! queues up at the listener. Each is timed by itself:
+//! Each connection is timed separately. The next one starts only after the other side has reported the end of the
+//! last, so nothing queues at the listener. Each result is the time of one phase:
 //!
-//! - **setup**: the connect call, which returns after one round trip (SYN, SYN-ACK), not one and a half. On loopback the whole
-//!   handshake runs inside the call, and wakes the process that listens without waiting for it.
+//! - **setup**: the connect call. It returns after one round trip (SYN, SYN-ACK), not one and a half. On loopback the
+//!   whole handshake runs inside the call, without waiting for the listening process.
 //! - **first_byte**: from before the connect call until a byte has come back.
-//! - **close**: the close call alone. It sends a FIN and returns; nobody is waited for.
-//! - **teardown**: from shutting down the own direction until the other side's FIN is read. At least a round trip, and the
-//!   time that the other side takes between reading the end and closing; **net** is without that.
-//! - **abort**: the close call of a connection that lingers for no time: a RST instead of a FIN.
+//! - **close**: the close call alone. It sends a FIN and returns without waiting.
+//! - **teardown**: from the shutdown of the local direction until the other side's FIN is read. It takes at least a
+//!   round trip plus the residence, the other side's time from reading the end to its close. The metric **net** omits
+//!   the residence.
+//! - **abort**: the close call of a connection with zero linger time, which sends a RST instead of a FIN.
 //!
-//! After each handshake TCP_INFO is asked whether a SYN was sent again. Such a connection waited a second or more for a
-//! timer; it belongs to another class and is counted there. The kernel's counters of overflowing listeners and repeated
+//! After each handshake, TCP_INFO shows whether a SYN was retransmitted. Such a connection waited a second or more
+//! for a timer and belongs to a separate class. The kernel's counters of listener overflows and retransmitted
 //! segments are read before and after.
 //!
-//! Who closes first keeps the pair of ports for a minute (TIME_WAIT). Connections come from 64 loopback addresses in turn, and
-//! no more than a tenth of the range of ports is ever held; beyond it only aborted connections are made, which hold none.
+//! The side that closes first holds the port pair for a minute (TIME_WAIT). Connections alternate between 64 loopback
+//! addresses and hold at most a tenth of the port range. Beyond that limit sysdyno makes only aborted connections,
+//! which hold no port.
 //!
 //! # Prediction
 //!
-//! Setup on loopback: three packets through the stack, the state of two sockets, and a wake-up that is not waited for.
-//! Remote: the round trip of this run and the same software. Close: one packet. Teardown: a round trip on the path; on
-//! loopback two packets and the other side's wake-up.
+//! Setup on loopback: three packets through the stack, the state of two sockets, and a wake-up without waiting.
+//! Remote: the round trip of this run and the same software. Close: one packet. Teardown: a round trip on the path,
+//! or on loopback two packets and a wake-up of the other side.
 //!
 //! # What could fool us
 //!
-//! - A closed port answers as fast as an open one. Every return code is checked.
-//! - close() is not the end of a connection: it returns before the other side has heard of it.
-//! - A listener that does not accept still completes handshakes until its queue is full; then SYNs are dropped and the mean
-//!   is a mean of timers.
-//! - A range of ports that runs out makes connect slower and slower, then fails.
-//! - On loopback setup can be shorter than an echo: no process has to run for it. But whoever waits in accept or read is
-//!   woken inside the caller's connect and close, and that is in the figure; with nobody waiting it is not.
+//! - A closed port answers as fast as an open one, so sysdyno checks every return code.
+//! - close() is not the end of a connection. It returns before the other side has received anything.
+//! - A listener that does not accept still completes handshakes until its queue is full. After that the kernel drops
+//!   SYNs, and the mean is a mean of timers.
+//! - When the port range runs out, connect becomes slower and slower and then fails.
+//! - On loopback, setup can be shorter than an echo, because no process must run for it. If a process waits in accept
+//!   or read, the caller's connect or close wakes it, and the result includes that.
 //!
 //! # References
 //!
-//! RFC 9293 3.5 and 3.6; tcp(7), connect(2), shutdown(2); Linux `Documentation/networking/ip-sysctl.rst` (tcp_tw_reuse,
-//! ip_local_port_range).
+//! RFC 9293, sections 3.5 and 3.6. tcp(7), connect(2), shutdown(2). Linux `Documentation/networking/ip-sysctl.rst`
+//! (`tcp_tw_reuse`, `ip_local_port_range`).
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -80,8 +83,8 @@ use crate::sys::tcp_counters::{ephemeral_ports, tcp_counters, time_wait};
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "network.connection",
-    title: "Connection set-up and tear-down",
-    measures: "connect, first byte, close, orderly tear-down, abort",
+    title: "Connection setup and teardown",
+    measures: "connect, first byte, close, orderly teardown and abort of a TCP connection",
     method_version: 1,
     precision: Precision { target: 0.15, between: 0.08 },
     source: include_str!("connection.rs"),
@@ -95,7 +98,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::state(
             "network.connection.net",
             Unit::Nanoseconds,
-            "orderly tear-down without the time between the other side's reading of the end and its close",
+            "orderly teardown without the other side's time from reading the end to its close",
         ),
     ],
     every: super::every,
@@ -136,10 +139,16 @@ constants! {
 
 rules! {
     PHASE_FLOOR: "G8" Hard "`network.connection.time`", "a phase of a connection takes at least {}", time(FLOOR);
-    CALLS: "G20" Hard "`network.connection.time`", "setup takes at least two refused system calls, every other phase one";
-    TRIP: "G27" Hard "`network.connection.time`", "remote setup, first byte and tear-down take at least {} times the fastest tenth of remote round trips", plain(TRIPS);
-    REPEATED: "G28" Noisy "`network.connection.time`", "at most {} of the handshakes sent a SYN again, and no counter of lost or refused segments moved; such handshakes are a class of their own", share(REPEATED_SHARE);
-    PORTS: "G30" Hard "`network.connection.time`", "connections in TIME_WAIT are at most {} of the range of ports", share(PORT_SHARE);
+    CALLS: "G20" Hard "`network.connection.time`",
+        "setup takes at least as long as two refused system calls, every other phase as long as one";
+    TRIP: "G27" Hard "`network.connection.time`",
+        "remote setup, first byte and teardown take at least {} times the fastest tenth of remote round trips",
+        plain(TRIPS);
+    REPEATED: "G28" Noisy "`network.connection.time`",
+        "at most {} of the handshakes retransmitted a SYN, and no counter of lost or refused segments increased",
+        share(REPEATED_SHARE);
+    PORTS: "G30" Hard "`network.connection.time`", "connections in TIME_WAIT hold at most {} of the port range",
+        share(PORT_SHARE);
 }
 
 /// How a connection ends.
@@ -211,7 +220,7 @@ fn predict_phase(by: &PredictionInput<'_>, terms: &Terms, path: ConnectionPath, 
     if ["close", "abort"].contains(&phase) {
         let waking = if path.placement.is_some() { 1.0 } else { 0.0 };
         return wakes(terms.enters(prediction, 1.0), waking).software(
-            "what is sent inside the call",
+            "the packet that is sent inside the call",
             CLOSE_CALL.times(1.0),
             CLOSE_CALL.basis(),
         );
@@ -240,7 +249,7 @@ fn predict_phase(by: &PredictionInput<'_>, terms: &Terms, path: ConnectionPath, 
         _ => terms
             .enters(prediction, 2.0)
             .software("two packets through the stack", STACK_TCP.times(1.5), STACK_TCP.basis())
-            .software("taking state down", CONNECTION_STATE.times(0.5), CONNECTION_STATE.basis()),
+            .software("removal of the state", CONNECTION_STATE.times(0.5), CONNECTION_STATE.basis()),
     };
     match (phase, path.placement) {
         (_, None) => prediction,
@@ -277,7 +286,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let room = waiting.is_none_or(|waiting| waiting as f64 + f64::from(6 * holding(count)) <= PORT_SHARE * range);
     if !room {
         for end in [CloseMode::Close, CloseMode::Orderly] {
-            let reason = "connections in TIME_WAIT hold a tenth of the range of ports already";
+            let reason = "connections in TIME_WAIT already hold a tenth of the port range";
             rig.unavailable(TIME, &Labels::of([("phase", end.phase())]), &reason);
         }
     }
@@ -394,13 +403,13 @@ fn one(
     match connected {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            return Err(Problem::new(format!("the connection to {to} was refused: nothing listens there")));
+            return Err(Problem::new(format!("the connection to {to} was refused because no process listens there")));
         }
         // Its SYN was dropped again and again: the queue of the listener is full.
         Err(error) if handshake_timed_out(&error) => {
             return Ok(false);
         }
-        Err(error) => return Err(Problem::new(format!("no connection to {to}: {error}"))),
+        Err(error) => return Err(Problem::new(format!("cannot connect to {to}: {error}"))),
     }
     let info = socket::tcp_info(socket.as_fd()).map_err(cannot)?;
     let (answer, answered) = rig.timed(|| {
@@ -410,7 +419,7 @@ fn one(
     match answered {
         Ok(()) => {}
         Err(error) if socket::timed_out(&error) => return Ok(false),
-        Err(error) => return Err(Problem::new(format!("a new connection broke: {error}"))),
+        Err(error) => return Err(Problem::new(format!("a new connection failed: {error}"))),
     }
     if info.retransmissions > 0 {
         times.repeated.push(setup);
@@ -429,7 +438,7 @@ fn one(
 
 /// Ends a connection and times that.
 fn finish(rig: &mut Rig<'_>, socket: Socket, end: CloseMode, times: &mut Times) -> Result<(), Problem> {
-    let broke = |error: io::Error| Problem::new(format!("a connection could not be ended: {error}"));
+    let broke = |error: io::Error| Problem::new(format!("cannot end a connection: {error}"));
     match end {
         CloseMode::Close => {
             let (time, ()) = rig.timed(|| drop(socket));
@@ -447,7 +456,7 @@ fn finish(rig: &mut Rig<'_>, socket: Socket, end: CloseMode, times: &mut Times) 
             });
             match ended.map_err(broke)? {
                 0 => times.add(end.phase(), time),
-                _ => return Err(Problem::new("bytes came after the end of a connection")),
+                _ => return Err(Problem::new("bytes arrived after the end of a connection")),
             }
         }
     }
@@ -481,8 +490,8 @@ fn phase_gates(study: &Study<'_>, path: ConnectionPath, phase: &str, estimate: &
         .collect();
     let moved = if counters.is_empty() { "none moved".to_owned() } else { counters.join(", ") };
     gates.push(
-        Gate::few(&REPEATED, "a SYN was sent again for {} of the connections", repeated, whole, REPEATED_SHARE)
-            .because("a class of their own")
+        Gate::few(&REPEATED, "a SYN was retransmitted for {} of the connections", repeated, whole, REPEATED_SHARE)
+            .because("such connections are a separate class")
             .and(Gate::holds(&REPEATED, counters.is_empty(), format!("counters: {moved}"))),
     );
     let held = |position: usize| {
@@ -494,20 +503,20 @@ fn phase_gates(study: &Study<'_>, path: ConnectionPath, phase: &str, estimate: &
     };
     let range = held(2);
     let after = if range > 0.0 { held(1) } else { 0.0 };
-    gates.push(Gate::few(&PORTS, "connections in TIME_WAIT hold {} of the range of ports", after, range, PORT_SHARE));
+    gates.push(Gate::few(&PORTS, "connections in TIME_WAIT hold {} of the port range", after, range, PORT_SHARE));
     let enosys = study
         .known
         .iter()
         .find(|metric| metric.name == "os.system_call.time" && metric.labels.get("call") == Some("enosys"));
     if let Some(enosys) = enosys {
         let least = enosys.value * if phase == "setup" { 2.0 } else { 1.0 };
-        gates.push(Gate::at_least(&CALLS, estimate.named("{}"), least).because("entering the kernel"));
+        gates.push(Gate::at_least(&CALLS, estimate.named("{}"), least).because("the kernel entries of this phase"));
     }
     if let (Some(peer), None) = (study.setup.peer.as_ref(), path.placement)
         && ["setup", "teardown", "first_byte"].contains(&phase)
         && let Some(shortest) = shortest_round_trip(study.known, peer)
     {
-        let reason = format!("{TRIPS} times the round trip that the fastest tenth takes");
+        let reason = format!("{TRIPS} times the fastest tenth of round trips");
         gates.push(Gate::at_least(&TRIP, estimate.named("{}"), TRIPS * shortest).because(reason));
     }
     gates
@@ -531,14 +540,15 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let here = ConnectionPath { ipv6: false, placement: Some(OTHER_CPU) };
     if let (Some(setup), Some(first)) = (time(findings, here, "setup"), time(findings, here, "first_byte")) {
         findings.say(format!(
-            "On loopback a handshake takes {}, all of it inside the call; until the first byte is back it takes {}, because then a process has run.",
+            "On loopback a handshake takes {}, all of it inside the call. The first byte is back after {}, because \
+             another process must run for it.",
             words(setup),
             words(first)
         ));
     }
     if let (Some(close), Some(teardown)) = (time(findings, here, "close"), time(findings, here, "teardown")) {
         findings.say(format!(
-            "close() returns after {}; an orderly end takes {} ({}).",
+            "close() returns after {}, and an orderly end takes {} ({}).",
             words(close),
             words(teardown),
             factor(teardown / close)
@@ -549,14 +559,15 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         let path = ConnectionPath { ipv6: peer.is_ipv6(), placement: None };
         if let (Some(setup), Some((round_trip, _))) = (time(findings, path, "setup"), round_trip(study.known, peer)) {
             findings.say(format!(
-                "Over the path a handshake takes {}, {} of a round trip of TCP: connect waits for one answer, not for one and a half.",
+                "Over the remote path a handshake takes {}, {} of a TCP round trip. connect waits for one answer, \
+                 not for one and a half.",
                 words(setup),
                 factor(setup / round_trip)
             ));
         }
         if let (Some(close), Some(teardown)) = (time(findings, path, "close"), time(findings, path, "teardown")) {
             findings.say(format!(
-                "close() returns after {} there, the other side's FIN is read after {}.",
+                "On that path close() returns after {}, and the other side's FIN is read after {}.",
                 words(close),
                 words(teardown)
             ));

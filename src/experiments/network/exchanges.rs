@@ -194,9 +194,9 @@ pub(super) fn icmp_lines(rig: &mut Rig<'_>, wanted: &[Kind], address: impl Fn(bo
 
 fn refused_icmp(error: &io::Error) -> String {
     if [io::ErrorKind::PermissionDenied].contains(&error.kind()) {
-        "this user may not send ICMP echo; as root: sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"".to_owned()
+        "this user may not send ICMP echo (as root: sysctl -w net.ipv4.ping_group_range=\"0 2147483647\")".to_owned()
     } else {
-        format!("no socket for ICMP echo: {error}")
+        format!("cannot open a socket for ICMP echo: {error}")
     }
 }
 
@@ -225,10 +225,11 @@ fn exchange_stream(line: &Link) -> Exchange<'_> {
         let outcome = socket::write_all(socket, &message).and_then(|()| socket::read_all(socket, &mut answer));
         match outcome {
             Ok(()) => Ok(Answer::Came),
-            Err(error) if socket::timed_out(&error) => {
-                Err(format!("no answer came within {} s: the other side hangs or is cut off", PATIENCE.as_secs()))
-            }
-            Err(error) => Err(format!("the other side is lost: {error}")),
+            Err(error) if socket::timed_out(&error) => Err(format!(
+                "no answer arrived within {} s, so the other side hangs or is unreachable",
+                PATIENCE.as_secs()
+            )),
+            Err(error) => Err(format!("the connection to the other side failed: {error}")),
         }
     })
 }
@@ -243,7 +244,7 @@ fn await_datagram(line: &Link, buffer: &mut [u8], is_mine: impl Fn(&[u8]) -> boo
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // The port is closed there: so says ICMP.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(Answer::Lost),
-            Err(error) => return Err(format!("the other side is lost: {error}")),
+            Err(error) => return Err(format!("the connection to the other side failed: {error}")),
         }
     }
 }

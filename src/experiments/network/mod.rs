@@ -115,18 +115,21 @@ fn others(study: &Study<'_>) -> Option<f64> {
 
 constants! {
     /// Waking a task that sleeps on another CPU: an interrupt between processors, and the way out of its idle state.
-    FOREIGN_WAKE_UP = 5_000.0 in 1_000.0 ..= 40_000.0 "ns", "1–3 µs on bare metal; 5–50 µs in guests, where a halted CPU has exited to the hypervisor";
+    FOREIGN_WAKE_UP = 5_000.0 in 1_000.0 ..= 40_000.0 "ns",
+        "1–3 µs on bare metal, 5–50 µs in guests, where a halted CPU has exited to the hypervisor";
     /// Telling a sleeping process that something has come, without waiting for it.
-    WAKING = 5_000.0 in 500.0 ..= 25_000.0 "ns", "Linux kernel/sched/core.c, try_to_wake_up; the interrupt to another CPU is an exit in a guest";
+    WAKING = 5_000.0 in 500.0 ..= 25_000.0 "ns",
+        "Linux kernel/sched/core.c, try_to_wake_up. In a guest, the interrupt to another CPU is an exit";
 }
 
 rules! {
-    NET_BELOW_GROSS: "G5" Hard "`network.round_trip.net`, `network.connection.net`", "net of the other side's residence: no more than the gross figure";
+    NET_BELOW_GROSS: "G5" Hard "`network.round_trip.net`, `network.connection.net`",
+        "the net time (without the other side's residence) is at most the gross time";
 }
 
 /// G5: what the other side kept is taken away, so a net figure above its gross one has a residence below zero.
 fn net_below_gross(net: &Estimate, gross: &Estimate) -> Gate {
-    let reason = "gross: what the other side kept is not below zero";
+    let reason = "gross time, as the other side's residence is not negative";
     Gate::at_most(&NET_BELOW_GROSS, net.named("net {}"), gross.value).because(reason)
 }
 
@@ -207,10 +210,10 @@ impl Terms {
     /// Handing over to the other side and back: two hops.
     fn switches(&self, prediction: Prediction, placement: &str) -> Prediction {
         if placement == SAME_CPU {
-            prediction.software("handing the CPU over and back", times(self.hop.0, 2.0), self.hop.1.clone())
+            prediction.software("handoff of the CPU and back", times(self.hop.0, 2.0), self.hop.1.clone())
         } else {
             let (range, basis) = &self.foreign_hop;
-            prediction.software("waking a task on another CPU, both ways", times(*range, 2.0), basis.clone())
+            prediction.software("wake-up of a task on another CPU, both ways", times(*range, 2.0), basis.clone())
         }
     }
 }
@@ -264,7 +267,7 @@ fn path_sentence(study: &Study<'_>, peer: &Peer) -> String {
         format!(" through {name}{facts}")
     });
     format!(
-        "The remote path leads from {}{on} to {} port {}{}; the peer was started {} and runs version {} on {}.{}",
+        "The remote path leads from {}{on} to {} port {}{}. The peer was started {} and runs version {} on {}.{}",
         peer.local_address,
         peer.address,
         peer.port,
@@ -273,8 +276,8 @@ fn path_sentence(study: &Study<'_>, peer: &Peer) -> String {
         peer.version,
         peer.machine.summary_line(),
         if peer.is_here() {
-            " That is an address of this machine: no network is in between, and all that is called remote here is the \
-             loopback by another process."
+            " This is an address of this machine, so the path contains no network. Every result labelled remote is \
+             the loopback to another process."
         } else {
             ""
         }
@@ -326,7 +329,7 @@ fn record_counters(rig: &mut Rig<'_>, before: Option<TcpCounters>) -> Result<(),
 /// What reaches the other side on loopback inside a call wakes its process there.
 fn wakes(prediction: Prediction, times: f64) -> Prediction {
     if times > 0.0 {
-        prediction.software("waking the other side's process", WAKING.times(times), WAKING.basis())
+        prediction.software("wake-up of the other side's process", WAKING.times(times), WAKING.basis())
     } else {
         prediction
     }
@@ -343,12 +346,12 @@ fn nobody_accepts(to: SocketAddr, attempts: u32, before: Option<TcpCounters>) ->
                 .filter(|(_, value)| *value > 0)
                 .map(|(name, value)| format!("{name} +{value}"))
                 .collect();
-            if words.is_empty() { "no counter moved here".to_owned() } else { words.join(", ") }
+            if words.is_empty() { "no local counter increased".to_owned() } else { words.join(", ") }
         }
-        _ => "the kernel's counters cannot be read".to_owned(),
+        _ => "the kernel's counters are not readable".to_owned(),
     };
-    Problem::new(format!("G28: {attempts} connections to {to} in a row were not accepted by any process ({counted})"))
-        .hint("the listener there completes handshakes, but its process does not take them: it hangs or is overloaded")
+    Problem::new(format!("G28: no process accepted {attempts} consecutive connections to {to} ({counted})"))
+        .hint("the listener completes handshakes, but its process does not accept them. It hangs or is overloaded")
 }
 
 /// Sum of a counter over launches, on this side or the peer's.

@@ -1,55 +1,56 @@
 //! # Question
 //!
-//! How long until an answer is back, by protocol, message size, placement and pacing; and which part of that is the
-//! operating systems, which the network?
+//! How long does an answer take, by protocol, message size, placement and pacing? And which part is due to the
+//! operating systems, and which to the network?
 //!
 //! # Method
 //!
-//! Between the two clock reads of an exchange lie a write of a message and the reads until the whole answer is there. Both
-//! sides block in their reads; nobody polls, nobody spins. The other side is a process that reads a whole message and
-//! writes it back: on the **loopback** path a child of the launch, on the **remote** path the peer, running the same code.
-//! Each exchange is timed by itself, and the figure is a quantile of them: p50, p90, p99, found in each launch, then the
-//! median over launches. Always the whole round trip is given, never half of it.
+//! An exchange writes a message and reads until the whole answer has arrived, between two clock reads. The other side
+//! reads the whole message and writes it back: a child process on the **loopback** path, the peer on the **remote**
+//! path. The result is the median over launches of a quantile (p50, p90, p99) of the whole round trip, never half of
+//! it. Both sides block in their reads instead of polling.
 //!
-//! - **protocol**: tcp (no delay of small messages), udp (connected; the first bytes of a message count exchanges, so that
-//!   a late answer is not taken for the next one), icmp (echo, answered by the kernel of the other side, without a
-//!   process), unix (a stream pair, on one machine).
-//! - **placement**, on loopback: the other side is pinned to the CPU of the launch (same_cpu) or to another (other_cpu).
-//! - **pacing**: back_to_back, or idle, with 10 ms of sleep before each exchange.
+//! - **protocol**: tcp (TCP_NODELAY), udp, icmp or unix. The udp socket is connected. Its messages start with a
+//!   counter, so that a late answer is not taken for the next one. The kernel of the other side answers an icmp echo
+//!   without a process. A unix socket is a stream pair on one machine.
+//! - **placement**, on loopback: the other side is pinned to the CPU of the launch (`same_cpu`) or to another CPU
+//!   (`other_cpu`).
+//! - **pacing**: back_to_back, or idle, with a sleep of 10 ms before each exchange.
 //! - **ip**: 4 or 6.
 //!
-//! Kinds take turns in random order, in bursts of twenty; the first two exchanges of a burst do not count, because they
-//! belong to the change from another kind (remote: bursts of five, without the first). An answer that does not come within
-//! a second is lost and has no time; losses are counted. The remote path is measured in the same launches as the loopback,
-//! so that their difference compares like with like. There, the peer also reports how long it kept a message between its
-//! read and its write: **net** is the median without that residence. **network_share** is the remote median less the
-//! loopback's on two CPUs.
+//! Kinds alternate in random order, in bursts of twenty exchanges without the first two, which belong to the change
+//! of kind. Remote bursts have five exchanges without the first. An answer that does not arrive within a second is
+//! counted as lost. The same launches measure the remote path and the loopback, so their difference compares like
+//! with like. The peer reports its residence, the time from its read to its write. The metric **net** is the median
+//! without the residence. The metric **network_share** is the remote median less the loopback median on two CPUs.
 //!
 //! # Prediction
 //!
-//! Loopback: four system calls, two hand-overs of the CPU (one CPU: two switches; two CPUs: two wake-ups of a sleeping one),
-//! the protocol's work in both directions, and four copies of every byte. ICMP has two calls and no hand-over. After a
-//! pause both CPUs come out of their idle states. Remote: the loopback's software, and in both directions interface and
-//! interrupt, the bits on the wire, and the distance.
+//! Loopback: four system calls, two handoffs of the CPU, the protocol in both directions, and four copies of every
+//! byte. The handoffs are switches on one CPU, and wake-ups of a sleeping CPU on two. ICMP has two calls and no
+//! handoff. After a pause both CPUs leave their idle states. Remote: the software of the loopback, and in both
+//! directions interface and interrupt, the bits on the wire, and the distance.
 //!
 //! # What could fool us
 //!
-//! - **Half of it.** sockperf and qperf print half of a round trip as latency, ping and this tool the whole.
-//! - **Placement.** On one CPU an exchange is two context switches; on two it is two wake-ups of an idle CPU, which in a
-//!   guest cost more than everything else together.
-//! - **Polling.** Tools that spin on the socket never sleep and never wake; their figures are lower for that alone.
-//! - **Pacing.** ping sends once a second. What it shows above a back-to-back exchange is the way out of idle states, of
-//!   the power saving of radios, of clocks that have slowed down, and not a lower priority of ICMP. Compare equal pacing.
-//! - **Where the clock stops.** ping takes the kernel's time of arrival, this tool the return of the read: a system call more.
-//! - **ICMP has no process.** It stops in the kernel of the other side, so it can be faster than an echo through a program.
-//! - **Delayed acknowledgements** meet Nagle's algorithm in steps of 40 ms; TCP_NODELAY is set on both sides.
-//! - A message above the segment size leaves in several packets; the answer waits for the last of them.
-//! - A closed loop omits what it would have sent while it waited: these are service times, not response times under load.
+//! - **Half round trips.** sockperf and qperf report half of a round trip as latency. ping and sysdyno report the
+//!   whole.
+//! - **Placement.** On one CPU an exchange is two context switches. On two CPUs it is two wake-ups of an idle CPU,
+//!   which in a guest cost more than everything else together.
+//! - **Polling.** Tools that spin on the socket need no wake-up and show lower results for that reason alone.
+//! - **Pacing.** ping sends once a second. Its extra time over a back-to-back exchange comes from idle states, radio
+//!   power saving and slowed clocks, not from a lower priority of ICMP. Compare equal pacing.
+//! - **End of the time.** ping stops at the kernel's time of arrival, sysdyno at the return of the read.
+//! - **ICMP has no process.** The other side's kernel answers, so ICMP can be faster than an echo through a program.
+//! - **Delayed acknowledgements** and Nagle's algorithm cause steps of 40 ms. TCP_NODELAY is set on both sides.
+//! - A message above the segment size leaves in several packets, and the answer waits for the last of them.
+//! - A closed loop omits the messages that it would have sent while it waited. The results are service times, not
+//!   response times under load.
 //!
 //! # References
 //!
-//! RFC 792 and RFC 4443 (echo), RFC 896 and RFC 1122 4.2.3.2 (Nagle, delayed acknowledgement); tcp(7), udp(7), icmp(7),
-//! unix(7); G. Tene, "How not to measure latency", 2013.
+//! RFC 792 and RFC 4443 (echo). RFC 896 and RFC 1122, section 4.2.3.2 (Nagle, delayed acknowledgement). tcp(7),
+//! udp(7), icmp(7), unix(7). G. Tene, "How not to measure latency", 2013.
 
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ use crate::sys::spinner::{Duty, Spinner};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "network.round_trip",
     title: "Round-trip time",
-    measures: "an answer from the other side: TCP, UDP, ICMP, Unix sockets, by size, placement, pacing",
+    measures: "time to an answer over TCP, UDP, ICMP and Unix sockets, by size, placement and pacing",
     method_version: 1,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("round_trip.rs"),
@@ -95,17 +96,17 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
-        Publication::state("network.round_trip.time", Unit::Nanoseconds, "a message there and its answer back")
+        Publication::state("network.round_trip.time", Unit::Nanoseconds, "a message to the other side and its answer")
             .in_summary_where(common_exchange),
         Publication::state(
             "network.round_trip.net",
             Unit::Nanoseconds,
-            "the same without the time that the peer's process kept it",
+            "a round trip without the residence in the peer's process",
         ),
         Publication::state(
             "network.round_trip.network_share",
             Unit::Nanoseconds,
-            "what the path adds to a round trip within this machine",
+            "time that the path adds to a round trip within this machine",
         )
         .in_summary_where(|labels| labels.get("bytes") == Some("1")),
     ],
@@ -144,18 +145,23 @@ constants! {
     /// The same for UDP.
     STACK_UDP = 2_000.0 in 600.0 ..= 5_000.0 "ns", "Linux net/ipv4/udp.c: no state, no acknowledgement";
     /// The same for ICMP echo, which the kernel answers itself.
-    STACK_ICMP = 1_800.0 in 400.0 ..= 6_000.0 "ns", "Linux net/ipv4/icmp.c: the reply is made while the request is received";
+    STACK_ICMP = 1_800.0 in 400.0 ..= 6_000.0 "ns",
+        "Linux net/ipv4/icmp.c: the kernel replies while it receives the request";
     /// The same for a Unix stream socket: a queue in memory.
     STACK_UNIX = 700.0 in 200.0 ..= 2_500.0 "ns", "Linux net/unix/af_unix.c: one buffer, one lock, one wake-up";
     /// Waking up after a pause: idle states of both CPUs, their clocks, cold caches.
-    PAUSE = 20_000.0 in 2_000.0 ..= 400_000.0 "ns", "exit latencies of idle states: 1–200 µs each; a halted guest exits to its hypervisor";
+    PAUSE = 20_000.0 in 2_000.0 ..= 400_000.0 "ns",
+        "exit latencies of idle states: 1–200 µs each. A halted guest exits to its hypervisor";
 }
 
 rules! {
     ANSWER: "G8" Hard "`network.round_trip.time`", "an answer takes at least {}", time(FLOOR);
-    BELOW_TCP: "G20" Remark "`network.round_trip.time`", "a Unix socket takes at most {} times TCP's time, ICMP at most {} times TCP's on two CPUs", plain(SLACK), plain(SLACK);
-    OUT_OF_MACHINE: "G27" Hard "`network.round_trip.time`", "a remote round trip takes at least as long as one within a CPU (factor {})", plain(SLACK);
-    LOSS: "loss" Noisy "`network.round_trip.time`", "at most {} of the exchanges were not answered", share(LOST);
+    BELOW_TCP: "G20" Remark "`network.round_trip.time`",
+        "a Unix socket takes at most {} times as long as TCP, ICMP at most {} times as long as TCP on two CPUs",
+        plain(SLACK), plain(SLACK);
+    OUT_OF_MACHINE: "G27" Hard "`network.round_trip.time`",
+        "a remote round trip takes at least as long as a local one on one CPU (factor {})", plain(SLACK);
+    LOSS: "loss" Noisy "`network.round_trip.time`", "at most {} of the exchanges had no answer", share(LOST);
 }
 /// ICMP and TCP of one path may differ by this share before it is said (G40).
 const ALIKE: f64 = 0.2;
@@ -204,7 +210,7 @@ fn predict_median(by: &PredictionInput<'_>, terms: &Terms, kind: Kind, predictio
     let prediction =
         prediction.hardware("copies between programs and kernels", COPY_BYTE.times(copies * bytes), COPY_BYTE.basis());
     if kind.idle {
-        prediction.hardware("the way out of the pause", PAUSE.times(1.0), Constant::basis(&PAUSE))
+        prediction.hardware("the exit from idle states after the pause", PAUSE.times(1.0), Constant::basis(&PAUSE))
     } else {
         prediction
     }
@@ -219,9 +225,9 @@ fn predict_tail(probability: f64, median: Prediction) -> Prediction {
     } else {
         (1.0, 8.0)
     };
-    let basis = Basis::guess("interrupts, ticks and neighbours meet a few exchanges of a hundred");
+    let basis = Basis::guess("interrupts, ticks and neighbours delay a few exchanges in a hundred");
     let tail = (median.value * share, 0.0, median.value * most);
-    median.software("what happens seldom", tail, basis)
+    median.software("rare delays", tail, basis)
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
@@ -373,8 +379,8 @@ fn exchange_gates(study: &Study<'_>, kind: Kind, probability: f64, estimate: &Es
     let mut gates = vec![gates::floor(&ANSWER, estimate, FLOOR).because("an answer crosses the kernel twice")];
     let (lost, fired) = losses(study, kind);
     gates.push(
-        Gate::few(&LOSS, "{} of the exchanges were not answered", lost, fired, LOST)
-            .because(format!("in {} s; they have no time", PATIENCE.as_secs())),
+        Gate::few(&LOSS, "{} of the exchanges had no answer", lost, fired, LOST)
+            .because(format!("in {} s, and these have no time", PATIENCE.as_secs())),
     );
     let mut compare = |other: Kind, rule: &Rule, why: &str| {
         if let Some(other) = quantile_of_shots(study, "exchange", &other.labels(), probability) {
@@ -390,16 +396,16 @@ fn exchange_gates(study: &Study<'_>, kind: Kind, probability: f64, estimate: &Es
         match (kind.protocol, kind.remote) {
             ("unix", false) => {
                 let tcp = Kind { protocol: "tcp", ..kind };
-                compare(tcp, &BELOW_TCP, "TCP; a Unix socket has no protocol beneath it");
+                compare(tcp, &BELOW_TCP, "TCP, as a Unix socket has no protocol below it");
             }
             ("icmp", false) if !kind.ipv6 => {
                 let tcp = Kind { protocol: "tcp", placement: Some(OTHER_CPU), ..kind };
-                compare(tcp, &BELOW_TCP, "TCP on two CPUs; no process is woken for an ICMP echo");
+                compare(tcp, &BELOW_TCP, "TCP on two CPUs, as an ICMP echo wakes no process");
             }
             // On one CPU there is no wake-up: the way out of a machine is longer than that in any case.
             ("tcp" | "udp", true) => {
                 let within = Kind { remote: false, placement: Some(SAME_CPU), ..kind };
-                compare(within, &OUT_OF_MACHINE, "the way out of a machine is at least as long as the way within it");
+                compare(within, &OUT_OF_MACHINE, "a path out of the machine is at least as long as a path within it");
             }
             _ => {}
         }
@@ -477,10 +483,11 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let other = value(findings, kind("tcp", 1, Some(OTHER_CPU)));
     if let (Some(same), Some(other)) = (same, other) {
         findings.say(format!(
-            "One loopback has many figures. A byte through TCP and back takes {} with both sides on one CPU, where it is two switches, and {} on two CPUs, \
-             where it is two wake-ups ({}). Tools that print half of a round trip as latency (sockperf, qperf) would say {} and {} of the same exchanges; \
-             tools that let the kernel place both sides show one or the other from run to run; tools that poll the socket instead of sleeping in it \
-             leave out the wake-ups and come out lower than both.",
+            "The loopback result depends on the placement. A byte through TCP and back takes {} on one CPU (two \
+             switches) and {} on two CPUs (two wake-ups, {}). Tools that report half of a round trip as latency \
+             (sockperf, qperf) would show {} and {} for the same exchanges. Tools that let the kernel place both \
+             sides show either value, depending on the run. Tools that poll the socket avoid the wake-ups and show \
+             lower values than both.",
             time(same),
             time(other),
             factor(other / same),
@@ -494,13 +501,13 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let (Some(icmp), Some(idle)) = (icmp, idle_icmp) {
         let tcp = match (other, idle_tcp) {
             (Some(tcp), Some(idle)) => {
-                format!("; TCP goes from {} to {} ({})", time(tcp), time(idle), factor(idle / tcp))
+                format!(". TCP takes {} and {} ({})", time(tcp), time(idle), factor(idle / tcp))
             }
             _ => String::new(),
         };
         findings.say(format!(
-            "Pacing is part of the figure. ICMP echo takes {} back to back and {} after pauses of {} ms ({}){tcp}. A ping that pauses between its \
-             requests must be compared with exchanges that pause as long.",
+            "The result depends on the pacing. ICMP echo takes {} back to back and {} after pauses of {} ms \
+             ({}){tcp}. Compare a ping that pauses between its requests with exchanges that pause as long.",
             time(icmp),
             time(idle),
             GAP.as_millis(),
@@ -544,7 +551,7 @@ fn explain_path(study: &Study<'_>, findings: &mut Findings, peer: &Peer) {
     let alike = pair("icmp").zip(pair("tcp"));
     if !rows.is_empty() {
         findings.tabulate(
-            "A byte there and back (p50): operating systems, as the loopback on two CPUs shows them, and network",
+            "Round trip of a byte (p50) and its parts: operating systems (the loopback on two CPUs) and network",
             &["protocol", "remote", "operating systems", "network", "network's share"],
             rows,
         );
@@ -552,9 +559,14 @@ fn explain_path(study: &Study<'_>, findings: &mut Findings, peer: &Peer) {
     if let Some((icmp, tcp)) = alike {
         let apart = (icmp / tcp - 1.0).abs();
         findings.say(format!(
-            "At the same pacing ICMP echo takes {} of TCP's time{}.",
+            "At the same pacing, ICMP echo takes {} of TCP's time{}.",
             percent(icmp / tcp),
-            if apart <= ALIKE { "" } else { "; more than a fifth apart: the peer's process is woken for TCP and not for ICMP, or the path treats them differently" }
+            if apart <= ALIKE {
+                ""
+            } else {
+                ", more than a fifth apart. Either TCP wakes the peer's process and ICMP \
+                                             does not, or the path treats them differently"
+            }
         ));
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
             }
         }
         let columns = ["level", "operation", "rate", "bytes per core cycle"];
-        findings.tabulate("One thread, level by level; a copied byte counts once.", &columns, rows);
+        findings.tabulate("Rates of one thread by level (a copied byte counts once).", &columns, rows);
     }
     let rows: Vec<Vec<String>> = Operation::ALL
         .into_iter()
@@ -35,7 +35,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         })
         .collect();
     findings.tabulate(
-        "Vectors used in memory, by a short trial in each launch.",
+        "Vectors used in DRAM, chosen by a short trial in each launch.",
         &["operation", "chosen most often"],
         rows,
     );
@@ -43,13 +43,28 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         (rate(findings, Operation::Write, MEMORY, 1), rate(findings, Operation::WriteNt, MEMORY, 1))
     {
         findings.say(if plain >= 0.8 * past {
-            format!("Plain stores reach {}, stores past the caches {}: the processor recognises lines that are written as a whole and does not read them first. The bus bytes of plain stores and copies are an upper bound here.", shown(plain), shown(past))
+            format!(
+                "Plain stores reach {}, stores past the caches {}. The processor recognises fully overwritten \
+                     lines and does not read them first. The bus bytes of plain stores and copies are an upper bound \
+                     here.",
+                shown(plain),
+                shown(past)
+            )
         } else {
-            format!("Plain stores reach {}, stores past the caches {}: the difference is the lines that are read before they are written.", shown(plain), shown(past))
+            format!(
+                "Plain stores reach {}, stores past the caches {}. Plain stores are slower because each line is \
+                     read before it is written.",
+                shown(plain),
+                shown(past)
+            )
         });
     }
     if study.setup.machine.is_guest() {
-        findings.say("Below is a hypervisor: how large the last cache really is, who shares it, and who else uses the channels cannot be seen. Rates of L3 and DRAM are what was left for this guest.");
+        findings.say(
+            "This machine is a guest. It cannot see the real size of the last cache, or the other users of \
+                      the cache and the memory channels. The L3 and DRAM rates are what the host left for this \
+                      guest.",
+        );
     }
     tell_nodes(study, findings);
 }
@@ -63,14 +78,15 @@ fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
     };
     let (near, far) = (of(true).into_iter().reduce(f64::max), of(false).into_iter().reduce(f64::min));
     findings.say(match (study.setup.machine.memory.nodes.len(), near, far) {
-        (0 | 1, ..) => "All memory is on one node: there is no farther one to read from.".to_owned(),
+        (0 | 1, ..) => "All memory is on one node, so no remote node was measured.".to_owned(),
         (_, Some(near), Some(far)) => format!(
-            "One thread reads {} from its own node's memory at best, {} from another's at worst: {}.",
+            "One thread reads {} from the memory of the local node at best, and {} from a remote node's at worst \
+             ({}).",
             quantity(near, Unit::BytesPerSecond),
             quantity(far, Unit::BytesPerSecond),
             factor(far / near)
         ),
-        (nodes, ..) => format!("There are {nodes} nodes, but this run could not compare them."),
+        (nodes, ..) => format!("This machine has {nodes} nodes, but this run could not compare them."),
     });
 }
 

@@ -97,13 +97,18 @@ pub(super) fn rate_of(study: &Study<'_>, labels: &Labels) -> Option<f64> {
 }
 
 rules! {
-    VECTORS: "G8" Hard "`memory.bandwidth` of the first cache", "at most {} times {} vectors per cycle", plain(SLACK), plain(MOST_VECTORS);
-    FIRST_CACHE: "G21" Hard "`memory.bandwidth`", "the first cache carries at least {} times what the second does", plain(LESS);
-    OTHER_CACHES: "G21" Noisy "`memory.bandwidth`", "L2 carries at least {} times what L3 does, L3 what DRAM does", plain(LESS);
-    PAST_CACHES: "G21" Remark "`memory.bandwidth`", "stores past the caches carry at least {} times what plain ones do", plain(LESS);
+    VECTORS: "G8" Hard "`memory.bandwidth` of L1", "at most {} times {} vectors per cycle",
+        plain(SLACK), plain(MOST_VECTORS);
+    FIRST_CACHE: "G21" Hard "`memory.bandwidth`", "L1 is at least {} times as fast as L2", plain(LESS);
+    OTHER_CACHES: "G21" Noisy "`memory.bandwidth`", "L2 is at least {} times as fast as L3, and L3 as DRAM",
+        plain(LESS);
+    PAST_CACHES: "G21" Remark "`memory.bandwidth`",
+        "stores past the caches are at least {} times as fast as plain stores", plain(LESS);
     COPYING: "G21" Noisy "`memory.bandwidth`", "a copy is at most {} times as fast as a read", plain(COPY_SLACK);
-    THREADS: "G21" Noisy "`memory.bandwidth`", "N threads carry between {} times what one carries and {} N times that", plain(LESS), plain(THREADS_SLACK);
-    PEAK: "G21" Hard "`memory.bandwidth` of DRAM, of each node", "at most {} times the peak of the channels, where that is known", plain(SLACK);
+    THREADS: "G21" Noisy "`memory.bandwidth`", "N threads reach between {} times and {} N times the rate of one thread",
+        plain(LESS), plain(THREADS_SLACK);
+    PEAK: "G21" Hard "`memory.bandwidth` of DRAM, of each node",
+        "at most {} times the peak of the channels, where the peak is known", plain(SLACK);
 }
 
 pub(super) fn stream_gates(
@@ -152,13 +157,18 @@ pub(super) fn stream_gates(
     if level == "L1" {
         let widest = study.remarks("vectors.cache").first().and_then(|name| vector_bytes(name));
         let ceiling = widest.zip(study.core).map(|(bytes, core)| MOST_VECTORS * bytes * core.0);
-        most(&VECTORS, ceiling, SLACK, "four vectors in a cycle, which no core exceeds");
+        most(&VECTORS, ceiling, SLACK, "four vectors per cycle, more than any core moves");
     }
     if operation.copies() && plain {
         most(&COPYING, at(Operation::Read, level, threads), COPY_SLACK, "reading");
     }
     if threads > 1 {
-        most(&THREADS, at(operation, level, 1).map(|one| one * threads as f64), THREADS_SLACK, "what each moves alone");
+        most(
+            &THREADS,
+            at(operation, level, 1).map(|one| one * threads as f64),
+            THREADS_SLACK,
+            "the sum of the threads' own rates",
+        );
     }
     if level == MEMORY
         && let Some(peak) = &study.setup.machine.memory.peak_bytes_per_second

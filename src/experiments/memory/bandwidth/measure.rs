@@ -100,12 +100,12 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint) -> Result<Chos
     drop(arena);
     if pages == Pages::Small {
         let off = memory::huge_pages_are_off().then_some(HUGE_PAGES_OFF);
-        rig.unavailable(RATE, &on_small_pages(), &off.unwrap_or("there are no huge pages to compare with"));
+        rig.unavailable(RATE, &on_small_pages(), &off.unwrap_or("no huge pages are available for the comparison"));
         return Ok(chosen);
     }
     // To have them takes longer than to go through them.
     if rig.setup().profile.is_quick() {
-        rig.unavailable(RATE, &on_small_pages(), &"a quick run has no time for it");
+        rig.unavailable(RATE, &on_small_pages(), &"a quick run omits it");
         return Ok(chosen);
     }
     let about = about.with("pages", "4k");

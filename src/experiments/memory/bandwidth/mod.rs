@@ -1,60 +1,68 @@
 //! # Question
 //!
-//! How many bytes can be read, written and copied per second, in each cache and in main memory, by one thread and by several?
+//! How many bytes per second can one thread and several threads read, write and copy in each cache and in main
+//! memory?
 //!
 //! # Method
 //!
-//! A **stream** passes every line of a footprint in order, with the widest vectors of this processor (SSE2, AVX2 or AVX-512;
-//! Advanced SIMD on Arm), in blocks of 512 bytes: **read** loads every byte, and nothing depends on what was loaded; **write**
-//! stores every byte; **write_nt** stores past the caches, the fence timed with it; **copy** and **copy_nt** do both, source
-//! and destination apart by 2112 bytes off a multiple of 4096. Written bytes are not zero: some cores do not write zeros over
-//! zeros. Every line that counts is touched in full.
+//! A **stream** passes every cache line of a footprint in order, with the vectors of this processor. The rate is the
+//! bytes of a batch divided by its time. The footprint is half of each cache, and at least four times the last cache
+//! for DRAM.
 //!
-//! **Footprint**: the footprint is half of a cache that the kernel claims (of a shared one the CPU's own part, but at least
-//! four times the cache before it), or what `memory.latency` walks: four times the last cache and more, 256 MiB at
-//! least where there is time. Only then is it called DRAM, with the footprint as a label. Where memory does not allow that,
-//! the figure carries its size as its name. A batch in a cache passes the footprint again and again, after a pass or two
-//! that are not timed. A batch in DRAM is the next eighth of the footprint, at most 16 MiB, so that nothing
-//! is passed again before all else has been; the operations stand one after the other there, in random order, because the
-//! stores of one would be written back in the time of the next. L1 and L2 are timed in core cycles beside clock probes,
-//! what lies beyond in nanoseconds.
+//! - **read** loads every byte, and no load depends on an earlier one.
+//! - **write** stores every byte.
+//! - **write_nt** stores past the caches (non-temporal stores), including the fence at the end.
+//! - **copy** and **copy_nt** load and store. From source to destination is a multiple of 4096 bytes plus 2112 bytes.
 //!
-//! Wider vectors are not always faster in memory: they wait for fewer lines in turn. Each launch therefore tries every set
-//! of vectors before it measures in DRAM, in turns along one walk so that none finds in a cache what another brought there,
-//! and takes the best of that trial for samples of its own; the trial and the choice are in the record.
+//! The vectors are SSE2, AVX2, AVX-512 or Advanced SIMD (Arm). The written bytes are not zero, because some cores
+//! skip writing zeros over zeros.
 //!
-//! **Threads**: each on a CPU of its own, first one on every core, then their siblings. All meet at a gate and work in passes
-//! for 16 ms; what counts is the span in which all of them work, and the rate is the bytes that all did in that span over its
-//! length. A window in which a thread waited for its CPU, or was alone for more than 2 %, is
-//! disturbed: it is repeated, at most three times, by its cause and not by its value, and the repetitions are counted.
+//! **Footprint.** For a shared cache, it is half of the CPU's part, but at least four times the cache before it. The
+//! DRAM footprint is that of `memory.latency` and a label of the result. Where memory does not allow that footprint,
+//! the result is named after its size and not DRAM.
 //!
-//! **Bytes** are counted twice. *rate* counts what a program gets: the bytes of touched lines, a copied byte once.
-//! *bus_rate* estimates what crosses the memory bus: a plain store reads its line before it writes it (×2), a plain copy
-//! makes three transfers, stores past the caches save the extra one. It is an upper bound: newer cores recognise whole lines
-//! and do not read them.
+//! A batch in a cache passes the footprint repeatedly, after one or two passes without timing. A batch in DRAM is the
+//! next eighth of the footprint, at most 16 MiB, so that no byte is passed again before all others. The DRAM
+//! operations run one after another in random order, so that no operation pays for the write-back of another. L1 and
+//! L2 are timed in core cycles between clock probes, L3 and DRAM in nanoseconds.
 //!
-//! Memory lies on huge pages, looked up after writing; labels with pages=4k are the same on small ones, which a quick run
-//! leaves out. On a machine with several nodes each launch takes memory of another one and reads it from a CPU of each
-//! (**node**).
+//! Wider vectors are not always faster in DRAM. Each launch tries every set of vectors alternately on one continuous
+//! stream, measures with the fastest, and logs the trial.
+//!
+//! **Threads.** Each thread runs on a separate CPU, first one per core, then on the siblings. All threads start
+//! together and work for 16 ms. The rate is the bytes that all threads moved while all of them worked, divided by
+//! that time. A window is disturbed if a thread waited for its CPU or worked alone for more than 2 % of it. Such a
+//! window is repeated at most three times. The value plays no part in that decision, and the repetitions are counted.
+//!
+//! **Bytes.** *rate* counts the bytes that a program gets, a copied byte once. *bus_rate* is an upper bound of the
+//! bytes on the memory bus. A plain store reads its line before it writes it (×2), and a plain copy makes three
+//! transfers. Non-temporal stores avoid the extra transfer, and so do newer cores for lines that they overwrite
+//! completely.
+//!
+//! The memory is on huge pages, verified after writing. Results with `pages=4k` are on small pages, and a quick run
+//! omits them. On a machine with several NUMA nodes, each launch reads memory of the next node from one CPU of each
+//! node (**node**).
 //!
 //! # Prediction
 //!
-//! In the nearest cache: vectors per cycle × width × core clock. In memory: Little's law, lines under way × line / latency,
-//! and never more than all channels carry where these are known. Stores and copies by the transfers that they make.
+//! L1: vectors per cycle × width × core clock. L2 and L3: bytes per cycle of the path × core clock. DRAM: lines in
+//! flight × line size / latency (Little's law), at most the peak rate of all channels where it is known. Stores and
+//! copies: the same, scaled by their transfers.
 //!
 //! # What could fool us
 //!
-//! - Memory that was never written is one page of zeros in the nearest cache: 170 GB/s from "DRAM". Here every buffer is
-//!   written first, and one without pages of its own is refused.
-//! - A buffer that the last cache holds, above all where a guest cannot see how large that cache is.
-//! - Counting lines that were not touched, or a copied byte twice on one side of a comparison and once on the other.
-//! - Threads that share a CPU, or do not all work in the time that is divided by.
-//! - Neighbours use the same channels. Rates of memory are medians, not the best moment.
+//! - Memory that was never written is one shared page of zeros in the L1 cache, and "DRAM" appears to deliver 170
+//!   GB/s. Here sysdyno writes every buffer first and refuses a buffer without private pages.
+//! - The last cache can hold the buffer, in particular where a guest cannot see the size of that cache.
+//! - Some tools count lines that they did not touch, or a copied byte twice.
+//! - Threads may share a CPU, or not all work during the time that divides their bytes.
+//! - Neighbours use the same channels. DRAM rates are medians, not best cases.
 //!
 //! # References
 //!
-//! McCalpin, STREAM (1995) and notes on non-temporal stores; McVoy & Staelin, USENIX 1996 (bw_mem); Little, Operations
-//! Research 1961; Intel optimization manual; AMD optimization guides for family 17h to 19h; Intel Memory Latency Checker.
+//! McCalpin, STREAM (1995) and notes on non-temporal stores. McVoy and Staelin, USENIX 1996 (bw_mem). Little,
+//! Operations Research 1961. Intel optimisation manual. AMD optimisation guides for family 17h to 19h. Intel Memory
+//! Latency Checker.
 
 mod explain;
 mod judge;
@@ -72,7 +80,7 @@ use crate::sys::stream::Operation;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.bandwidth",
     title: "Memory bandwidth",
-    measures: "reading, writing and copying in every cache and in memory, by one thread and several",
+    measures: "read, write and copy rates of every cache and of memory, with one and several threads",
     method_version: 1,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("mod.rs"),
@@ -83,11 +91,16 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[
         Publication::cost(RATE, Unit::BytesPerSecond, "bytes that a program reads, writes or copies per second")
             .in_summary_where(common_rate),
-        Publication::cost(BUS_RATE, Unit::BytesPerSecond, "bytes that cross the memory bus for them, at most"),
+        Publication::cost(
+            BUS_RATE,
+            Unit::BytesPerSecond,
+            "upper bound of the bytes that cross the memory bus for it \
+                                                           per second",
+        ),
         Publication::cost(
             NODE,
             Unit::BytesPerSecond,
-            "what one thread reads of one node's memory on another node's CPU",
+            "rate at which a thread on one node's CPU reads another node's memory",
         ),
     ],
     every: |_| 6,

@@ -34,7 +34,7 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             if threads == 1 && ON_SMALL_PAGES.contains(&operation) {
                 let rate = (value * 0.9, low * 0.6, high);
                 all.push(of(RATE, labels.clone().with("pages", "4k")).hardware(
-                    &format!("{}; small pages cost some of it", expected().what),
+                    &format!("{}, less a share for small pages", expected().what),
                     rate,
                     expected().basis,
                 ));

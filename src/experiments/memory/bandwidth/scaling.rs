@@ -30,7 +30,7 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
             (points.len() >= 2).then(|| Curve {
                 name: "memory.bandwidth.scaling".to_owned(),
                 labels: Labels::of([("operation", operation.name()), ("level", MEMORY)]),
-                x: Axis { label: "threads, each on a CPU of its own".to_owned(), unit: Unit::One },
+                x: Axis { label: "threads, each on a separate CPU".to_owned(), unit: Unit::One },
                 y: Axis { label: "application bytes per second".to_owned(), unit: Unit::BytesPerSecond },
                 points,
             })

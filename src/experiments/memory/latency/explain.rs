@@ -52,7 +52,7 @@ pub(super) fn tell(
 
 fn tell_levels(findings: &mut Findings, found: &FoundLevels, deciding: Option<Pages>) {
     let Some(pages) = deciding else {
-        findings.say("Too few footprints could be walked to tell levels apart.");
+        findings.say("Too few footprints were measured to separate the levels.");
         return;
     };
     let value = |name: &str, pages: Pages| {
@@ -80,13 +80,14 @@ fn tell_levels(findings: &mut Findings, found: &FoundLevels, deciding: Option<Pa
         .collect();
     let pages_in_words = if pages == Pages::Huge { "huge pages" } else { "small pages" };
     findings.tabulate(
-        &format!("Levels that the page-blocked curve on {pages_in_words} shows"),
-        &["level", "huge pages", "4 KiB pages", "cycles", "ends between", "the kernel claims", "size"],
+        &format!("Levels found on the page-blocked curve on {pages_in_words}"),
+        &["level", "huge pages", "4 KiB pages", "cycles", "ends between", "kernel reports", "size"],
         rows,
     );
     if found.residual > RESIDUAL {
         findings.say(format!(
-            "The deciding curve is {} away from a non-decreasing one somewhere, more than {}: neighbours took caches or memory while it was walked, and sizes are to be read with care.",
+            "The page-blocked curve deviates by {} from a non-decreasing one (limit {}). Neighbours used caches or \
+             memory during the measurement, so read the sizes with care.",
             percent(found.residual),
             percent(RESIDUAL)
         ));
@@ -109,7 +110,7 @@ fn mark_levels(findings: &mut Findings, scope: &Scope, found: &FoundLevels, deci
         }
     }
     for (level, size) in &scope.claims {
-        let text = format!("claimed: L{level} {}", bytes(*size as f64));
+        let text = format!("reported: L{level} {}", bytes(*size as f64));
         note.mark(labels.clone(), text, MarkPlace::Claim { at: *size as f64 });
     }
 }
@@ -121,9 +122,9 @@ fn sureness(level: &Named) -> &'static str {
             Agreement::Possible => "possible",
             Agreement::NotConfirmed => "not confirmed",
         },
-        (Some(_), None) => "found, nothing is claimed",
+        (Some(_), None) => "found, not reported",
         (None, _) if level.name == MEMORY => "–",
-        (None, _) => "its end is not reached",
+        (None, _) => "end not reached",
     }
 }
 
@@ -138,60 +139,65 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
         .is_some_and(|cache| format!("L{}", cache.level) == level.name);
     match agreement([low, high], claimed as u64) {
         Agreement::Confirmed => {
-            findings.say(format!("{sides}. That confirms the {} that the kernel claims.", bytes(claimed)));
+            findings.say(format!("{sides}. That confirms the {} that the kernel reports.", bytes(claimed)));
             return;
         }
         Agreement::Possible => {
             let why = if last && study.setup.machine.is_guest() {
-                "Others that are not seen here use this cache too, and how much of it is left changes from moment to moment"
+                "Other guests may use this cache too, and their share changes over time"
             } else if level.name == "L1" {
-                "Its sets are chosen within a page, so that the place of pages does not matter: noise draws the end out"
+                "The set index of this cache is within a page, so page placement does not matter, and noise blurs \
+                 the end"
             } else {
-                "Where physical pages lie at random they fill the sets of a cache unevenly, and its end is drawn out"
+                "Random physical pages fill the sets of a cache unevenly, and that blurs the end"
             };
-            findings
-                .say(format!("{sides}. The {} that the kernel claims are possible, no more. {why}.", bytes(claimed)));
+            findings.say(format!(
+                "{sides}. The {} that the kernel reports are possible but not confirmed. {why}.",
+                bytes(claimed)
+            ));
             return;
         }
         Agreement::NotConfirmed => {}
     }
     let why = match (high < claimed, last, study.setup.machine.is_guest()) {
         (true, true, true) => {
-            "This is a guest: the hypervisor reports the cache of the host, which others that are not seen here use too, or of which this guest is given a part. What a program has is what was found"
+            "The hypervisor reports the host's cache, but this guest has only a part of it or shares it. Programs \
+             here have the size that was found"
         }
         (true, true, false) => {
-            "Others use it too, or a part of it is set aside (resctrl); what one core has is what was found"
+            "Other CPUs use this cache too, or a part of it is reserved (resctrl). One core has the size that was \
+             found"
         }
         (true, false, _) => {
-            "Before its end the pages are no longer in the translation buffers, or random physical pages fill its sets unevenly"
+            "Before the end of this cache the TLB misses, or random physical pages fill the sets unevenly"
         }
-        (false, ..) => "What lies behind it is as fast, or the claim is another processor's",
+        (false, ..) => "The next level is as fast, or the reported size is that of another processor",
     };
-    findings.say(format!("{sides}, the kernel claims {}: not confirmed. {why}.", bytes(claimed)));
+    findings.say(format!("{sides}, but the kernel reports {} (not confirmed). {why}.", bytes(claimed)));
 }
 
 fn tell_what_is_missing(findings: &mut Findings, found: &FoundLevels) {
     if let Some(reason) = &found.no_memory {
-        findings.say(format!("Nothing here is called DRAM: {reason}."));
+        findings.say(format!("No result is named DRAM: {reason}."));
     }
     for (level, size) in &found.missed {
         let claimed = bytes(*size as f64);
         findings.say(match found.slow.last() {
             Some([from, to]) => format!(
-                "The kernel claims an L{level} of {claimed}, but from {} to {} the curve is as slow as memory: nothing of that cache \
-                 was left to this machine's own lines.",
+                "The kernel reports an L{level} of {claimed}, but from {} to {} the curve is as slow as memory. \
+                 Neighbours left no usable part of that cache.",
                 bytes(*from),
                 bytes(*to)
             ),
             None => format!(
-                "The kernel claims an L{level} of {claimed}, but no part of the curve is level there: it is hidden in the rise to \
-                 the next level."
+                "The kernel reports an L{level} of {claimed}, but the curve has no plateau there. The rise to the \
+                 next level hides it."
             ),
         });
     }
     for [from, to] in &found.unclaimed {
         findings.say(format!(
-            "From {} to {} the curve has a level of its own that no claimed cache explains; it gets no name.",
+            "From {} to {} the curve has a plateau that matches no reported cache. It has no name.",
             bytes(*from),
             bytes(*to)
         ));
@@ -212,7 +218,7 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
     if let Some(ends) = reach("first") {
         let pages = ends.map(|end| end / crate::sys::memory::page_size() as f64);
         text += &format!(
-            "The first translation buffer covers {} of small pages ({} to {} pages).",
+            "The first-level TLB covers {} of small pages ({} to {} pages).",
             interval(ends, Unit::Bytes),
             number(pages[0]),
             number(pages[1])
@@ -220,19 +226,22 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
     }
     if let Some((value, cycles)) = cost("second") {
         text += &format!(
-            " A page that it has lost and the next buffer knows costs {} more{}.",
+            " A miss there that hits the second-level TLB costs {} more{}.",
             nanoseconds(value),
             cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", number(cycles)))
         );
     }
     if let Some((value, _)) = cost(MEMORY) {
-        text += &format!(" Random loads from DRAM cost {} more on small pages than on huge ones.", nanoseconds(value));
+        text +=
+            &format!(" Random loads from DRAM take {} longer on small pages than on huge pages.", nanoseconds(value));
     }
     if huge_pages_help(scope, curves, found) == Some(false) {
         text += if study.setup.machine.is_guest() {
-            " Huge pages do not widen the reach of the translation buffers here: most likely the hypervisor keeps this guest's memory in small pages, which no guest can see, and the processor remembers the smaller of both. Part of the latency on huge pages is then translation too."
+            " Huge pages do not extend the reach of the TLB here. Most likely the hypervisor backs this guest's \
+             memory with small pages, which no guest can see, and the TLB holds the smaller size. Part of the \
+             latency on huge pages is then translation too."
         } else {
-            " Huge pages do not widen the reach of the translation buffers here."
+            " Huge pages do not extend the reach of the TLB here."
         };
     }
     if !text.is_empty() {
@@ -254,14 +263,16 @@ fn tell_long(findings: &mut Findings, curves: &Curves) {
     let above = pairs.iter().filter(|(_, ratio)| *ratio > LONG_TOLERANCE).count();
     findings.say(if above * 4 > pairs.len() {
         format!(
-            "Walks that repeat themselves later cost more at {above} of {} footprints, by {} at {}: a prefetcher learns sequences here, and the long curve is the honest one.",
+            "Chains that repeat later take longer at {above} of {} footprints, by {} at {}. A prefetcher learns \
+             sequences here, so use the long curve.",
             pairs.len(),
             factor(most),
             bytes(at as f64)
         )
     } else {
         format!(
-            "Walks that repeat themselves later cost the same at {} of {} footprints (within {}): no prefetcher learns the sequence.",
+            "Chains that repeat later take as long at {} of {} footprints (within {}). No prefetcher learns the \
+             sequence.",
             pairs.len() - above,
             pairs.len(),
             percent(LONG_TOLERANCE - 1.0)
@@ -289,10 +300,11 @@ fn tell_rules(findings: &mut Findings, curves: &Curves) {
         return;
     }
     findings.say(
-        "Tools that print a memory latency walk one large buffer by rules of their own, and few say which. These are this tool's own measurements by those rules: whoever holds another number finds it, and its reason, in the table.",
+        "Tools that report a memory latency chase one large buffer by different rules, and few of them document the \
+         rule. The table has sysdyno's measurements by these rules, to compare with the results of other tools.",
     );
     findings.tabulate(
-        "What other tools call DRAM latency here",
+        "DRAM latency on this machine by the rules of other tools",
         &["rule", "buffer", "one load", "interval", "over", "why"],
         rows,
     );
@@ -310,14 +322,14 @@ fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
     let farthest = pairs.iter().filter(remote).map(|metric| metric.value).reduce(f64::max);
     let nearest = local.iter().copied().reduce(f64::min);
     let text = match (study.setup.machine.memory.nodes.len(), nearest, farthest) {
-        (0 | 1, ..) => "All memory is on one node: there is no farther one.".to_owned(),
+        (0 | 1, ..) => "All memory is on one node, so no remote node was measured.".to_owned(),
         (_, Some(near), Some(far)) => format!(
-            "A node's own memory is {} away at best, another node's {} at worst: {}.",
+            "A load from the local node takes {} at best, and from another node {} at worst ({}).",
             nanoseconds(near),
             nanoseconds(far),
             factor(far / near)
         ),
-        (nodes, ..) => format!("There are {nodes} nodes, but this run could not compare them."),
+        (nodes, ..) => format!("This machine has {nodes} nodes, but this run could not compare them."),
     };
     findings.say(text);
 }

@@ -57,19 +57,31 @@ const WIDEST_SIZE: f64 = 4.0;
 const CONFIRMED: (f64, f64) = (0.7, 1.15);
 
 rules! {
-    WIDEST: "G5" Hard "`memory.latency.level_size`", "the bounds of a size are at most {} times apart", plain(WIDEST_SIZE);
-    SECOND_LEVEL: "G8" Hard "`memory.latency.level` L2", "between {} and {}", cycles(SECOND_LEVEL_CYCLES.0), cycles(SECOND_LEVEL_CYCLES.1);
-    THIRD_LEVEL: "G8" Noisy "`memory.latency.level` L3", "between {} and {}", cycles(THIRD_LEVEL_CYCLES.0), cycles(THIRD_LEVEL_CYCLES.1);
+    WIDEST: "G5" Hard "`memory.latency.level_size`", "the bounds of a size are at most {} times apart",
+        plain(WIDEST_SIZE);
+    SECOND_LEVEL: "G8" Hard "`memory.latency.level` L2", "between {} and {}",
+        cycles(SECOND_LEVEL_CYCLES.0), cycles(SECOND_LEVEL_CYCLES.1);
+    THIRD_LEVEL: "G8" Noisy "`memory.latency.level` L3", "between {} and {}",
+        cycles(THIRD_LEVEL_CYCLES.0), cycles(THIRD_LEVEL_CYCLES.1);
     MEMORY_LEVEL: "G8" Hard "`memory.latency.level` DRAM, `memory.latency.node`", "at least {}", time(MEMORY_FLOOR);
-    BEYOND_CACHES: "G18" Hard "`memory.latency.level`", "memory is what lies beyond {} times the larger of the claimed and the found last cache", plain(OVER_LAST_CACHE as f64);
-    CLOSED: "G19" Hard "`memory.latency`", "a chain that is walked closes after exactly its number of links";
-    FIRST_LEVEL: "G20" Hard "`memory.latency.level` L1", "a whole number of cycles from {} to {}, within {}", plain(FIRST_LEVEL_CYCLES.0), plain(FIRST_LEVEL_CYCLES.1), share(WHOLE_TOLERANCE);
-    HUGE_NOT_DEARER: "G20" Noisy "`memory.latency.level`", "a load on huge pages takes at most {} times one on small pages", plain(HUGE_OVER_SMALL);
-    CACHE_FASTER: "G20" Hard "`memory.latency.level`", "memory takes at least {} times as long as a load that a cache serves: a plateau as slow as memory cannot be that of a cache", plain(MEMORY_OVER_CACHE);
-    LEVELS_RISE: "G20" Hard "`memory.latency.level`", "a level takes no less than the one before it";
-    PRIVATE_RISES: "G20" Hard "`memory.latency.level` L1, L2", "the curve falls by at most {} within the level", share(RESIDUAL);
-    CURVE_RISES: "G20" Noisy "`memory.latency.level` L3, DRAM, `memory.latency.level_size`", "the curve falls by at most {}", share(RESIDUAL);
-    CLAIM: "claim" Remark "`memory.latency.level_size`", "the bounds allow what the kernel claims: the claim lies between them, or both lie between {} and {} times the claim", plain(CONFIRMED.0), plain(CONFIRMED.1);
+    BEYOND_CACHES: "G18" Hard "`memory.latency.level`",
+        "DRAM is beyond {} times the larger of the reported and the found last cache", plain(OVER_LAST_CACHE as f64);
+    CLOSED: "G19" Hard "`memory.latency`", "a chain closes after exactly its number of links";
+    FIRST_LEVEL: "G20" Hard "`memory.latency.level` L1", "a whole number of cycles from {} to {}, within {}",
+        plain(FIRST_LEVEL_CYCLES.0), plain(FIRST_LEVEL_CYCLES.1), share(WHOLE_TOLERANCE);
+    HUGE_NOT_DEARER: "G20" Noisy "`memory.latency.level`",
+        "a load on huge pages takes at most {} times as long as on small pages", plain(HUGE_OVER_SMALL);
+    CACHE_FASTER: "G20" Hard "`memory.latency.level`",
+        "memory takes at least {} times as long as a cache, or the plateau is not that of a cache",
+        plain(MEMORY_OVER_CACHE);
+    LEVELS_RISE: "G20" Hard "`memory.latency.level`", "a level takes at least as long as the level before it";
+    PRIVATE_RISES: "G20" Hard "`memory.latency.level` L1, L2", "the curve falls by at most {} within the level",
+        share(RESIDUAL);
+    CURVE_RISES: "G20" Noisy "`memory.latency.level` L3, DRAM, `memory.latency.level_size`",
+        "the curve falls by at most {}", share(RESIDUAL);
+    CLAIM: "claim" Remark "`memory.latency.level_size`",
+        "the reported size is between the bounds, or both bounds are {} to {} times that size",
+        plain(CONFIRMED.0), plain(CONFIRMED.1);
 }
 
 /// The pages whose page-blocked curve decides where levels are: huge ones where there are any.
@@ -122,16 +134,16 @@ pub(super) fn publish_levels(
             publish_size(study, findings, found, level);
         } else {
             let labels = Labels::of([("level", level.name.as_str())]);
-            findings.cannot("memory.latency.level_size", labels, "no latency of this level is published");
+            findings.cannot("memory.latency.level_size", labels, "this run published no latency of this level");
         }
     }
     for (level, size) in &found.missed {
         let bytes = |bytes: f64| quantity(bytes, Unit::Bytes);
         let what = found.slow.last().map_or_else(
-            || "the curve has no plateau of its own there".to_owned(),
+            || "the curve has no separate plateau there".to_owned(),
             |[from, to]| format!("from {} to {} the curve is as slow as memory", bytes(*from), bytes(*to)),
         );
-        let (name, reason) = (format!("L{level}"), format!("the kernel claims {}, but {what}", bytes(*size as f64)));
+        let (name, reason) = (format!("L{level}"), format!("the kernel reports {}, but {what}", bytes(*size as f64)));
         for pages in [Pages::Small, Pages::Huge] {
             findings.cannot("memory.latency.level", level_labels(&name, pages), &reason);
         }
@@ -156,13 +168,13 @@ fn gate_of_cache(time: f64, memory: f64) -> Gate {
 
 fn memory_floor(study: &Study<'_>, estimate: &Estimate) -> Gate {
     gates::floor_in_time(&MEMORY_LEVEL, study, estimate, MEMORY_FLOOR)
-        .because("no DRAM opens a row and answers in less")
+        .because("no DRAM opens a row and returns data in less")
 }
 
 /// G19: what every launch proved of its chains before it timed them.
 fn gate_of_proof(study: &Study<'_>) -> Option<Gate> {
     let nodes: u64 = study.remarks("proven").iter().filter_map(|text| text.parse::<u64>().ok()).sum();
-    let evidence = format!("chains of {nodes} nodes in all were walked once and closed after exactly as many steps");
+    let evidence = format!("chains of {nodes} nodes in total closed after exactly as many steps");
     (nodes > 0).then(|| Gate::holds(&CLOSED, true, evidence))
 }
 
@@ -226,14 +238,14 @@ fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &FoundLevels,
     let Some([low, high]) = level.ends else { return };
     let labels = Labels::of([("level", level.name.as_str())]);
     let estimate = bounds(study, low, high, "plateaus of the page-blocked curve, bounds over resampled launches");
-    let residual = Number::share(found.residual).named("the curve is {} from a non-decreasing one");
+    let residual = Number::share(found.residual).named("the curve deviates by {} from a non-decreasing one");
     let mut own = vec![Gate::at_most(&CURVE_RISES, residual, RESIDUAL)];
     if let Some(claimed) = level.claimed {
         own.push(Gate::holds(
             &CLAIM,
             agreement([low, high], claimed) != Agreement::NotConfirmed,
             format!(
-                "found {}, the kernel claims {}",
+                "found {}, the kernel reports {}",
                 interval([low, high], Unit::Bytes),
                 quantity(claimed as f64, Unit::Bytes)
             ),

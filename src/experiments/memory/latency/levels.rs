@@ -187,7 +187,8 @@ impl FoundLevels {
             FoundLevels { residual: stairs.monotone_residual, memory_from: needed, ..FoundLevels::default() };
         if !reaches {
             found.no_memory = Some(format!(
-                "memory is memory from {OVER_LAST_CACHE} × the last cache on ({:.0} MiB here, the larger of claimed and found); the largest footprint was {:.0} MiB",
+                "DRAM begins at {OVER_LAST_CACHE} × the last cache ({:.0} MiB here, the larger of reported and \
+                 found), but the largest footprint was {:.0} MiB",
                 needed / f64::from(1 << 20),
                 largest / f64::from(1 << 20)
             ));

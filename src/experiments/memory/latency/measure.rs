@@ -24,10 +24,10 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let scope = Scope::of(rig.setup(), rig.memory());
     if scope.most() < LEAST_MEMORY {
         return Err(Problem::new(format!(
-            "a launch may take {}, a quarter of what is available: too little for a curve",
+            "the limit of {} for a launch, a quarter of the available memory, is too small for a curve",
             quantity(rig.memory() as f64, Unit::Bytes)
         ))
-        .hint("free memory, or raise the limit of the control group"));
+        .hint("free memory, or raise the memory limit of the control group"));
     }
     let mut scratch = Numbers::default();
     let huge = measure_pages(rig, &scope, Pages::Huge, true, &mut scratch)?;
@@ -62,7 +62,7 @@ pub(super) fn measure_pages(
         let offset = rig.random().usize(..=places) * page_size();
         let mut random = rig.random().clone();
         let mut chain = scratch.lay(&walk, scope, &mut arena, offset, &mut random).map_err(|fault| {
-            Problem::new(format!("the chain of {} does not form one cycle: {fault}", walk.labels()))
+            Problem::new(format!("the pointer chain of {} is not one cycle: {fault}", walk.labels()))
         })?;
         *rig.random() = random;
         proven += chain.nodes();
@@ -103,7 +103,7 @@ pub(super) fn measure_nodes(rig: &mut Rig<'_>, scope: &Scope, scratch: &mut Numb
     let mut random = rig.random().clone();
     let mut chain = scratch
         .lay(&walk, scope, &mut arena, 0, &mut random)
-        .map_err(|fault| Problem::new(format!("the chain on node {home} does not form one cycle: {fault}")))?;
+        .map_err(|fault| Problem::new(format!("the pointer chain on node {home} is not one cycle: {fault}")))?;
     for node in nodes {
         let Some(cpu) = rig.setup().allowed.iter().copied().find(|&cpu| node.cpus.contains(cpu)) else { continue };
         let moved = affinity::restrict(&[cpu]);

@@ -1,53 +1,63 @@
 //! # Question
 //!
-//! How far away are the caches and the memory, how large are they really, and what does it cost to find where a page is?
+//! How long does a load from each cache and from memory take, how large are these levels, and how much does address
+//! translation add?
 //!
 //! # Method
 //!
-//! A walk follows a chain of addresses: each load gives the address of the next, so that no load begins before the one
-//! before it has ended. A chain is one cycle through all lines of its footprint; that it is, is proven before it is timed: it
-//! is back at its start after exactly as many steps as it has nodes. Then one load of the walk is timed, in batches between
-//! clock probes, each going on where the last one stopped: 64 loads per turn of the loop, the simplest addressing, nothing
-//! subtracted. Footprints go from 1 KiB to four times the largest claimed last cache, and to 256 MiB at least where
-//! there is time. A figure is called DRAM beyond four times the larger of the claimed and the found last cache. Its label `footprint` says how much that is. Every launch writes fresh memory, lays every chain anew, and visits footprints in random order;
-//! near footprints are walked in every round, those that take milliseconds or more to lay in turns. All of a footprint is
-//! loaded once before it is timed, of main memory a line in 4 KiB: what translates addresses is cached then, as it is far
-//! within a long walk.
+//! A pointer chase follows a chain of addresses, so that each load starts only after the load before it has ended.
+//! Before timing, sysdyno proves that the chain is one cycle: it returns to its start after exactly as many steps as
+//! it has nodes. The result is the time of one load, measured in batches between clock probes with nothing
+//! subtracted.
 //!
-//! **random** goes through all lines in random order. **page_blocked** does so within windows of 64 KiB, one after the
-//! other, so that a translation serves many loads; this curve decides where levels are. **long** passes every line several
-//! times, each time in another order, before it repeats itself, for prefetchers that learn sequences. **tlb** loads one
-//! line of each page; less the same number of lines packed densely, what is left is translation. **stride** is the
-//! classical curve with ascending addresses. Random, page-blocked and TLB walks on small pages (4k) and on huge pages,
-//! looked up in smaps after writing; long ones on huge, strides on small.
+//! **Footprints** range from 1 KiB to four times the largest reported last cache, and to at least 256 MiB except in a
+//! quick run. A result is named DRAM beyond four times the larger of the reported and the found last cache. The label
+//! `footprint` is that size. Every launch writes new memory, builds new chains and visits the footprints in random
+//! order. Large footprints are measured together, in every third to eighth launch. The chase warms up with all lines,
+//! or in main memory with one line per 4 KiB, so that the address translation is cached.
 //!
-//! Levels are found by the tool: the closest non-decreasing curve is cut into pieces of constant level; flat ones that
-//! extend far enough are levels, named by the order of the caches that the kernel claims. The latency of a level is that of
-//! random walks in the middle of its plateau: L1 and L2 undisturbed and in core cycles, L3 and DRAM the median in
-//! nanoseconds, since others share them. The size of a level is a pair of bounds: the largest footprint still on the plateau,
-//! and the one at which half of the loads miss, both over resampled launches.
+//! **Patterns**:
+//!
+//! - **random**: all lines in random order.
+//! - **page_blocked**: random order within windows of 64 KiB, one after another, so a single translation serves many
+//!   loads. This curve decides where the levels are.
+//! - **long**: passes every line several times in different orders, against prefetchers that learn sequences.
+//! - **tlb**: one line per page, less the time of as many densely packed lines. The difference is translation.
+//! - **stride**: the classic curve with ascending addresses.
+//!
+//! Patterns run on small pages (4k) and on huge pages, verified in smaps after writing. Long runs on huge pages only,
+//! and stride on small pages only.
+//!
+//! **Levels.** sysdyno fits the closest non-decreasing curve and cuts it into pieces of constant latency. Flat pieces
+//! that extend far enough are levels, named in the order of the caches that the kernel reports. The latency of a
+//! level is that of random chases in the middle of its plateau. For L1 and L2 it is the undisturbed cost in core
+//! cycles, and for L3 and DRAM the median in nanoseconds, because neighbours share these. The size of a level has two
+//! bounds over resampled launches. They are the largest footprint on the plateau, and the footprint at which half of
+//! the loads miss.
 //!
 //! # Prediction
 //!
-//! Latencies of the core's design where it is known and nothing contradicts it, wide ranges where not; memory is the last
-//! cache, the way to the controller, a row and a column, and the transfer of a line; small pages add their walk. Sizes are
-//! what the kernel claims.
+//! L1, L2 and L3: latencies of the core design, or wide ranges where it is unknown or contradicted. DRAM: a lookup in
+//! the last cache, the path to the controller and back, a row and a column, and the transfer of a line. Small pages
+//! add a page-table walk. Sizes: what the kernel reports.
 //!
 //! # What could fool us
 //!
-//! - Prefetchers follow strides and fetch neighbouring lines: a chain in ascending order measures them, not memory.
-//! - A list of random addresses is not one cycle: the walk falls into a short one that the cache holds.
-//! - Memory that was never written is the one page of zeros, and always in the cache.
-//! - A footprint of twice the cache is half cache. Tools that stop there call the mixture memory.
-//! - Small pages lie at random physical places: they fill the sets of a cache unevenly, and it seems smaller than it is.
-//! - A hypervisor may keep a guest's huge page in small ones: then it saves no translation. It may give a guest part of a
-//!   cache, and claim all of it.
-//! - The core's clock moves; the memory's does not.
+//! - Prefetchers follow strides and fetch neighbouring lines. A chain in ascending order measures the prefetchers,
+//!   not the memory.
+//! - A list of random addresses is not one cycle. The chase falls into a short cycle that the cache holds.
+//! - Memory that was never written is one shared page of zeros, which is always in the cache.
+//! - A footprint of twice the cache size is half in the cache. Tools that stop there report this mixture as memory.
+//! - Small pages are at random physical addresses. They fill the sets of a cache unevenly, and the cache appears
+//!   smaller than it is.
+//! - A hypervisor may back a guest's huge page with small pages, and the huge page then saves no translation. It may
+//!   also report a whole cache to a guest that has only part of it.
+//! - The core clock changes, and the memory clock does not.
 //!
 //! # References
 //!
-//! McVoy & Staelin, USENIX 1996 (lat_mem_rd); Sattolo, Information Processing Letters 22, 1986; google/multichase;
-//! Drepper, "What every programmer should know about memory", 2007; mbind(2), proc_pid_smaps(5).
+//! McVoy and Staelin, USENIX 1996 (lat_mem_rd). Sattolo, Information Processing Letters 22, 1986. google/multichase.
+//! Drepper, "What every programmer should know about memory", 2007. mbind(2), proc_pid_smaps(5).
 
 mod explain;
 mod judge;
@@ -70,7 +80,7 @@ use walk::{Pattern, Scope};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.latency",
     title: "Memory latency",
-    measures: "loads that wait for each other, level by level, and the sizes of the levels",
+    measures: "latency of dependent loads by level, and the sizes of the levels",
     method_version: 1,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("mod.rs"),
@@ -82,26 +92,30 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::state(
             "memory.latency.level",
             Unit::Nanoseconds,
-            "one dependent load that a level serves, in random order",
+            "one dependent load from a level, in random order",
         )
         .in_summary(),
-        Publication::state("memory.latency.level_size", Unit::Bytes, "where a level ends: the middle of its bounds")
+        Publication::state("memory.latency.level_size", Unit::Bytes, "end of a level: the middle of its bounds")
             .in_summary(),
-        Publication::state("memory.latency.translation", Unit::Nanoseconds, "what finding the page adds to a load"),
+        Publication::state(
+            "memory.latency.translation",
+            Unit::Nanoseconds,
+            "time that address translation adds to a load",
+        ),
         Publication::state(
             "memory.latency.translation_reach",
             Unit::Bytes,
-            "how much small pages a translation buffer covers",
+            "bytes of small pages that a TLB level covers",
         ),
         Publication::state(
             "memory.latency.by_rule",
             Unit::Nanoseconds,
-            "one load of a large buffer, by the rules that other tools follow",
+            "one load from a large buffer, by the rules of other tools",
         ),
         Publication::state(
             "memory.latency.node",
             Unit::Nanoseconds,
-            "one dependent load of one node's memory from another node's CPU",
+            "one dependent load from a node's memory on another node's CPU",
         )
         .in_summary(),
     ],

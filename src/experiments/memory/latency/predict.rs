@@ -12,51 +12,63 @@ constants! {
     /// A load that the first-level cache serves, simplest addressing: Apple's cores.
     L1_LOAD_THREE = 3.0 in 2.9 ..= 4.1 "cycles", "dougallj, Apple M1 microarchitecture notes: 3 to 4 cycles";
     /// The same on Intel up to Skylake, on AMD Zen and on Arm's larger cores.
-    L1_LOAD_FOUR = 4.0 in 3.9 ..= 4.1 "cycles", "Agner Fog, instruction tables: MOV r64,[r64] 4 cycles; Arm Neoverse N1/V1 optimisation guides: 4 cycles";
+    L1_LOAD_FOUR = 4.0 in 3.9 ..= 4.1 "cycles",
+        "Agner Fog, instruction tables: MOV r64,[r64] 4 cycles. Arm Neoverse N1/V1 optimisation guides: 4 cycles";
     /// The same on Intel since Ice Lake.
-    L1_LOAD_FIVE = 5.0 in 4.9 ..= 5.1 "cycles", "uops.info: MOV r64,[r64] 5 cycles on Ice Lake, Tiger Lake, Golden Cove";
+    L1_LOAD_FIVE = 5.0 in 4.9 ..= 5.1 "cycles",
+        "uops.info: MOV r64,[r64] 5 cycles on Ice Lake, Tiger Lake, Golden Cove";
     /// The same where the core's design is not known.
     L1_LOAD_UNKNOWN = 4.0 in 2.9 ..= 6.1 "cycles", "Agner Fog, microarchitecture: 3 to 6 cycles over all cores";
     /// A load that the second-level cache serves: Intel from Nehalem to Skylake.
-    L2_LOAD_SKYLAKE = 12.0 in 10.0 ..= 14.5 "cycles", "Intel optimisation manual: 12 cycles, 14 with 1 MiB in servers; 10 on Nehalem";
+    L2_LOAD_SKYLAKE = 12.0 in 10.0 ..= 14.5 "cycles",
+        "Intel optimisation manual: 12 cycles, 14 with 1 MiB in servers, 10 on Nehalem";
     /// The same on Ice Lake and Tiger Lake.
     L2_LOAD_LAKE = 13.5 in 12.5 ..= 15.5 "cycles", "Intel optimisation manual: 13 to 14 cycles";
     /// The same on Golden Cove and Redwood Cove.
     L2_LOAD_COVE = 15.5 in 14.0 ..= 17.5 "cycles", "Intel optimisation manual: 14 to 16 cycles, 2 MiB";
     /// The same on AMD Zen 1 to 3.
-    L2_LOAD_ZEN = 12.0 in 11.5 ..= 17.5 "cycles", "AMD optimisation guides, families 17h and 19h: 12 cycles; 17 on the first Zen";
+    L2_LOAD_ZEN = 12.0 in 11.5 ..= 17.5 "cycles",
+        "AMD optimisation guides, families 17h and 19h: 12 cycles, 17 on the first Zen";
     /// The same on AMD Zen 4 and 5.
     L2_LOAD_ZEN4 = 14.0 in 13.0 ..= 15.5 "cycles", "AMD optimisation guide, family 19h model 10h and later: 14 cycles";
     /// The same on Arm's larger cores.
-    L2_LOAD_NEOVERSE = 12.0 in 9.0 ..= 15.0 "cycles", "Arm technical reference manuals of Neoverse and Cortex: 9 to 13 cycles";
+    L2_LOAD_NEOVERSE = 12.0 in 9.0 ..= 15.0 "cycles",
+        "Arm technical reference manuals of Neoverse and Cortex: 9 to 13 cycles";
     /// The same where the core's design is not known.
     L2_LOAD_UNKNOWN = 14.0 in 8.0 ..= 26.0 "cycles", "Agner Fog, microarchitecture: 8 to 25 cycles over all cores";
     /// A load that the third-level cache serves, on a ring of a few cores.
-    L3_LOAD_RING = 42.0 in 32.0 ..= 75.0 "cycles", "Intel optimisation manual: 40 to 50 cycles in clients, up to 75 in servers";
+    L3_LOAD_RING = 42.0 in 32.0 ..= 75.0 "cycles",
+        "Intel optimisation manual: 40 to 50 cycles in clients, up to 75 in servers";
     /// The same on a mesh of many cores.
-    L3_LOAD_MESH = 70.0 in 48.0 ..= 125.0 "cycles", "Chips and Cheese, Sapphire Rapids: 70 cycles of a slow core, 120 of a fast one; clients 60 to 75";
+    L3_LOAD_MESH = 70.0 in 48.0 ..= 125.0 "cycles",
+        "Chips and Cheese, Sapphire Rapids: 70 cycles on a slow core, 120 on a fast one. Clients: 60 to 75";
     /// The same in a core complex of AMD Zen.
-    L3_LOAD_ZEN = 48.0 in 35.0 ..= 65.0 "cycles", "AMD optimisation guides: 39 (Zen 2), 46 (Zen 3), 50 (Zen 4) cycles on average";
+    L3_LOAD_ZEN = 48.0 in 35.0 ..= 65.0 "cycles",
+        "AMD optimisation guides: 39 (Zen 2), 46 (Zen 3), 50 (Zen 4) cycles on average";
     /// The same on Arm servers.
-    L3_LOAD_ARM = 65.0 in 30.0 ..= 130.0 "cycles", "Chips and Cheese, Ampere Altra and Graviton: 30 (private slice) to 120 cycles";
+    L3_LOAD_ARM = 65.0 in 30.0 ..= 130.0 "cycles",
+        "Chips and Cheese, Ampere Altra and Graviton: 30 (private slice) to 120 cycles";
     /// The same where the core's design is not known.
     L3_LOAD_UNKNOWN = 50.0 in 20.0 ..= 130.0 "cycles", "20 to 120 cycles over all cores, more on large meshes";
     /// From the last cache to the memory controller and back, on a client.
-    FABRIC_CLIENT = 30.0 in 12.0 ..= 50.0 "ns", "memory latencies of 60 to 90 ns in clients, less their cache and their rows";
+    FABRIC_CLIENT = 30.0 in 12.0 ..= 50.0 "ns", "memory latencies of 60–90 ns in clients, less cache and row";
     /// The same on a server.
-    FABRIC_SERVER = 60.0 in 35.0 ..= 95.0 "ns", "memory latencies of 90 to 130 ns in servers, less their cache and their rows";
+    FABRIC_SERVER = 60.0 in 35.0 ..= 95.0 "ns", "memory latencies of 90–130 ns in servers, less cache and row";
     /// The same where it is not known what this is.
-    FABRIC_UNKNOWN = 45.0 in 12.0 ..= 95.0 "ns", "clients and servers together";
+    FABRIC_UNKNOWN = 45.0 in 12.0 ..= 95.0 "ns", "range of clients and servers together";
     /// Opening a row of memory and reading a column.
-    MEMORY_ROW = 28.0 in 22.0 ..= 45.0 "ns", "JEDEC DDR4 and DDR5: tRCD + tCL of 27 to 34 ns, tRP more when another row is open";
+    MEMORY_ROW = 28.0 in 22.0 ..= 45.0 "ns",
+        "JEDEC DDR4 and DDR5: tRCD + tCL of 27–34 ns, plus tRP when another row is open";
     /// Moving a line over the memory bus.
     LINE_TRANSFER = 3.0 in 1.5 ..= 5.0 "ns", "64 bytes over one channel of DDR4-3200 or one half of DDR5-4800";
     /// What neighbours of a guest add to its loads from memory.
-    GUEST_MEMORY = 5.0 in 0.0 ..= 25.0 "ns", "queues at a memory controller that others use";
+    GUEST_MEMORY = 5.0 in 0.0 ..= 25.0 "ns", "queues at a memory controller that neighbours use too";
     /// A translation that the first-level buffer does not have, over a footprint of some MiB.
-    TRANSLATION_NEAR = 2.5 in 0.5 ..= 12.0 "ns", "a second-level translation buffer answers in 7 to 9 cycles (Agner Fog); walks whose tables are cached in 10 to 30 ns";
+    TRANSLATION_NEAR = 2.5 in 0.5 ..= 12.0 "ns",
+        "second-level TLB hit: 7–9 cycles (Agner Fog). Page-table walk with cached tables: 10–30 ns";
     /// A walk through the page tables for a load from memory.
-    TRANSLATION_WALK = 20.0 in 0.0 ..= 70.0 "ns", "up to 4 references on bare metal, up to 24 in a guest (Bhargava et al., ASPLOS 2008), most of them cached";
+    TRANSLATION_WALK = 20.0 in 0.0 ..= 70.0 "ns",
+        "up to 4 references on bare metal, up to 24 in a guest (Bhargava et al., ASPLOS 2008), most of them cached";
 }
 
 /// Share of a claimed cache that a walk can find: a cache that is shared, or filled from random physical pages, seems
@@ -132,16 +144,16 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
         };
         let load = |constant: Constant| (cycle.of(constant.times(1.0)), constant.basis());
         let (first, basis) = load(loads.first);
-        predictions.push(level("L1").hardware("a load that the first-level cache serves", first, basis));
+        predictions.push(level("L1").hardware("a load from the L1 cache", first, basis));
         let (second, basis) = load(loads.second);
-        predictions.push(level("L2").hardware("a load that the second-level cache serves", second, basis));
+        predictions.push(level("L2").hardware("a load from the L2 cache", second, basis));
         let (third, basis) = load(loads.third);
         let small = pages == Pages::Small || machine.is_guest();
         if scope.claims.len() > 2 || scope.claims.is_empty() {
-            let prediction = level("L3").hardware("a load that the third-level cache serves", third, basis.clone());
+            let prediction = level("L3").hardware("a load from the L3 cache", third, basis.clone());
             predictions.push(if small {
                 prediction.hardware(
-                    "its translation, from the second-level translation buffer or a short walk",
+                    "its translation, from the second-level TLB or a short page-table walk",
                     TRANSLATION_NEAR.times(1.0),
                     TRANSLATION_NEAR.basis(),
                 )
@@ -163,19 +175,16 @@ fn memory(
     small: bool,
 ) -> Prediction {
     let mut prediction = prediction
-        .hardware("finding that no cache has the line", third, basis)
-        .hardware("the way to the memory controller and back", fabric.times(1.0), fabric.basis())
+        .hardware("a miss in all caches", third, basis)
+        .hardware("the path to the memory controller and back", fabric.times(1.0), fabric.basis())
         .hardware("opening a row and reading a column", MEMORY_ROW.times(1.0), MEMORY_ROW.basis())
         .hardware("the transfer of a line", LINE_TRANSFER.times(1.0), LINE_TRANSFER.basis());
     if machine.is_guest() {
-        prediction = prediction.hardware("neighbours of a guest", GUEST_MEMORY.times(1.0), GUEST_MEMORY.basis());
+        prediction =
+            prediction.hardware("the load from neighbours of a guest", GUEST_MEMORY.times(1.0), GUEST_MEMORY.basis());
     }
     if small {
-        prediction = prediction.hardware(
-            "the walk through the page tables",
-            TRANSLATION_WALK.times(1.0),
-            TRANSLATION_WALK.basis(),
-        );
+        prediction = prediction.hardware("the page-table walk", TRANSLATION_WALK.times(1.0), TRANSLATION_WALK.basis());
     }
     prediction
 }
@@ -191,7 +200,7 @@ fn sizes(machine: &Machine, cpu: u32) -> Vec<Prediction> {
             let size = claim.value as f64;
             let labels = Labels::of([("level", format!("L{level}").as_str())]);
             Some(Prediction::of("memory.latency.level_size", labels, Unit::Bytes).hardware(
-                "what the kernel claims",
+                "the size that the kernel reports",
                 (size, size * least, size * most),
                 Basis::machine(&claim.source),
             ))

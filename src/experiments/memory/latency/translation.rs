@@ -56,7 +56,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope,
     if let Some(seen) = translation(scope, curves, found, Pages::Small) {
         for (end, buffer) in seen.ends.iter().zip(BUFFERS) {
             let [low, high] = [end.at_least, end.at_most].map(|count| count * page_size() as f64);
-            let estimate = bounds(study, low, high, "plateaus of one line per page less the same lines packed");
+            let estimate = bounds(study, low, high, "plateaus of one line per page, less the same lines packed");
             let labels = Labels::of([("buffer", buffer)]);
             findings.publish(study, Figure::bounds("memory.latency.translation_reach", labels, &estimate));
         }
@@ -75,7 +75,11 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope,
                 publish_difference(study, findings, "DRAM", point, &small, &huge);
             } else {
                 let labels = Labels::of([("found_in", "DRAM"), ("pages", "4k")]);
-                findings.cannot("memory.latency.translation", labels, "one of its two latencies is not published");
+                findings.cannot(
+                    "memory.latency.translation",
+                    labels,
+                    "this run did not publish one of the two latencies",
+                );
             }
         }
     }
@@ -126,11 +130,11 @@ fn publish_difference(
     let labels = Labels::of([("found_in", found_in)]).with("pages", pages_label(Pages::Small));
     let labels = labelled(labels, footprint);
     let Some(mut net) = Estimate::net(&longer, &shorter) else {
-        findings.cannot("memory.latency.translation", labels, "the two walks share no launch");
+        findings.cannot("memory.latency.translation", labels, "no launch measured both patterns");
         return;
     };
     if net.value <= 0.0 {
-        let reason = format!("the difference of {:.2} ns does not stand out from zero", in_time(study, &net));
+        let reason = format!("the difference of {:.2} ns is not significantly above zero", in_time(study, &net));
         findings.cannot("memory.latency.translation", labels, &reason);
         return;
     }

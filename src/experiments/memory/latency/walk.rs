@@ -351,31 +351,31 @@ pub(super) const RECIPES: [Recipe; 5] = [
         pattern: Pattern::Stride(128),
         pages: Pages::Small,
         what: "every 128 bytes, ascending (lat_mem_rd with its default stride)",
-        why: "prefetchers see the stride and load ahead",
+        why: "prefetchers detect the stride and load ahead",
     },
     Recipe {
         pattern: Pattern::Window(64),
         pages: Pages::Small,
         what: "every 64-byte line, random within 64 pages",
-        why: "neighbouring lines come along, and 64 pages fit the translation buffer",
+        why: "neighbouring lines are prefetched, and the TLB covers 64 pages",
     },
     Recipe {
         pattern: Pattern::Window(256),
         pages: Pages::Small,
         what: "every 256 bytes, random within 64 pages (multichase)",
-        why: "no neighbour comes along, and 64 pages fit the translation buffer",
+        why: "no neighbouring line is prefetched, and the TLB covers 64 pages",
     },
     Recipe {
         pattern: Pattern::Random,
         pages: Pages::Huge,
-        what: "every line, random over everything, huge pages",
-        why: "nothing comes along; translations are few where huge pages are whole for the processor",
+        what: "every line, random over the buffer, huge pages",
+        why: "no prefetching, and few TLB misses if the hardware uses whole huge pages",
     },
     Recipe {
         pattern: Pattern::Random,
         pages: Pages::Small,
-        what: "every line, random over everything, 4 KiB pages (tinymembench, lat_mem_rd -t)",
-        why: "nearly every load also waits for its translation",
+        what: "every line, random over the buffer, 4 KiB pages (tinymembench, lat_mem_rd -t)",
+        why: "nearly every load also needs a page-table walk",
     },
 ];
 

@@ -25,13 +25,14 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         rows.push(vec![case.labels().to_string(), quantity(metric.value, Unit::BytesPerSecond), limit]);
     }
     if !rows.is_empty() {
-        findings.tabulate("What holds each flow back", &["flow", "payload", "limit"], rows);
+        findings.tabulate("What limits each flow", &["flow", "payload", "limit"], rows);
     }
     let rate = |findings: &Findings, case: Case| findings.metric(RATE, &case.labels()).map(|metric| metric.value);
     let (two, one) = (rate(findings, PLAIN), rate(findings, Case { placement: Some(SAME_CPU), ..PLAIN }));
     if let (Some(two), Some(one)) = (two, one) {
         findings.say(format!(
-            "The loopback moves {} with both sides on two CPUs and {} on one; a tool that leaves the placement to the kernel may show either.",
+            "The loopback moves {} with both sides on two CPUs and {} on one. A tool that leaves the placement to \
+             the kernel may show either.",
             quantity(two, Unit::BytesPerSecond),
             quantity(one, Unit::BytesPerSecond)
         ));
@@ -48,11 +49,11 @@ fn limit(study: &Study<'_>, case: Case) -> Option<String> {
     let (own_name, other_name) =
         if case.placement.is_some() { ("this side", "the other side") } else { ("this machine", "the peer") };
     if case.placement == Some(SAME_CPU) && own + other >= BUSY {
-        return Some(format!("the CPU that both sides share: {} busy", percent((own + other).min(1.0))));
+        return Some(format!("the CPU that both sides share ({} busy)", percent((own + other).min(1.0))));
     }
     if own.max(other) >= BUSY {
         let name = if own >= other { own_name } else { other_name };
-        return Some(format!("the CPU of {name}: {} and {} busy", percent(own), percent(other)));
+        return Some(format!("the CPU of {name} ({} and {} busy)", percent(own), percent(other)));
     }
     for side in ["own", "other"] {
         let of = labels.clone().with("side", side);
@@ -64,20 +65,20 @@ fn limit(study: &Study<'_>, case: Case) -> Option<String> {
         // A sender that paces itself never meets the window it has filled: what is on its way shows it as well.
         if share(1) > STOPPED || case.placement.is_none() && window > 0.0 && rate * round_trip >= FILLED * window {
             return Some(format!(
-                "the receiver's window: {1} at the end, the sender stopped by it for {0} of the time",
+                "the receiver's window ({1} at the end, which stopped the sender for {0} of the time)",
                 percent(share(1)),
                 quantity(window, Unit::Bytes)
             ));
         }
         if share(2) > STOPPED {
-            return Some(format!("the send buffer: full for {} of the time", percent(share(2))));
+            return Some(format!("the send buffer (full for {} of the time)", percent(share(2))));
         }
     }
     if case.placement.is_some() {
-        return Some(format!("hand-overs between the sides: {} and {} busy", percent(own), percent(other)));
+        return Some(format!("handoffs between the sides ({} and {} busy)", percent(own), percent(other)));
     }
     let again =
         ["own", "other"].into_iter().filter_map(|side| middle(study, "sender", &labels.clone().with("side", side), 3));
     let again: f64 = again.sum();
-    Some(format!("the path and its congestion control: {again:.0} segments were sent again"))
+    Some(format!("the path and its congestion control ({again:.0} segments retransmitted)"))
 }

@@ -24,9 +24,12 @@ pub(super) const ABOVE_LINK: f64 = 1.01;
 pub(super) const EIGHT_OVER_ONE: f64 = 0.9;
 
 rules! {
-    ARRIVED: "G29" Hard "`network.bandwidth.rate`", "what was sent and did not arrive fits into the buffers, {} a stream", bytes(BUFFERS);
-    LINK: "G29" Hard "`network.bandwidth.rate`", "the payload is at most {} times what the link carries", plain(ABOVE_LINK);
-    STREAMS: "G40" Remark "`network.bandwidth.rate`", "eight streams carry at least {} times what one carries", plain(EIGHT_OVER_ONE);
+    ARRIVED: "G29" Hard "`network.bandwidth.rate`",
+        "the bytes that were sent and did not arrive fit into the buffers, {} per stream", bytes(BUFFERS);
+    LINK: "G29" Hard "`network.bandwidth.rate`", "the payload is at most {} times what the link can carry",
+        plain(ABOVE_LINK);
+    STREAMS: "G40" Remark "`network.bandwidth.rate`", "eight streams carry at least {} times as much as one",
+        plain(EIGHT_OVER_ONE);
 }
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
@@ -39,7 +42,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
             "median over launches of bytes over time at the receiver",
         ) else {
             if study.setup.profile.is_quick() && can_wait(case) {
-                findings.cannot(RATE, labels, "a quick run has no time for it");
+                findings.cannot(RATE, labels, "a quick run omits it");
             }
             continue;
         };
@@ -62,7 +65,7 @@ pub(super) fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> 
             received > sent || sent - received > BUFFERS * f64::from(case.streams)
         })
     };
-    let sentence = "counted at the receiver; what was sent and did not arrive fits into the buffers";
+    let sentence = "counted at the receiver, and the bytes that did not arrive fit into the buffers";
     gates.push(Gate::holds(&ARRIVED, !short(0, 3) && !short(2, 1), sentence));
     gates.push(gates::steady(estimate));
     if case.placement.is_none()
@@ -72,13 +75,13 @@ pub(super) fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> 
     {
         let both = if case.direction == Direction::Both { 2.0 } else { 1.0 };
         let most = framed(rate as f64 / 8.0, facts.mtu_bytes) * both * ABOVE_LINK;
-        let reason = format!("{ABOVE_LINK} times what the link {} carries as payload", facts.name);
+        let reason = format!("{ABOVE_LINK} times the payload that the link {} can carry", facts.name);
         gates.push(Gate::at_most(&LINK, estimate.named("{}"), most).because(reason));
     }
     if case.streams == 8
         && let Some(one) = median(&study.values("rate", &Case { streams: 1, ..case }.labels()))
     {
-        let reason = format!("{EIGHT_OVER_ONE} times what one carries");
+        let reason = format!("{EIGHT_OVER_ONE} times the rate of one stream");
         gates.push(
             Gate::at_least(&STREAMS, estimate.named("eight streams carry {}"), EIGHT_OVER_ONE * one).because(reason),
         );

@@ -82,7 +82,7 @@ pub(super) fn record(
     let mut windows: Vec<f64> = Vec::new();
     for receiver in [own, theirs].into_iter().filter(|side| side.windows.len() > 1) {
         let steady = steady_part(case, &receiver.windows, f64::from(round_trip) * 1e3);
-        rate += rate_of(steady).ok_or_else(|| Problem::new(format!("no window of a flow is left ({labels})")))?;
+        rate += rate_of(steady).ok_or_else(|| Problem::new(format!("no window of the flow remains ({labels})")))?;
         let rates: Vec<f64> = steady.windows(2).filter_map(rate_of).collect();
         // Two directions: their windows end at the same times but for the difference of two clocks' sleeps.
         if windows.is_empty() {
@@ -92,8 +92,8 @@ pub(super) fn record(
         }
     }
     if rate <= 0.0 {
-        return Err(Problem::new(format!("nothing arrived: the other side hangs or is cut off ({labels})"))
-            .hint("look whether the other side still runs, and whether something on the way drops its packets"));
+        return Err(Problem::new(format!("no data arrived, so the other side hangs or is unreachable ({labels})"))
+            .hint("check that the other side still runs and that no device on the path drops its packets"));
     }
     rig.record("rate", labels.clone(), Unit::BytesPerSecond, vec![rate])?;
     rig.record("window", labels.clone(), Unit::BytesPerSecond, windows)?;

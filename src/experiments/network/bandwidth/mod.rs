@@ -1,53 +1,58 @@
 //! # Question
 //!
-//! How many bytes of payload arrive in a second, in each direction, over one connection and over several, by the size of
-//! the writes; and what is it that holds them back?
+//! How many bytes of payload arrive per second, by direction, number of connections and write size? And which part of
+//! the system limits the rate?
 //!
 //! # Method
 //!
-//! A sender writes messages of one size as fast as they are taken; a receiver reads up to 128 KiB at a time. Bytes are
-//! counted **at the receiver**: its clock is read at the end of each window, and the figure is the bytes that arrived from
-//! the first window of the steady part to the last, divided by the time between them. What a sender has written is no
-//! figure: it fills buffers first. Totals of both sides are compared at the end, when everything has arrived.
+//! A sender writes messages of one size as fast as the socket accepts them, and a receiver reads up to 128 KiB at a
+//! time. Bytes are counted **at the receiver**, whose clock is read at the end of each window. The rate is the bytes
+//! that arrived from the first window of the steady part to the last, divided by the time between them. Bytes at the
+//! sender are not the rate, because they fill buffers first. At the end, the totals of both sides are compared.
 //!
-//! - **loopback**: 160 ms for each case, the first half left out, because the receive buffer and the congestion control
-//!   find their size and their rate in that time; windows of 5 ms. The other side is a process on another CPU, or on the
-//!   same (placement).
-//! - **remote**: 2.5 s for each case, the first second or twenty round trips left out, because a connection has to find its
-//!   rate; windows of 100 ms.
-//! - **direction**: send (this machine sends), receive, or both at once, where the rate is the sum of both.
-//! - **streams**: connections at once in each direction, each with a thread of its own on both sides. **bytes**: size of a
-//!   write.
+//! - **loopback**: 160 ms per case in windows of 5 ms. The first half is omitted, because the receive buffer and the
+//!   congestion control adapt in that time. The other side is a process on another CPU or on the same CPU
+//!   (`placement`).
+//! - **remote**: 2.5 s per case in windows of 100 ms. The first second or twenty round trips are omitted, because a
+//!   connection needs that time to reach its rate.
+//! - **direction**: send (from this machine), receive, or both at once. The rate of both is the sum.
+//! - **streams**: concurrent connections per direction, each with a separate thread on both sides.
+//! - **bytes**: size of a write.
 //!
-//! A quick run leaves out writes of 16 KiB and two and four streams on the loopback, and several streams to a peer.
+//! A quick run omits writes of 16 KiB and two and four streams on the loopback, and several streams to a peer.
 //!
-//! Receive buffers tune themselves, as for any program that does not set them. Every sender reports from TCP_INFO how long
-//! it had data to send and how much of that time the receiver's window or the send buffer stopped it; both sides report
-//! their CPU time. That names the limit: a CPU that was busy nine tenths of the time; else the receiver's window or the
-//! send buffer, if it stopped the sender more than half of the time, or if what was on its way filled three quarters of
-//! the window; else the path and its congestion control.
+//! Receive buffers tune themselves, as in any program that does not set them. Each sender reports from TCP_INFO how
+//! long the receiver's window or the send buffer blocked it, and both sides report their CPU time. The limit is the
+//! first of these that applies:
+//!
+//! - A CPU was busy at least 90 % of the time.
+//! - The receiver's window stopped the sender for more than half of the time. On a remote path, data in flight that
+//!   fills three quarters of the window counts too.
+//! - The send buffer stopped the sender for more than half of the time.
+//! - Otherwise, the path and its congestion control, or on the loopback the handoffs between the sides.
 //!
 //! # Prediction
 //!
-//! Loopback: each 64 KiB is copied in and copied out, and needs a buffer; small writes add their system calls. With the
-//! sides on two CPUs both copies go on at once, on one they take turns. Remote: the least of the link's rate less its
-//! headers, the largest receive buffer over the round trip, and what the loopback moves.
+//! Loopback: each 64 KiB is copied in and out and needs a buffer, and small writes add their system calls. On two
+//! CPUs both copies run at the same time, on one CPU alternately. Remote: the lowest of three rates. These are the
+//! link rate less headers, the largest receive buffer over the round trip, and the rate of the loopback.
 //!
 //! # What could fool us
 //!
-//! - The first second: slow start, and credit that clouds and shapers give at the beginning. On the loopback it is the
-//!   first twentieth of a second, in which the rate has not been found either.
-//! - The congestion control works on the loopback too. One that paces (BBR) may carry less than half of what one that only
-//!   fills a window (CUBIC) carries, and then small things decide, as how a receiver reads: compare machines with the same.
-//! - A loopback figure is a copy benchmark with system calls. It says what the machine could feed a network with, no more.
-//! - One thread for both sides, or both on one CPU, halves it.
-//! - A fixed receive buffer turns off tuning: window over round trip is then the figure, whatever the link can do.
-//! - On a virtual machine the link's stated rate is a claim, or missing.
+//! - The first second has slow start, and extra credit from clouds and shapers. On the loopback, the rate is not
+//!   stable in the first twentieth of a second.
+//! - Congestion control also works on the loopback. BBR, which paces, may carry less than half of what CUBIC carries.
+//!   Small differences then decide, such as how a receiver reads. Compare machines with the same congestion control.
+//! - A loopback result is a copy benchmark with system calls. It shows only how fast the machine could feed a
+//!   network.
+//! - One thread for both sides, or both sides on one CPU, halves the rate.
+//! - A fixed receive buffer turns off tuning. The rate is then window over round trip, whatever the link can carry.
+//! - On a virtual machine, the reported link rate may be wrong or missing.
 //!
 //! # References
 //!
-//! RFC 9293 (TCP), RFC 7323 (windows, time stamps), RFC 6349 (throughput testing); tcp(7), `struct tcp_info` in
-//! linux/tcp.h.
+//! RFC 9293 (TCP), RFC 7323 (windows, time stamps), RFC 6349 (throughput testing). tcp(7), `struct tcp_info` in
+//! `linux/tcp.h`.
 
 mod explain;
 mod judge;
@@ -68,7 +73,7 @@ use crate::statistics::summary::median;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "network.bandwidth",
     title: "Peak bandwidth",
-    measures: "payload per second at the receiver: directions, streams, sizes of writes",
+    measures: "payload per second at the receiver, by direction, streams and size of writes",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1 },
     source: include_str!("mod.rs"),
@@ -76,7 +81,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["os.system_call.time", "network.round_trip.time"],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
-    publishes: &[Publication::state("network.bandwidth.rate", Unit::BytesPerSecond, "payload that arrives")
+    publishes: &[Publication::state("network.bandwidth.rate", Unit::BytesPerSecond, "payload that arrives per second")
         .in_summary_where(common_case)],
     every: |_| 4,
     seconds: |setup| if setup.has_peer { 15.6 } else { 2.1 },

@@ -13,7 +13,8 @@ constants! {
     /// Making, queueing and freeing one buffer of up to 64 KiB.
     BUFFER = 3_000.0 in 800.0 ..= 10_000.0 "ns", "Linux net/core/skbuff.c: 16 pages and a head for each";
     /// Adding a small write to the last buffer of a socket.
-    APPEND = 250.0 in 60.0 ..= 2_500.0 "ns", "Linux net/ipv4/tcp.c, tcp_sendmsg_locked: lock, checks, release; a segment of its own where nothing waits";
+    APPEND = 250.0 in 60.0 ..= 2_500.0 "ns",
+        "Linux net/ipv4/tcp.c, tcp_sendmsg_locked: lock, checks, release, and a separate segment where nothing waits";
 }
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
@@ -46,13 +47,13 @@ pub(super) fn predict_case(by: &PredictionInput<'_>, terms: &Terms, case: Case) 
         return prediction.software("copies, buffers and calls of the busier side", local, COPY_BYTE.basis());
     };
     let both = if case.direction == Direction::Both { 2.0 } else { 1.0 };
-    let mut bound = (local, "what the two machines' software moves", COPY_BYTE.basis());
+    let mut bound = (local, "the rate of the two machines' software", COPY_BYTE.basis());
     let facts = interface(&by.setup.machine, peer);
     if let Some(rate) = facts.and_then(|found| found.bits_per_second) {
         let link = framed(rate as f64 / 8.0, facts.and_then(|found| found.mtu_bytes)) * both;
         if link < bound.0.0 {
             let basis = Basis::machine("link rate and MTU in /sys/class/net");
-            bound = ((link, link * 0.6, link * 1.005), "the link less its headers", basis);
+            bound = ((link, link * 0.6, link * 1.005), "the link rate less headers", basis);
         }
     }
     if let (Some(window), Some((round_trip, _))) = (largest_receive_buffer(), round_trip(by.known, peer)) {
