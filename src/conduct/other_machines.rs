@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_local_directory_is_refused_by_name() {
         let refused = remote_directory(Path::new("/dev")).unwrap_err();
-        assert!(refused.what.contains("not a remote one"), "{refused}");
+        assert!(refused.what.contains("not of another machine"), "{refused}");
         assert!(remote_directory(Path::new("/nonexistent")).is_err());
     }
 }

@@ -196,7 +196,7 @@ fn a_dry_run_understands_addresses_and_contacts_nobody() {
         (["--nfs", "nfs://server"], "has no path"),
         (["--nfs", "nfs://server:port/a"], "not a valid port"),
         (["--nfs", "server:/export"], "does not begin with nfs://"),
-        (["--remote-dir", "/"], "not a remote one"),
+        (["--remote-dir", "/"], "not of another machine"),
         (["--peer", "ssh://-oProxyCommand=true"], "does not begin with '-'"),
         (["--peer", "ssh://"], "is not empty"),
         (["--peer", "nowhere"], "a secret"),

@@ -302,7 +302,7 @@ fn all_experiments_together_keep_to_the_limit() {
     let result = result(&keep.path().join("run"));
     let sections = result["experiments"].as_array().unwrap();
     let contention = sections.iter().find(|section| section["id"] == "file.contention").unwrap().to_string();
-    assert!(contention.contains("1 files of 16.00 MiB fit into what is left to them"), "{contention}");
+    assert!(contention.contains("1 files of 16.00 MiB fit into the remaining scratch space"), "{contention}");
 }
 
 #[test]
