@@ -185,9 +185,7 @@ rules! {
     READ_BY_PROGRAM: "G33" Remark "`file.read`", "no program provides the files";
     INTERFACE: "G34" Hard "`file.read.rate`", "a rate is at most {} times what the interface carries, where that is known", plain(INTERFACE_SLACK);
     ORDER: "G34" Noisy "`file.read.block_time`", "a random read takes at least 1/{} of a sequential read", plain(RANDOM_SLACK);
-    CLASS: "G34" Remark "`file.read.block_time`", "a direct random read takes at least the time of the fastest device \
-                                                   of its kind (1 ms rotating, 40 µs SATA or virtual, 20 µs NVMe), or \
-                                                   it is called served by a cache";
+    CLASS: "G34" Remark "`file.read.block_time`", "a direct random read takes at least as long as on the fastest device (1 ms rotating, 40 µs SATA or virtual, 20 µs NVMe). A faster read is called served by a cache";
     TOUCHES: "G35" Remark "`file.read.block_time`", "the second read of the same places is at most {} times as fast as the first", plain(TOUCH_RATIO);
     FAULTS: "G40" Noisy "`file.read.block_time` cache=direct", "major faults, one page each, are at most what devices \
                                                                 read";

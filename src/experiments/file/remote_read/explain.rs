@@ -37,7 +37,7 @@ pub(super) fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
     let here: Vec<f64> = here.iter().map(|found| found.value).collect();
     if let (Some(here), [first, .., _]) = (median(&here), &added[..]) {
         findings.say(format!(
-            "A read of a random block takes {} from this machine's memory. It takes {first}, {}.",
+            "A random block takes {} from this machine's memory, {first}, {}.",
             time(here),
             added[1..].join(", ")
         ));
