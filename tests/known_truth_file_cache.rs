@@ -360,7 +360,7 @@ fn a_filling_that_ends_for_want_of_time_says_at_least() {
         kill(Pid::from_raw(launch), Signal::SIGCONT).unwrap();
     });
     assert!(output.status.success(), "{}", told(&output));
-    assert!(text(&output.stderr).contains("the figure says 'at least'"), "said beforehand: {}", told(&output));
+    assert!(text(&output.stderr).contains("the result is 'at least'"), "said beforehand: {}", told(&output));
     assert!(text(&output.stdout).contains('≥'), "{}", told(&output));
     let result = result(&place);
     let metric = of_machine(&result);

@@ -324,10 +324,10 @@ fn what_is_no_file_on_another_machine_is_said() {
     let nowhere = format!("nfs://{free}/export/file?mountport={}", free.port());
     for (words, code, said) in [
         (&["--remote-dir", "/"][..], 2, "not of another machine"),
-        (&["--remote-dir", "/nonexistent"], 2, "cannot look at"),
+        (&["--remote-dir", "/nonexistent"], 2, "cannot inspect"),
         (&["--nfs", "server:/export"], 2, "does not begin with nfs://"),
         (&["--nfs", "nfs://server"], 2, "has no path"),
-        (&["--nfs", &nowhere], 1, "cannot be reached"),
+        (&["--nfs", &nowhere], 1, "cannot reach"),
     ] {
         let output = output(&[&["run", "file.remote_read", "--quick", "--no-progress"], words].concat());
         assert_eq!(output.status.code(), Some(code), "{words:?}: {}", told(&output));

@@ -295,7 +295,7 @@ fn a_full_standard_output_is_a_failure() {
 
 #[test]
 fn a_launch_by_hand_is_refused_with_advice() {
-    for input in ["", "{}", "not an order", &"x".repeat(3 << 20)] {
+    for input in ["", "{}", "the request is invalid", &"x".repeat(3 << 20)] {
         let output = feed(runs::PROGRAM, &["launch"], input);
         assert_eq!(output.status.code(), Some(1), "{}", told(&output));
         assert!(text(&output.stderr).contains("hint: "), "{}", told(&output));

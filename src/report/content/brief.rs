@@ -137,7 +137,7 @@ fn machine(document: &Document) -> PagePart {
         .iter()
         .filter(|check| !check.ok && check.known)
         .map(|check| {
-            let remedy = check.remedy.as_ref().map_or_else(String::new, |remedy| format!(" To change it: {remedy}"));
+            let remedy = check.remedy.as_ref().map_or_else(String::new, |remedy| format!(" Fix: {remedy}"));
             vec![Span::strong(format!("{}: ", check.check)), Span::plain(format!("{}.{remedy}", check.detail))]
         })
         .collect();
