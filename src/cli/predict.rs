@@ -41,7 +41,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
         return Ok(DONE);
     }
     let rows = predictions.iter().map(row).collect();
-    let text = plain_table(&["figure", "predicted", "range", "terms"], rows, terminal_width());
+    let text = plain_table(&["result", "predicted", "range", "terms"], rows, terminal_width());
     print(&format!("{text}\n\n{}\n", basis(options, document.as_ref(), &predictions)))?;
     Ok(DONE)
 }

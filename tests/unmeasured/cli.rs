@@ -122,7 +122,7 @@ fn a_chapter_is_explained_experiment_by_experiment() {
 #[test]
 fn gates_and_constants_are_explained() {
     let tables = data(&["explain", "--gates", "--constants"]);
-    assert!(tables.contains("| G11 | there are at least 5 launches |"), "{tables}");
+    assert!(tables.contains("| G11 | the result has at least 5 launches |"), "{tables}");
     assert!(tables.contains("| COUNTER_READING | 30 | 15 to 60 | cycles |"), "{tables}");
     refusal(&["explain", "cpu", "--gates"]);
 }

@@ -107,7 +107,7 @@ fn a_directory_that_holds_a_run_is_refused_and_kept() {
     let copy = copy_of_finished_run();
     let before = fs::read(copy.path().join("log.jsonl")).unwrap();
     let complaint = refused(&run(&["-o", copy.path().to_str().unwrap()]));
-    assert!(complaint.contains("holds a run already") && complaint.contains("--resume"), "{complaint}");
+    assert!(complaint.contains("already contains a run") && complaint.contains("--resume"), "{complaint}");
     assert_eq!(fs::read(copy.path().join("log.jsonl")).unwrap(), before);
 }
 

@@ -117,7 +117,8 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     assert!(report.status.success(), "{}", told(&report));
     let page = text(&report.stdout);
     assert!(
-        page.contains("loop iteration") && page.replace('\n', " ").contains("The run is not complete: the run died"),
+        page.contains("loop iteration")
+            && page.replace('\n', " ").contains("The run is not complete: its log has no last line"),
         "{page}"
     );
     assert!(page.contains("--resume"), "{page}");

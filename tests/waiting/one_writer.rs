@@ -47,7 +47,7 @@ fn a_run_that_still_goes_is_not_written_by_another() {
     for _ in 0..3 {
         for words in [["run", "--resume"], ["run", "-o"]] {
             let complaint = refused(&output(&[words[0], words[1], place.to_str().unwrap()]));
-            assert!(complaint.contains("is still going"), "{complaint}");
+            assert!(complaint.contains("is still in progress"), "{complaint}");
             assert!(
                 complaint.contains(&format!("process {number} ")),
                 "the kernel shows who holds a lock: {complaint}"
@@ -77,7 +77,7 @@ fn a_run_that_was_killed_is_free_at_once_and_two_do_not_go_on_with_it() {
     let (went_on, turned_away): (Vec<&Output>, Vec<&Output>) =
         ends.iter().partition(|end| end.status.code() != Some(2));
     assert_eq!((went_on.len(), turned_away.len()), (1, 1), "{}\n{}", told(&ends[0]), told(&ends[1]));
-    assert!(refused(turned_away[0]).contains("is still going"));
+    assert!(refused(turned_away[0]).contains("is still in progress"));
     let log = lines(&place);
     assert_eq!(records(&log, "resumed").len(), 1);
     let mut numbers: Vec<u64> =
