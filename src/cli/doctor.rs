@@ -174,7 +174,7 @@ fn noise_detail(cpu: u32, noise: &Noise) -> String {
 fn describe(check: &Check) -> String {
     let mark = match (check.ok, check.known) {
         (true, _) => "ok     ",
-        (false, true) => "SPOILS ",
+        (false, true) => "PROBLEM",
         (false, false) => "unknown",
     };
     let mut text = format!("{mark}  {}: {}", check.check, check.detail);

@@ -59,7 +59,7 @@ fn basis(options: &PredictOptions, document: Option<&Document>, predictions: &[P
     .to_owned();
     let narrow = predictions.iter().filter(|prediction| prediction.says_something()).count();
     text += &format!(
-        " {narrow} of {} are narrower than a factor of 4. Wider ranges say little.",
+        " {narrow} of {} are narrower than a factor of 4. Wider ranges give little information.",
         count(predictions.len() as u64, "range", "ranges")
     );
     if let (Some(score), Some(_)) = (coefficients::table().left_out, document) {

@@ -66,7 +66,7 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
         silence => lost(silence),
     })?;
     if !challenge.proves(secret, Purpose::Peer, &answer[1..]) {
-        return Err(Problem::new("the answering program does not know the secret, so it is not your peer")
+        return Err(Problem::new("the answering program cannot prove the secret, so it is not your peer")
             .hint("check the address. Another machine may intercept the connection"));
     }
     if answer[0] != 0 {
@@ -216,7 +216,7 @@ mod tests {
             other.read_exact(&mut proof).unwrap();
             other.write_all(&[0; 1 + BYTES]).unwrap();
         });
-        assert!(ask(one.into(), &secret(), SOON).unwrap_err().what.contains("does not know the secret"));
+        assert!(ask(one.into(), &secret(), SOON).unwrap_err().what.contains("cannot prove the secret"));
         impostor.join().unwrap();
     }
 }

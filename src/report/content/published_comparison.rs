@@ -167,7 +167,7 @@ fn table(published: &Published, document: Option<&Document>) -> Table {
         "report",
         "section",
         "printed",
-        ">in our units",
+        ">in units of sysdyno",
         ">their prediction",
         ">this machine / theirs",
         "parameters and doubts",
