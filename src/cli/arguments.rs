@@ -12,7 +12,7 @@ use crate::peer::limits::Pretence;
 use crate::setup::{FillWith, Profile};
 use crate::sys::clock::Source;
 
-const ABOUT: &str = "Puts a Linux machine and its operating system on the dyno";
+const ABOUT: &str = "Measures the primitive costs of a Linux machine and its operating system";
 
 const LONG_ABOUT: &str = "\
 Measures the primitive costs of a Linux machine and its operating system. Each result is predicted before it is \
@@ -21,19 +21,20 @@ measured, with reasons, and graded by how reliable it is.
 The command is not interactive and needs no privileges. It leaves only the run directory and, in the user's state \
 directory, a small copy of each complete run (--no-history: none).";
 
-const EXAMPLES: &str = "\
-Examples:
-  sysdyno run                     measure everything that this machine allows
-  sysdyno run cpu --quick         a first look at one chapter, in seconds
-  sysdyno run cpu --json -        the result as JSON on standard output
-  sysdyno doctor                  what disturbs results here, and the command that changes it
-  sysdyno explain cpu.timer       the method of an experiment and what could fool us
-  sysdyno report sysdyno-runs/X   the full report of a run, from its log
-  sysdyno run network --peer ssh://HOST   also the path to another machine
-  sysdyno neighbours --for 1m     neighbours on the cores, second by second
-
-Exit codes: 0 done, 1 an experiment failed, 2 wrong command, 3 --fail-on found a state, 130 interrupted (the log keeps
-what was measured).";
+const EXAMPLES: &str = concat!(
+    "Examples:\n",
+    "  sysdyno run                     measure everything that this machine allows\n",
+    "  sysdyno run cpu --quick         a first look at one chapter, in seconds\n",
+    "  sysdyno run cpu --json -        the result as JSON on standard output\n",
+    "  sysdyno doctor                  what disturbs results here, and the command that changes it\n",
+    "  sysdyno explain cpu.timer       the method of an experiment and what could fool us\n",
+    "  sysdyno report sysdyno-runs/X   the full report of a run, from its log\n",
+    "  sysdyno run network --peer ssh://HOST   also the path to another machine\n",
+    "  sysdyno neighbours --for 1m     neighbours on the cores, second by second\n",
+    "\n",
+    "Exit codes: 0 done, 1 an experiment failed, 2 wrong command, 3 a state of --fail-on was found,\n",
+    "130 interrupted (the log keeps what was measured).",
+);
 
 /// The whole command line.
 #[derive(Debug, Parser)]

@@ -13,19 +13,18 @@
 //!   of the cache. One pass reads it from its beginning to one and a half times the limit, without read-ahead. Each
 //!   request is a 64th of the limit. From half the limit on, sysdyno asks the kernel after each request how many pages
 //!   of the file are cached (cachestat(2), else mincore(2)). The pass up to a size equals one read of a file of that
-//!   size, so one pass gives the whole curve.
-//! - The size of the cache is the median of the resident bytes beyond the limit. Its interval reaches from the largest
-//!   size that was still whole (median) to the most that was ever resident. Each launch measures a group of 64 MiB.
-//!   Groups of 256 and 128 MiB alternate between launches.
+//!   size, so one pass gives the whole curve. The size of the cache is the median of the resident bytes beyond the
+//!   limit. Its interval reaches from the largest size that was still whole (median) to the most that was ever
+//!   resident. Each launch measures a group of 64 MiB. Groups of 256 and 128 MiB alternate between launches.
 //! - **full**, only with `--full-cache`, because it evicts what other programs have cached. sysdyno reads new data in
 //!   steps, in one pass. It stops when the resident bytes have not grown for a second and no memory is unused. Memory
 //!   is unused while MemFree is above the watermarks and the control groups allow more. Data that the kernel reclaims
-//!   while memory is unused does not end the pass, because early reclaim may be configured.
-//! - The size is the most that was resident at once. Its interval begins at the least of the steps without growth. The
-//!   result is a lower bound ("at least") where the pass ends for another reason. The time or space limit is reached,
-//!   or the machine swaps or is short of memory. Or reclaim takes back as much as is read although memory is unused.
-//! - With *holes* of a sparse file the pages are zeros that no device provides. They show the capacity only. With
-//!   *files* the pages are bytes that sysdyno writes for the pass.
+//!   while memory is unused does not end the pass, because early reclaim may be configured. The size is the most that
+//!   was resident at once. Its interval begins at the least of the steps without growth. The result is a lower bound
+//!   ("at least") where the pass ends for another reason. The time or space limit is reached, or the machine swaps or
+//!   is short of memory. Or reclaim takes back as much as is read although memory is unused. With *holes* of a sparse
+//!   file the pages are zeros that no device provides. They show the capacity only. With *files* the pages are bytes
+//!   that sysdyno writes for the pass.
 //!
 //! Read times confirm the result. After the pass sysdyno reads random blocks of 4 KiB only if they are cached
 //! (preadv2(2) with RWF_NOWAIT) and times each read. The share of successful reads must equal the share of resident

@@ -81,7 +81,7 @@ use crate::statistics::summary::median;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "file.remote_read",
     title: "Remote file read",
-    measures: "reads of a file on another machine, from its memory and its disk, and the network's share",
+    measures: "reads of a file on another machine (its memory, its disk), and the network's share",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1 },
     source: include_str!("mod.rs"),
