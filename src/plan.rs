@@ -64,11 +64,11 @@ fn unknown(word: &str) -> Problem {
     names.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
     let near: Vec<&str> = names.iter().copied().filter(|name| likeness(name) > 0.7).take(3).collect();
     let hint = if near.is_empty() {
-        format!("chapters are {}; `sysdyno list` shows every experiment", experiments::chapters().join(", "))
+        format!("chapters are {}. `sysdyno list` shows every experiment", experiments::chapters().join(", "))
     } else {
         format!("did you mean {}? `sysdyno list` shows every experiment", near.join(" or "))
     };
-    Problem::new(format!("there is no experiment or chapter named '{word}'")).hint(hint)
+    Problem::new(format!("unknown experiment or chapter '{word}'")).hint(hint)
 }
 
 /// Seconds that one launch is expected to take.
@@ -113,7 +113,7 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
     if rounds == 0 && !running.is_empty() {
         let needed = START_SECONDS + seconds_of(1);
         return Err(Problem::new(format!(
-            "a time limit of {} is too short: one round of this plan takes about {}",
+            "a time limit of {} is too short, because one round of this plan takes about {}",
             duration(limit_seconds),
             duration(needed)
         ))
@@ -122,7 +122,7 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
     let mut warnings = Vec::new();
     if rounds < profile.rounds() && !running.is_empty() {
         warnings.push(format!(
-            "the time limit of {} allows {rounds} of {} rounds: intervals will be wider",
+            "the time limit of {} allows {rounds} of {} rounds, so intervals will be wider",
             duration(limit_seconds),
             profile.rounds()
         ));
@@ -158,14 +158,14 @@ pub fn choose_cpu(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Res
     let list = || allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     match asked {
         Some(cpu) if allowed.contains(&cpu) => Ok(cpu),
-        Some(cpu) => Err(Problem::new(format!("CPU {cpu} does not exist or is not allowed to this process"))
+        Some(cpu) => Err(Problem::new(format!("CPU {cpu} does not exist or this process may not use it"))
             .hint(format!("CPUs allowed here: {}", list()))),
         None => {
             let fastest = |cpu: &u32| machine.maximum_core_hertz(*cpu).map_or(0.0, |found| found.value);
             let top = allowed.iter().map(fastest).fold(0.0, f64::max);
             // The last of the fastest: the first CPU takes most interrupts.
             allowed.iter().copied().rfind(|cpu| fastest(cpu) >= top * 0.99).ok_or_else(|| {
-                Problem::new("the affinity mask of this process cannot be read").hint("name a CPU with --cpu N")
+                Problem::new("cannot read the affinity mask of this process").hint("name a CPU with --cpu N")
             })
         }
     }

@@ -370,7 +370,7 @@ fn a_device_that_is_memory_is_called_served_by_a_cache() {
     must(&["umount", mounted.to_str().unwrap()]);
     assert!(ended.status.success(), "{}", told(&ended));
     let text = result(&output)["experiments"][0].to_string();
-    assert!(text.contains("served by a cache below the kernel or by memory"), "{text}");
+    assert!(text.contains("A cache below the kernel or memory served these reads"), "{text}");
     assert!(text.contains("on tmpfs"), "{text}");
     drop(device);
 }

@@ -300,7 +300,7 @@ fn what_is_taken_back_early_is_not_the_end_of_the_cache() {
     let result = result(&place);
     let section = &result["experiments"][0];
     let said = section["analysis"].to_string();
-    assert!(said.contains("were taken back although memory was unused"), "the rig took nothing: {said}");
+    assert!(said.contains("although memory was unused"), "the rig took nothing: {said}");
     // What a plain read leaves in the same group is the truth; processes of the run take a part of theirs.
     let plain = format!(
         "truncate -s {} plain; cat plain > /dev/null; fincore --bytes --noheadings --output RES plain",
@@ -360,7 +360,7 @@ fn a_filling_that_ends_for_want_of_time_says_at_least() {
         kill(Pid::from_raw(launch), Signal::SIGCONT).unwrap();
     });
     assert!(output.status.success(), "{}", told(&output));
-    assert!(text(&output.stderr).contains("the figure says 'at least'"), "said beforehand: {}", told(&output));
+    assert!(text(&output.stderr).contains("the result is 'at least'"), "said beforehand: {}", told(&output));
     assert!(text(&output.stdout).contains('≥'), "{}", told(&output));
     let result = result(&place);
     let metric = of_machine(&result);
@@ -398,7 +398,7 @@ fn an_ordinary_user_learns_what_is_missing() {
     let section = &result["experiments"][0];
     assert_eq!(section["outcome"], "skipped", "{section}");
     let reason = section["reason"].as_str().unwrap();
-    assert!(reason.contains("no control group with a limit on memory can be made here"), "{reason}");
+    assert!(reason.contains("cannot make a control group with a memory limit here"), "{reason}");
     assert!(reason.contains("Permission denied") && reason.contains("systemd-run --user --scope"), "{reason}");
     assert!(
         fs::read_dir(keep.path())

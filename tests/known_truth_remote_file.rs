@@ -112,7 +112,7 @@ fn a_read_waits_for_exactly_one_round_trip_over_nfs_and_from_a_peer() {
         }
         let section = &long["experiments"][0];
         let said = section["analysis"].to_string();
-        for words in ["Over NFS:", "From the peer at", "proven to be out of the peer's page cache"] {
+        for words in ["Over NFS:", "From the peer at", "proven to be outside the peer's page cache"] {
             assert!(said.contains(words), "{words} is missing: {said}");
         }
         assert!(section["series"].as_array().unwrap().iter().any(|curve| curve["name"] == "file.remote_read.by_size"));
@@ -310,7 +310,7 @@ fn all_ways_in_one_run_stand_beside_local_files() {
         }
         let curve = |curve: &&Value| curve["name"] == "file.remote_read.by_size" && curve["labels"]["via"] == via;
         assert!(remote["series"].as_array().unwrap().iter().any(|found| curve(&found)), "a curve via {via}");
-        assert!(!whole || said.contains(&format!("(via {via}) from the other machine's memory")), "{said}");
+        assert!(!whole || said.contains(&format!("(via {via}) from the memory of the other machine")), "{said}");
     }
     let compared = ["A random block takes ", "more through the mount, ", "more over NFS, ", "more from the peer."];
     assert!(!whole || compared.iter().all(|words| said.contains(words)), "{said}");
@@ -323,11 +323,11 @@ fn what_is_no_file_on_another_machine_is_said() {
     assert!(TcpStream::connect(free).is_err());
     let nowhere = format!("nfs://{free}/export/file?mountport={}", free.port());
     for (words, code, said) in [
-        (&["--remote-dir", "/"][..], 2, "not a remote one"),
-        (&["--remote-dir", "/nonexistent"], 2, "cannot look at"),
+        (&["--remote-dir", "/"][..], 2, "not of another machine"),
+        (&["--remote-dir", "/nonexistent"], 2, "cannot inspect"),
         (&["--nfs", "server:/export"], 2, "does not begin with nfs://"),
         (&["--nfs", "nfs://server"], 2, "has no path"),
-        (&["--nfs", &nowhere], 1, "cannot be reached"),
+        (&["--nfs", &nowhere], 1, "cannot reach"),
     ] {
         let output = output(&[&["run", "file.remote_read", "--quick", "--no-progress"], words].concat());
         assert_eq!(output.status.code(), Some(code), "{words:?}: {}", told(&output));

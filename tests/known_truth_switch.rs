@@ -192,7 +192,7 @@ fn a_partner_that_polls_is_no_switch() {
         });
     let (logged, remarks) = sampled(8, vec![workload]);
     assert_eq!(logged[0].count(Class::Wrong), 8);
-    assert!(remarks.iter().any(|remark| remark.contains("context switches were counted")), "{remarks:?}");
+    assert!(remarks.iter().any(|remark| remark.contains("context switches, and")), "{remarks:?}");
 }
 
 /// Creating the partner, its first steps and its end inside the interval: page faults and switches give it away.

@@ -100,7 +100,7 @@ fn a_disk_that_fills_up_ends_the_run_and_keeps_the_log() {
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     let complaint = text(&output.stderr);
     assert!(complaint.contains("cannot write the log: No space left on device"), "{complaint}");
-    assert!(complaint.contains("hint: ") && complaint.contains("what was measured is in"), "{complaint}");
+    assert!(complaint.contains("hint: ") && complaint.contains("the log keeps what was measured"), "{complaint}");
     // Every line that is there is whole.
     assert!(records(&lines(keep.path()), "series").len() > 10);
     assert_eq!(fs::read_to_string(keep.path().join("names")).unwrap(), "log.jsonl\n");
@@ -354,7 +354,7 @@ fn without_proc_the_reason_is_given() {
     assert_no_panic(&output);
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
     let complaint = text(&output.stderr);
-    assert!(complaint.contains("no launch can be started") && complaint.contains("hint: mount"), "{complaint}");
+    assert!(complaint.contains("no launch can start") && complaint.contains("hint: mount"), "{complaint}");
     assert_eq!(complaint.lines().count(), 2, "one refusal: {complaint}");
     assert!(!place.exists());
 }

@@ -72,7 +72,7 @@ pub fn known_metrics(log: &Log) -> Vec<Metric> {
 fn run(log: &Log) -> Run {
     let (finished, complete, ended) = match &log.finish {
         Some((at, complete, reason)) => (Some(at.clone()), *complete, reason.clone()),
-        None => (None, false, "the run died: its log has no last line".to_owned()),
+        None => (None, false, "its log has no last line, so the run did not end normally".to_owned()),
     };
     Run {
         id: log.header.id.clone(),
@@ -147,7 +147,7 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
         }
         (None, _) => {
             section.reason = Some(format!("this version of sysdyno has no experiment {}", step.experiment));
-            section.hint = Some("read the log with the version that wrote it".to_owned());
+            section.hint = Some("read the log with the version of sysdyno that wrote it".to_owned());
         }
         (_, None) => {
             section.reason = Some(why_nothing(&section, &launches));
@@ -169,7 +169,7 @@ fn meanings(experiment: &Experiment) -> Vec<Meaning> {
 fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     if !experiment.analyses(section.method_version) {
         section.reason = Some(format!(
-            "measured with method version {}, this build analyses version {}",
+            "measured with method version {}, and this build analyses version {}",
             section.method_version, experiment.method_version
         ));
         section.hint = Some("read the log with the version of sysdyno that wrote it".to_owned());
@@ -194,9 +194,9 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
         if refused {
             section.outcome = Outcome::Skipped;
         }
-        let why = if refused { "nothing of it can be had here" } else { "every figure failed a gate" };
+        let why = if refused { "no result is available here" } else { "every result failed a gate" };
         section.reason = Some(section.rejected.first().map_or_else(
-            || "its launches gave no figure".to_owned(),
+            || "the launches gave no result".to_owned(),
             |rejected| format!("{why}; {}: {}", rejected.name, rejected.reason),
         ));
     } else {
@@ -207,7 +207,7 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
 fn failure(launch: &Launch) -> Option<String> {
     match (&launch.failed, launch.seconds) {
         (Some(problem), _) => Some(format!("launch {}: {}", launch.number, problem.what)),
-        (None, None) => Some(format!("launch {}: the run died during it", launch.number)),
+        (None, None) => Some(format!("launch {}: the run ended during it", launch.number)),
         (None, Some(_)) if !launch.interrupted && !launch.succeeded() => {
             Some(format!("launch {}: it ended without evidence", launch.number))
         }
@@ -218,7 +218,7 @@ fn failure(launch: &Launch) -> Option<String> {
 fn why_nothing(section: &Section, launches: &[&Launch]) -> String {
     match section.failed_launches.last() {
         _ if launches.is_empty() => "the run ended before its first launch".to_owned(),
-        Some(last) => format!("no launch ended well; {last}"),
-        None => "no launch ended well".to_owned(),
+        Some(last) => format!("every launch failed. The last: {last}"),
+        None => "every launch failed".to_owned(),
     }
 }

@@ -12,28 +12,29 @@ use crate::peer::limits::Pretence;
 use crate::setup::{FillWith, Profile};
 use crate::sys::clock::Source;
 
-const ABOUT: &str = "Puts a Linux machine and its operating system on the dyno";
+const ABOUT: &str = "Measures the primitive costs of a Linux machine and its operating system";
 
 const LONG_ABOUT: &str = "\
-Measures the primitive costs of a Linux machine and its operating system. Each figure is predicted before it is measured, \
-with reasons, and gets a verdict on whether it can be trusted.
+Measures the primitive costs of a Linux machine and its operating system. Each result is predicted before it is \
+measured, with reasons, and graded by how reliable it is.
 
-It leaves nothing behind but the run directory and, in the user's state directory, a small copy of each complete run \
-(--no-history: none). It asks no question, and needs no privileges.";
+The command is not interactive and needs no privileges. It leaves only the run directory and, in the user's state \
+directory, a small copy of each complete run (--no-history: none).";
 
-const EXAMPLES: &str = "\
-Examples:
-  sysdyno run                     measure everything that this machine allows
-  sysdyno run cpu --quick         a first look at one chapter, in seconds
-  sysdyno run cpu --json -        the result as JSON on standard output
-  sysdyno doctor                  what would spoil the figures here, and the command that changes it
-  sysdyno explain cpu.timer       how a figure comes about and what could fool us
-  sysdyno report sysdyno-runs/X   everything about a run, from its log
-  sysdyno run network --peer ssh://HOST   the path to another machine as well
-  sysdyno neighbours --for 1m     who else uses the cores, second by second
-
-Exit codes: 0 done, 1 some experiment failed, 2 the command was wrong, 3 a state of --fail-on was found,
-130 interrupted (what was measured is kept).";
+const EXAMPLES: &str = concat!(
+    "Examples:\n",
+    "  sysdyno run                     measure everything that this machine allows\n",
+    "  sysdyno run cpu --quick         a first look at one chapter, in seconds\n",
+    "  sysdyno run cpu --json -        the result as JSON on standard output\n",
+    "  sysdyno doctor                  what disturbs results here, and the command that changes it\n",
+    "  sysdyno explain cpu.timer       the method of an experiment and what could fool us\n",
+    "  sysdyno report sysdyno-runs/X   the full report of a run, from its log\n",
+    "  sysdyno run network --peer ssh://HOST   also the path to another machine\n",
+    "  sysdyno neighbours --for 1m     neighbours on the cores, second by second\n",
+    "\n",
+    "Exit codes: 0 done, 1 an experiment failed, 2 wrong command, 3 a state of --fail-on was found,\n",
+    "130 interrupted (the log keeps what was measured).",
+);
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -55,23 +56,23 @@ pub(super) enum Verb {
     Run(RunOptions),
     /// Show every experiment: what it measures, what it needs, whether it can run here
     List(ListOptions),
-    /// Print how an experiment measures, predicts, and could be fooled; or every gate, every constant
+    /// Print how an experiment measures and predicts and what could fool it, or all gates or constants
     Explain(ExplainOptions),
-    /// Describe this machine, every fact with the file that states it
+    /// Describe this machine, each fact with its source file
     Machine(MachineOptions),
-    /// Say what would spoil measurements here, how much, and the command that changes it
+    /// Show what disturbs measurements here, by how much, and the command that changes it
     Doctor(DoctorOptions),
-    /// Watch the cores: for which share of the time a neighbour uses their other hardware thread
+    /// Watch the cores: the share of time in which a neighbour uses their other hardware thread
     Neighbours(NeighbourOptions),
-    /// Print the predictions alone; nothing is timed
+    /// Print predictions without a full run
     Predict(PredictOptions),
-    /// Render a run again from its log
+    /// Render the report of a run from its log
     Report(ReportOptions),
-    /// Show the figures published in five reports, beside those of a run
+    /// Show the results published in five reports, next to those of a run
     Published(PublishedOptions),
-    /// Be the other machine's side of the network and remote-file experiments
+    /// Serve the network and remote-file experiments of another machine
     Peer(PeerOptions),
-    /// Print the completions of a shell
+    /// Print completions for a shell
     Completions(CompletionOptions),
     /// Print the manual page
     Man,
@@ -91,61 +92,61 @@ pub(super) struct RunOptions {
     /// For publication and comparison: many launches, at most 15 min for everything
     #[arg(long)]
     pub rigorous: bool,
-    /// Stop adding rounds when this much time is up: 90s, 5m, 1h
+    /// Stop adding rounds after this time: 90s, 5m, 1h
     #[arg(long, value_name = "LIMIT", value_parser = parse_duration, allow_negative_numbers = true)]
     pub time: Option<f64>,
-    /// Measure on this CPU (default: the last of the fastest that is allowed)
+    /// Measure on this CPU (default: the last of the fastest allowed CPUs)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cpu: Option<u32>,
-    /// Seed of every random choice (default: from the clock; it is written down)
+    /// Seed of every random choice (default: from the clock, recorded in the log)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Clock that times everything
     #[arg(long, value_enum, default_value_t = ClockChoice::Auto, value_name = "CLOCK")]
     pub clock: ClockChoice,
-    /// Directory for scratch files of experiments that read and write files (default: the current directory)
+    /// Directory for the files of file experiments (default: the current directory)
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
-    /// Most bytes that scratch files take together: 500M, 4G (default: a tenth of what is free, at most 2 GiB)
+    /// Limit on the bytes of all scratch files: 500M, 4G (default: a tenth of the free space, at most 2 GiB)
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
     pub scratch_limit: Option<u64>,
-    /// Also fill the whole file cache of the machine to see how large it gets; evicts what others have cached. With holes of a
-    /// sparse file, or with files written for it
+    /// Also fill the file cache of the whole machine to measure its size. Evicts what other programs have cached. Reads
+    /// holes of a sparse file, or files written for this
     #[arg(long, value_enum, value_name = "WITH", num_args = 0..=1, require_equals = true, default_missing_value = "holes")]
     pub full_cache: Option<FullCacheChoice>,
     /// Run directory to write (default: sysdyno-runs/HOST-TIME)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Write the result as JSON to a file, or to standard output with -; the summary then goes to standard error
+    /// Write the result as JSON to a file, or to standard output with - (summary on standard error)
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
-    /// Go on with an interrupted run
+    /// Resume an interrupted run
     #[arg(long, value_name = "RUN", conflicts_with_all = ["selection", "output", "seed", "cpu", "quick", "rigorous", "clock", "dry_run"])]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
     pub peer: PeerChoice,
     #[command(flatten)]
     pub remote: RemoteChoice,
-    /// Print the plan and its time; measure nothing, write nothing
+    /// Print the plan and its duration, without measuring or writing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Neither read earlier runs of this machine in the user's state directory, nor add this one
+    /// Neither read earlier runs of this machine from the user's state directory nor add this run
     #[arg(long)]
     pub no_history: bool,
     /// Show no progress
     #[arg(long)]
     pub no_progress: bool,
-    /// End with exit code 3 where a headline figure is contaminated, unresolved, or outside its predicted range
+    /// End with exit code 3 if a headline result is contaminated, unresolved, or outside its predicted range
     #[arg(long, value_enum, value_name = "STATE", value_delimiter = ',')]
     pub fail_on: Vec<FailOn>,
     #[command(flatten)]
     pub screen: ScreenOptions,
 }
 
-/// What a run ends with on the terminal.
+/// What a run prints at its end.
 #[derive(Debug, Args)]
 pub(super) struct ScreenOptions {
-    /// Print the table of all headline figures instead of one screen
+    /// Print a table of all headline results instead of one screen
     #[arg(long)]
     pub all: bool,
     /// Use colour
@@ -153,24 +154,24 @@ pub(super) struct ScreenOptions {
     pub color: ColourChoice,
 }
 
-/// States of a headline figure that can fail a run.
+/// States of a headline result that can fail a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum FailOn {
     /// Something disturbed it
     Contaminated,
     /// Its interval is too wide
     Unresolved,
-    /// It lies outside its predicted range
+    /// It is outside its predicted range
     Outside,
 }
 
 /// How the other machine is reached.
 #[derive(Debug, Args)]
 pub(super) struct PeerChoice {
-    /// Measure the path to a `sysdyno peer` too, or bring one along through ssh
+    /// Also measure the path to a `sysdyno peer`, or copy one to HOST through ssh
     #[arg(long, value_name = "HOST:PORT|ssh://HOST")]
     pub peer: Option<String>,
-    /// The secret that the peer printed (also from the environment: SYSDYNO_PEER_SECRET)
+    /// The secret that the peer printed (or environment variable SYSDYNO_PEER_SECRET)
     #[arg(long, value_name = "SECRET", conflicts_with = "peer_secret_file")]
     pub peer_secret: Option<String>,
     /// File with the secret
@@ -181,10 +182,10 @@ pub(super) struct PeerChoice {
 /// Files on another machine.
 #[derive(Debug, Args)]
 pub(super) struct RemoteChoice {
-    /// Read files of another machine in this directory, which is mounted from there (NFS, SMB, sshfs, 9p, ...)
+    /// Read files of another machine in this directory, mounted from there (NFS, SMB, sshfs, 9p, ...)
     #[arg(long, value_name = "DIR")]
     pub remote_dir: Option<PathBuf>,
-    /// Read a file of an NFS server (version 3), or the largest one in a directory there; needs no mount, writes nothing
+    /// Read a file of an NFS server (version 3), or the largest file of a directory. Needs no mount, writes nothing
     #[arg(long, value_name = "nfs://HOST[:PORT]/PATH")]
     pub nfs: Option<String>,
 }
@@ -198,32 +199,32 @@ impl RemoteChoice {
 
 #[derive(Debug, Args)]
 pub(super) struct PeerOptions {
-    /// Listen here; port 0 is a free one
+    /// Listen here (port 0: any free port)
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
-    /// Take the secret from a file, or from the first line of standard input with - (default: the environment,
-    /// SYSDYNO_PEER_SECRET, else a fresh one, printed)
+    /// Read the secret from a file, or from the first line of standard input with - (default: environment variable
+    /// SYSDYNO_PEER_SECRET, else a new secret, which is printed)
     #[arg(long, value_name = "FILE|-")]
     pub secret_file: Option<PathBuf>,
-    /// Clients at once; further ones are told to wait
+    /// Clients at once (further clients are refused as busy)
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub sessions: u16,
     /// Longest session: 90s, 5m, 1h
     #[arg(long, value_name = "LIMIT", default_value = "15m", value_parser = parse_duration)]
     pub session_time: f64,
-    /// Longest silence of a client
+    /// End the session of a client after this silence
     #[arg(long, value_name = "LIMIT", default_value = "60s", value_parser = parse_duration)]
     pub idle: f64,
-    /// Most bytes of payload of a session, in each direction: 500M, 10G
+    /// Limit on the payload of a session, in each direction: 500M, 10G
     #[arg(long, value_name = "BYTES", default_value = "1024G", value_parser = parse_bytes)]
     pub bytes: u64,
-    /// Most bytes per second of a flow (default: as fast as it goes)
+    /// Limit on the bytes per second of a flow (default: none)
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
     pub rate: Option<u64>,
     /// Directory for the file that clients read over NFS (default: the current directory, else /var/tmp)
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
-    /// Misbehave in a known way, to see that the other side notices: hold=MICROSECONDS, never_accept, closed_port,
+    /// Inject a fault, to test that the other side detects it: hold=MICROSECONDS, never_accept, closed_port,
     /// receive_buffer=BYTES, clock=PERCENT
     #[arg(long, value_name = "FAULT")]
     pub pretend: Option<Pretence>,
@@ -254,9 +255,9 @@ impl RunOptions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum FullCacheChoice {
-    /// Pages of zeros: fast, takes no room on the device; tells the capacity only
+    /// Pages of zeros: fast, no space on the device, capacity only
     Holes,
-    /// Real bytes: needs room for as much as the memory holds (see --scratch-limit)
+    /// Real bytes: needs as much space as the memory holds (see --scratch-limit)
     Files,
 }
 
@@ -294,7 +295,7 @@ pub(super) struct ExplainOptions {
     /// Experiment, such as cpu.timer, or a whole chapter
     #[arg(value_name = "EXPERIMENT|CHAPTER", required_unless_present_any = ["gates", "constants"])]
     pub experiment: Option<String>,
-    /// Print the rules that figures must pass, with their bounds
+    /// Print the rules that results must pass, with their bounds
     #[arg(long, conflicts_with = "experiment")]
     pub gates: bool,
     /// Print the numbers that predictions take from the literature, with their sources
@@ -307,7 +308,7 @@ pub(super) struct MachineOptions {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Describe the machine whose /proc, /sys and /etc were copied to this directory
+    /// Describe the machine whose /proc, /sys and /etc are copied in this directory
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
     /// Describe the storage behind this directory
@@ -320,17 +321,17 @@ pub(super) struct DoctorOptions {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Probe the noise of this CPU (default: the one that run would choose)
+    /// Measure the noise of this CPU (default: the CPU that `run` would choose)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cpu: Option<u32>,
-    /// Look at the storage behind this directory
+    /// Check the storage behind this directory
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct NeighbourOptions {
-    /// Time between two lines of a CPU, 500ms to 10m
+    /// Interval between two lines of a CPU, 500ms to 10m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval, allow_negative_numbers = true)]
     pub interval: f64,
     /// CPUs to watch, such as 0-3,8 (default: all that are allowed)
@@ -339,7 +340,7 @@ pub(super) struct NeighbourOptions {
     /// End after this time: 90s, 5m, 1h (default: at Ctrl-C or SIGTERM)
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
     pub time: Option<f64>,
-    /// Also write the last interval to this file, as OpenMetrics: for the textfile collector of Prometheus
+    /// Also write the last interval to this file as OpenMetrics (for the textfile collector of Prometheus)
     #[arg(long, value_name = "FILE")]
     pub textfile: Option<PathBuf>,
 }
@@ -349,13 +350,13 @@ pub(super) struct PredictOptions {
     /// Experiments or chapters (default: everything)
     #[arg(value_name = "EXPERIMENT|CHAPTER")]
     pub selection: Vec<String>,
-    /// Predict from the figures of this run, and say how good that was
+    /// Predict from the results of this run, and show how good its predictions were
     #[arg(long, value_name = "RUN", conflicts_with = "claims")]
     pub from: Option<PathBuf>,
-    /// Predict from what the machine claims and the literature alone: nothing is timed
+    /// Predict only from what the machine claims and the literature, without measuring
     #[arg(long)]
     pub claims: bool,
-    /// Predict for this CPU (default: the one that run would choose)
+    /// Predict for this CPU (default: the CPU that `run` would choose)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cpu: Option<u32>,
     /// Print JSON
@@ -371,10 +372,10 @@ pub(super) struct ReportOptions {
     /// Form of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// The appendix instead of the report: every result, term, check and remark
+    /// Print the appendix instead of the report: every result, term, check and remark
     #[arg(long)]
     pub full: bool,
-    /// Write to a file instead of standard output; with Markdown the figures go to the folder figures/ beside it
+    /// Write to a file instead of standard output (Markdown: figures in the folder figures/ next to it)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -386,7 +387,7 @@ pub(super) enum Format {
     /// The report as plain text
     #[value(alias = "terminal")]
     Text,
-    /// One screen: verdict, costs, what is special; with --all the table of all headline figures
+    /// One screen: verdict, costs, insights (--all: a table of all headline results)
     Summary,
     /// One self-contained file
     Html,
@@ -395,10 +396,10 @@ pub(super) enum Format {
     Markdown,
     /// result.json
     Json,
-    /// node.json: every figure and the facts that comparisons need, in one small file
+    /// node.json: every result and the facts that comparisons need, in one small file
     #[value(alias = "node")]
     Compact,
-    /// One line for each figure
+    /// One line for each result
     Csv,
 }
 
@@ -410,7 +411,7 @@ pub(super) struct PublishedOptions {
     /// Only operations with this word in their name, title or metric
     #[arg(long, value_name = "WORD")]
     pub operation: Option<String>,
-    /// Set the figures of this run beside them
+    /// Show the results of this run next to them
     #[arg(long, value_name = "RUN")]
     pub run: Option<PathBuf>,
     /// Print JSON
@@ -438,7 +439,7 @@ fn parse_duration(text: &str) -> Result<f64, String> {
         "s" | "sec" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("'{unit}' is not a valid unit of time: use s, m or h, as in 90s or 5m")),
+        _ => return Err(format!("'{unit}' is not a valid unit of time. Use s, m or h, as in 90s or 5m")),
     };
     match digits.trim().parse::<f64>() {
         Ok(number) if number > 0.0 && number * factor <= LONGEST => Ok(number * factor),

@@ -29,7 +29,7 @@ pub(super) fn manual() -> Result<u8, Failure> {
             page.render_options_section(&mut text)
         })
     });
-    rendered.map_err(|error| Failure::while_working(Problem::new(format!("cannot render the manual: {error}"))))?;
+    rendered.map_err(|error| Failure::while_working(Problem::new(format!("cannot write the manual: {error}"))))?;
     print(&format!("{}{}", String::from_utf8_lossy(&text), examples_section(&examples)))?;
     Ok(DONE)
 }

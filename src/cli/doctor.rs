@@ -51,7 +51,7 @@ pub(super) fn doctor(options: &DoctorOptions) -> Result<u8, Failure> {
     let spoil = checks.iter().filter(|check| !check.ok && check.known).count() as u64;
     let unknown = checks.iter().filter(|check| !check.known).count();
     text += &format!(
-        "\nOf {}, {spoil} found something that spoils and {unknown} could not look. Nothing was changed.\n",
+        "\nOf {}, {spoil} found a disturbance and {unknown} could not run. Nothing was changed.\n",
         count(checks.len() as u64, "check", "checks")
     );
     print(&text)?;
@@ -83,10 +83,10 @@ pub(super) fn lost_share(cpu: u32, span: Duration) -> Option<f64> {
 fn noise_check(cpu: u32, span: Duration) -> Check {
     let (ok, known, detail) = match noise_of(cpu, span) {
         Some(noise) => (noise.lost_share() <= NOISY_SHARE, true, noise_detail(cpu, &noise)),
-        None => (false, false, format!("the noise of CPU {cpu} could not be probed")),
+        None => (false, false, format!("the noise of CPU {cpu} could not be measured")),
     };
     let remedy = (!ok && known)
-        .then(|| "stop what else runs (top, then systemctl stop …), or choose a quieter CPU with --cpu N".to_owned());
+        .then(|| "stop other tasks (top, then systemctl stop …), or choose a quieter CPU with --cpu N".to_owned());
     Check { check: "noise".to_owned(), ok, known, detail, effect: None, remedy }
 }
 
@@ -119,12 +119,15 @@ fn neighbour_check(machine: &Machine) -> Check {
             let worst = shares.iter().map(|(_, share)| *share).fold(0.0, f64::max);
             (worst <= NOISY_SHARE && !shares.is_empty(), !shares.is_empty(), neighbour_detail(shares))
         }
-        Err(problem) => (false, false, format!("the cores could not be looked at: {}", problem.what)),
+        Err(problem) => (false, false, format!("the cores could not be watched: {}", problem.what)),
     };
     let remedy = (!ok && known).then(|| {
         let shows_siblings = machine.cpu.logical.iter().any(|cpu| cpu.siblings.len() > 1);
         let own = if shows_siblings { "stop your own tasks on the sibling CPUs, or " } else { "" };
-        format!("{own}choose another hour, or a machine with cores of its own; `sysdyno neighbours` watches on")
+        format!(
+            "{own}measure at another time, or on a machine with dedicated cores. `sysdyno neighbours` shows the \
+                 neighbours over time"
+        )
     });
     Check { check: "neighbours".to_owned(), ok, known, detail, effect: None, remedy }
 }
@@ -137,12 +140,12 @@ fn neighbour_detail(mut shares: Vec<(u32, f64)>) -> String {
         format!("the {plural} {}", CpuList::of(cpus.iter().map(|(cpu, _)| *cpu)))
     };
     if shares.is_empty() {
-        return format!("no look of {span} told whether a neighbour was there");
+        return format!("no look within {span} showed whether a neighbour was present");
     }
     shares.sort_by(|one, other| other.1.total_cmp(&one.1));
     let (visited, quiet) = shares.split_at(shares.iter().filter(|(_, share)| *share > NOBODY).count());
     if visited.is_empty() {
-        return format!("nobody else was on {} within {span}", on(quiet));
+        return format!("no neighbour was on {} within {span}", on(quiet));
     }
     let named = |(cpu, share): &(u32, f64)| format!("of CPU {cpu} for {}", percent(*share));
     let mut text = format!("a neighbour was on the core {} of {span}", named(&visited[0]));
@@ -150,10 +153,10 @@ fn neighbour_detail(mut shares: Vec<(u32, f64)>) -> String {
         text += &format!(", {}", named(more));
     }
     if visited.len() > MOST_NAMED {
-        text += &format!(", for less on {}", on(&visited[MOST_NAMED..]));
+        text += &format!(", and for less on {}", on(&visited[MOST_NAMED..]));
     }
     if !quiet.is_empty() {
-        text += &format!("; nobody else was on {}", on(quiet));
+        text += &format!(", and none on {}", on(quiet));
     }
     text
 }
@@ -161,7 +164,7 @@ fn neighbour_detail(mut shares: Vec<(u32, f64)>) -> String {
 fn noise_detail(cpu: u32, noise: &Noise) -> String {
     let unexplained = noise.gaps.saturating_sub(noise.preemptions.max(0) as u64);
     format!(
-        "CPU {cpu} lost {} of {} in {}, the longest {}; {} were other tasks, {} interrupts, a hypervisor or firmware",
+        "CPU {cpu} lost {} of {} in {} (longest {}). Other tasks caused {}, interrupts, a hypervisor or firmware {}",
         percent(noise.lost_share()),
         quantity(noise.span, Unit::Nanoseconds),
         count(noise.gaps, "gap", "gaps"),
@@ -174,7 +177,7 @@ fn noise_detail(cpu: u32, noise: &Noise) -> String {
 fn describe(check: &Check) -> String {
     let mark = match (check.ok, check.known) {
         (true, _) => "ok     ",
-        (false, true) => "SPOILS ",
+        (false, true) => "PROBLEM",
         (false, false) => "unknown",
     };
     let mut text = format!("{mark}  {}: {}", check.check, check.detail);
@@ -182,7 +185,7 @@ fn describe(check: &Check) -> String {
         text += &format!("\nEffect: {effect}.");
     }
     if let Some(remedy) = &check.remedy {
-        text += &format!("\nTo change it: {remedy}");
+        text += &format!("\nFix: {remedy}");
     }
     let width = usize::from(terminal_width().unwrap_or(MOST_COLUMNS)).min(MOST_COLUMNS.into());
     let width = width.saturating_sub(INDENT.len()).max(20);
@@ -200,21 +203,21 @@ mod tests {
     #[test]
     fn neighbours_are_named_by_their_share() {
         for (shares, said) in [
-            (vec![], "no look of 200 ms told whether a neighbour was there"),
-            (vec![(0, 0.0)], "nobody else was on the core of CPU 0 within 200 ms"),
-            (vec![(0, 0.0), (1, 0.0004)], "nobody else was on the cores of CPUs 0-1 within 200 ms"),
+            (vec![], "no look within 200 ms showed whether a neighbour was present"),
+            (vec![(0, 0.0)], "no neighbour was on the core of CPU 0 within 200 ms"),
+            (vec![(0, 0.0), (1, 0.0004)], "no neighbour was on the cores of CPUs 0-1 within 200 ms"),
             (
                 vec![(0, 0.02), (1, 0.31)],
                 "a neighbour was on the core of CPU 1 for 31 % of 200 ms, of CPU 0 for 2.00 %",
             ),
             (
                 vec![(0, 0.31), (2, 0.0), (4, 0.0)],
-                "a neighbour was on the core of CPU 0 for 31 % of 200 ms; nobody else was on the cores of CPUs 2,4",
+                "a neighbour was on the core of CPU 0 for 31 % of 200 ms, and none on the cores of CPUs 2,4",
             ),
         ] {
             assert_eq!(neighbour_detail(shares), said);
         }
         let many = neighbour_detail((0..20).map(|cpu| (cpu, 0.5)).collect());
-        assert!(many.ends_with(", of CPU 7 for 50 %, for less on the cores of CPUs 8-19"), "{many}");
+        assert!(many.ends_with(", of CPU 7 for 50 %, and for less on the cores of CPUs 8-19"), "{many}");
     }
 }

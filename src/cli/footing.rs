@@ -18,7 +18,7 @@ const LEAST_MEMORY: u64 = 32 << 20;
 /// Launches are this program again, and the kernel's files say what it may use.
 pub(super) fn has_proc() -> Result<(), Problem> {
     std::fs::read_link("/proc/self/exe").map(drop).map_err(|error| {
-        Problem::new(format!("/proc/self/exe cannot be read: {error}; without it no launch can be started"))
+        Problem::new(format!("cannot read /proc/self/exe: {error}. Without it no launch can start"))
             .hint("mount it first: mount -t proc proc /proc")
     })
 }
@@ -29,7 +29,7 @@ pub(super) fn has_stack() -> Result<(), Problem> {
     if soft >= LEAST_STACK {
         return Ok(());
     }
-    Err(Problem::new(format!("the stack may have {} KiB, and {} KiB are needed", soft >> 10, LEAST_STACK >> 10))
+    Err(Problem::new(format!("the stack limit is {} KiB, and sysdyno needs {} KiB", soft >> 10, LEAST_STACK >> 10))
         .hint(format!("raise the limit first: ulimit -s {}", LEAST_STACK >> 10)))
 }
 
@@ -38,12 +38,12 @@ pub(super) fn has_room(machine: &Machine) -> Result<(), Problem> {
     let bytes = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
     if let Some(memory) = machine.limits.memory_bytes.as_ref().filter(|memory| memory.value < LEAST_MEMORY) {
         return Err(Problem::new(format!(
-            "the control groups allow {} of memory ({}); a run needs {}, and the kernel would kill it",
+            "the control groups allow {} of memory ({}). A run needs {}, and the kernel would kill it",
             bytes(memory.value),
             memory.source,
             bytes(LEAST_MEMORY)
         ))
-        .hint("raise the limit of the group, or run in another one"));
+        .hint("raise the limit of the group, or run in another group"));
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ impl Target {
                 OpenOptions::new().append(true).open(name).map_err(unwritable)?;
                 Ok(Target::File(name.to_path_buf()))
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(refused(name, "it is a link to nothing")),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(refused(name, "it is a dangling link")),
             Err(error) => Err(unwritable(error)),
         }
     }
@@ -56,7 +56,7 @@ impl Target {
                 let _ = fcntl(&pipe, FcntlArg::F_SETFL(OFlag::empty()));
                 Ok(Target::Pipe(name.to_path_buf(), pipe))
             }
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Err(refused(name, "nobody reads this pipe")),
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Err(refused(name, "no process reads this pipe")),
             Err(error) => Err(refused(name, &error.to_string())),
         }
     }
@@ -92,7 +92,7 @@ mod tests {
         Target::of(&fresh).unwrap();
         assert!(!fresh.exists());
         std::os::unix::fs::symlink(&fresh, &link).unwrap();
-        assert!(Target::of(&link).unwrap_err().what.contains("a link to nothing"));
+        assert!(Target::of(&link).unwrap_err().what.contains("a dangling link"));
         assert!(link.is_symlink() && !fresh.exists());
         std::fs::write(&fresh, "before").unwrap();
         let mut target = Target::of(&link).unwrap();
@@ -107,7 +107,7 @@ mod tests {
         let keep = tempfile::tempdir().unwrap();
         let pipe = keep.path().join("pipe");
         mkfifo(&pipe, Mode::S_IRWXU).unwrap();
-        assert!(Target::of(&pipe).unwrap_err().what.contains("nobody reads"));
+        assert!(Target::of(&pipe).unwrap_err().what.contains("no process reads"));
         let mut reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&pipe).unwrap();
         let mut target = Target::of(&pipe).unwrap();
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::empty())).unwrap();

@@ -58,7 +58,7 @@ fn entry(experiment: &Experiment, setup: &Setup) -> ListedExperiment {
 }
 
 fn row(entry: &ListedExperiment) -> Vec<String> {
-    let needs = if entry.needs.is_empty() { "nothing special".to_owned() } else { entry.needs.join(", ") };
+    let needs = if entry.needs.is_empty() { "no condition".to_owned() } else { entry.needs.join(", ") };
     let here = entry.reason.as_ref().map_or_else(|| "yes".to_owned(), |reason| format!("no: {}", reason.what));
     vec![entry.id.to_owned(), entry.measures.to_owned(), needs, here]
 }

@@ -11,7 +11,7 @@ use crate::results::problem::Problem;
 pub(super) fn machine(options: &MachineOptions) -> Result<u8, Failure> {
     if !options.root.is_dir() {
         return Err(Problem::new(format!("{} is not a directory", options.root.display()))
-            .hint("--root takes a directory that holds copies of /proc, /sys and /etc of a machine")
+            .hint("give --root a directory with copies of a machine's /proc, /sys and /etc")
             .into());
     }
     let scratch = options.scratch.as_deref().unwrap_or(Path::new("."));

@@ -19,7 +19,7 @@ pub(super) const VARIABLE: &str = "SYSDYNO_PEER_SECRET";
 pub(super) fn target(choice: &PeerChoice) -> Result<Option<PeerTarget>, Problem> {
     let Some(wanted) = &choice.peer else {
         return if choice.peer_secret.is_some() || choice.peer_secret_file.is_some() {
-            Err(Problem::new("a secret was given, but no peer").hint("name it with --peer HOST:PORT"))
+            Err(Problem::new("you gave a secret but no peer").hint("name the peer with --peer HOST:PORT"))
         } else {
             Ok(None)
         };
@@ -37,10 +37,10 @@ pub(super) fn target(choice: &PeerChoice) -> Result<Option<PeerTarget>, Problem>
 /// What a dry run says of the peer: names are resolved, but it is not spoken to.
 pub(super) fn foresee(target: &PeerTarget) -> Result<String, Problem> {
     let at = match target {
-        PeerTarget::Ssh(host) => format!("would be brought along to {host} through ssh"),
+        PeerTarget::Ssh(host) => format!("would be copied to {host} and started through ssh"),
         PeerTarget::At(host, port, _) => format!("at {}", any_of(&addresses(host, *port)?)),
     };
-    Ok(format!("peer: {at}; not contacted, because this is a dry run\n"))
+    Ok(format!("peer: {at}. Not contacted in a dry run\n"))
 }
 
 /// Addresses as alternatives.
@@ -57,8 +57,9 @@ fn secret(choice: &PeerChoice) -> Result<Secret, Problem> {
     }
     match std::env::var(VARIABLE) {
         Ok(text) => Secret::of(&text),
-        Err(_) => Err(Problem::new("the peer asks for a secret")
-            .hint(format!("give the one that it printed with --peer-secret, --peer-secret-file, or {VARIABLE}"))),
+        Err(_) => Err(Problem::new("the peer requires a secret").hint(format!(
+            "give the secret that the peer printed with --peer-secret, --peer-secret-file, or {VARIABLE}"
+        ))),
     }
 }
 
@@ -84,7 +85,7 @@ pub(super) fn without_secret(command: &[String]) -> Vec<String> {
 pub(super) fn read_secret(file: &Path) -> Result<Secret, Problem> {
     let cannot = |error: std::io::Error| {
         Problem::new(format!("cannot read the secret from {}: {error}", file.display()))
-            .hint("give a file that holds the secret alone, or - for standard input")
+            .hint("give a file that contains only the secret, or - for standard input")
     };
     if file.as_os_str() != "-" {
         let mut text = String::new();

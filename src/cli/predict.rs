@@ -41,7 +41,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
         return Ok(DONE);
     }
     let rows = predictions.iter().map(row).collect();
-    let text = plain_table(&["figure", "predicted", "range", "terms"], rows, terminal_width());
+    let text = plain_table(&["result", "predicted", "range", "terms"], rows, terminal_width());
     print(&format!("{text}\n\n{}\n", basis(options, document.as_ref(), &predictions)))?;
     Ok(DONE)
 }
@@ -49,26 +49,30 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
 /// What the predictions are made from, and how good such predictions are.
 fn basis(options: &PredictOptions, document: Option<&Document>, predictions: &[Prediction]) -> String {
     let mut text = match (document, &options.from) {
-        (None, _) => "From the machine's claims and the constants table alone. Without --claims a few seconds of measuring make it better.",
-        (_, None) => "From primitives that were measured just now, and coefficients fitted on records of other runs.",
-        (_, Some(_)) => "From the figures of the run, and coefficients fitted on records of other runs.",
+        (None, _) => {
+            "From the machine's claims and the constants table only. Without --claims sysdyno measures \
+                      primitives for a few seconds, which narrows the ranges."
+        }
+        (_, None) => "From primitives measured now, and coefficients fitted on records of other runs.",
+        (_, Some(_)) => "From the results of the run, and coefficients fitted on records of other runs.",
     }
     .to_owned();
     let narrow = predictions.iter().filter(|prediction| prediction.says_something()).count();
     text += &format!(
-        " {narrow} of {} are narrower than a factor of 4; wider ones say little.",
+        " {narrow} of {} are narrower than a factor of 4. Wider ranges give little information.",
         count(predictions.len() as u64, "range", "ranges")
     );
     if let (Some(score), Some(_)) = (coefficients::table().left_out, document) {
         text += &format!(
-            " For records that no coefficient was fitted on, the median error was {}, and {} lay inside ranges of a median width of {}.",
+            " For records outside the fit, the median error was {}. {} of the results were inside their ranges, whose \
+             median width was {}.",
             factor(score.error),
             percent(score.inside),
             factor(score.width)
         );
     }
     let measured = document.filter(|_| options.from.is_some()).and_then(|document| document.prediction_score(None));
-    measured.map_or(text.clone(), |score| format!("{text}\nWhat the run itself predicted: {}", score.text()))
+    measured.map_or(text.clone(), |score| format!("{text}\nThe run's own predictions: {}", score.text()))
 }
 
 /// Seconds that primitives may take.
@@ -78,8 +82,8 @@ const SECONDS: &str = "8s";
 fn primitives(cpu: u32) -> Result<Document, Failure> {
     let problem = |what: &str, why: &dyn std::fmt::Display| {
         Failure::from(
-            Problem::new(format!("primitives cannot be measured: {what}: {why}"))
-                .hint("predict without measuring: --claims"),
+            Problem::new(format!("cannot measure primitives: {what}: {why}"))
+                .hint("predict without measuring, with --claims"),
         )
     };
     let place = std::env::temp_dir().join(format!("sysdyno-predict-{}", std::process::id()));
@@ -87,12 +91,12 @@ fn primitives(cpu: u32) -> Result<Document, Failure> {
     let made = DirBuilder::new().mode(0o700).create(&place);
     made.map_err(|error| problem(&format!("cannot make {}", place.display()), &error))?;
     let run = place.join("run");
-    let program = std::env::current_exe().map_err(|error| problem("this program cannot be found", &error))?;
+    let program = std::env::current_exe().map_err(|error| problem("cannot find this program", &error))?;
     let mut command = Command::new(program);
     command.arg("run").args(models::in_seconds().iter().map(|experiment| experiment.id));
     command.args(["--quick", "--no-history", "--no-progress", "--time", SECONDS, "--cpu", &cpu.to_string(), "-o"]);
     let ended = command.arg(&run).stdin(Stdio::null()).output();
-    let log = ended.map_err(|error| problem("a run cannot be started", &error)).and_then(|ended| {
+    let log = ended.map_err(|error| problem("cannot start a run", &error)).and_then(|ended| {
         let last = String::from_utf8_lossy(&ended.stderr).lines().next().unwrap_or("it ended early").to_owned();
         log::read(&run.join("log.jsonl")).map_err(|_| problem("a short run failed", &last))
     });

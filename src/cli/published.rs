@@ -15,7 +15,7 @@ pub(super) fn published(options: &PublishedOptions) -> Result<u8, Failure> {
     let all = Published::embedded();
     let ids: Vec<String> = all.reports.iter().map(|report| report.id.clone()).collect();
     if let Some(wanted) = options.report.as_ref().filter(|wanted| !ids.contains(wanted)) {
-        return Err(Problem::new(format!("there is no report '{wanted}'"))
+        return Err(Problem::new(format!("unknown report '{wanted}'"))
             .hint(format!("the reports are {}", ids.join(", ")))
             .into());
     }
@@ -23,7 +23,7 @@ pub(super) fn published(options: &PublishedOptions) -> Result<u8, Failure> {
     if found.figures.is_empty() {
         let word = options.operation.as_deref().unwrap_or_default();
         return Err(Problem::new(format!("no published operation has '{word}' in its name"))
-            .hint("`sysdyno published` alone lists all of them; words are such as call, fault, bandwidth")
+            .hint("`sysdyno published` lists all operations. Words are, for example, call, fault, bandwidth")
             .into());
     }
     let document = match &options.run {

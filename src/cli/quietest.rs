@@ -20,13 +20,13 @@ const MOST: usize = 4;
 pub(super) fn choose(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Result<(u32, Vec<String>), Problem> {
     let usual = plan::choose_cpu(asked, allowed, machine)?;
     let Some(share) = lost_share(usual, SPAN).filter(|&share| share > BUSY) else { return Ok((usual, Vec::new())) };
-    let busy = format!("others use CPU {usual} for {} of the time, and the results would show it", percent(share));
+    let busy = format!("other tasks use CPU {usual} for {} of the time and would disturb the results", percent(share));
     let quieter = asked.is_none().then(|| quieter(usual, share, allowed, machine)).flatten();
     if let Some(other) = quieter {
-        let words = format!("note: {busy}: CPU {other} is measured instead (--cpu {usual} measures it all the same)");
+        let words = format!("note: {busy}. Measuring CPU {other} instead (--cpu {usual} overrides this choice)");
         return Ok((other, vec![words]));
     }
-    let hint = "hint: stop what runs there (`top`), wait, or choose another CPU with --cpu N".to_owned();
+    let hint = "hint: stop these tasks (`top`), wait, or choose another CPU with --cpu N".to_owned();
     Ok((usual, vec![format!("warning: {busy}"), hint]))
 }
 

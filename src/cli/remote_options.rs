@@ -23,13 +23,13 @@ pub(super) fn foresee(choice: &RemoteChoice) -> Result<String, Failure> {
     if let Some(named) = &choice.remote_dir {
         let RemoteDirectory { directory, mount_point, file_system, .. } = remote_directory(named)?;
         text +=
-            &format!("remote directory: {directory}, below {mount_point} ({file_system}); no file was made there\n");
+            &format!("remote directory: {directory}, below {mount_point} ({file_system}). No file was made there\n");
     }
     if let Some(url) = &choice.nfs {
         let NfsTarget { host, port, path, .. } = parse(url)?;
         let addresses = addresses(&host, port).map_err(Failure::while_working)?;
         text += &format!(
-            "NFS server: at {}; not contacted, because this is a dry run: whether {path} is there will show\n",
+            "NFS server: at {}. It is not contacted in a dry run, so {path} is not checked\n",
             any_of(&addresses)
         );
     }
@@ -40,7 +40,7 @@ pub(super) fn foresee(choice: &RemoteChoice) -> Result<String, Failure> {
 fn parse(url: &str) -> Result<NfsTarget, Problem> {
     let wrong = |why: &str| {
         Problem::new(format!("'{url}' is not a valid address of a file on an NFS server: {why}"))
-            .hint("write nfs://HOST[:PORT]/export/path, with ?mountport=N where no port mapper answers")
+            .hint("write nfs://HOST[:PORT]/export/path, with ?mountport=N for a server without a port mapper")
     };
     let rest = url.strip_prefix("nfs://").ok_or_else(|| wrong("it does not begin with nfs://"))?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -57,7 +57,7 @@ fn parse(url: &str) -> Result<NfsTarget, Problem> {
     let bare_ipv6 = host.starts_with('[') && host.ends_with(']');
     let (host, port) = match host.rsplit_once(':') {
         Some((host, port)) if !bare_ipv6 => {
-            (host, port.parse().map_err(|_| wrong("what follows the colon is not a valid port"))?)
+            (host, port.parse().map_err(|_| wrong("the part after the colon is not a valid port"))?)
         }
         _ => (host, PORT),
     };

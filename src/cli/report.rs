@@ -18,7 +18,7 @@ use crate::sys::talk;
 pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
     let document = assemble::document_of(&place(&options.run)?)?;
     if let Some(damage) = &document.run.damage {
-        talk::line(format_args!("warning: {damage}; everything before that is kept"));
+        talk::line(format_args!("warning: {damage}. Everything before it is used"));
     }
     let page = |document: &Document| {
         if options.full { content::page(document, &Published::embedded()) } else { content::brief(document) }
@@ -62,7 +62,7 @@ fn file(options: &ReportOptions) -> Option<&Path> {
 /// Markdown names its figures as files; without a file of its own there is no place for them.
 fn write_drawings(options: &ReportOptions, page: &Page) -> Result<(), Failure> {
     let Some(file) = file(options) else {
-        talk::line("note: the figures are files beside the text; -o FILE writes them to figures/");
+        talk::line("note: the figures are separate files. -o FILE writes them to figures/");
         return Ok(());
     };
     figures::write(file.parent().unwrap_or(Path::new("")), page).map_err(Failure::from)

@@ -194,11 +194,11 @@ fn complete(before: &Before, target: Option<Target>, options: &RunOptions) -> Re
     let (directory, id) = (&before.directory, &before.log.header.id);
     let document = crate::assemble::document_of(&directory.log())?;
     if directory.has_results(&document) {
-        talk::line(format_args!("{id} is complete: there is nothing to go on with"));
+        talk::line(format_args!("{id} is complete, so no launch is left to do"));
         tell(&document, target, directory, &options.screen)?;
         return Ok(verdict(&document, options));
     }
-    talk::line(format_args!("{id} is complete, but not all of its results are there: they are written now"));
+    talk::line(format_args!("{id} is complete, but some of its result files are missing. Writing them now"));
     directory.write_result(&document).map_err(Failure::while_working)?;
     conclude(Ok(RunOutcome { document, interrupted: false }), directory, target, options)
 }
@@ -213,7 +213,7 @@ fn warn(quiet: &[Check], scratch_chosen: bool) {
     };
     for check in quiet.iter().filter(told) {
         talk::line(format_args!("warning: {}", check.detail));
-        talk::line(format_args!("hint: {}", check.remedy.as_deref().unwrap_or("`sysdyno doctor` says what it spoils")));
+        talk::line(format_args!("hint: {}", check.remedy.as_deref().unwrap_or("`sysdyno doctor` shows its effect")));
     }
 }
 
@@ -221,10 +221,11 @@ fn warn(quiet: &[Check], scratch_chosen: bool) {
 fn warn_of_full_cache(setup: &Setup, plan: &Plan) {
     if setup.full_cache.is_some() {
         talk::line(
-            "warning: --full-cache fills the memory of this machine with file data: what other programs have cached is evicted",
+            "warning: --full-cache fills the memory of this machine with file data and evicts what other programs have \
+             cached",
         );
         talk::line(
-            "hint: they read it again from the disk afterwards; without --full-cache nothing of theirs is touched",
+            "hint: these programs then read it again from the disk. Without --full-cache their cached data stays",
         );
     }
     for line in foresee_filling(setup, plan) {
@@ -237,7 +238,7 @@ fn foresee_filling(setup: &Setup, plan: &Plan) -> Vec<String> {
     let needs = setup.full_cache.and_then(|with| with.needs(&setup.machine));
     let Some((seconds, bytes)) = needs else { return Vec::new() };
     let (bytes, allowed) = (quantity(bytes as f64, Unit::Bytes), plan.limit_seconds - plan.first_round_seconds);
-    let late = if setup.machine.is_guest() { ", where the host gives memory late" } else { "" };
+    let late = if setup.machine.is_guest() { ", because the host provides memory late" } else { "" };
     let text = format!("filling up to {bytes} needs up to about {}{late}", duration(seconds));
     if seconds <= allowed {
         return vec![format!("note: {text}")];
@@ -245,9 +246,7 @@ fn foresee_filling(setup: &Setup, plan: &Plan) -> Vec<String> {
     let left = duration(allowed.max(0.0));
     let enough = (plan.first_round_seconds + seconds).ceil();
     vec![
-        format!(
-            "warning: {text}, and the time limit leaves {left}: if it does not suffice, the figure says 'at least'"
-        ),
+        format!("warning: {text}, and the time limit leaves {left}. If that is too short, the result is 'at least'"),
         format!("hint: allow --time {enough}s"),
     ]
 }
@@ -256,10 +255,10 @@ fn foresee_filling(setup: &Setup, plan: &Plan) -> Vec<String> {
 fn warn_of_own_peer(setup: &Setup) {
     let Some(peer) = setup.peer.as_ref().filter(|peer| peer.is_here()) else { return };
     talk::line(format_args!(
-        "warning: the peer at {} is on this machine: what is called remote crosses no network",
+        "warning: the peer at {} is on this machine, so results called remote cross no network",
         peer.address
     ));
-    talk::line("hint: start it on another machine, with --listen and an address that is reached from here");
+    talk::line("hint: start it on another machine, with --listen and an address that this machine can reach");
 }
 
 fn conclude(
@@ -271,7 +270,7 @@ fn conclude(
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(problem) => {
-            talk::line(format_args!("what was measured is in {}", directory.path().display()));
+            talk::line(format_args!("the log keeps what was measured: {}", directory.path().display()));
             return Err(Failure::while_working(problem));
         }
     };
@@ -279,7 +278,7 @@ fn conclude(
     tell(document, target, directory, &options.screen)?;
     talk::line(format_args!("run directory: {}", directory.path().display()));
     if outcome.interrupted {
-        talk::line(format_args!("interrupted; go on with: sysdyno run --resume {}", directory.path().display()));
+        talk::line(format_args!("interrupted. Resume with: sysdyno run --resume {}", directory.path().display()));
         return Ok(INTERRUPTED);
     }
     Ok(verdict(document, options))
@@ -300,9 +299,9 @@ fn verdict(document: &Document, options: &RunOptions) -> u8 {
         return FAILED;
     }
     if found > 0 {
-        let figures = count(found as u64, "headline figure is", "headline figures are");
+        let figures = count(found as u64, "headline result is", "headline results are");
         talk::line(format_args!("error: {figures} in a state that --fail-on names"));
-        talk::line("hint: --all lists them; run again at a calmer time, or with more --time");
+        talk::line("hint: list them with --all. Measure again at a quieter time, or with more --time");
         return FOUND;
     }
     DONE
@@ -361,7 +360,8 @@ fn describe(plan: &Plan, setup: &Setup) -> String {
         };
     }
     text += &format!(
-        "\n{} profile: {} on CPU {}, each launch with {} batches of every workload; about {}, at most {}; up to {} of memory.\n",
+        "\n{} profile: {} on CPU {}, each launch with {} batches of every workload. About {}, at most {}. Up to {} of \
+         memory.\n",
         setup.profile.name(),
         count(u64::from(plan.rounds), "round", "rounds"),
         setup.cpu,

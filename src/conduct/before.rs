@@ -54,23 +54,23 @@ impl Before {
         }
         if self.log.machine.fingerprint != machine.fingerprint {
             return Err(Problem::new(format!(
-                "this run was begun on another machine ({}), this one is {}",
+                "this run was begun on another machine ({}), and this machine is {}",
                 self.log.machine.fingerprint, machine.fingerprint
             ))
             .hint(START_ANOTHER));
         }
         let wanted: Vec<String> = self.log.steps.iter().map(|step| step.experiment.clone()).collect();
         if wanted.is_empty() {
-            return Err(Problem::new("the run died before it had a plan").hint("start a new run"));
+            return Err(Problem::new("the run ended before it had a plan").hint("start a new run"));
         }
         let selected = plan::select(&wanted)?;
         for (step, experiment) in self.log.steps.iter().zip(&selected) {
             if step.method_version != experiment.method_version {
                 return Err(Problem::new(format!(
-                    "{} was measured with method version {}, this build has version {}",
+                    "{} was measured with method version {}, and this build has version {}",
                     step.experiment, step.method_version, experiment.method_version
                 ))
-                .hint("go on with the version of sysdyno that began the run, or start a new one"));
+                .hint("resume with the version of sysdyno that began the run, or start a new run"));
             }
         }
         Ok(selected)
@@ -83,9 +83,9 @@ impl Before {
         let relation = begun.relation_to(&here);
         if relation == MachineRelation::Other {
             return Err(Problem::new(format!(
-                "this run was begun on another machine of the same model: on {}, this one is {}",
+                "this run was begun on another machine of the same model: on {}, and this machine is {}",
                 begun.node,
-                if begun.node == here.node { "another of that name" } else { &here.node }
+                if begun.node == here.node { "another machine of that name" } else { &here.node }
             ))
             .hint(START_ANOTHER));
         }
@@ -93,12 +93,14 @@ impl Before {
         if let (Some(then), Some(now)) = (release(&self.log.machine), release(machine))
             && then != now
         {
-            return Err(Problem::new(format!("this run was begun with the kernel {then}, this one is {now}"))
-                .hint("figures of two kernels do not belong into one run: start a new one"));
+            return Err(Problem::new(format!(
+                "this run was begun with the kernel {then}, and the kernel is now {now}"
+            ))
+            .hint("results of two kernels must not be mixed in one run. Start a new run"));
         }
         if relation == MachineRelation::Restarted {
             talk::line(
-                "warning: this machine was restarted since the run began; figures may differ from one boot to the next",
+                "warning: this machine was restarted since the run began. Results may differ from one boot to the next",
             );
         }
         Ok(())
@@ -112,7 +114,7 @@ impl Before {
                     .hint("start `sysdyno peer` there again and give --peer HOST:PORT with its secret"))
             }
             None if named => {
-                Err(Problem::new("this run was begun without a peer").hint("go on without --peer, or start a new run"))
+                Err(Problem::new("this run was begun without a peer").hint("resume without --peer, or start a new run"))
             }
             _ => Ok(()),
         }
@@ -122,10 +124,10 @@ impl Before {
     pub fn same_peer(&self, peer: &Peer) -> Result<(), Problem> {
         match &self.log.peer {
             Some(before) if before.machine.fingerprint != peer.machine.fingerprint => Err(Problem::new(format!(
-                "this run was begun with another machine as its peer ({}), this one is {}",
+                "this run was begun with another peer ({}), and this peer is {}",
                 before.machine.fingerprint, peer.machine.fingerprint
             ))
-            .hint("figures of two paths do not belong into one run: start a new one")),
+            .hint("results of two paths must not be mixed in one run. Start a new run")),
             _ => Ok(()),
         }
     }
@@ -141,7 +143,7 @@ impl Before {
             return Ok(());
         }
         let hint = match before {
-            (None, None) => "go on without --nfs and --remote-dir, or start a new run".to_owned(),
+            (None, None) => "resume without --nfs and --remote-dir, or start a new run".to_owned(),
             (nfs, directory) => {
                 let directory = directory.map(|place| format!("--remote-dir {place}"));
                 let flags = [nfs.map(|url| format!("--nfs {url}")), directory];
@@ -157,14 +159,14 @@ impl Before {
         let launches = log.launches.iter().filter(|launch| launch.experiment != CANARY).count() as u64;
         let recording = Recording { directory, writer: writer?, resumed: Some((command, log.clock)), history: None };
         talk::line(format_args!(
-            "resuming {}: {} and {} are there{}",
+            "resuming {}: {} and {} are complete{}",
             log.header.id,
             count(u64::from(log.rounds), "round", "rounds"),
             count(launches, "launch", "launches"),
-            log.damage.as_ref().map_or_else(String::new, |damage| format!("; {damage}, that line is cut off"))
+            log.damage.as_ref().map_or_else(String::new, |damage| format!(", {damage}, and that line is removed"))
         ));
         Ok(recording)
     }
 }
 
-const START_ANOTHER: &str = "figures of two machines do not belong into one run: start a new one";
+const START_ANOTHER: &str = "results of two machines must not be mixed in one run. Start a new run";

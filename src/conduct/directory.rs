@@ -28,8 +28,8 @@ const APPENDIX: &str = "appendix.html";
 const FIGURES: &str = "figures";
 
 /// What to do where one of them cannot be written.
-const RENDER_LATER: &str =
-    "the log is complete: with room, `sysdyno run --resume DIR` writes the rest, `sysdyno report DIR` renders it";
+const RENDER_LATER: &str = "the log is complete. Free space, then write the rest with `sysdyno run --resume DIR`, or render it with `sysdyno \
+     report DIR`";
 
 /// A directory with one run in it.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ impl RunDirectory {
                 Ok(()) => return RunDirectory { path }.begin(&header),
             }
         }
-        Err(Problem::new(format!("no name is free for a run directory in {}", place.display()))
+        Err(Problem::new(format!("every candidate name for a run directory in {} exists", place.display()))
             .hint("choose another with --output DIR"))
     }
 
@@ -91,7 +91,7 @@ impl RunDirectory {
         log.write(&Record::Run(header.clone())).map_err(|problem| {
             // It has no line: nothing that anybody wrote is lost.
             let _ = std::fs::remove_file(self.log());
-            Problem::new(problem.what).hint("choose a place that you can write to, with space, with --output DIR")
+            Problem::new(problem.what).hint("choose a writable place with free space, with --output DIR")
         })?;
         Ok((self, log))
     }
@@ -104,7 +104,7 @@ impl RunDirectory {
             Ok(directory)
         } else {
             Err(Problem::new(format!("'{}' is not a run directory: it has no log.jsonl", path.display()))
-                .hint("`sysdyno run` names the directory it writes; by default it is under sysdyno-runs/"))
+                .hint("`sysdyno run` prints the directory that it writes. By default it is under sysdyno-runs/"))
         }
     }
 
@@ -174,7 +174,7 @@ fn read_regular(place: &Path) -> std::io::Result<Vec<u8>> {
 fn own(path: &Path) -> Result<(), Problem> {
     let cannot = |why: String| {
         Problem::new(format!("cannot use the directory {} for a run: {why}", path.display()))
-            .hint("choose a new directory with --output DIR, which may be inside of this one")
+            .hint("choose a new directory with --output DIR, which may be inside this directory")
     };
     let unknown = |error: std::io::Error| cannot(error.to_string());
     let (name, found) = (path.symlink_metadata().map_err(unknown)?, path.metadata().map_err(unknown)?);
@@ -183,14 +183,14 @@ fn own(path: &Path) -> Result<(), Problem> {
     }
     let user = process::effective_user();
     match [name.uid(), found.uid()].into_iter().find(|&owner| owner != user) {
-        Some(owner) => Err(cannot(format!("it belongs to user {owner}, and this is user {user}"))),
+        Some(owner) => Err(cannot(format!("it belongs to user {owner}, and sysdyno runs as user {user}"))),
         None => Ok(()),
     }
 }
 
 fn uncreatable(path: &Path, error: &std::io::Error) -> Problem {
     Problem::new(format!("cannot create the run directory {}: {error}", path.display()))
-        .hint("choose a place that you can write to with --output DIR")
+        .hint("choose a writable place with --output DIR")
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub fn write(beside: &Path, page: &Page) -> Result<(), Problem> {
     let folder = beside.join(FOLDER);
     let unwritable = |path: &Path, error: &io::Error| {
         Problem::new(format!("cannot write {}: {error}", path.display()))
-            .hint("the log is complete: `sysdyno report DIR -o FILE` writes the figures beside FILE")
+            .hint("the log is complete. `sysdyno report DIR -o FILE` writes the figures next to FILE")
     };
     prepare(&folder).map_err(|error| unwritable(&folder, &error))?;
     for (name, svg) in markdown::drawings(page) {
@@ -34,5 +34,5 @@ fn prepare(folder: &Path) -> io::Result<()> {
     if fs::symlink_metadata(folder)?.is_dir() {
         return Ok(());
     }
-    Err(io::Error::other("it is a link, and a report writes nothing beyond its own directory"))
+    Err(io::Error::other("it is a link, and a report writes only inside its own directory"))
 }

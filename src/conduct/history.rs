@@ -200,7 +200,7 @@ fn load(place: &Path) -> Result<Compact, String> {
     let file = File::options().read(true).custom_flags(REGULAR_ONLY).open(place).map_err(|error| error.to_string())?;
     let found = file.metadata().map_err(|error| error.to_string())?;
     if !found.is_file() || found.uid() != process::effective_user() || found.len() > MOST_BYTES {
-        return Err("it is not a file of this user of at most 1 MiB".to_owned());
+        return Err("it is not a regular file of this user of at most 1 MiB".to_owned());
     }
     let mut bytes = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;

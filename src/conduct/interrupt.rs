@@ -60,5 +60,5 @@ pub fn outlive_size_limit() -> Result<(), Problem> {
 }
 
 fn unwatchable(error: &std::io::Error) -> Problem {
-    Problem::new(format!("cannot watch for signals: {error}")).hint("run it where signal handlers are allowed")
+    Problem::new(format!("cannot watch for signals: {error}")).hint("run sysdyno where signal handlers are allowed")
 }

@@ -44,7 +44,7 @@ pub fn launch(request: &Request, time_out: Duration, interrupt: &Interrupt) -> (
         Ok(child) => child,
         Err(error) => {
             let problem = Problem::new(format!("cannot start a launch: {error}"))
-                .hint("check limits on processes (ulimit -u, pids cgroup) and that /proc is mounted");
+                .hint("check the limits on processes (ulimit -u, the pids control group) and that /proc is mounted");
             return (Ended::Failed(problem), Vec::new());
         }
     };
@@ -62,10 +62,10 @@ pub fn launch(request: &Request, time_out: Duration, interrupt: &Interrupt) -> (
     let ended = match (cut_short, status, garbled) {
         (Some(CutShort::Interrupted), ..) => Ended::Interrupted,
         (Some(CutShort::Failed(reason)), ..) => Ended::Failed(reason),
-        (None, Err(error), _) => Ended::Failed(Problem::new(format!("lost track of the launch: {error}"))),
+        (None, Err(error), _) => Ended::Failed(Problem::new(format!("cannot follow the launch: {error}"))),
         (None, Ok(status), _) if !status.success() => Ended::Failed(describe(status, &heard.complaint)),
         (None, Ok(_), Some(garbled)) => {
-            Ended::Failed(Problem::new(format!("the launch wrote a broken record: {garbled}")))
+            Ended::Failed(Problem::new(format!("the launch wrote an invalid record: {garbled}")))
         }
         (None, Ok(_), None) if !records.iter().any(|record| matches!(record, Record::Evidence { .. })) => {
             Ended::Failed(Problem::new("the launch ended without evidence"))
@@ -138,8 +138,8 @@ fn listen(child: &mut Child, time_out: Duration, interrupt: &Interrupt) -> Launc
             again -= 1;
         } else if left.is_zero() && !output_ready && !complaint_ready {
             heard.cut_short = Some(CutShort::Failed(
-                Problem::new("the launch did not end in its time and was killed")
-                    .hint("run `sysdyno doctor`: a stopped or overloaded machine makes launches hang"),
+                Problem::new("the launch exceeded its time limit and was killed")
+                    .hint("run `sysdyno doctor`, because launches hang on a stopped or overloaded machine"),
             ));
             return heard;
         }
@@ -151,7 +151,7 @@ fn listen(child: &mut Child, time_out: Duration, interrupt: &Interrupt) -> Launc
         }
         if heard.output.len() > MOST_OUTPUT {
             heard.cut_short =
-                Some(CutShort::Failed(Problem::new("the launch wrote more than any launch should and was killed")));
+                Some(CutShort::Failed(Problem::new("the launch wrote more than its limit and was killed")));
             return heard;
         }
     }

@@ -179,10 +179,10 @@ impl Conductor<'_> {
         self.progress.done();
         let (complete, reason) = match &stop {
             Stop::Interrupted(signal) => (false, format!("interrupted by {signal}")),
-            Stop::Time => (true, "the time was up before every experiment had reached its targets".to_owned()),
-            Stop::Reached => (true, "every experiment has reached its targets".to_owned()),
+            Stop::Time => (true, "the time limit was reached before every experiment met its targets".to_owned()),
+            Stop::Reached => (true, "every experiment met its targets".to_owned()),
             Stop::Enough => (true, "all rounds are done".to_owned()),
-            Stop::GivenUp => (false, "every experiment was given up after failed launches".to_owned()),
+            Stop::GivenUp => (false, "every experiment was stopped after failed launches".to_owned()),
             Stop::NothingRuns => (true, "no experiment can run here".to_owned()),
         };
         self.finish(complete, &reason)?;
@@ -349,7 +349,7 @@ impl Conductor<'_> {
             self.progress.say(&format!("{}: launch {} failed: {}", experiment.id, state.number, problem.what));
             if state.given_up(experiment.id) {
                 self.progress.say(&format!(
-                    "{}: {FAILURES_IN_A_ROW} launches failed in a row, it is not launched again",
+                    "{}: {FAILURES_IN_A_ROW} launches failed in a row, so it is not launched again",
                     experiment.id
                 ));
             }
@@ -455,12 +455,12 @@ impl Conductor<'_> {
 fn tidy_up(machine: &Machine, progress: &Progress) {
     let swept = scratch::sweep(machine);
     for path in &swept.removed {
-        progress.say(&format!("removed {}, left by a run that was killed", path.display()));
+        progress.say(&format!("removed {}, left by a killed run", path.display()));
     }
     for (path, reason) in &swept.kept {
-        progress.say(&format!("cannot remove {}, left by a run that was killed: {reason}", path.display()));
+        progress.say(&format!("cannot remove {}, left by a killed run: {reason}", path.display()));
     }
     for group in control_group::sweep() {
-        progress.say(&format!("removed the control group {}, left by a run that was killed", group.display()));
+        progress.say(&format!("removed the control group {}, left by a killed run", group.display()));
     }
 }

@@ -84,7 +84,7 @@ fn greet(
                 let (version, machine) = partner.describe()?;
                 if version != env!("CARGO_PKG_VERSION") {
                     talk::line(format_args!(
-                        "warning: the peer runs version {version}, this is {}",
+                        "warning: the peer runs version {version}, this machine version {}",
                         env!("CARGO_PKG_VERSION")
                     ));
                 }
@@ -141,7 +141,7 @@ pub fn nfs_file(url: &str, target: &NfsTarget) -> Result<NfsFile, Problem> {
 fn describe(url: &str, at: SocketAddr, mount_port: Option<u16>, reader: &Reader) -> Result<NfsFile, Problem> {
     if reader.bytes < SMALLEST {
         return Err(Problem::new(format!("{} has {} bytes, less than {SMALLEST}", reader.path, reader.bytes))
-            .hint("name a larger file, best of 64 MiB and more: each cold read needs bytes of its own"));
+            .hint("name a larger file, preferably of 64 MiB or more, because each cold read needs separate bytes"));
     }
     let server: IpAddr = at.ip().to_canonical();
     let (interface, on_link) = way(reader.local, server);
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_local_directory_is_refused_by_name() {
         let refused = remote_directory(Path::new("/dev")).unwrap_err();
-        assert!(refused.what.contains("not a remote one"), "{refused}");
+        assert!(refused.what.contains("not of another machine"), "{refused}");
         assert!(remote_directory(Path::new("/nonexistent")).is_err());
     }
 }

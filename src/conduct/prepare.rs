@@ -25,22 +25,23 @@ fn scratch_directory(named: Option<&Path>) -> Result<PathBuf, Problem> {
     // Logs are text: another name would stand in them for this one.
     if std::fs::canonicalize(directory).is_ok_and(|place| place.to_str().is_none()) {
         return Err(Problem::new(format!("the name of the scratch directory {here} is not UTF-8"))
-            .hint("choose a directory whose whole path is UTF-8 with --scratch DIR"));
+            .hint("choose a directory with a UTF-8 path, with --scratch DIR"));
     }
     match std::fs::metadata(directory) {
-        Ok(found) if !found.is_dir() => {
-            Err(Problem::new(format!("{here} is not a directory")).hint("choose one for files with --scratch DIR"))
-        }
+        Ok(found) if !found.is_dir() => Err(Problem::new(format!("{here} is not a directory")).hint(
+            "choose a directory for files with --scratch \
+                                                                         DIR",
+        )),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(Problem::new(format!("the scratch directory {here} does not exist"))
-                .hint("create it, or choose another with --scratch DIR"))
+                .hint("create it, or choose another directory with --scratch DIR"))
         }
-        Err(error) => Err(Problem::new(format!("cannot look at the scratch directory {here}: {error}"))
-            .hint("choose another with --scratch DIR")),
+        Err(error) => Err(Problem::new(format!("cannot inspect the scratch directory {here}: {error}"))
+            .hint("choose another directory with --scratch DIR")),
         Ok(_) => {
             access(directory, AccessFlags::W_OK | AccessFlags::X_OK).map(|()| directory.to_owned()).map_err(|error| {
-                Problem::new(format!("no files can be made in the scratch directory {here}: {}", error.desc()))
-                    .hint("choose a directory that you may write to with --scratch DIR")
+                Problem::new(format!("cannot make files in the scratch directory {here}: {}", error.desc()))
+                    .hint("choose a writable directory with --scratch DIR")
             })
         }
     }
@@ -53,7 +54,7 @@ pub fn clock_source(asked: Option<Source>, setup: &Setup) -> Result<Source, Prob
         Some(Source::Counter) => counter_usable(setup.cpu).map(|()| Source::Counter),
         None => {
             if let Some(why) = setup.machine.counter_doubt() {
-                talk::line(format_args!("warning: {why}; CLOCK_MONOTONIC_RAW is used instead"));
+                talk::line(format_args!("warning: {why}. Using CLOCK_MONOTONIC_RAW instead"));
                 return Ok(Source::MonotonicRaw);
             }
             Ok(match counter_usable(setup.cpu) {

@@ -86,7 +86,7 @@ impl Scratch {
             Err(error) => {
                 let _ = fs::remove_dir_all(&directory);
                 Err(Problem::new(format!("cannot make the directory {} for files: {error}", directory.display()))
-                    .hint("choose a place that can be written to, with space, with --scratch DIR"))
+                    .hint("choose a writable place with free space, with --scratch DIR"))
             }
         }
     }
@@ -107,7 +107,7 @@ impl Drop for Scratch {
 fn mount(machine: &Machine) -> Result<&Mounted, Problem> {
     let mount = machine.scratch().and_then(|storage| storage.mount.as_ref());
     mount.ok_or_else(|| {
-        Problem::new("nothing is known of the scratch directory").hint("choose a place with --scratch DIR")
+        Problem::new("the scratch directory has no known mount").hint("choose a place with --scratch DIR")
     })
 }
 
@@ -131,8 +131,8 @@ fn allowed(mount: &Mounted, limit: Option<u64>) -> Result<u64, Problem> {
                 refused.hint("free space, or choose another place with --scratch DIR")
             } else {
                 refused.hint(format!(
-                    "give --scratch-limit {most}M or less (without it files take a tenth of what is free), free space, or \
-                     choose another place with --scratch DIR"
+                    "give --scratch-limit {most}M or less (without it files take a tenth of the free space), free \
+                     space, or choose another place with --scratch DIR"
                 ))
             })
         }

@@ -23,11 +23,11 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Problem> {
         .read_to_string(&mut text)
         .map_err(|error| Problem::new(format!("cannot read the request: {error}")))?;
     let request: Request = serde_json::from_str(&text).map_err(|error| {
-        Problem::new(format!("this is not an order: {error}"))
-            .hint("`launch` is how `run` starts its measuring processes; use `sysdyno run`")
+        Problem::new(format!("the request is invalid: {error}"))
+            .hint("`run` starts its measuring processes with `launch`. Use `sysdyno run`")
     })?;
     if !process::die_with_parent(request.conductor) {
-        return Err(Problem::new("the conducting process is gone"));
+        return Err(Problem::new("the conductor process has ended"));
     }
     outlive_size_limit()?;
     let mut rig = Rig::set_up(&request, started, out)?;
@@ -35,7 +35,7 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Problem> {
         canary::measure(&mut rig)?;
     } else {
         let experiment = experiments::find(&request.experiment)
-            .ok_or_else(|| Problem::new(format!("there is no experiment named {}", request.experiment)))?;
+            .ok_or_else(|| Problem::new(format!("unknown experiment {}", request.experiment)))?;
         let measure = experiment.measure_first.filter(|_| request.first).unwrap_or(experiment.measure);
         measure(&mut rig)?;
     }

@@ -107,7 +107,7 @@ impl Estimate {
             let what = if sample.unit == Unit::Cycles { "frequency-normalised batches" } else { "batches" };
             return Self::located(sample, [0.25; 2], &format!("p25/p25 of {what}"));
         };
-        let which = if picked.alone { "alone on their core" } else { "beside a neighbour on the core" };
+        let which = if picked.alone { "without a neighbour" } else { "with a neighbour on the core" };
         let estimator = format!("median over launches of p{:.0} of batches {which}", picked.within * 100.0);
         let mut estimate = Self::located(sample, [picked.within, 0.5], &estimator)?;
         estimate.typical = summary::median(&launch_estimates(&picked.whole, 0.5));
@@ -183,13 +183,13 @@ impl Estimate {
             return None;
         }
         let percent = gross.within() * 100.0;
-        let estimator = format!("median over launches of gross p{percent:.0} less overhead p{percent:.0}");
+        let estimator = format!("median over launches of gross p{percent:.0} minus overhead p{percent:.0}");
         let mut net = Self::of_pair(gross, overhead, &estimator, &|gross, overhead| gross - overhead)?;
         let alone = |sample: &Sample| sample.picked.as_ref().is_some_and(|picked| picked.alone);
         if alone(gross) && alone(overhead) {
             net.value = Self::undisturbed(gross)?.value - Self::undisturbed(overhead)?.value;
             net.interval = [net.interval[0].min(net.value), net.interval[1].max(net.value)];
-            "gross less overhead, with the interval of their differences over launches".clone_into(&mut net.estimator);
+            "gross minus overhead, with the interval of their differences over launches".clone_into(&mut net.estimator);
         }
         Some(net)
     }

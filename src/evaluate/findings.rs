@@ -155,7 +155,7 @@ impl Findings {
             })
             .collect();
         if !told.is_empty() {
-            self.say(format!("Launches ran in one of two ways: {}.", told.join(", ")));
+            self.say(format!("Launches had one of two levels: {}.", told.join(", ")));
         }
     }
 
@@ -174,9 +174,10 @@ impl Findings {
         });
         let told: Vec<String> = told.collect();
         if !told.is_empty() {
-            let figures = wording::count(moved.len() as u64, "figure", "figures");
+            let figures = wording::count(moved.len() as u64, "result", "results");
             self.say(format!(
-                "All tenants of the host share this part, and no probe of a core shows them. {figures} moved by more than a tenth. {}",
+                "All tenants of the host share this part, and probes of a core do not show them. {figures} moved by \
+                 more than a tenth. {}",
                 told.join(" ")
             ));
         }
@@ -195,7 +196,7 @@ impl Findings {
             .count();
         if wide > 0 {
             let (have, counts) = if wide == 1 { ("has a range", "counts") } else { ("have ranges", "count") };
-            let figures = wording::count(wide as u64, "figure", "figures");
+            let figures = wording::count(wide as u64, "result", "results");
             self.say(format!("{figures} {have} wider than a factor of 4 and {counts} as not predicted."));
         }
         let judged: Vec<&Metric> = self.metrics.iter().filter(is_judged).collect();
@@ -204,9 +205,9 @@ impl Findings {
         }
         let inside = judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted);
         let text = match (inside.count(), judged.len()) {
-            (0, 1) => "The figure lies outside its predicted range.".to_owned(),
-            (1, 1) => "The figure lies inside its predicted range.".to_owned(),
-            (inside, all) => format!("{inside} of {all} figures lie inside their predicted ranges."),
+            (0, 1) => "The result is outside its predicted range.".to_owned(),
+            (1, 1) => "The result is inside its predicted range.".to_owned(),
+            (inside, all) => format!("{inside} of {all} results are inside their predicted ranges."),
         };
         self.say(text);
     }

@@ -46,26 +46,36 @@ const NET_SHARE: f64 = 0.25;
 
 rules! {
     BACKWARDS: "G1" Hard "batches, single shots", "the clock went backwards in at most {} of them", share(BACKWARDS_SHARE);
-    BRIEF: "G4" Hard "batches", "all clean batches but one in twenty last at least {} times the timer bias and {} times the resolution (the highest of any launch)", plain(BIASES_PER_BATCH), plain(RESOLUTIONS_PER_BATCH);
-    BRIEF_SHOT: "G4" Hard "single shots", "the bias of the timing pair is removed; a shot lasts at least {} times the clock's resolution", plain(SHOT_RESOLUTIONS);
+    BRIEF: "G4" Hard "batches", "at least 95 % of the clean batches last {} times the timer bias and {} times the \
+                                 resolution (the highest of any launch)", plain(BIASES_PER_BATCH), plain(RESOLUTIONS_PER_BATCH);
+    BRIEF_SHOT: "G4" Hard "single shots", "the bias of the timing pair is removed, and a shot lasts at least {} times \
+                                           the clock's resolution", plain(SHOT_RESOLUTIONS);
     WRONG: "G6" Hard "batches", "no batch gave a wrong result";
     UNSTEADY: "G14" Contaminates "batches", "the core clock changed within at most {} of the batches", share(UNSTEADY_SHARE);
     HARDLY_STEADY: "G14" Hard "batches", "the core clock changed within at most {} of the batches", share(UNSTEADY_AT_MOST);
-    CHAIN: "G14" Hard "batches, derived figures; in cycles", "multiply over addition is a whole number within {} in every launch", share(CHAIN_TOLERANCE);
-    FREQUENCY: "G14" Remark "batches, derived figures; in cycles", "the core frequency changed by at most {} from the beginning to the end of every launch", share(FREQUENCY_CHANGE);
-    MIGRATED: "G15" Contaminates "batches, single shots", "none changed the CPU";
+    CHAIN: "G14" Hard "batches, derived results (in cycles)", "a multiply takes a whole number of additions within {} \
+                                                              in every launch", share(CHAIN_TOLERANCE);
+    FREQUENCY: "G14" Remark "batches, derived results (in cycles)", "the core frequency changed by at most {} from the beginning to the end of every launch", share(FREQUENCY_CHANGE);
+    MIGRATED: "G15" Contaminates "batches, single shots", "none migrated to another CPU";
     DISTURBED: "G16" Hard "batches", "at most {} of the batches were disturbed (preempted, migrated, faulted, did not happen)", share(DISTURBED_SHARE);
-    OTHERS_BESIDE_SHOTS: "G16" Contaminates "single shots", "others had the CPU for at most {} of the time in which nothing of the tool could have had it", share(TAKEN_SHARE);
-    CLOCK: "clock" Contaminates "batches, single shots, derived figures", "no launch's own calibration deviates from the run's by more than {} ppm beyond its error bound", plain(CLOCK_DEVIATION_PPM);
-    ALONE: "G16" Contaminates "all in cycles", "some of its batches were alone on their core: otherwise it is what the operation costs beside a neighbour";
-    LAUNCHES: "G11" Noisy "all", "there are at least {} launches", plain(FEWEST_LAUNCHES as f64);
-    INTERVAL: "interval" Noisy "all but pairs of bounds", "with enough launches: half of the interval, within this run and between runs, is at most the target of its experiment";
-    TYPICAL: "typical" Remark "batches", "typical is at most {} times the figure", plain(TYPICAL_OVER_UNDISTURBED);
+    OTHERS_BESIDE_SHOTS: "G16" Contaminates "single shots", "other programs had the CPU for at most {} of the time in \
+                                                             which no task of sysdyno could have had it", share(TAKEN_SHARE);
+    CLOCK: "clock" Contaminates "batches, single shots, derived results", "every launch's own calibration agrees with \
+                                                                           the run's within {} ppm plus its error \
+                                                                           bound", plain(CLOCK_DEVIATION_PPM);
+    ALONE: "G16" Contaminates "all results in cycles", "some of the batches ran without a neighbour on their core, or the \
+                                                result is the cost with a neighbour";
+    LAUNCHES: "G11" Noisy "all", "the result has at least {} launches", plain(FEWEST_LAUNCHES as f64);
+    INTERVAL: "interval" Noisy "all except pairs of bounds", "with enough launches, half of the interval (within this run \
+                                                           and between runs) is at most the target of the experiment";
+    TYPICAL: "typical" Remark "batches", "the typical cost is at most {} times the result", plain(TYPICAL_OVER_UNDISTURBED);
     SKEWED: "G10" Remark "batches", "the 90th percentile of the batches is at most {} times their median", plain(SKEW);
-    RESTLESS: "steady" Remark "batches", "at most {} of the launches never came to rest on one level: by change points, their last level is shorter than a third of the series", share(UNSTEADY_LAUNCHES);
-    UNSETTLED: "steady" Remark "batches, derived figures", "at most {} of the launches had not settled when sampling began", share(UNSTEADY_LAUNCHES);
+    RESTLESS: "steady" Remark "batches", "at most {} of the launches never settled on one level (by change points, \
+                                          their last level is shorter than a third of the series)", share(UNSTEADY_LAUNCHES);
+    UNSETTLED: "steady" Remark "batches, derived results", "at most {} of the launches had not settled when sampling began", share(UNSTEADY_LAUNCHES);
     RESOLVED: "G5" Hard "differences, slopes", "more than {} times its standard error", plain(ERRORS);
-    NET_RESOLVED: "G5" Hard "what is net of an overhead", "more than {} times its standard error, and at least {} of the gross figure", plain(ERRORS), share(NET_SHARE);
+    NET_RESOLVED: "G5" Hard "results net of an overhead", "more than {} times its standard error, and at least {} of \
+                                                           the gross result", plain(ERRORS), share(NET_SHARE);
 }
 
 /// The common gates of a figure of batches.
@@ -95,13 +105,17 @@ pub fn of_shots(study: &Study<'_>, estimate: &Estimate, others: Option<f64>) -> 
     gates.push(backwards(account, "shots"));
     gates.push(if estimate.unit == Unit::Nanoseconds {
         Gate::at_least(&BRIEF_SHOT, estimate.named("single shots of {}"), SHOT_RESOLUTIONS * resolution)
-            .because(format!("{SHOT_RESOLUTIONS} times the clock's resolution, the bias of the timing pair removed"))
+            .because(format!("{SHOT_RESOLUTIONS} times the clock's resolution, without the bias of the timing pair"))
     } else {
-        Gate::holds(&BRIEF_SHOT, true, "the figure does not come from single shots")
+        Gate::holds(&BRIEF_SHOT, true, "the result does not come from single shots")
     });
-    gates.push(Gate::at_most(&MIGRATED, Number::plain(account.migrated as f64).named("{} shots changed the CPU"), 0.0));
+    gates.push(Gate::at_most(
+        &MIGRATED,
+        Number::plain(account.migrated as f64).named("{} shots migrated to another CPU"),
+        0.0,
+    ));
     if let Some(others) = others {
-        let share = Number::share(others).named("others had the CPU for {} of the time");
+        let share = Number::share(others).named("other programs had the CPU for {} of the time");
         gates.push(Gate::at_most(&OTHERS_BESIDE_SHOTS, share, TAKEN_SHARE));
     }
     gates.push(of_clock(&evidence));
@@ -120,7 +134,7 @@ fn of_account(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
     let bias = highest(evidence, |found| found.timer_bias);
     let resolution = highest(evidence, |found| found.timer_resolution);
     let needed = (BIASES_PER_BATCH * bias).max(RESOLUTIONS_PER_BATCH * resolution);
-    let brief = Number::of(account.brief, Unit::Ticks).named("all batches but one in twenty last {} or more");
+    let brief = Number::of(account.brief, Unit::Ticks).named("at least 95 % of the batches last {} or more");
     vec![
         backwards(account, "batches"),
         Gate::at_least(&BRIEF, brief, needed).because(format!(
@@ -129,7 +143,11 @@ fn of_account(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
             number(resolution)
         )),
         Gate::few(&WRONG, "{} of the batches gave a wrong result", account.wrong as f64, taken, 0.0),
-        Gate::at_most(&MIGRATED, Number::plain(account.migrated as f64).named("{} batches changed the CPU"), 0.0),
+        Gate::at_most(
+            &MIGRATED,
+            Number::plain(account.migrated as f64).named("{} batches migrated to another CPU"),
+            0.0,
+        ),
         Gate::few(&DISTURBED, "{} of the batches were disturbed", account.disturbed as f64, taken, DISTURBED_SHARE),
         steady_clock(account),
     ]
@@ -148,7 +166,7 @@ fn steady_clock(account: &Account) -> Gate {
 pub fn alone(estimate: &Estimate) -> Option<Gate> {
     let sharing = estimate.account.sharing?;
     let evidence = format!(
-        "of its clean batches {} were alone on their core, {} beside a neighbour, {} between",
+        "of its clean batches {} ran without a neighbour, {} with a neighbour, {} changed between both",
         sharing.alone, sharing.shared, sharing.mixed
     );
     Some(Gate::holds(&ALONE, sharing.alone > 0, evidence))
@@ -159,10 +177,10 @@ pub fn enough_launches(estimate: &Estimate) -> Gate {
     let launches = Number::plain(f64::from(estimate.launches)).named("number of launches {}");
     let gate = Gate::at_least(&LAUNCHES, launches, FEWEST_LAUNCHES as f64);
     match estimate.account.sharing.filter(|_| !gate.pass) {
-        None => gate.because("an interval over launches needs them"),
+        None => gate.because("an interval over launches requires them"),
         Some(sharing) => {
             let share = Number::share(sharing.share()).text();
-            gate.because(format!("a neighbour used the core beside {share} of the batches"))
+            gate.because(format!("a neighbour used the core during {share} of the batches"))
         }
     }
 }
@@ -181,7 +199,7 @@ pub fn of_interval(estimate: &Estimate, precision: Precision) -> Vec<Gate> {
 /// At most one launch in five never came to rest on a level.
 pub fn steady(estimate: &Estimate) -> Gate {
     let (restless, launches) = (f64::from(estimate.restless), f64::from(estimate.launches));
-    Gate::few(&RESTLESS, "{} of the launches never came to rest on one level", restless, launches, UNSTEADY_LAUNCHES)
+    Gate::few(&RESTLESS, "{} of the launches never settled on one level", restless, launches, UNSTEADY_LAUNCHES)
 }
 
 /// The spread within and over launches.
@@ -194,7 +212,7 @@ fn of_launches(estimate: &Estimate, precision: Precision) -> Vec<Gate> {
     gates.push(steady(estimate));
     if let (Some(quantiles), true) = (estimate.quantiles, estimate.value != 0.0) {
         let skew = Number::plain(quantiles.p90 / quantiles.p50).named("90th percentile over median of batches {}");
-        gates.push(Gate::at_most(&SKEWED, skew, SKEW).because("the mean is never the headline"));
+        gates.push(Gate::at_most(&SKEWED, skew, SKEW).because("the mean is never a headline result"));
     }
     gates
 }
@@ -209,7 +227,7 @@ fn of_evidence(estimate: &Estimate, evidence: &[&Evidence]) -> Vec<Gate> {
             evidence.iter().copied().filter(|found| found.ticks_per_cycle_before.is_some()).collect();
         let furthest =
             highest(&valid, |found| found.chain_ratio.map_or(1.0, |ratio| (ratio / ratio.round() - 1.0).abs()));
-        let distance = Number::share(furthest).named("multiply over addition is {} from a whole number");
+        let distance = Number::share(furthest).named("a multiply is {} from a whole number of additions");
         gates.push(Gate::at_most(&CHAIN, distance, CHAIN_TOLERANCE));
         let changed = evidence.iter().filter(|found| frequency_change(found) > FREQUENCY_CHANGE).count();
         let what = format!(

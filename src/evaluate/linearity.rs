@@ -16,8 +16,8 @@ const DOUBLE: [f64; 2] = [1.96, 2.04];
 const OF_THE_CORE: &str = "cpu.";
 
 rules! {
-    PROPORTIONAL: "G7" Hard "batches, of the chapter cpu", "twice the operations take {} to {} times as long, in the median of the launches", plain(DOUBLE[0]), plain(DOUBLE[1]);
-    HARDLY_PROPORTIONAL: "G7" Noisy "batches, of other chapters", "twice the operations take {} to {} times as long, in the median of the launches", plain(DOUBLE[0]), plain(DOUBLE[1]);
+    PROPORTIONAL: "G7" Hard "batches of the chapter cpu", "twice the operations take {} to {} times as long, in the median of the launches", plain(DOUBLE[0]), plain(DOUBLE[1]);
+    HARDLY_PROPORTIONAL: "G7" Noisy "batches of other chapters", "twice the operations take {} to {} times as long, in the median of the launches", plain(DOUBLE[0]), plain(DOUBLE[1]);
 }
 
 /// The gate of a figure whose series has pairs: median of each launch, median over launches, because an interrupt or a neighbour

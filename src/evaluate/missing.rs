@@ -14,9 +14,10 @@ use super::sharing::Sharing;
 use super::study::Study;
 
 rules! {
-    NONE_STEADY: "G14" Hard "all", "of the series that a figure needs, each has a batch in which the core clock did not change";
-    NONE_TOLD: "G16" Hard "all in cycles", "of the series that a figure needs, each has a batch that was alone on its core, or beside a neighbour all along";
-    NONE_UNDISTURBED: "G16" Hard "all", "of the series that a figure needs, each has a clean batch";
+    NONE_STEADY: "G14" Hard "all", "each series of a result has a batch in which the core clock did not change";
+    NONE_TOLD: "G16" Hard "all results in cycles", "each series of a result has a batch that ran entirely without or entirely \
+                                            with a neighbour on its core";
+    NONE_UNDISTURBED: "G16" Hard "all", "each series of a result has a clean batch";
 }
 
 /// Names every predicted figure that is neither published nor refused yet, where there are series without a clean batch.
@@ -53,7 +54,7 @@ fn nothing_told(study: &Study<'_>) -> Option<Gate> {
             &NONE_TOLD,
             false,
             format!(
-                "a neighbour came or went beside all {batches} clean batches of {} series that it may need",
+                "a neighbour appeared or left during all {batches} clean batches of {} series that the result may need",
                 beside.len()
             ),
         )
@@ -77,7 +78,8 @@ fn nothing_clean(study: &Study<'_>) -> Option<Gate> {
         rule,
         false,
         format!(
-            "no clean batch is left of {} series it may need: of {} batches {} were disturbed, the core clock changed within {}, time went backwards in {}",
+            "{} series of the result have no clean batch. Of {} batches {} were disturbed, the core clock changed \
+             within {}, and time went backwards in {}",
             spoilt.len(),
             all.taken,
             all.disturbed,

@@ -24,11 +24,19 @@ const SHARED_LEVELS: [&str; 2] = ["L3", "DRAM"];
 const WANTED_SHARE: f64 = 0.5;
 
 rules! {
-    MEASURED_CPU: "G16" Contaminates "all", "others had the CPU for at most {} of the launches' time: run-queue delay (`/proc/self/schedstat`) and steal (`/proc/stat`). Launches that sleep for half of their time, or whose own tasks take turns, are judged by the canaries of their rounds as well", share(TAKEN_SHARE);
-    UNKNOWN: "G16" Noisy "all", "something says for how long others had the CPU";
-    LOST_TIME: "G16" Contaminates "all", "the CPU lost at most {} of the time in the median canary of the rounds, to tasks, interrupts and the hypervisor", share(TAKEN_SHARE);
-    PARTNERS: "G16" Contaminates "with a placement other than `same_cpu`, with several processes or threads, with a child that may run anywhere", "others had the CPUs of partners for at most {} of the time, by the canaries of the rounds", share(TAKEN_SHARE);
-    SHARED_LEVEL: "G16" Noisy "of levels that several CPUs share (L3, DRAM)", "others had the other CPUs for at most {} of the time, by the canaries of the rounds", share(TAKEN_SHARE);
+    MEASURED_CPU: "G16" Contaminates "all", "other programs had the CPU for at most {} of the launches' time \
+                                             (run-queue delay in `/proc/self/schedstat`, steal in `/proc/stat`). The \
+                                             interference probes of the rounds also judge launches that sleep for half \
+                                             of their time or whose own tasks alternate on one CPU", share(TAKEN_SHARE);
+    UNKNOWN: "G16" Noisy "all", "the kernel reports how long other programs had the CPU";
+    LOST_TIME: "G16" Contaminates "all", "in the median interference probe of the rounds, the CPU lost at most {} of \
+                                          the time to tasks, interrupts and the hypervisor", share(TAKEN_SHARE);
+    PARTNERS: "G16" Contaminates "placements other than `same_cpu`, several processes or threads, a child that may run \
+                                  on any CPU", "other \
+        programs had the CPUs of partners for at most {} of the time, by the interference probes of the rounds", share(TAKEN_SHARE);
+    SHARED_LEVEL: "G16" Noisy "levels that several CPUs share (L3, DRAM)", "other programs had the other CPUs for \
+                                                                               at most {} of the time, by the \
+                                                                               interference probes of the rounds", share(TAKEN_SHARE);
 }
 
 /// What is asked of every figure, whatever gates it has of its own.
@@ -43,7 +51,10 @@ pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate]) -> Vec<Gate> {
 fn of_canaries(study: &Study<'_>) -> Option<Gate> {
     let canaries: Vec<&Evidence> = study.canaries.iter().filter_map(|canary| canary.evidence.as_ref()).collect();
     let share = waited(&canaries)?;
-    let share = Number::share(share).named("other tasks had the CPU for {} of the time in the canaries of its rounds");
+    let share = Number::share(share).named(
+        "other tasks had the CPU for {} of the time in the interference probes of \
+                                            the rounds",
+    );
     Some(Gate::at_most(&MEASURED_CPU, share, TAKEN_SHARE))
 }
 
@@ -51,7 +62,8 @@ fn of_canaries(study: &Study<'_>) -> Option<Gate> {
 /// one of them says nothing about the launches.
 fn of_lost_time(study: &Study<'_>) -> Option<Gate> {
     let share = median(&lost(study, |placement| placement == canary::SAME_CPU))?;
-    let what = "the CPU lost {} of the time to tasks, interrupts and the hypervisor in the median canary of its rounds";
+    let what = "the CPU lost {} of the time to tasks, interrupts and the hypervisor in the median interference probe \
+                of the rounds";
     Some(Gate::at_most(&LOST_TIME, Number::share(share).named(what), TAKEN_SHARE))
 }
 
@@ -70,20 +82,20 @@ fn of_measured_cpu(study: &Study<'_>) -> Gate {
     let wall: f64 = launches.iter().map(|found| found.wall).sum::<f64>().max(1.0);
     let stolen = launches.iter().filter_map(|found| found.steal).sum::<f64>() / wall;
     let wanted: f64 = launches.iter().map(|found| found.cpu_time + found.run_delay.unwrap_or(0.0)).sum();
-    let own = waited(&launches).map(|share| (share, "in its launches"));
-    let seen = waited(&canaries).map(|share| (share, "in the canaries of its rounds"));
+    let own = waited(&launches).map(|share| (share, "in the launches"));
+    let seen = waited(&canaries).map(|share| (share, "in the interference probes of the rounds"));
     let found = match own {
         Some(_) if wanted >= WANTED_SHARE * wall => own,
         // The worse of two witnesses: each sees only what meets it.
         _ => own.into_iter().chain(seen).max_by(|one, other| one.0.total_cmp(&other.0)),
     };
     let Some((delayed, witness)) = found else {
-        let unknown = "nothing says for how long other tasks had the CPU";
+        let unknown = "the kernel does not report how long other tasks had the CPU";
         let stolen = Number::share(stolen).text();
-        return Gate::holds(&UNKNOWN, false, format!("{unknown}; the hypervisor {stolen}"));
+        return Gate::holds(&UNKNOWN, false, format!("{unknown}, and the hypervisor had it for {stolen}"));
     };
     let [tasks, hypervisor] = [delayed, stolen].map(|share| Number::share(share).text());
-    let share = Number::share(delayed + stolen).named("others had the CPU for {} of the time");
+    let share = Number::share(delayed + stolen).named("other programs had the CPU for {} of the time");
     Gate::at_most(&MEASURED_CPU, share, TAKEN_SHARE)
         .because(format!("other tasks {tasks} {witness}, hypervisor {hypervisor}"))
 }
@@ -111,6 +123,6 @@ fn of_other_cpus(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     let found = if exact.is_empty() { lost(study, |found| found != canary::SAME_CPU) } else { exact };
     let share = mean(&found)?;
     let rule = if partners { &PARTNERS } else { &SHARED_LEVEL };
-    let what = "others had the other CPUs for {} of the time by the canaries of its rounds";
+    let what = "other programs had the other CPUs for {} of the time, by the interference probes of the rounds";
     Some(Gate::at_most(rule, Number::share(share).named(what), TAKEN_SHARE))
 }

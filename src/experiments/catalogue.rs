@@ -25,7 +25,7 @@ pub fn all_constants() -> Vec<&'static Constant> {
 
 /// Every rule with its constants, a row each.
 pub fn gates() -> String {
-    let mut text = "| id | rule | figures | a failure |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut text = "| id | rule | results | a failure |\n| --- | --- | --- | --- |\n".to_owned();
     for rule in rules() {
         let failure = match rule.severity {
             Severity::Hard => "hard",
@@ -41,7 +41,7 @@ pub fn gates() -> String {
 /// What is asked of the figures of each experiment, and how far they move between runs, a row each.
 pub fn targets() -> String {
     let mut text =
-        "| experiment | half of the interval of a good figure, at most | between runs |\n| --- | --- | --- |\n"
+        "| experiment | half of the interval of a good result, at most | between runs |\n| --- | --- | --- |\n"
             .to_owned();
     for experiment in TABLE {
         let [target, between] = [experiment.precision.target, experiment.precision.between].map(percent);

@@ -44,7 +44,7 @@ fn violations(checks: &[CompositeCheck]) -> Vec<Highlight> {
         .filter_map(|check| Some((check, check.comparisons.iter().find(|made| !made.holds)?)))
         .map(|(check, made)| {
             let text = format!(
-                "Figures contradict each other ({}): {} is not {} {}.",
+                "Results contradict each other ({}): {} is not {} {}.",
                 check.id, made.left, made.relation, made.right
             );
             highlight(HighlightKind::Violation, text, "")
@@ -70,7 +70,7 @@ fn disturbance(sections: &[Section]) -> Option<(f64, Highlight)> {
     let text = format!(
         "{} of {} do not have the grade good.{reason}",
         unclean.len(),
-        count(metrics.len() as u64, "figure", "figures")
+        count(metrics.len() as u64, "result", "results")
     );
     // Where most figures are not good, that is what a reader has to know first.
     let weight = if share > MOSTLY { f64::INFINITY } else { share };

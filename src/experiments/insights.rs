@@ -80,7 +80,7 @@ impl<'a> Found<'a> {
             time(here)
         );
         let mut why = if self.machine.is_guest() {
-            "An idle CPU of a virtual machine usually returns to the hypervisor, which has to start it again."
+            "An idle CPU of a virtual machine usually returns to the hypervisor, which has to schedule it again."
                 .to_owned()
         } else {
             "An idle CPU has to leave its sleep state first.".to_owned()
@@ -107,7 +107,7 @@ impl<'a> Found<'a> {
             time(call)
         );
         let why = if self.machine.is_guest() {
-            "Probably the page tables of the hypervisor make each fault slower."
+            "The hypervisor's page tables probably make each fault slower."
         } else {
             "The kernel clears the page and changes the page table."
         };
@@ -167,8 +167,8 @@ impl<'a> Found<'a> {
             0.6 * ratio.weight(USUAL),
             section,
             text,
-            "The dynamic loader maps libraries and resolves symbols, with a page fault for most of it.",
-            "Link tools that run briefly and often statically, or keep them running.",
+            "The dynamic loader maps libraries and resolves symbols, and most of this causes page faults.",
+            "Link tools that run often and briefly statically, or keep them running.",
         ))
     }
 
@@ -206,7 +206,7 @@ impl<'a> Found<'a> {
             2.0 * ratio.weight(USUAL),
             section,
             text,
-            "With 4 KiB pages most loads also miss the translation buffers.",
+            "With 4 KiB pages most loads also miss the TLB.",
             "Use madvise(MADV_HUGEPAGE) for large heaps with random access.",
         ))
     }
@@ -228,14 +228,14 @@ impl<'a> Found<'a> {
             return None;
         }
         let text = format!(
-            "The {name} cache ends at {}, not at the {} that are claimed.",
+            "The {name} cache ends at {}, not at the claimed {}.",
             rough(size.value, Unit::Bytes),
             rough(claim, Unit::Bytes)
         );
         let why = if self.machine.is_guest() {
-            "Other tenants of the host use it too, or the hypervisor gives this machine a part of it."
+            "Other tenants of the host also use it, or the hypervisor gives this machine a part of it."
         } else {
-            "Other CPUs use it too, or it is divided into parts."
+            "Other CPUs also use it, or it is divided into parts."
         };
         let advice = format!("Size working sets for {}.", rough(size.interval95[0], Unit::Bytes));
         Some(told((least / USUAL).ln(), section, text, why, &advice))
@@ -253,7 +253,7 @@ impl<'a> Found<'a> {
         }
         let gain = Ratio { value: many.value / of_one(one.value), least };
         let text = format!(
-            "The device serves 32 reads at once {} times as fast as one at a time ({} each).",
+            "The device serves 32 concurrent reads {} times as fast as one read at a time ({} each).",
             gain.text(),
             time(one)
         );
@@ -261,7 +261,7 @@ impl<'a> Found<'a> {
             0.5 * gain.weight(USUAL),
             section,
             text,
-            "A single reader waits for the whole path to the device each time.",
+            "A single reader waits each time for the whole path to the device.",
             "Keep several reads in flight: io_uring, threads, or read-ahead.",
         ))
     }
@@ -277,8 +277,8 @@ impl<'a> Found<'a> {
             1.0 + ratio.weight(USUAL),
             section,
             text,
-            "Usually the kernel distrusts the time-stamp counter, so that the vDSO cannot answer.",
-            "Look at /sys/devices/system/clocksource/clocksource0/current_clocksource, and choose tsc if it is reliable.",
+            "Usually the kernel does not trust the time-stamp counter, so the vDSO cannot answer.",
+            "Check /sys/devices/system/clocksource/clocksource0/current_clocksource, and choose tsc if it is reliable.",
         ))
     }
 

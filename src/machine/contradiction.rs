@@ -21,7 +21,7 @@ pub(super) fn all(machine: &Machine) -> Vec<Contradiction> {
         frequency("rate of the time-stamp counter", &cpu.counter_hertz, COUNTER_TOLERANCE),
     ];
     found.extend(machine.caches.iter().map(cache_size));
-    found.push(different("size of a page", &machine.memory.page_bytes, |value| bytes(*value)));
+    found.push(different("page size", &machine.memory.page_bytes, |value| bytes(*value)));
     found.push(memory_size(machine));
     found.push(different("number of memory channels", &machine.memory.channels, ToString::to_string));
     found.push(turning_disk(machine));
@@ -99,7 +99,7 @@ fn turning_disk(machine: &Machine) -> Option<Contradiction> {
             Fact::new("the host decides".to_owned(), format!("driver {driver}, {}/device/uevent", device.source)),
             Fact::new("yes".to_owned(), format!("{}/queue/rotational", device.source)),
         ];
-        contradiction(&format!("whether {} is a turning disk", device.name), claims)
+        contradiction(&format!("whether {} is a rotating disk", device.name), claims)
     })
 }
 
@@ -108,5 +108,5 @@ fn hidden_hypervisor(machine: &Machine) -> Option<Contradiction> {
     let flag = machine.cpu.hypervisor.as_ref().filter(|fact| !fact.value)?;
     let named = machine.limits.hypervisor.best()?;
     let claims = vec![named.clone(), Fact::new("no".to_owned(), flag.source.clone())];
-    Some(contradiction("whether a hypervisor is below", claims))
+    Some(contradiction("whether this machine is a guest of a hypervisor", claims))
 }

@@ -34,7 +34,7 @@ pub(super) fn read(
         brand,
         // Without cpufreq the kernel prints the rate at which it calibrated the counter.
         momentary.clone().filter(|_| !tree.exists("/sys/devices/system/cpu/cpu0/cpufreq")).map(|fact| {
-            let source = format!("{} (the counter's rate: there is no frequency driver)", fact.source);
+            let source = format!("{} (the counter's rate, because no frequency driver is loaded)", fact.source);
             Fact::new(fact.value, source)
         }),
     ]);
@@ -57,7 +57,7 @@ fn fastest(tree: &Tree, cpus: &[LogicalCpu]) -> Option<Fact<f64>> {
 /// The maximum of one CPU as its frequency driver states it.
 pub(super) fn maximum_of(driver: Option<&str>, cpu: &LogicalCpu) -> Option<Fact<f64>> {
     // acpi-cpufreq lists the states of the firmware's table, whose highest one is the base frequency.
-    let caution = if driver == Some("acpi-cpufreq") { " (acpi-cpufreq: boost is not included)" } else { "" };
+    let caution = if driver == Some("acpi-cpufreq") { " (acpi-cpufreq, without boost)" } else { "" };
     let source = format!("/sys/devices/system/cpu/cpu{}/cpufreq/cpuinfo_max_freq{caution}", cpu.cpu);
     cpu.maximum_hertz.map(|hertz| Fact::new(hertz, source))
 }

@@ -218,7 +218,7 @@ fn slot_channels(modules: &[Module]) -> Option<Fact<u32>> {
 fn peak(tree: &Tree, memory: &Memory) -> Result<Fact<u64>, String> {
     if memory.modules.is_empty() {
         return Err(match tree.access(smbios::TABLE) {
-            Access::Denied => format!("{} is readable by root only, and speed and channels stand there", smbios::TABLE),
+            Access::Denied => format!("only root can read {}, which gives speed and channels", smbios::TABLE),
             Access::Absent => format!("{} does not exist (usual in a guest and on Arm boards)", smbios::TABLE),
             Access::Readable => format!("{} lists no memory module", smbios::TABLE),
         });
@@ -227,10 +227,10 @@ fn peak(tree: &Tree, memory: &Memory) -> Result<Fact<u64>, String> {
         memory.modules.iter().map(|module| Some((module.transfers_per_second?, module.data_bits?))).collect();
     // One slow module slows down its whole channel, and usually all of them.
     let Some((transfers, bits)) = speeds.and_then(|speeds| speeds.first().copied()) else {
-        return Err("the firmware's table does not tell speed and width of every module".to_owned());
+        return Err("the firmware's table lacks the speed and width of some modules".to_owned());
     };
     let Some(channels) = memory.channels.best() else {
-        return Err("the names of the slots do not tell how many channels are in use".to_owned());
+        return Err("the slot names do not give the number of channels in use".to_owned());
     };
     let peak = u64::from(channels.value) * u64::from(bits / 8) * transfers;
     let formula = format!("{} channels × {bits} bits × {} MT/s", channels.value, transfers / 1_000_000);

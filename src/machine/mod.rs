@@ -142,7 +142,7 @@ impl Machine {
             }
             Some(_) => None,
             None if self.cpu.counter_is_invariant() => None,
-            None => Some("nothing on this machine says that its counter ticks evenly".to_owned()),
+            None => Some("no source reports that this machine's counter ticks evenly".to_owned()),
         }
     }
 

@@ -58,7 +58,7 @@ fn module(tree: &Tree) -> Option<Fact<String>> {
 }
 
 fn paged_out(idle_seconds: Option<f64>, most_bytes: Option<u64>, span_milliseconds: Option<u64>) -> String {
-    let mut text = "DAMON pages out what is seldom used".to_owned();
+    let mut text = "DAMON pages out rarely used data".to_owned();
     if let Some(seconds) = idle_seconds {
         text += &format!(" for {seconds} s");
     }
@@ -78,7 +78,7 @@ fn thread(tree: &Tree) -> Option<Fact<String>> {
     }
     tree.numbered("/proc", "").into_iter().find_map(|process| {
         let name = tree.fact(&format!("/proc/{process}/comm"))?;
-        let text = |name: String| format!("DAMON runs ({name}); only root can read whether it pages memory out");
+        let text = |name: String| format!("DAMON runs ({name}), and only root can read whether it pages memory out");
         name.value.starts_with(NAME).then(|| name.map(text))
     })
 }
@@ -88,7 +88,7 @@ fn asked_for(tree: &Tree) -> Option<Fact<String>> {
     const COUNTS: &str = "/proc/vmstat";
     let text = tree.text(COUNTS)?;
     let pages: u64 = text.lines().find_map(|line| line.strip_prefix("pgsteal_proactive "))?.trim().parse().ok()?;
-    let words = format!("programs asked for it (memory.reclaim): {pages} pages since boot");
+    let words = format!("programs requested reclaim (memory.reclaim): {pages} pages since boot");
     (pages > 0).then(|| Fact::new(words, format!("{COUNTS} pgsteal_proactive")))
 }
 
@@ -125,7 +125,7 @@ mod tests {
                 ("/proc/77/comm", "kdamond.0\n"),
             ])
         };
-        assert_eq!(of("on\n", "pageout\n"), ["DAMON pages out what is seldom used for 60 s, at most 2 GiB in 1 s"]);
+        assert_eq!(of("on\n", "pageout\n"), ["DAMON pages out rarely used data for 60 s, at most 2 GiB in 1 s"]);
         assert_eq!(of("off\n", "pageout\n"), [""; 0]);
         assert_eq!(of("on\n", "stat\n"), [""; 0]);
     }
@@ -134,12 +134,12 @@ mod tests {
     fn the_module_a_hidden_thread_and_requests_are_named() {
         let module = "/sys/module/damon_reclaim/parameters";
         let on = found(&[(&format!("{module}/enabled"), "Y\n"), (&format!("{module}/min_age"), "120000000\n")]);
-        assert_eq!(on, ["DAMON pages out what is seldom used for 120 s"]);
+        assert_eq!(on, ["DAMON pages out rarely used data for 120 s"]);
         assert_eq!(found(&[(&format!("{module}/enabled"), "N\n")]), [""; 0]);
         let hidden = found(&[("/proc/1/comm", "init\n"), ("/proc/77/comm", "kdamond.0\n")]);
-        assert_eq!(hidden, ["DAMON runs (kdamond.0); only root can read whether it pages memory out"]);
+        assert_eq!(hidden, ["DAMON runs (kdamond.0), and only root can read whether it pages memory out"]);
         let asked = found(&[("/proc/vmstat", "pgfree 1\npgsteal_proactive 12\n")]);
-        assert_eq!(asked, ["programs asked for it (memory.reclaim): 12 pages since boot"]);
+        assert_eq!(asked, ["programs requested reclaim (memory.reclaim): 12 pages since boot"]);
         assert_eq!(found(&[("/proc/vmstat", "pgsteal_proactive 0\n")]), [""; 0]);
     }
 }

@@ -178,7 +178,7 @@ pub(super) fn at(tree: &Tree, scratch: &Path) -> Option<Storage> {
     let device_unknown = device.is_none().then(|| match medium {
         Medium::Disk => format!("no block device in /sys has the number {} or the name {}", found.device, found.source),
         Medium::Memory => "the files are in main memory".to_owned(),
-        Medium::Overlay => "the layers lie on file systems that are not visible from here".to_owned(),
+        Medium::Overlay => "the layers are on file systems that are not visible from here".to_owned(),
         Medium::Network => format!("the files are on another machine: {}", found.source),
         Medium::UserSpace => "a program provides the files".to_owned(),
     });

@@ -86,7 +86,7 @@ fn read_one(tree: &Tree, cpu: u32, nodes: &[(u32, CpuList)]) -> LogicalCpu {
             .or_else(|| tree.cpu_list(&path("topology/thread_siblings_list")))
             .unwrap_or_default(),
         numa_node: nodes.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(node, _)| *node),
-        core_type: Fact::new(CoreType::Uniform, "no file names core types"),
+        core_type: Fact::new(CoreType::Uniform, "no file lists core types"),
         capacity: number("cpu_capacity"),
         maximum_hertz: kilohertz("cpufreq/cpuinfo_max_freq"),
         base_hertz: claim("cpufreq/base_frequency", 1e3).or_else(|| claim("acpi_cppc/nominal_freq", 1e6)),

@@ -36,10 +36,10 @@ impl Secret {
             Ok(Secret(text.to_owned()))
         } else {
             Err(Problem::new(format!(
-                "a secret has {SHORTEST_SECRET} to {LONGEST_SECRET} characters, this one has {}",
+                "a secret has {SHORTEST_SECRET} to {LONGEST_SECRET} characters, and this secret has {}",
                 text.len()
             ))
-            .hint("use the one that `sysdyno peer` prints, or `head -c 16 /dev/urandom | base64`"))
+            .hint("use the secret that `sysdyno peer` prints, or `head -c 16 /dev/urandom | base64`"))
         }
     }
 
@@ -65,7 +65,7 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
 pub fn random() -> Result<[u8; BYTES], Problem> {
     let mut bytes = [0; BYTES];
     process::random_bytes(&mut bytes)
-        .map_err(|error| Problem::new(format!("the kernel gives no random bytes: {error}")))?;
+        .map_err(|error| Problem::new(format!("the kernel provides no random bytes: {error}")))?;
     Ok(bytes)
 }
 

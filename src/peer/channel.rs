@@ -55,7 +55,7 @@ impl Silence {
         match self {
             Silence::Closed => "it closed the connection".to_owned(),
             Silence::TimedOut => "it does not answer".to_owned(),
-            Silence::Broken(why) => format!("the connection broke: {why}"),
+            Silence::Broken(why) => format!("the connection failed: {why}"),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Channel {
         let longest = if self.side == Side::Client { LONGEST_REPLY } else { LONGEST_REQUEST };
         if length > longest {
             return Err(Silence::Broken(format!(
-                "a message of {length} bytes was announced, at most {longest} are taken"
+                "a message of {length} bytes was announced, and the limit is {longest}"
             )));
         }
         let mut content = vec![0_u8; length];
@@ -124,9 +124,9 @@ impl Channel {
         let other = if self.side == Side::Client { Side::Peer } else { Side::Client };
         self.seal(other, self.received, &content)
             .verify_slice(&head[4..])
-            .map_err(|_| Silence::Broken("the seal of a message is wrong".to_owned()))?;
+            .map_err(|_| Silence::Broken("the authentication code of a message is wrong".to_owned()))?;
         self.received += 1;
-        serde_json::from_slice(&content).map_err(|error| Silence::Broken(format!("not a message: {error}")))
+        serde_json::from_slice(&content).map_err(|error| Silence::Broken(format!("the message is invalid: {error}")))
     }
 
     /// Whether something has come, or the other side has gone, without waiting.
@@ -147,8 +147,8 @@ impl Channel {
 
 impl From<Silence> for Problem {
     fn from(silence: Silence) -> Self {
-        Problem::new(format!("the peer is lost: {}", silence.words()))
-            .hint("look whether the peer still runs there, and whether the machines still reach each other")
+        Problem::new(format!("the connection to the peer is lost: {}", silence.words()))
+            .hint("check that the peer still runs and that the machines still reach each other")
     }
 }
 
@@ -251,7 +251,9 @@ mod tests {
         raw.write_all(&message).unwrap();
         assert_eq!(peer.receive::<String>(SOON).unwrap(), "go");
         raw.write_all(&message).unwrap();
-        assert!(matches!(peer.receive::<String>(SOON), Err(Silence::Broken(why)) if why.contains("seal")));
+        assert!(
+            matches!(peer.receive::<String>(SOON), Err(Silence::Broken(why)) if why.contains("authentication code"))
+        );
         for position in 0..message.len() {
             let (_client, mut peer, mut raw) = pair();
             let mut changed = message.clone();

@@ -83,7 +83,7 @@ impl Partner {
     /// A child of this process on the loopback, pinned to a CPU if one is given, with Unix sockets for messages of some
     /// sizes. The calling process must have one thread.
     pub fn on_loopback(cpu: Option<u32>, unix: &[u32]) -> Result<Self, Problem> {
-        let cannot = |error: io::Error| Problem::new(format!("cannot start the other side on loopback: {error}"));
+        let cannot = |error: io::Error| Problem::new(format!("cannot start the other side on the loopback: {error}"));
         let (own, theirs) = UnixStream::pair().map_err(cannot)?;
         let key = random()?;
         let (mut own_unix, mut their_unix) = (Vec::new(), Vec::new());
@@ -127,8 +127,9 @@ impl Partner {
     /// A session of a peer elsewhere.
     pub fn elsewhere(at: SocketAddr, secret: &Secret) -> Result<Self, Problem> {
         let stream = data::connect(at, STALLED).map_err(|error| {
-            Problem::new(format!("the peer at {at} cannot be reached: {error}")).hint(
-                "is `sysdyno peer` running there, listening beyond its loopback, and is the port open on the way?",
+            Problem::new(format!("cannot reach the peer at {at}: {error}")).hint(
+                "check that `sysdyno peer` runs there, that it listens on more than its loopback, and that firewalls \
+                 leave the port open",
             )
         })?;
         let channel = handshake::ask(stream.into(), secret, PROVING)?;
@@ -159,7 +160,7 @@ impl Partner {
 
     fn hear(&mut self, within: Duration) -> Result<Reply, Problem> {
         match self.channel.receive::<Reply>(within) {
-            Ok(Reply::Cannot { reason }) => Err(Problem::new(format!("the other side cannot: {reason}"))),
+            Ok(Reply::Cannot { reason }) => Err(Problem::new(format!("the other side cannot do this: {reason}"))),
             Ok(reply) => Ok(reply),
             Err(silence) => Err(silence.into()),
         }
@@ -188,7 +189,7 @@ impl Partner {
         let request = PeerRequest::Echo { ipv6, tcp: tcp.to_vec(), udp: port, unix: false };
         self.opened.get_or_insert_with(Instant::now);
         let (ports, udp_port, token) = self.listening(&request)?;
-        let token = data::token_of(&token).ok_or_else(|| Problem::new("the peer sent a token that is none"))?;
+        let token = data::token_of(&token).ok_or_else(|| Problem::new("the peer sent an invalid token"))?;
         let mut lines = EchoLines::default();
         for (&bytes, port) in tcp.iter().zip(ports) {
             let line = data::open(SocketAddr::new(address, port), &token, None).map_err(cannot)?;
@@ -297,7 +298,7 @@ impl Partner {
         let cannot = |error: io::Error| Problem::new(format!("cannot open a stream: {error}"));
         let began = Instant::now();
         let (ports, _, token) = self.listening(&PeerRequest::Flow(*order))?;
-        let token = data::token_of(&token).ok_or_else(|| Problem::new("the peer sent a token that is none"))?;
+        let token = data::token_of(&token).ok_or_else(|| Problem::new("the peer sent an invalid token"))?;
         let port = ports.first().copied().ok_or_else(|| Problem::new("the other side names no port"))?;
         let to = SocketAddr::new(self.address(order.ipv6), port);
         let open = || (0..order.streams).map(|_| data::open(to, &token, None)).collect::<io::Result<Vec<Socket>>>();
@@ -357,5 +358,5 @@ impl Drop for Partner {
 fn unexpected(reply: &Reply) -> Problem {
     let text = format!("{reply:?}");
     let what: String = text.chars().take_while(|letter| letter.is_alphanumeric()).collect();
-    Silence::Broken(format!("an answer to another question came: {what}")).into()
+    Silence::Broken(format!("the answer belongs to another request: {what}")).into()
 }

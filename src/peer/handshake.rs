@@ -32,7 +32,7 @@ fn greeting(random: [u8; BYTES]) -> [u8; GREETING] {
 /// Version and random bytes of a greeting.
 fn greeted(bytes: &[u8; GREETING]) -> Result<(u16, [u8; BYTES]), String> {
     if bytes[..8] != MAGIC {
-        return Err("it does not speak this protocol".to_owned());
+        return Err("it does not use this protocol".to_owned());
     }
     let mut random = [0; BYTES];
     random.copy_from_slice(&bytes[10..]);
@@ -43,8 +43,8 @@ fn greeted(bytes: &[u8; GREETING]) -> Result<(u16, [u8; BYTES]), String> {
 pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel, Problem> {
     let deadline = Instant::now() + within;
     let lost = |silence: Silence| {
-        Problem::new(format!("no peer can be spoken to there: {}", silence.words()))
-            .hint("is it `sysdyno peer` that listens at this address and port?")
+        Problem::new(format!("cannot exchange messages with a peer there: {}", silence.words()))
+            .hint("check that `sysdyno peer` listens at this address and port")
     };
     let own = random()?;
     put(stream.as_fd(), &greeting(own), deadline).map_err(lost)?;
@@ -53,7 +53,7 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
     let (version, peers) = greeted(&bytes).map_err(|why| lost(Silence::Broken(why)))?;
     if version != VERSION {
         return Err(Problem::new(format!(
-            "the peer speaks version {version} of the protocol, this side version {VERSION}"
+            "the peer uses version {version} of the protocol, and this machine version {VERSION}"
         ))
         .hint("use the same version of sysdyno on both machines"));
     }
@@ -62,15 +62,18 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
     let mut answer = [0; 1 + BYTES];
     fill(stream.as_fd(), &mut answer, deadline).map_err(|silence| match silence {
         Silence::Closed => Problem::new("the peer refuses the secret")
-            .hint("give the secret that it printed when it was started, with --peer-secret or --peer-secret-file"),
+            .hint("give the secret that the peer printed at its start, with --peer-secret or --peer-secret-file"),
         silence => lost(silence),
     })?;
     if !challenge.proves(secret, Purpose::Peer, &answer[1..]) {
-        return Err(Problem::new("who answers there does not know the secret: it is not your peer")
-            .hint("check the address; something may sit between the two machines"));
+        return Err(Problem::new("the answering program cannot prove the secret, so it is not your peer")
+            .hint("check the address. Another machine may intercept the connection"));
     }
     if answer[0] != 0 {
-        return Err(Problem::new("the peer is busy: all its sessions are taken").hint("try again when others are done"));
+        return Err(Problem::new("the peer is busy, because all its sessions are in use").hint(
+            "try again when a session has \
+            ended",
+        ));
     }
     let key = challenge.proof(secret, Purpose::Session);
     Ok(Channel::new(stream, key, Side::Client))
@@ -213,7 +216,7 @@ mod tests {
             other.read_exact(&mut proof).unwrap();
             other.write_all(&[0; 1 + BYTES]).unwrap();
         });
-        assert!(ask(one.into(), &secret(), SOON).unwrap_err().what.contains("does not know the secret"));
+        assert!(ask(one.into(), &secret(), SOON).unwrap_err().what.contains("cannot prove the secret"));
         impostor.join().unwrap();
     }
 }

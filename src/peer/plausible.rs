@@ -23,7 +23,7 @@ const MOST_COUNTERS: usize = 64;
 const LONGEST_NAME: usize = 40;
 
 fn refused(why: &str) -> Problem {
-    Problem::new(format!("the peer reports what cannot be: {why}"))
+    Problem::new(format!("the peer reports an impossible value: {why}"))
         .hint("compare the clocks of both machines over a minute, and run the same version of sysdyno on both")
 }
 
@@ -41,7 +41,7 @@ fn within(what: &str, nanoseconds: f64, most: f64) -> Result<(), Problem> {
     if (0.0..=most).contains(&nanoseconds) {
         return Ok(());
     }
-    Err(refused(&format!("{what} of {} ms, and at most {:.1} ms passed here", nanoseconds / 1e6, most / 1e6)))
+    Err(refused(&format!("{what} of {} ms, while at most {:.1} ms passed here", nanoseconds / 1e6, most / 1e6)))
 }
 
 /// A time in nanoseconds that the other side says it took, within a span that this side timed.
@@ -64,7 +64,7 @@ pub fn echoes(
     open: Duration,
 ) -> Result<(), Problem> {
     if services.len() > MOST_SERVICES {
-        return Err(refused(&format!("{} echo services, at most {MOST_SERVICES} were opened", services.len())));
+        return Err(refused(&format!("{} echo services, and at most {MOST_SERVICES} were opened", services.len())));
     }
     for service in services {
         if !["tcp", "udp", "unix"].contains(&service.protocol.as_str()) {
@@ -99,14 +99,14 @@ pub fn counters(counters: &[(String, u64)]) -> Result<(), Problem> {
 pub fn flow(order: &FlowOrder, theirs: &Flowed, lasted: Duration) -> Result<(), Problem> {
     let most = longest(lasted);
     if order.direction == Direction::Receive && !theirs.windows.is_empty() {
-        return Err(refused("bytes that arrived there, and nothing was sent there"));
+        return Err(refused("bytes that arrived there, although nothing was sent there"));
     }
     if order.direction != Direction::Receive && theirs.windows.len() < 2 {
-        return Err(refused("no windows of what arrived there"));
+        return Err(refused("no windows of arrived data there"));
     }
     let ordered = theirs.windows.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1);
     if !ordered || theirs.windows.last().is_some_and(|window| window.0 > theirs.received) {
-        return Err(refused("windows of a flow that are not one after the other"));
+        return Err(refused("windows of a flow that are out of order"));
     }
     if let (Some(first), Some(last)) = (theirs.windows.first(), theirs.windows.last()) {
         // Clocks of strangers begin anywhere: the difference need not fit where both ends do.
@@ -115,7 +115,7 @@ pub fn flow(order: &FlowOrder, theirs: &Flowed, lasted: Duration) -> Result<(), 
         let least = f64::from(order.milliseconds - order.window) * 1e6 * SHORTEST;
         if span < least {
             return Err(refused(&format!(
-                "windows of a flow over {:.1} ms, and it lasted {} ms here: its rate would be too high",
+                "windows of a flow over {:.1} ms, although it lasted {} ms here, so its rate would be too high",
                 span / 1e6,
                 order.milliseconds
             )));
@@ -125,7 +125,7 @@ pub fn flow(order: &FlowOrder, theirs: &Flowed, lasted: Duration) -> Result<(), 
     let threads = 2.0 * f64::from(order.streams) + 1.0;
     within("a CPU time", theirs.cpu_time as f64, accounted(lasted, threads))?;
     if theirs.senders.len() > usize::from(order.streams) {
-        return Err(refused("more senders than there were streams"));
+        return Err(refused("more senders than streams"));
     }
     theirs.senders.iter().try_for_each(|sender| {
         let microseconds = [u64::from(sender.round_trip), sender.busy, sender.receiver_limited, sender.buffer_limited];
@@ -176,7 +176,7 @@ mod tests {
         assert!(scaled(1.0).is_ok() && scaled(1.02).is_ok());
         assert!(scaled(0.1).unwrap_err().what.contains("its rate would be too high"));
         assert!(scaled(0.9).is_err() && scaled(2.0).is_err());
-        assert!(scaled(-1.0).unwrap_err().what.contains("one after the other"));
+        assert!(scaled(-1.0).unwrap_err().what.contains("out of order"));
         let edges = [(0, i64::MIN), (1, i64::MAX)];
         assert!(flow(&order(Direction::Send), &Flowed { windows: edges.to_vec(), ..honest() }, LASTED).is_err());
     }

@@ -117,7 +117,11 @@ impl PeerRequest {
     /// Whether every number is within its bounds.
     pub fn check(&self) -> Result<(), String> {
         let within = |what: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) { Ok(()) } else { Err(format!("{what} of {value}, from {low} to {high}")) }
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(format!("{what} of {value}, outside {low} to {high}"))
+            }
         };
         match self {
             PeerRequest::Describe {}

@@ -69,7 +69,7 @@ fn resolve_with(host: &str, hosts: &str, configuration: &str, port: u16) -> Resu
             }
         }
     }
-    let why = if unheard { "no name server answered" } else { "no name server knows it" };
+    let why = if unheard { "no name server answered" } else { "no name server has it" };
     Err(Problem::new(format!("the host name {host} has no address: {why}"))
         .hint("give its address instead of its name, or add it to /etc/hosts"))
 }

@@ -94,8 +94,8 @@ impl Refusals {
         }
         self.said = Some(Instant::now());
         let count = std::mem::take(&mut self.unsaid);
-        let since = if count == 1 { String::new() } else { format!(" ({count} since the last such line)") };
-        Some(format!("a wrong secret was given from {from}{since}"))
+        let since = if count == 1 { String::new() } else { format!(" ({count} since the last line of this kind)") };
+        Some(format!("wrong secret from {from}{since}"))
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
     fn wrong_secrets_are_one_line_and_then_a_count() {
         let from = IpAddr::from([10, 0, 0, 7]);
         let mut refusals = Refusals::default();
-        assert_eq!(refusals.note(from).as_deref(), Some("a wrong secret was given from 10.0.0.7"));
+        assert_eq!(refusals.note(from).as_deref(), Some("wrong secret from 10.0.0.7"));
         assert!((0..1000).all(|_| refusals.note(from).is_none()), "a flood of refusals does not flood the output");
         refusals.said = refusals.said.and_then(|said| said.checked_sub(BETWEEN_WORDS));
         assert!(refusals.note(from).is_some_and(|line| line.contains("1001 since the last such line")));

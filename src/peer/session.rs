@@ -48,7 +48,7 @@ pub fn serve(channel: &mut Channel, setting: SessionContext) -> Result<(), Silen
         };
         let outcome = match request.check() {
             Ok(()) => session.answer(channel, request)?,
-            Err(why) => Err(io::Error::other(format!("beyond the bounds: {why}"))),
+            Err(why) => Err(io::Error::other(format!("out of bounds: {why}"))),
         };
         match outcome {
             Ok(Some(reply)) => channel.send(&reply, STALLED)?,

@@ -47,9 +47,8 @@ pub fn check_host(text: &str) -> Result<(), Problem> {
     let (user, host) = text.rsplit_once('@').unwrap_or(("user", text));
     let is_option = |word: &str| word.is_empty() || word.starts_with('-');
     if is_option(text) || is_option(user) || is_option(host) {
-        let what = Problem::new(format!(
-            "'{text}' is not a valid host for ssh: a host is not empty and does not begin with '-'"
-        ));
+        let what =
+            Problem::new(format!("'{text}' is not a valid ssh host. A host is not empty and does not begin with '-'"));
         return Err(what.hint("give ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT"));
     }
     Ok(())
@@ -79,7 +78,7 @@ pub fn bring(host: &str) -> Result<Brought, Problem> {
         .spawn()
         .map_err(|error| {
             Problem::new(format!("cannot start ssh: {error}"))
-                .hint("install an ssh client, or start `sysdyno peer` there yourself and use --peer HOST:PORT")
+                .hint("install an ssh client, or start `sysdyno peer` there and use --peer HOST:PORT")
         })?;
     let outcome = start(&mut ssh, &program, &secret);
     match outcome {
@@ -112,13 +111,15 @@ fn start(ssh: &mut Child, program: &[u8], secret: &Secret) -> Result<SocketAddr,
         input.write_all(program).and_then(|()| writeln!(input, "{}", secret.text())).and_then(|()| input.flush())
     });
     let (line, complaint) = heard.recv_timeout(PATIENCE).map_err(|_| {
-        Problem::new("no peer came up behind ssh in time")
-            .hint("try `ssh HOST true` to see whether it asks for something")
+        Problem::new("the peer behind ssh did not start in time")
+            .hint("run `ssh HOST true` to see whether it asks a question")
     })?;
-    let complaint = complaint.lines().last().unwrap_or("it says nothing").to_owned();
+    let complaint = complaint.lines().last().unwrap_or("without a message").to_owned();
     let failed = || {
-        Problem::new(format!("the peer could not be started through ssh: {complaint}"))
-            .hint("try `ssh HOST true`: it must work without a question; the machine there must have this architecture")
+        Problem::new(format!("cannot start the peer through ssh: {complaint}")).hint(
+            "run `ssh HOST true`. It must succeed without a question, and the other machine must have this \
+                   machine's architecture",
+        )
     };
     if !matches!(sent, Some(Ok(()))) {
         return Err(failed());

@@ -45,7 +45,7 @@ const HEADS: [&str; 32] = [
 
 /// The file.
 pub fn render(document: &Document) -> Result<String, Problem> {
-    let cannot = |error: &dyn std::fmt::Display| Problem::new(format!("cannot encode the figures: {error}"));
+    let cannot = |error: &dyn std::fmt::Display| Problem::new(format!("cannot encode the results: {error}"));
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADS).map_err(|error| cannot(&error))?;
     for section in &document.experiments {

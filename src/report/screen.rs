@@ -130,8 +130,7 @@ pub fn verdict(document: &Document) -> String {
     let unsettled = headlines.iter().filter(lost).count();
     let all = headlines.len();
     if unsettled as f64 > UNSETTLED * all as f64 {
-        let more =
-            if document.run.profile == "quick" { "Run without --quick" } else { "Run it again at a calmer time" };
+        let more = if document.run.profile == "quick" { "Run without --quick" } else { "Run again at a quieter time" };
         return format!(
             "Not settled: {unsettled} of {all} headline costs are not resolved. {more}, or with more time."
         );
@@ -189,7 +188,7 @@ pub fn certainty(document: &Document) -> String {
     }
     let state = document.host_state();
     let first = state.first().and_then(|sentences| sentences.split_inclusive(". ").next().map(str::trim));
-    text += &format!(" {}", first.unwrap_or("Nothing was seen to disturb the run."));
+    text += &format!(" {}", first.unwrap_or("No disturbance of the run was visible."));
     text
 }
 
@@ -246,10 +245,10 @@ fn alarms(document: &Document) -> Vec<String> {
     let run = &document.run;
     let mut alarms = failures(document);
     if let Some(damage) = &run.damage {
-        alarms.push(format!("The log is damaged: {damage}. Everything before that is kept."));
+        alarms.push(format!("The log is damaged: {damage}. Everything before it is used."));
     }
     if !run.complete {
-        alarms.push(format!("The run is not complete: {}. Continue with `sysdyno run --resume DIR`.", run.ended));
+        alarms.push(format!("The run is not complete: {}. Resume with `sysdyno run --resume DIR`.", run.ended));
     }
     if run.resumed > 0 {
         alarms.push(format!("The run was resumed {}.", count(u64::from(run.resumed), "time", "times")));

@@ -208,7 +208,7 @@ fn missing(section: &Section) -> String {
     }
     if !section.failed_launches.is_empty() {
         text += &format!(
-            "{}: {} failed; the last: {}\n",
+            "{}: {} failed. The last: {}\n",
             section.id,
             count(section.failed_launches.len() as u64, "launch", "launches"),
             section.failed_launches.last().map_or("", String::as_str)
@@ -225,11 +225,12 @@ fn closing(document: &Document) -> String {
     let launches: u32 = document.experiments.iter().map(|section| section.launches).sum();
     let mut text = String::new();
     if metrics.iter().any(|metric| metric.interval_level < 0.945) {
-        text += "± is half of the interval over launches; with a question mark there are too few launches for 95 %.\n";
+        text += "± is half of the interval over launches. A question mark means too few launches for a 95 % \
+                 interval.\n";
     }
     text += &format!(
-        "{}: {}; {rejected} not published. {}, {} in {}, on CPU {}{}.\n",
-        count(metrics.len() as u64, "figure", "figures"),
+        "{}: {}. {rejected} not published. {}, {} in {}, on CPU {}{}.\n",
+        count(metrics.len() as u64, "result", "results"),
         document.grades(),
         count(u64::from(run.rounds), "round", "rounds"),
         count(u64::from(launches), "launch", "launches"),
@@ -243,8 +244,10 @@ fn closing(document: &Document) -> String {
         text += &format!("Contaminated, for example {}: {}.\n", contaminated.title(), gate.evidence);
     }
     if !run.disturbed_rounds.is_empty() {
-        text +=
-            &format!("Canaries saw neighbours in {}.\n", count(run.disturbed_rounds.len() as u64, "round", "rounds"));
+        text += &format!(
+            "Interference probes detected neighbours in {}.\n",
+            count(run.disturbed_rounds.len() as u64, "round", "rounds")
+        );
     }
     if let Some(score) = document.prediction_score(None) {
         text += &format!("{}\n", score.text());
@@ -256,13 +259,16 @@ fn closing(document: &Document) -> String {
         text += &format!("The run was resumed {}.\n", count(u64::from(run.resumed), "time", "times"));
     }
     if let Some(damage) = &run.damage {
-        text += &format!("The log is damaged: {damage}; everything before that is kept.\n");
+        text += &format!("The log is damaged: {damage}. Everything before it is used.\n");
     }
-    if run.complete && run.ended.starts_with("the time was up") {
-        text += &format!("It ended because {}: intervals are wider; --time LIMIT gives it more.\n", run.ended);
+    if run.complete && run.ended.starts_with("the time ") {
+        text += &format!(
+            "It ended because {}. Intervals are therefore wider. Give it more time with --time LIMIT.\n",
+            run.ended
+        );
     }
     if !run.complete {
-        text += &format!("The run is not complete: {}. Go on with `sysdyno run --resume DIR`.\n", run.ended);
+        text += &format!("The run is not complete: {}. Resume with `sysdyno run --resume DIR`.\n", run.ended);
     }
     text
 }

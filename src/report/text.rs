@@ -57,7 +57,7 @@ fn piece_text(piece: &Piece, width: u16) -> String {
             let shown = if values.rows.len() <= MOST_ROWS {
                 table_text(values, width)
             } else {
-                format!("{} values; they are in report.html and in the Markdown form.", values.rows.len())
+                format!("{} values. report.html and the Markdown form show them.", values.rows.len())
             };
             format!("[figures/{}.svg] {}\n{shown}\n\n", drawing.id, drawing.caption)
         }
@@ -69,8 +69,7 @@ fn piece_text(piece: &Piece, width: u16) -> String {
                 let inside: String = pieces.iter().map(|piece| piece_text(piece, width)).collect();
                 format!("{summary}:\n{inside}")
             } else {
-                folded(&format!("{summary}: {rows} rows; they are in report.html and in the Markdown form."), prose)
-                    + "\n"
+                folded(&format!("{summary}: {rows} rows. report.html and the Markdown form show them."), prose) + "\n"
             }
         }
     }

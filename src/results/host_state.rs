@@ -23,7 +23,7 @@ impl Practice {
     /// Who was on the core beside the measurement, in a sentence; none where it is not known or hardly anybody was.
     fn neighbours(&self) -> Option<String> {
         let share = self.shared_share.filter(|&share| share >= NEIGHBOURS)?;
-        Some(format!("A neighbour used the same core beside {} of the batches.", percent(share)))
+        Some(format!("A neighbour used the same core during {} of the batches.", percent(share)))
     }
 }
 
@@ -41,7 +41,7 @@ impl Document {
         let usable = self.machine.usable_cpus().len() as f64;
         (quota.value < usable).then(|| {
             format!(
-                "A CPU quota ({}) allows {} of {} CPUs: when it is used up, nothing of this run goes on until the next period.",
+                "A CPU quota ({}) allows {} of {} CPUs, and an exhausted quota stops the run until the next period.",
                 quota.source,
                 number(quota.value),
                 number(usable)
@@ -51,7 +51,7 @@ impl Document {
 
     fn other_tasks(&self) -> Option<String> {
         let share = self.practice.delayed_share.filter(|&share| share >= DELAYED)?;
-        Some(format!("Launches waited for their CPU for {} of the time: other tasks had it.", percent(share)))
+        Some(format!("Launches waited for their CPU for {} of the time, while other tasks had it.", percent(share)))
     }
 
     fn stolen(&self) -> Option<String> {
@@ -62,7 +62,8 @@ impl Document {
     fn other_processes(&self) -> Option<String> {
         let cpus = self.practice.others_cpus.filter(|&cpus| cpus >= OTHERS)?;
         Some(format!(
-            "Other processes of this machine used {} CPUs meanwhile. Memory, last caches and figures with several CPUs show it.",
+            "Other processes of this machine used {} CPUs during the run. Memory, last-level caches and results with \
+             several CPUs are affected.",
             number(cpus)
         ))
     }
@@ -82,7 +83,7 @@ impl Document {
             .collect();
         if !taxes.is_empty() {
             text += &format!(
-                " Figures are for the core alone. Beside a neighbour they change: {} (medians).",
+                " Results are for a core without a neighbour. With a neighbour they change: {} (medians).",
                 taxes.join(", ")
             );
         }

@@ -58,8 +58,8 @@ impl PredictionScore {
     /// In a sentence.
     pub fn text(&self) -> String {
         format!(
-            "{} of {} figures were predicted within a factor of 4: {} of these lie inside their ranges, whose median width is {}. The \
-             median error is {}.",
+            "{} of {} results were predicted within a factor of 4. {} of these are inside their ranges, whose median \
+             width is {}. The median error is {}.",
             self.predicted,
             self.figures,
             percent(self.inside),

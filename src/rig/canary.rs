@@ -51,14 +51,19 @@ const REPETITIONS: usize = 8;
 
 fn memory(bytes: usize) -> Result<Arena, Problem> {
     let mut arena = Arena::map(bytes, Pages::Small)
-        .map_err(|error| Problem::new(format!("the memory of the canaries could not be had: {error}")))?;
+        .map_err(|error| Problem::new(format!("cannot allocate memory for the interference probes: {error}")))?;
     arena.write();
     Ok(arena)
 }
 
 fn chain<'a>(arena: &'a mut Arena, random: &mut fastrand::Rng) -> Result<Chain<'a>, Problem> {
     let bytes = arena.bytes();
-    arena.lay_random(bytes, LINE, random).map_err(|fault| Problem::new(format!("a chain of the canaries: {fault}")))
+    arena.lay_random(bytes, LINE, random).map_err(|fault| {
+        Problem::new(format!(
+            "a chain of the interference probes: \
+                                                                                {fault}"
+        ))
+    })
 }
 
 /// Measures every canary and records one value each, in ticks per step; the clock canary in ticks per core cycle.

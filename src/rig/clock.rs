@@ -70,13 +70,13 @@ pub fn deviation(clock: &Clock, first: &Pair, second: &Pair) -> Option<(f64, f64
 pub fn counter_usable(cpu: u32) -> Result<(), Problem> {
     let refuse = |why: String| {
         Err(Problem::new(format!("the {} cannot be used: {why}", arch::COUNTER))
-            .hint("CLOCK_MONOTONIC_RAW is used instead; short operations need longer batches with it"))
+            .hint("sysdyno uses CLOCK_MONOTONIC_RAW instead. Short operations then need longer batches"))
     };
     if !arch::counter_permitted() {
         return refuse("this process may not read it (prctl PR_SET_TSC)".to_owned());
     }
     if affinity::restrict(&[cpu]).is_err() {
-        return refuse(format!("CPU {cpu} cannot be reached to try it"));
+        return refuse(format!("CPU {cpu} cannot be used to test it"));
     }
     let mut differences = [0_i64; 1000];
     arch::own_pairs(&mut differences);
@@ -85,7 +85,7 @@ pub fn counter_usable(cpu: u32) -> Result<(), Problem> {
         return refuse(format!("it went backwards by {} ticks", -least));
     }
     if least > TRAPPED_TICKS {
-        return refuse(format!("a reading takes at least {least} ticks, so a hypervisor traps it"));
+        return refuse(format!("a read takes at least {least} ticks, so a hypervisor traps it"));
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ pub fn calibrate(source: Source, span: Duration) -> Result<Clock, Problem> {
     let (second, second_monotonic) = (pair(source), monotonic());
     let (hertz, error) = rate(&first, &second).ok_or_else(|| {
         Problem::new("the clock did not advance during calibration")
-            .hint("try --clock monotonic_raw; if that fails too the machine keeps no time")
+            .hint("use --clock monotonic_raw. If that clock fails too, the machine has no usable clock")
     })?;
     let raw = (second.nanoseconds - first.nanoseconds) as f64;
     Ok(Clock {

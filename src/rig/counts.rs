@@ -48,7 +48,7 @@ impl Counts {
 /// The counts of all witnesses of a batch; an error when one was not where it must be.
 pub(super) fn seen(before: &[Witness], after: &[Witness], cpu: u32) -> Result<Counts, String> {
     if let Some(lost) = before.iter().chain(after).find(|witness| witness.cpu != witness.wanted) {
-        return Err(format!("a task that takes part ran on CPU {} instead of {}", lost.cpu, lost.wanted));
+        return Err(format!("a task of the measurement ran on CPU {} instead of {}", lost.cpu, lost.wanted));
     }
     let none = Counts { voluntary: 0, involuntary: 0, faults: 0, cpu_time: 0.0, one_cpu: true };
     Ok(before.iter().zip(after).fold(none, |sum, (before, after)| {

@@ -68,7 +68,7 @@ impl<'a> Rig<'a> {
     pub fn set_up(request: &'a Request, started: i64, out: &'a mut dyn Write) -> Result<Self, Problem> {
         let cpu = request.setup.cpu;
         affinity::restrict(&[cpu]).map_err(|error| {
-            Problem::new(format!("cannot run on CPU {cpu}: {error}")).hint("choose another with --cpu N")
+            Problem::new(format!("cannot run on CPU {cpu}: {error}")).hint("choose another CPU with --cpu N")
         })?;
         let anchor = clock::pair(request.source()?);
         let instruments = Live::start(request)?;
@@ -139,7 +139,7 @@ impl<'a> Rig<'a> {
         }
         let text = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
         Err(format!(
-            "a file of {} is more than the {} that files may still take (see --scratch DIR and --scratch-limit)",
+            "a file of {} exceeds the {} of scratch space that is left (see --scratch DIR and --scratch-limit)",
             text(bytes),
             text(left)
         ))
@@ -312,5 +312,5 @@ fn write_record(out: &mut dyn Write, record: &Record) -> Result<(), Problem> {
     line.push(b'\n');
     out.write_all(&line)
         .and_then(|()| out.flush())
-        .map_err(|error| Problem::new(format!("cannot hand records to the conducting process: {error}")))
+        .map_err(|error| Problem::new(format!("cannot send records to the conductor process: {error}")))
 }

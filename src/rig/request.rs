@@ -86,7 +86,7 @@ impl Request {
     pub fn source(&self) -> Result<Source, Problem> {
         Source::named(&self.clock.source).ok_or_else(|| {
             Problem::new(format!("this build has no clock named {}", self.clock.source))
-                .hint("resume a run with the version and on the architecture that began it")
+                .hint("resume a run with the version of sysdyno and on the architecture that began it")
         })
     }
 }

@@ -436,7 +436,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             let must = matches!(expected.switches, Switches::One | Switches::OneOrMore);
             if must && counts.switches() < hops - few(hops) {
                 return Err(format!(
-                    "{} context switches were counted where {hops} must have happened",
+                    "the kernel counted {} context switches, and {hops} must have happened",
                     counts.switches()
                 ));
             }

@@ -137,9 +137,7 @@ impl Rig<'_> {
                         "{LOST_IN_A_ROW} exchanges in a row were not answered ({})",
                         kind.labels
                     ))
-                    .hint(
-                        "look whether the other side still runs, and whether something on the way drops its packets",
-                    ));
+                    .hint("check that the other side still runs and that the path does not drop its packets"));
                 }
                 return Ok(());
             }

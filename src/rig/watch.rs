@@ -87,7 +87,7 @@ impl CoreWatch {
                 .spawn(move || watch_one(cpu, &shared, &own, say))
                 .map_err(|error| {
                     Problem::new(format!("cannot start a thread for CPU {cpu}: {error}"))
-                        .hint("allow this process more threads (ulimit -u, pids.max), or look at fewer CPUs")
+                        .hint("allow this process more threads (ulimit -u, pids.max), or watch fewer CPUs")
                 })?;
             watch.watchers.push(Watcher { cpu, looks, number: 0, times: None, thread: Some(thread) });
         }
@@ -164,7 +164,7 @@ fn around(pause: u64) -> Range<u64> {
 fn open(cpu: u32, shared: &WatchState) -> Result<Live, Problem> {
     clock::counter_usable(cpu).map_err(|problem| {
         Problem::new(format!("CPU {cpu}: {}", problem.what))
-            .hint("a look lasts a microsecond and needs that counter; on virtual machines the host can allow it")
+            .hint("a look lasts a microsecond and needs the counter. On virtual machines the host can enable it")
     })?;
     for _ in 0..OPENINGS {
         let mut live = Live::on(cpu, Source::Counter, shared.hertz);
@@ -177,10 +177,10 @@ fn open(cpu: u32, shared: &WatchState) -> Result<Live, Problem> {
         std::thread::sleep(BETWEEN_OPENINGS);
     }
     Err(Problem::new(format!(
-        "no chain of known latency validates on CPU {cpu}, so the {} cannot be converted into core cycles",
+        "no chain of known latency is valid on CPU {cpu}, so the {} cannot be converted into core cycles",
         arch::COUNTER
     ))
-    .hint("try again when the machine is less busy, or look at other CPUs"))
+    .hint("try again when the machine is less busy, or watch other CPUs"))
 }
 
 fn look(live: &mut Live, shared: &WatchState) -> WidthLook {

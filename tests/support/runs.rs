@@ -86,7 +86,7 @@ pub fn unspoilt(root: &Path, mut run: impl FnMut(&Path) -> Output) -> (Output, P
 
 /// Whether a run ended as it should: with figures, or with none because neighbours spoilt every one, which is an end, too.
 pub fn ended(output: &Output) -> bool {
-    let spoilt = output.status.code() == Some(1) && text(&output.stdout).contains("every figure failed a gate");
+    let spoilt = output.status.code() == Some(1) && text(&output.stdout).contains("every result failed a gate");
     output.status.success() || spoilt
 }
 

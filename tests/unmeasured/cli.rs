@@ -122,7 +122,7 @@ fn a_chapter_is_explained_experiment_by_experiment() {
 #[test]
 fn gates_and_constants_are_explained() {
     let tables = data(&["explain", "--gates", "--constants"]);
-    assert!(tables.contains("| G11 | there are at least 5 launches |"), "{tables}");
+    assert!(tables.contains("| G11 | the result has at least 5 launches |"), "{tables}");
     assert!(tables.contains("| COUNTER_READING | 30 | 15 to 60 | cycles |"), "{tables}");
     refusal(&["explain", "cpu", "--gates"]);
 }
@@ -295,7 +295,7 @@ fn a_full_standard_output_is_a_failure() {
 
 #[test]
 fn a_launch_by_hand_is_refused_with_advice() {
-    for input in ["", "{}", "not an order", &"x".repeat(3 << 20)] {
+    for input in ["", "{}", "the request is invalid", &"x".repeat(3 << 20)] {
         let output = feed(runs::PROGRAM, &["launch"], input);
         assert_eq!(output.status.code(), Some(1), "{}", told(&output));
         assert!(text(&output.stderr).contains("hint: "), "{}", told(&output));

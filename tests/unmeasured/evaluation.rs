@@ -302,7 +302,7 @@ fn launches_that_failed_do_not_count_and_are_named() {
     let section = section(&document);
     assert_eq!((section.outcome, section.launches), (Outcome::Measured, LAUNCHES - 2));
     assert_eq!(section.failed_launches[0], "launch 5: the launch was killed by SIGKILL");
-    assert!(section.failed_launches[1].contains("the run died during it"), "{:?}", section.failed_launches);
+    assert!(section.failed_launches[1].contains("the run ended during it"), "{:?}", section.failed_launches);
     assert!((metric(&document, "registers").cycles.unwrap() - 1.0).abs() < 1e-9);
 }
 

@@ -100,7 +100,7 @@ fn what_a_log_says_once_is_not_said_twice() {
     }
     refuses(again("prediction"), "a second prediction of cpu.frequency.tsc");
     refuses(again("evidence"), "a second evidence of launch 1");
-    refuses(again("launch_end"), "launch 1, which is not under way");
+    refuses(again("launch_end"), "launch 1, which is not running");
     refuses(again("finish"), "the run had ended");
 }
 
@@ -161,16 +161,16 @@ fn logs_that_were_joined_are_refused() {
 
 #[test]
 fn records_belong_to_the_launch_that_is_under_way() {
-    refuses(changed("series", "launch", json!(2)), "launch 2, which is not under way");
-    refuses(changed("evidence", "launch", json!(9)), "launch 9, which is not under way");
-    refuses(changed("series", "experiment", json!("cpu.loop")), "which is another experiment's");
+    refuses(changed("series", "launch", json!(2)), "launch 2, which is not running");
+    refuses(changed("evidence", "launch", json!(9)), "launch 9, which is not running");
+    refuses(changed("series", "experiment", json!("cpu.loop")), "which belongs to another experiment");
     let late = |lines: &mut Vec<Value>| {
         let (at, end) = (first(lines, "series"), first(lines, "launch_end"));
         let series = lines.remove(at);
         lines.insert(end, series);
         end
     };
-    refuses(late, "which is not under way");
+    refuses(late, "which is not running");
     let endless = |lines: &mut Vec<Value>| {
         lines.remove(first(lines, "launch_end"));
         first(lines, "launch_end") - 12
@@ -178,7 +178,7 @@ fn records_belong_to_the_launch_that_is_under_way() {
     let mut lines = complete();
     endless(&mut lines);
     let refused = read(&lines).unwrap_err();
-    assert!(refused.what.contains("launch 2 begins, and launch 1 has not ended"), "{refused}");
+    assert!(refused.what.contains("launch 2 begins before launch 1 has ended"), "{refused}");
 }
 
 #[test]

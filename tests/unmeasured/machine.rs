@@ -226,7 +226,7 @@ fn a_false_model_number_is_found_out_by_the_features() {
         "nominal frequency",
         "size of L3",
         "size of the memory",
-        "whether vda is a turning disk",
+        "whether vda is a rotating disk",
     ];
     assert_eq!(questions(&machine), expected);
     for contradiction in machine.contradictions() {

@@ -126,7 +126,7 @@ fn it_prints_lines_and_a_summary_and_writes_metrics() {
         let own = lines[1..].iter().filter(|line| line[2] == cpu.to_string()).count();
         assert!((1..=3).contains(&own), "CPU {cpu} in {said}");
     }
-    for word in ["95 %", "longest", "Watching", "all included", "CPU"] {
+    for word in ["95 %", "longest", "Watching", "of a CPU each", "CPU"] {
         assert!(summary.contains(word), "{word} in {said}");
     }
     let families = exposition(&fs::read_to_string(&place).unwrap());

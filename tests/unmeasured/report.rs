@@ -369,7 +369,7 @@ fn assert_true(document: &Document, how: &str) {
                 "{at}"
             );
         }
-        if let Some((counts, _)) = sentence.split_once(" figures lie inside their predicted ranges") {
+        if let Some((counts, _)) = sentence.split_once(" results are inside their predicted ranges") {
             let of = document.experiments.iter().find(|other| other.id == section).unwrap();
             let says = |metric: &&Metric| {
                 metric.prediction.is_some() && metric.verdict.against_prediction != AgainstPrediction::TooWide
@@ -490,7 +490,7 @@ fn nothing_but_skips_is_a_report_too() {
     assert!(document.experiments.iter().all(|section| section.outcome == Outcome::Skipped));
     let page = content::page(&document, &Published::embedded());
     for text in [html::render(&page), markdown::render(&page), text::render(&page, None)] {
-        assert!(text.contains("This run published no figure."), "the front says so");
+        assert!(text.contains("This run published no result."), "the front says so");
         assert!(text.matches("this machine lacks it").count() >= document.experiments.len());
         assert!(text.contains("buy another"));
     }
@@ -500,7 +500,7 @@ fn nothing_but_skips_is_a_report_too() {
 fn broken_logs_say_what_is_broken_in_every_form() {
     for (name, says) in [
         ("truncated", "The log is damaged: line"),
-        ("died", "The run is not complete: the run died"),
+        ("died", "The run is not complete: its log has no last line"),
         ("failed_launch", "the launch was killed by SIGKILL"),
         ("skipped_step", "this machine has no loop"),
     ] {
@@ -542,7 +542,7 @@ fn a_broken_rule_is_never_silent() {
     let summary = terminal::summary(&document, None);
     assert!(summary.contains("BROKEN C1: os.system_call.time (call=enosys)"), "{summary}");
     for text in [html::render(&page), text::render(&page, None), markdown::render(&page)] {
-        assert!(text.contains("C1 is broken") && text.contains("Figures contradict each other"));
+        assert!(text.contains("C1 is broken") && text.contains("Results contradict each other"));
     }
 }
 

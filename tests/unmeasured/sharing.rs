@@ -78,7 +78,7 @@ fn one_launch_alone_is_used_and_not_mixed_with_the_others() {
         assert!((busy.value / quiet.value - 1.0).abs() < 0.02, "{}", busy.title());
         assert_eq!((busy.launches, busy.grade), (1, Grade::Unresolved), "{}", busy.title());
         let told =
-            busy.verdict.failures().iter().any(|gate| gate.evidence.contains("a neighbour used the core beside"));
+            busy.verdict.failures().iter().any(|gate| gate.evidence.contains("a neighbour used the core during"));
         assert!(told, "{:?}", busy.verdict.failures());
     }
 }
@@ -90,15 +90,15 @@ fn without_a_batch_alone_figures_are_contaminated_and_say_why() {
     for metric in loops(&busy) {
         assert_eq!(metric.grade, Grade::Contaminated, "{}", metric.title());
         assert!(
-            metric.estimator.contains("beside a neighbour")
-                || metric.verdict.failures()[0].evidence.contains("0 were alone")
+            metric.estimator.contains("with a neighbour")
+                || metric.verdict.failures()[0].evidence.contains("0 ran without a neighbour")
         );
         assert_eq!(metric.tax(), None);
     }
     let mixed = looked(|_, _| MIXED);
     assert!(loops(&mixed).is_empty());
     let rejected = mixed.experiments.iter().flat_map(|section| &section.rejected);
-    assert!(rejected.filter(|found| found.reason.contains("a neighbour came or went")).count() > 0);
+    assert!(rejected.filter(|found| found.reason.contains("a neighbour appeared or left")).count() > 0);
 }
 
 #[test]

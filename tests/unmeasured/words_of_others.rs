@@ -134,7 +134,7 @@ fn no_word_of_a_peer_gives_orders() {
     let refused = output(&[&words[..], &["--peer", &address, "--peer-secret", SECRET]].concat());
     assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
     let said = told(&refused);
-    assert!(said.contains("the other side cannot: words") && order_in(&said).is_none(), "{said:?}");
+    assert!(said.contains("the other side cannot do this: words") && order_in(&said).is_none(), "{said:?}");
 }
 
 #[test]

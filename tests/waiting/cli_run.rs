@@ -107,7 +107,7 @@ fn a_directory_that_holds_a_run_is_refused_and_kept() {
     let copy = copy_of_finished_run();
     let before = fs::read(copy.path().join("log.jsonl")).unwrap();
     let complaint = refused(&run(&["-o", copy.path().to_str().unwrap()]));
-    assert!(complaint.contains("holds a run already") && complaint.contains("--resume"), "{complaint}");
+    assert!(complaint.contains("already contains a run") && complaint.contains("--resume"), "{complaint}");
     assert_eq!(fs::read(copy.path().join("log.jsonl")).unwrap(), before);
 }
 
@@ -170,7 +170,7 @@ fn a_scratch_directory_that_is_not_there_is_refused() {
     assert!(refused(&run(&["--scratch", "/no/such/place"])).contains("/no/such/place"));
     let complaint = refused(&run(&["--scratch", "/proc/cpuinfo", "--dry-run"]));
     assert!(complaint.contains("/proc/cpuinfo is not a directory") && complaint.contains("--scratch"), "{complaint}");
-    assert!(refused(&run(&["--scratch", "/proc/cpuinfo/below", "--dry-run"])).contains("cannot look at"));
+    assert!(refused(&run(&["--scratch", "/proc/cpuinfo/below", "--dry-run"])).contains("cannot inspect"));
     assert!(refused(&run(&["--scratch-limit", "9000000G", "--dry-run"])).contains("are free there"));
 }
 
@@ -190,13 +190,13 @@ fn a_dry_run_understands_addresses_and_contacts_nobody() {
     {
         assert!(said.contains(&words), "{words}: {said}");
     }
-    assert_eq!(said.matches("not contacted, because this is a dry run").count(), 2, "{said}");
+    assert_eq!(said.matches("ontacted in a dry run").count(), 2, "{said}");
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     for (words, complaint) in [
         (["--nfs", "nfs://server"], "has no path"),
         (["--nfs", "nfs://server:port/a"], "not a valid port"),
         (["--nfs", "server:/export"], "does not begin with nfs://"),
-        (["--remote-dir", "/"], "not a remote one"),
+        (["--remote-dir", "/"], "not of another machine"),
         (["--peer", "ssh://-oProxyCommand=true"], "does not begin with '-'"),
         (["--peer", "ssh://"], "is not empty"),
         (["--peer", "nowhere"], "a secret"),

@@ -117,7 +117,8 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     assert!(report.status.success(), "{}", told(&report));
     let page = text(&report.stdout);
     assert!(
-        page.contains("loop iteration") && page.replace('\n', " ").contains("The run is not complete: the run died"),
+        page.contains("loop iteration")
+            && page.replace('\n', " ").contains("The run is not complete: its log has no last line"),
         "{page}"
     );
     assert!(page.contains("--resume"), "{page}");
@@ -127,7 +128,7 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     drop(log);
     let resumed = resume(&place);
     assert!(finished(&resumed), "{}", told(&resumed));
-    assert!(text(&resumed.stderr).contains("that line is cut off"), "{}", told(&resumed));
+    assert!(text(&resumed.stderr).contains("that line is removed"), "{}", told(&resumed));
     assert!(text(&resumed.stdout).contains("The run was resumed 1 time"), "{}", told(&resumed));
     assert_nothing_left(&place);
     let log = lines(&place);
@@ -254,7 +255,7 @@ fn a_launch_that_hangs_is_killed_in_its_time_and_the_run_goes_on() {
     let log = lines(&place);
     let hung: Vec<&Value> = records(&log, "launch_end").into_iter().filter(|end| !end["failed"].is_null()).collect();
     assert_eq!(hung.len(), 1, "{hung:?}");
-    assert!(hung[0]["failed"]["what"].as_str().unwrap().contains("did not end in its time"), "{}", hung[0]);
+    assert!(hung[0]["failed"]["what"].as_str().unwrap().contains("exceeded its time limit"), "{}", hung[0]);
     assert!(hung[0]["failed"]["hint"].is_string(), "{}", hung[0]);
     let seconds = hung[0]["seconds"].as_f64().unwrap();
     assert!((9.9..20.0).contains(&seconds), "killed after {seconds} s");

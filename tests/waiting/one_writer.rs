@@ -47,7 +47,7 @@ fn a_run_that_still_goes_is_not_written_by_another() {
     for _ in 0..3 {
         for words in [["run", "--resume"], ["run", "-o"]] {
             let complaint = refused(&output(&[words[0], words[1], place.to_str().unwrap()]));
-            assert!(complaint.contains("is still going"), "{complaint}");
+            assert!(complaint.contains("is still in progress"), "{complaint}");
             assert!(
                 complaint.contains(&format!("process {number} ")),
                 "the kernel shows who holds a lock: {complaint}"
@@ -77,7 +77,7 @@ fn a_run_that_was_killed_is_free_at_once_and_two_do_not_go_on_with_it() {
     let (went_on, turned_away): (Vec<&Output>, Vec<&Output>) =
         ends.iter().partition(|end| end.status.code() != Some(2));
     assert_eq!((went_on.len(), turned_away.len()), (1, 1), "{}\n{}", told(&ends[0]), told(&ends[1]));
-    assert!(refused(turned_away[0]).contains("is still going"));
+    assert!(refused(turned_away[0]).contains("is still in progress"));
     let log = lines(&place);
     assert_eq!(records(&log, "resumed").len(), 1);
     let mut numbers: Vec<u64> =
@@ -119,13 +119,13 @@ fn results_that_are_missing_are_written_when_the_run_is_gone_on_with() {
         damage();
         let output = resume(place);
         assert!(output.status.success(), "{}", told(&output));
-        assert!(text(&output.stderr).contains("they are written now"), "{}", told(&output));
+        assert!(text(&output.stderr).contains("Writing them now"), "{}", told(&output));
         for name in names.map(PathBuf::from).iter().chain(&figure) {
             let found = fs::read(place.join(name)).unwrap();
             assert!(found == fs::read(finished_run().join(name)).unwrap(), "{} is as it should be", name.display());
         }
         let again = resume(place);
-        assert!(again.status.success() && text(&again.stderr).contains("nothing to go on with"), "{}", told(&again));
+        assert!(again.status.success() && text(&again.stderr).contains("no launch is left to do"), "{}", told(&again));
     }
     assert_eq!(fs::read(place.join("log.jsonl")).unwrap(), log, "nothing is measured again");
 }
@@ -178,7 +178,7 @@ fn another_machine_of_the_same_model_is_refused() {
         let copy = begun(change);
         let before = fs::read(copy.path().join("log.jsonl")).unwrap();
         let complaint = refused(&resume(copy.path()));
-        assert!(complaint.contains(words) && complaint.contains("start a new one"), "{complaint}");
+        assert!(complaint.contains(words) && complaint.contains("tart a new run"), "{complaint}");
         assert_eq!(fs::read(copy.path().join("log.jsonl")).unwrap(), before, "a refusal changes nothing");
     }
 }
@@ -189,7 +189,7 @@ fn the_same_model_with_another_identifier_is_refused() {
     if lines(finished_run())[0]["identity"]["machine"].is_null() {
         return;
     }
-    assert!(refused(&resume(copy.path())).contains("another of that name"));
+    assert!(refused(&resume(copy.path())).contains("another machine of that name"));
 }
 
 #[test]

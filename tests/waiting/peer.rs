@@ -171,15 +171,15 @@ fn silent_clients_and_long_sessions_end() {
 #[test]
 fn commands_about_peers_that_cannot_be_met_say_why() {
     for (words, code, said) in [
-        (&["run", "network", "--peer", "nonsense"][..], 2, "asks for a secret"),
+        (&["run", "network", "--peer", "nonsense"][..], 2, "requires a secret"),
         (
             &["run", "network", "--peer", "nonsense", "--peer-secret", "0123456789abcdef"],
             2,
             "not a valid address of a peer",
         ),
         (&["run", "network", "--peer", "127.0.0.1:1", "--peer-secret", "short"], 2, "16 to 1024 characters"),
-        (&["run", "network", "--peer", "127.0.0.1:1", "--peer-secret", "0123456789abcdef"], 1, "cannot be reached"),
-        (&["run", "network", "--peer", "ssh://-oProxyCommand=x"], 2, "not a valid host for ssh"),
+        (&["run", "network", "--peer", "127.0.0.1:1", "--peer-secret", "0123456789abcdef"], 1, "cannot reach"),
+        (&["run", "network", "--peer", "ssh://-oProxyCommand=x"], 2, "not a valid ssh host"),
         (&["run", "cpu", "--peer-secret", "0123456789abcdef"], 2, "no peer"),
         (&["peer", "--listen", "192.0.2.1:0"], 2, "cannot listen"),
         (&["peer", "--secret-file", "/nonexistent"], 2, "cannot read the secret"),

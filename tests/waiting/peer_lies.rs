@@ -33,7 +33,7 @@ fn judged(ask: impl Fn(&mut Partner) -> Result<(), Problem>, lies: &[&str]) {
     ask(&mut partner(&peer("100"))).unwrap();
     for lie in lies {
         let refused = ask(&mut partner(&peer(lie))).expect_err(lie);
-        assert!(refused.what.contains("the peer reports what cannot be"), "{lie}: {refused}");
+        assert!(refused.what.contains("the peer reports an impossible value"), "{lie}: {refused}");
     }
 }
 

@@ -73,5 +73,5 @@ fn guessing_costs_time_and_is_told_once_while_the_owner_is_served() {
     });
     let _ = process.0.kill();
     let told: Vec<String> = BufReader::new(process.0.stderr.take().unwrap()).lines().map_while(Result::ok).collect();
-    assert_eq!(told, ["warning: a wrong secret was given from 127.0.0.1"]);
+    assert_eq!(told, ["warning: wrong secret from 127.0.0.1"]);
 }

@@ -238,7 +238,7 @@ fn a_group_with_too_little_memory_is_refused_before_measuring() {
         .env("GROUP", &group.place)
         .env("PLACE", place.join("new"));
     let complaint = refused(&finished(&mut command));
-    assert!(complaint.contains("16.00 MiB of memory") && complaint.contains("a run needs"), "{complaint}");
+    assert!(complaint.contains("16.00 MiB of memory") && complaint.contains("A run needs"), "{complaint}");
     assert!(!place.join("new").exists());
 }
 
@@ -261,7 +261,7 @@ fn json_goes_to_no_link_without_a_target_and_no_pipe_without_a_reader() {
     symlink(keep.path().join("nothing"), &link).unwrap();
     mkfifo(&pipe, Mode::S_IRWXU).unwrap();
     let run = place.join("new");
-    for (target, words) in [(&link, "a link to nothing"), (&pipe, "nobody reads")] {
+    for (target, words) in [(&link, "a dangling link"), (&pipe, "no process reads")] {
         let began = Instant::now();
         let output = quick(&["--json".as_ref(), target.as_ref(), "-o".as_ref(), run.as_ref()]);
         assert!(refused(&output).contains(words), "{}", told(&output));

@@ -135,7 +135,7 @@ fn what_a_killed_run_leaves_is_gone_after_the_next_start() {
         left_something += usize::from(!ours(&files).is_empty());
         let next = next_start(keep.path(), &format!("next-{turn}"));
         assert!(ended(&next), "{}", told(&next));
-        said += usize::from(text(&next.stderr).contains("left by a run that was killed"));
+        said += usize::from(text(&next.stderr).contains("left by a killed run"));
         assert_eq!(names(&files), before, "killed after {pause} ms: {}", told(&next));
         assert_eq!(groups(conductor), Vec::<PathBuf>::new(), "killed after {pause} ms");
     }
@@ -151,7 +151,7 @@ fn a_run_that_lives_keeps_its_files_while_another_starts() {
     wait_until("the run has its file", Duration::from_secs(30), || directory.join("cache").exists().then_some(()));
     let other = next_start(keep.path(), "other");
     assert!(ended(&other), "{}", told(&other));
-    assert!(!text(&other.stderr).contains("left by a run"), "{}", told(&other));
+    assert!(!text(&other.stderr).contains("left by a killed run"), "{}", told(&other));
     assert!(directory.join("cache").exists());
     kill(Pid::from_raw(conductor as i32), Signal::SIGTERM).unwrap();
     assert_eq!(run.wait_with_output().unwrap().status.code(), Some(130));
@@ -302,7 +302,7 @@ fn all_experiments_together_keep_to_the_limit() {
     let result = result(&keep.path().join("run"));
     let sections = result["experiments"].as_array().unwrap();
     let contention = sections.iter().find(|section| section["id"] == "file.contention").unwrap().to_string();
-    assert!(contention.contains("1 files of 16.00 MiB fit into what is left to them"), "{contention}");
+    assert!(contention.contains("1 files of 16.00 MiB fit into the remaining scratch space"), "{contention}");
 }
 
 #[test]
@@ -431,5 +431,5 @@ fn files_of_a_moment_keep_to_the_limit_as_well() {
     let ran = sysdyno(&words).arg(&files).arg("-o").arg(&run).output().unwrap();
     assert!(ended(&ran), "{}", told(&ran));
     let rejected = result(&run)["experiments"][0]["rejected"].to_string();
-    assert!(rejected.contains("files may still take") && rejected.contains("--scratch-limit"), "{rejected}");
+    assert!(rejected.contains("of scratch space that is left") && rejected.contains("--scratch-limit"), "{rejected}");
 }

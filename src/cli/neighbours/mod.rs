@@ -77,10 +77,10 @@ fn chosen(options: &NeighbourOptions, machine: &Machine) -> Result<Vec<u32>, Pro
 
 /// Looks at CPUs by the processor's counter, whose rate is found first.
 pub(super) fn start(cpus: &[u32], pause: Duration) -> Result<CoreWatch, Problem> {
-    let first = cpus.first().ok_or_else(|| Problem::new("there is no CPU to look at"))?;
+    let first = cpus.first().ok_or_else(|| Problem::new("no CPU can be watched"))?;
     counter_usable(*first).map_err(|problem| {
         Problem::new(problem.what)
-            .hint("a look at a core lasts microseconds and needs that counter; the host can allow it")
+            .hint("a look at a core lasts microseconds and needs the counter, which the host can enable")
     })?;
     CoreWatch::start(cpus, clock::calibrate(Source::Counter, CALIBRATION)?.hertz, pause)
 }
@@ -114,7 +114,7 @@ impl<'a> TextFile<'a> {
                 .hint("choose another file with --textfile FILE, in a directory that you may write to")
         };
         if place.symlink_metadata().is_ok_and(|found| !found.is_file()) {
-            return Err(refused("something else than a file has this name".to_owned()));
+            return Err(refused("the name is in use and is not a regular file".to_owned()));
         }
         whole::write(place, open_metrics::END).map_err(|error| refused(error.to_string()))?;
         Ok(TextFile { place, failed: false })

@@ -12,28 +12,28 @@ const GAUGES: [Gauge; 5] = [
     (
         "sysdyno_neighbour_ratio",
         "ratio",
-        "Share of the looks of the last interval in which a neighbour used the core of the CPU.",
+        "Share of the looks of the last interval with a neighbour on the core of the CPU.",
         |core| core.last.count.share(),
     ),
     (
         "sysdyno_steal_ratio",
         "ratio",
-        "Share of the last interval that the hypervisor took from the CPU, by the kernel's account.",
+        "Share of the last interval that the hypervisor stole from the CPU, by the kernel's account.",
         |core| core.last.steal,
     ),
     (
         "sysdyno_run_queue_delay_seconds",
         "seconds",
-        "Time that a thread waited for the CPU before a look, mean of the last interval.",
+        "Mean time in the last interval that a thread waited for the CPU before a look.",
         |core| core.last.delay.map(|nanoseconds| nanoseconds * 1e-9),
     ),
     (
         "sysdyno_core_frequency_hertz",
         "hertz",
-        "Frequency of the core while it was looked at, median of the last interval.",
+        "Median frequency of the core during the looks of the last interval.",
         |core| core.last.hertz,
     ),
-    ("sysdyno_own_ratio", "ratio", "Share of the last interval that the looks took of the CPU.", |core| core.last.own),
+    ("sysdyno_own_ratio", "ratio", "Share of the last interval that the looks used of the CPU.", |core| core.last.own),
 ];
 
 /// All families. One of which nothing is known is left out.
@@ -48,7 +48,7 @@ pub(super) fn text(account: &CpuAccount) -> String {
             text += &format!("{name}{{cpu=\"{cpu}\"}} {value}\n");
         }
     }
-    text += "# TYPE sysdyno_looks counter\n# HELP sysdyno_looks Looks at the core since the start, by what they saw.\n";
+    text += "# TYPE sysdyno_looks counter\n# HELP sysdyno_looks Looks at the core since the start, by their outcome.\n";
     for core in &account.cores {
         let total = core.presence.total();
         for (saw, count) in [("alone", total.alone), ("neighbour", total.shared), ("not_told", total.untold)] {

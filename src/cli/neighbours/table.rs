@@ -26,7 +26,7 @@ fn line(time: &str, cells: [&str; 8]) -> String {
 /// The heads of the columns.
 pub(super) fn head(account: &CpuAccount) -> String {
     let zone = account.began.strftime("time (%Z)").to_string();
-    line(&zone, ["CPU", "neighbour", "looks", "not told", "steal", "delay", "clock", "own"])
+    line(&zone, ["CPU", "neighbour", "looks", "unclear", "steal", "delay", "clock", "own"])
 }
 
 /// A line for each CPU.
@@ -52,7 +52,7 @@ pub(super) fn lines(account: &CpuAccount) -> String {
 /// The summary: a table of the CPUs, whose work the neighbours may be, and what watching cost.
 pub(super) fn summary(account: &CpuAccount, machine: &Machine) -> String {
     let columns =
-        ["CPU", "neighbour", "95 %", "longest", "longest alone", "looks", "not told", "steal", "delay", "clock", "own"];
+        ["CPU", "neighbour", "95 %", "longest", "longest alone", "looks", "unclear", "steal", "delay", "clock", "own"];
     let rows = account.cores.iter().map(|core| row(core, account.span)).collect();
     let mut text = format!(
         "\n{} from {} to {}\n\n{}\n\n",
@@ -92,14 +92,15 @@ fn siblings(account: &CpuAccount, machine: &Machine) -> String {
     if !cores.is_empty() {
         let named: Vec<String> = cores.iter().map(ToString::to_string).collect();
         return format!(
-            "These CPUs are hardware threads of one core: {}. A neighbour of one of them may be your own task on the other.",
+            "These CPUs are hardware threads of one core: {}. A neighbour of one CPU may be your own task on its \
+             sibling.",
             named.join("; ")
         );
     }
     let whose = if machine.is_guest() {
-        "a neighbour is another guest of the host, or another CPU of this machine that the host has put on the same core"
+        "a neighbour is another guest of the host, or another CPU of this machine that the host placed on the same core"
     } else {
-        "a neighbour would be something that the kernel does not know of"
+        "a neighbour would be unknown to the kernel"
     };
     format!("No CPU shows a sibling here: {whose}.")
 }
@@ -107,10 +108,10 @@ fn siblings(account: &CpuAccount, machine: &Machine) -> String {
 /// What watching cost, beside its bound.
 fn cost(account: &CpuAccount) -> String {
     let worst = account.worst_cost.max(account.cost);
-    let bound = if worst > MOST_COST { "; the aim is" } else { ", below the bound of" };
+    let bound = if worst > MOST_COST { " (above the target of" } else { " (below the limit of" };
     format!(
-        "Watching {} cost {} of a CPU each, all included, and {} in the interval that cost most{bound} {}. \
-         Starting took {} of CPU time.",
+        "Watching {} cost {} of a CPU each, and {} in the most expensive interval{bound} {}). Starting took {} of CPU \
+         time.",
         count(account.cores.len() as u64, "CPU", "CPUs"),
         percent(account.cost),
         percent(worst),

@@ -49,11 +49,12 @@ impl Group {
     /// Makes a group with a limit for a launch of the run that a process conducts, and enters it.
     pub fn enter(conductor: u32, bytes: u64) -> Result<Self, Problem> {
         let groups = machine::memory_groups().ok_or_else(|| {
-            Problem::new("no control groups for memory are mounted here").hint(
-                "it needs a kernel with the memory controller (cgroup_enable=memory on some boards) and /sys/fs/cgroup",
+            Problem::new("no memory control groups are mounted here").hint(
+                "mount /sys/fs/cgroup, and use a kernel with the memory controller (cgroup_enable=memory on some \
+                 boards)",
             )
         })?;
-        let name = name_of(conductor).ok_or_else(|| Problem::new("/proc does not tell when the run began"))?;
+        let name = name_of(conductor).ok_or_else(|| Problem::new("/proc does not report when the run began"))?;
         let mut refusal = None;
         for above in &groups.directories {
             match Group::inside(&groups, above, &name, bytes) {
@@ -62,14 +63,15 @@ impl Group {
                 Err(reason) => refusal = refusal.or(Some(reason)),
             }
         }
-        let reason = refusal.unwrap_or_else(|| "this process is in no group".to_owned());
-        Err(Problem::new(format!("no control group with a limit on memory can be made here: {reason}")).hint(
-            "run it as root, or in a group that is yours: systemd-run --user --scope -p Delegate=yes sysdyno run file.cache_size",
+        let reason = refusal.unwrap_or_else(|| "this process is in no control group".to_owned());
+        Err(Problem::new(format!("cannot make a control group with a memory limit here: {reason}")).hint(
+            "run as root, or in a group that you own: systemd-run --user --scope -p Delegate=yes sysdyno run \
+             file.cache_size",
         ))
     }
 
     fn inside(groups: &MemoryGroups, above: &Path, name: &str, bytes: u64) -> Result<Self, String> {
-        let home = groups.directories.first().ok_or("this process is in no group")?.clone();
+        let home = groups.directories.first().ok_or("this process is in no control group")?.clone();
         let directory = above.join(name);
         fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let (limit, lifted, usage) = match groups.version {
@@ -84,7 +86,7 @@ impl Group {
         group.set_limit(bytes)?;
         let members = group.directory.join("cgroup.procs");
         fs::write(&members, std::process::id().to_string())
-            .map_err(|error| format!("{} cannot be entered: {error}", group.directory.display()))?;
+            .map_err(|error| format!("cannot enter {}: {error}", group.directory.display()))?;
         Ok(group)
     }
 
@@ -93,7 +95,7 @@ impl Group {
         let file = self.directory.join(self.limit);
         fs::write(&file, bytes.to_string()).map_err(|error| format!("{}: {error}", file.display()))?;
         let held = self.number(self.limit)?;
-        if held == bytes { Ok(()) } else { Err(format!("{} says {held} instead of {bytes}", file.display())) }
+        if held == bytes { Ok(()) } else { Err(format!("{} contains {held} instead of {bytes}", file.display())) }
     }
 
     /// What is charged to it now.
@@ -101,7 +103,9 @@ impl Group {
         let file = self.directory.join("memory.stat");
         let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok());
-        let cached = of("file").or_else(|| of("cache")).ok_or_else(|| format!("{} tells no cache", file.display()))?;
+        let cached = of("file")
+            .or_else(|| of("cache"))
+            .ok_or_else(|| format!("{} does not report the cache", file.display()))?;
         Ok(Charged { all: self.number(self.usage)?, file: cached })
     }
 

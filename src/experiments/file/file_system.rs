@@ -78,10 +78,10 @@ impl Caveat {
     /// In words.
     pub fn text(self) -> &'static str {
         match self {
-            Caveat::OwnCache => "the file system has a cache of its own that cannot be emptied",
+            Caveat::OwnCache => "the file system has its own cache, which cannot be emptied",
             Caveat::Compressed => "the file system may compress what it stores",
-            Caveat::MemoryMapped => "files are accessed in memory (DAX): there is no page cache in between",
-            Caveat::Layered => "the file system lies in layers over another that cannot be seen",
+            Caveat::MemoryMapped => "the file system is in memory (DAX) and bypasses the page cache",
+            Caveat::Layered => "the file system is layered over another one that is not visible",
             Caveat::Program => "a program provides the file system",
         }
     }
@@ -91,8 +91,8 @@ impl FileSystem {
     /// Looks at a directory.
     pub fn of(directory: &Path) -> Result<Self, Problem> {
         let opened = File::open(directory).map_err(|error| {
-            Problem::new(format!("cannot look at {}: {error}", directory.display()))
-                .hint("name a directory that exists and may be read")
+            Problem::new(format!("cannot inspect {}: {error}", directory.display()))
+                .hint("name an existing directory that you can read")
         })?;
         let magic = file::file_system_magic(&opened).ok();
         Ok(FileSystem::from(magic, machine::storage_at(directory).as_ref(), file::is_memory_mapped_device(&opened)))
@@ -150,16 +150,17 @@ impl FileSystem {
                 Err(Problem::new(format!("the {name} file system is mounted read-only")).hint(elsewhere))
             }
             Medium::Memory => {
-                Err(Problem::new(format!("the files are in memory ({name}): there is no device to wait for"))
+                Err(Problem::new(format!("the files are in memory ({name}), so reads wait for no device"))
                     .hint(elsewhere))
             }
-            Medium::Network => {
-                Err(Problem::new(format!("the files are on another machine ({name}): this reads local ones"))
-                    .hint(format!("{elsewhere}, or read it as remote with --remote-dir DIR")))
-            }
+            Medium::Network => Err(Problem::new(format!(
+                "the files are on another machine ({name}), and this experiment reads local \
+                                          files"
+            ))
+            .hint(format!("{elsewhere}, or measure it as a remote file with --remote-dir DIR"))),
             _ if self.caveats.contains(&Caveat::OwnCache) || self.caveats.contains(&Caveat::MemoryMapped) => {
                 let why = self.caveats.iter().map(|caveat| caveat.text()).collect::<Vec<_>>().join("; ");
-                Err(Problem::new(format!("nothing can be proven cold on {name}: {why}")).hint(elsewhere))
+                Err(Problem::new(format!("no read can be proven cold on {name}: {why}")).hint(elsewhere))
             }
             _ => Ok(()),
         }
@@ -169,8 +170,11 @@ impl FileSystem {
     pub fn is_remote(&self) -> Result<(), Problem> {
         match self.kind {
             Medium::Network | Medium::UserSpace => Ok(()),
-            _ => Err(Problem::new(format!("{} is a file system of this machine, not a remote one", self.file_system))
-                .hint("name a directory on NFS, SMB, sshfs, 9p or the like")),
+            _ => Err(Problem::new(format!(
+                "{} is a file system of this machine, not of another machine",
+                self.file_system
+            ))
+            .hint("name a directory on NFS, SMB, sshfs, 9p or a similar file system")),
         }
     }
 }
@@ -217,7 +221,7 @@ mod tests {
     fn grounds_without_a_device_to_wait_for_are_refused_by_name() {
         let refused = |found: FileSystem| found.is_local().unwrap_err().what;
         assert!(refused(ground(0x0102_1994, "tmpfs", "rw")).contains("in memory (tmpfs)"));
-        assert!(refused(ground(0x2FC1_2FC1, "zfs", "rw")).contains("cache of its own"));
+        assert!(refused(ground(0x2FC1_2FC1, "zfs", "rw")).contains("its own cache"));
         assert!(refused(ground(0xEF53, "ext4", "rw,dax=always")).contains("DAX"));
         assert!(refused(ground(0xEF53, "ext4", "ro,relatime")).contains("read-only"));
     }

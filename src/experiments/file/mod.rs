@@ -22,27 +22,27 @@ use file_system::FileSystem;
 
 constants! {
     /// A read of 4 KiB behind another: from the buffer of a disk that turns, or a turn later.
-    DISK_NEXT = 200_000.0 in 30_000.0 ..= 12_000_000.0 "ns", "drives read ahead into their buffer; a request that comes too late waits for a turn of 8 ms";
+    DISK_NEXT = 200_000.0 in 30_000.0 ..= 12_000_000.0 "ns", "drives read ahead into their buffer. A late request \
+                                                              waits for a rotation of 8 ms";
 }
 
 /// A directory for files: an experiment with this need gets one from the run.
 pub const PLACE: Need = Need {
     id: "place",
-    what: "a directory that files can be made in",
+    what: "a writable directory for files",
     check: |setup| {
         let mount = setup.machine.scratch().and_then(|storage| storage.mount.as_ref());
         let read_only = mount.is_some_and(|mount| mount.options.split(',').any(|option| option == "ro"));
         match mount {
-            None => {
-                Err(Problem::new("nothing is known of the scratch directory").hint("choose a place with --scratch DIR"))
-            }
+            None => Err(Problem::new("the storage of the scratch directory is unknown")
+                .hint("choose a place with --scratch DIR")),
             Some(mount) if read_only => {
                 Err(Problem::new(format!("the file system at {} is mounted read-only", mount.mount_point))
-                    .hint("choose a place that can be written to with --scratch DIR"))
+                    .hint("choose a writable place with --scratch DIR"))
             }
             Some(Mounted { directory, no_files: Some(why), .. }) => {
-                Err(Problem::new(format!("no files can be made in {directory}: {why}"))
-                    .hint("choose a directory that you may write to with --scratch DIR"))
+                Err(Problem::new(format!("cannot make files in {directory}: {why}"))
+                    .hint("choose a writable directory with --scratch DIR"))
             }
             Some(_) => Ok(()),
         }
@@ -124,17 +124,23 @@ impl DeviceClass {
     /// something is; none where nothing is expected of the device.
     pub fn floor(self) -> Option<(f64, &'static str)> {
         match self {
-            DeviceClass::Turning => Some((1_000_000.0, "no head moves that fast: the drive's own buffer answered")),
+            DeviceClass::Turning => Some((1_000_000.0, "no head moves that fast, so the drive's own buffer answered")),
             DeviceClass::Solid => {
-                Some((40_000.0, "no flash behind SATA answers that fast: the drive's own buffer did"))
+                Some((40_000.0, "no flash behind SATA answers that fast, so the drive's own buffer answered"))
             }
-            DeviceClass::Nvme => {
-                Some((20_000.0, "no flash answers that fast: the drive's own buffer did, or the drive has no flash"))
-            }
+            DeviceClass::Nvme => Some((
+                20_000.0,
+                "no flash answers that fast, so the drive's own buffer answered, or the drive has no \
+                                 flash",
+            )),
             DeviceClass::Virtual => {
-                Some((40_000.0, "no flash behind a hypervisor answers that fast: the host's memory did"))
+                Some((40_000.0, "no flash behind a hypervisor answers that fast, so the host's memory answered"))
             }
-            DeviceClass::Stacked => Some((f64::INFINITY, "the device is not hardware: memory or a file is behind it")),
+            DeviceClass::Stacked => Some((
+                f64::INFINITY,
+                "the device is not hardware, and memory or a file is behind \
+                                                          it",
+            )),
             DeviceClass::Unknown => None,
         }
     }
@@ -163,7 +169,7 @@ pub fn predict_direct(by: &PredictionInput<'_>, order: Order, prediction: Predic
         let device = cold - cached;
         let least = if order == Order::Sequential { 0.2 } else { 0.6 };
         return prediction.hardware(
-            "a page from the device, with the system's part in it",
+            "a page from the device, including the system's share",
             (device, device * least, device * 2.0),
             Basis::metric("memory.page_fault.time kind=file_cold, less kind=file_cached_single"),
         );
@@ -178,7 +184,7 @@ pub fn predict_direct(by: &PredictionInput<'_>, order: Order, prediction: Predic
     entered(by, prediction)
         .hardware("the device's answer", (value, low * least, high), device.basis())
         .software("request and interrupt", BLOCK_LAYER.times(1.0), BLOCK_LAYER.basis())
-        .software("back to the process", CONTEXT_SWITCH.times(1.0), CONTEXT_SWITCH.basis())
+        .software("switch back to the process", CONTEXT_SWITCH.times(1.0), CONTEXT_SWITCH.basis())
 }
 
 /// The way into the kernel and back.
@@ -186,14 +192,10 @@ pub fn entered(by: &PredictionInput<'_>, prediction: Prediction) -> Prediction {
     let refused = Labels::of([("call", "enosys")]);
     if let Some(found) = by.metric("os.system_call.time", &refused) {
         let range = (found.value, found.value * 0.8, found.value * 1.5);
-        return prediction.software(
-            "into the kernel and back",
-            range,
-            Basis::metric("os.system_call.time call=enosys"),
-        );
+        return prediction.software("kernel entry and exit", range, Basis::metric("os.system_call.time call=enosys"));
     }
     let range = CycleTime::known(by).of(KERNEL_ROUND_TRIP.times(1.0));
-    prediction.software("into the kernel and back", range, KERNEL_ROUND_TRIP.basis())
+    prediction.software("kernel entry and exit", range, KERNEL_ROUND_TRIP.basis())
 }
 
 /// The share of the time that other tasks and the hypervisor took from the launches of a study.

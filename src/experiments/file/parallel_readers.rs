@@ -82,7 +82,7 @@ pub fn race(
     time: Duration,
 ) -> Result<Race, Problem> {
     let cannot = |what: &str, why: &dyn std::fmt::Display| Problem::new(format!("{what}: {why}"));
-    let words = SharedWords::new(2).map_err(|error| cannot("no memory to share with readers", &error))?;
+    let words = SharedWords::new(2).map_err(|error| cannot("no shared memory for readers", &error))?;
     let window = (time.as_secs_f64() * hertz) as i64;
     let mut children = Vec::new();
     for reader in readers {
@@ -104,7 +104,10 @@ pub fn race(
                 for (child, _) in children {
                     child.kill();
                 }
-                return Err(cannot("cannot make a reading process", &error).hint("check ulimit -u and the pids cgroup"));
+                return Err(cannot("cannot start a reader process", &error).hint(
+                    "check ulimit -u and the pids control \
+                    group",
+                ));
             }
         }
     }
@@ -128,7 +131,7 @@ fn conduct(
     let until = Instant::now() + PATIENCE;
     while words.at(READY).load(Ordering::Acquire) < readers.len() as i64 {
         if Instant::now() > until || children.iter().any(|(child, _)| child.ended()) {
-            return Err(Problem::new("a reading process did not get ready"));
+            return Err(Problem::new("a reader process did not start"));
         }
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -143,10 +146,15 @@ fn conduct(
     let mut tracks = Vec::new();
     for (_, from) in children {
         let mut report = Vec::new();
-        from.read_to_end(&mut report).map_err(|error| Problem::new(format!("a reader's report got lost: {error}")))?;
+        from.read_to_end(&mut report).map_err(|error| {
+            Problem::new(format!(
+                "cannot read the report of a reader: \
+                                                                            {error}"
+            ))
+        })?;
         let numbers: Vec<f64> = serde_json::from_slice(&report)
             .map_err(|_| Problem::new(format!("a reader failed: {}", String::from_utf8_lossy(&report))))?;
-        tracks.push(decode(&numbers).ok_or_else(|| Problem::new("a reader's report is not whole"))?);
+        tracks.push(decode(&numbers).ok_or_else(|| Problem::new("the report of a reader is incomplete"))?);
     }
     let in_flight = (!queue.is_empty()).then(|| queue.iter().sum::<f64>() / queue.len() as f64);
     Ok(Race { tracks, window: window as f64 * (1.0 - LEAD), whole: window as f64, in_flight })
@@ -188,13 +196,13 @@ fn attend(
     let (first, last) = (gate + (window as f64 * LEAD) as i64, gate + window);
     let mut next = 0;
     loop {
-        let at = *reader.places.get(next).ok_or("there is nothing to read")?;
+        let at = *reader.places.get(next).ok_or("the file is empty")?;
         next = (next + 1) % reader.places.len();
         let start = source.stamp();
         let got = reader.from.read_at(buffer.get(), at).map_err(|error| error.to_string())?;
         let stop = source.stamp();
         if got != block {
-            return Err(format!("{got} bytes instead of {block}"));
+            return Err(format!("read {got} bytes instead of {block}"));
         }
         reader.stamped.check_block(buffer.get(), at / super::stamped_file::BLOCK as u64)?;
         track.asked += block as f64;

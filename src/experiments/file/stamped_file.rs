@@ -76,11 +76,11 @@ impl Stamped {
             let problem = Problem::new(format!("cannot write the test file {}: {error}", path.display()));
             match error.raw_os_error() {
                 Some(libc::EDQUOT) => problem.hint(
-                    "the quota there is used up, though the file system has room: allow less with --scratch-limit BYTES, or \
-                     choose another place with --scratch DIR",
+                    "the quota there is used up, although the file system has room. Allow less with --scratch-limit \
+                     BYTES, or choose another place with --scratch DIR",
                 ),
-                Some(libc::ENOSPC) => problem.hint("free space, or choose a place with --scratch DIR"),
-                _ => problem.hint("choose a place that can be written to with --scratch DIR"),
+                Some(libc::ENOSPC) => problem.hint("free space, or choose another place with --scratch DIR"),
+                _ => problem.hint("choose a writable place with --scratch DIR"),
             }
         })
     }
@@ -176,12 +176,12 @@ impl Stamped {
 
     /// The file opened to be read past the cache; or why it cannot be.
     pub fn direct(&self) -> Result<File, String> {
-        let refused = "the file system does not read past the cache (no O_DIRECT)";
+        let refused = "the file system does not support direct reads (no O_DIRECT)";
         match file::direct(&self.file) {
             Direct::Refused => return Err(refused.to_owned()),
             Direct::Aligned(needed) if needed.offset > BLOCK || needed.memory > page_size() => {
                 return Err(format!(
-                    "reads past the cache must be aligned to {} bytes here, more than a block of {BLOCK}",
+                    "direct reads must be aligned to {} bytes here, which is more than a block of {BLOCK}",
                     needed.offset.max(needed.memory)
                 ));
             }
@@ -189,7 +189,7 @@ impl Stamped {
         }
         file::reopened(&self.file, true).map_err(|error| match error.raw_os_error() {
             Some(libc::EINVAL) => refused.to_owned(),
-            _ => format!("cannot open the file past the cache: {error}"),
+            _ => format!("cannot open the file for direct reads: {error}"),
         })
     }
 
@@ -200,7 +200,7 @@ impl Stamped {
         let wanted = place.len();
         let got = from.read_at(place, at).map_err(|error| error.to_string())?;
         if got != wanted {
-            return Err(format!("{got} bytes instead of {wanted}"));
+            return Err(format!("read {got} bytes instead of {wanted}"));
         }
         self.check_block(&place[..BLOCK], at / BLOCK as u64)
     }
@@ -220,9 +220,9 @@ impl Stamped {
             return Ok(());
         }
         Err(if block.iter().all(|&byte| byte == 0) {
-            format!("block {number} is all zeros: it was never written, or lies in a hole")
+            format!("block {number} is all zeros. It was never written, or it is in a hole")
         } else {
-            format!("block {number} does not carry its stamp: other bytes were read than were written")
+            format!("block {number} does not carry its stamp. The bytes read are not the bytes written")
         })
     }
 
@@ -290,20 +290,20 @@ fn check_extents(file: &File, bytes: u64) -> Result<Sound, String> {
     if let Ok(hole) = file::first_hole(file)
         && hole < bytes
     {
-        return Err(format!("the file has a hole at byte {hole}: reads of it ask no device"));
+        return Err(format!("the file has a hole at byte {hole}, and reads of a hole do not reach the device"));
     }
     let Ok(extents) = file::extents(file) else { return Ok(Sound { extents: None, shared: false }) };
     let flaws = [
-        (file::EXTENT_UNWRITTEN, "allocated but never written: reads of it ask no device"),
-        (file::EXTENT_INLINE, "stored among the file's own description, not in blocks of its own"),
+        (file::EXTENT_UNWRITTEN, "allocated but never written, so reads of it do not reach the device"),
+        (file::EXTENT_INLINE, "stored in the file's metadata, not in separate blocks"),
         (file::EXTENT_ENCODED, "compressed or encrypted by the file system"),
-        (file::EXTENT_DELAYED, "not on the device yet"),
-        (file::EXTENT_UNKNOWN, "in a place that the file system does not tell"),
+        (file::EXTENT_DELAYED, "not yet on the device"),
+        (file::EXTENT_UNKNOWN, "at a place that the file system does not report"),
     ];
     let mut reached = 0;
     for extent in &extents {
         if extent.logical > reached {
-            return Err(format!("the file has a hole at byte {reached}: reads of it ask no device"));
+            return Err(format!("the file has a hole at byte {reached}, and reads of a hole do not reach the device"));
         }
         if let Some((_, flaw)) = flaws.iter().find(|(flag, _)| extent.flags & flag != 0) {
             return Err(format!("the file is, from byte {}, {flaw}", extent.logical));
@@ -311,7 +311,7 @@ fn check_extents(file: &File, bytes: u64) -> Result<Sound, String> {
         reached = extent.logical + extent.length;
     }
     if reached < bytes {
-        return Err(format!("the file has a hole at byte {reached}: reads of it ask no device"));
+        return Err(format!("the file has a hole at byte {reached}, and reads of a hole do not reach the device"));
     }
     let shared = extents.iter().any(|extent| extent.flags & file::EXTENT_SHARED != 0);
     Ok(Sound { extents: Some(extents.len()), shared })
@@ -335,7 +335,8 @@ pub fn evict(file: &File, bytes: u64) -> Result<(), String> {
         left = fault::cached_pages(file, bytes as usize).map_err(words)?;
     }
     Err(format!(
-        "{left} pages of the file stay in the page cache whatever is done: it is mapped or in use by another process"
+        "{left} pages of the file remain in the page cache after every attempt to drop them. The file is mapped, or \
+         another process uses it"
     ))
 }
 
@@ -466,7 +467,7 @@ mod tests {
         let mapped = Untouched::file(stamped.file(), 1 << 18, false).unwrap();
         mapped.read_every(page_size());
         let why = stamped.evict().unwrap_err();
-        assert!(why.contains("stay in the page cache") && why.contains("mapped or in use"), "{why}");
+        assert!(why.contains("stay in the page cache") && why.contains("another process uses it"), "{why}");
         drop(mapped);
         stamped.evict().unwrap();
     }

@@ -37,8 +37,8 @@ fn one_storage(storage: &Storage) -> Vec<FactRow> {
 fn disk(device: &BlockDevice) -> String {
     let rotational = match (device.rotational, device.is_virtual) {
         (_, true) => Some("virtual".to_owned()),
-        (Some(true), _) => Some("turning".to_owned()),
-        (Some(false), _) => Some("not turning".to_owned()),
+        (Some(true), _) => Some("rotating".to_owned()),
+        (Some(false), _) => Some("not rotating".to_owned()),
         (None, _) => None,
     };
     let parts = [

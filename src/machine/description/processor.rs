@@ -22,7 +22,7 @@ pub(super) fn processor(machine: &Machine) -> Vec<FactRow> {
         FactRow::claims("nominal frequency", &cpu.nominal_hertz, |value| hertz(*value)),
         FactRow::claims("maximum frequency", &cpu.maximum_hertz, |value| hertz(*value)),
         FactRow::claims("frequency when read", &cpu.momentary_hertz, |value| hertz(*value))
-            .map(|row| row.with_note(Some("changes by the millisecond; never used".to_owned()))),
+            .map(|row| row.with_note(Some("changes every millisecond, never used".to_owned()))),
         FactRow::claims("counter rate", &cpu.counter_hertz, |value| hertz(*value)),
         counter(cpu),
         (!cpu.features.is_empty()).then(|| {
@@ -100,13 +100,13 @@ fn one_cache(cache: &Cache, machine: &Machine) -> FactRow {
     let shape: Vec<String> = shape.into_iter().flatten().collect();
     let row = FactRow::claims(&cache.name(), &cache.size_bytes, |value| bytes(*value));
     let mut row =
-        row.unwrap_or_else(|| FactRow::new(&cache.name(), "size not told", "/sys/devices/system/cpu/cpu*/cache"));
+        row.unwrap_or_else(|| FactRow::new(&cache.name(), "size unknown", "/sys/devices/system/cpu/cpu*/cache"));
     row.value = format!("{}, {}", row.value, shape.join(", "));
     let invented = machine.is_guest() && cache.level >= 3;
     row.note = match (row.note, invented) {
         (note, false) => note,
-        (None, true) => Some("size and sharing are what the hypervisor says".to_owned()),
-        (Some(note), true) => Some(format!("size and sharing are what the hypervisor says; {note}")),
+        (None, true) => Some("the hypervisor reports size and sharing".to_owned()),
+        (Some(note), true) => Some(format!("the hypervisor reports size and sharing ({note})")),
     };
     row
 }

@@ -25,7 +25,7 @@ pub(super) fn memory(memory: &Memory) -> Vec<FactRow> {
         FactRow::of("swap", memory.swap_total_bytes.as_ref(), size),
         FactRow::of("swap in use", memory.swap_used_bytes.as_ref(), size),
     ]);
-    rows.extend(memory.reclaimers.iter().map(|found| FactRow::plain("taken back early by", Some(found))));
+    rows.extend(memory.reclaimers.iter().map(|found| FactRow::plain("reclaimed early by", Some(found))));
     rows.extend(memory.nodes.iter().map(|node| {
         let total = node.total_bytes.map(|total| format!(", {}", bytes(total))).unwrap_or_default();
         let distances: Vec<String> = node.distances.iter().map(ToString::to_string).collect();

@@ -13,7 +13,7 @@ use tables::{AMD_FEATURES, AMD_MODELS, ARM_PARTS, CORES, INTEL_FEATURES, INTEL_M
 /// are known. Variants of one core (client and server, or a process shrink) share a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the variants are the names of the cores; CORES writes them out")]
+#[allow(missing_docs, reason = "the variants are the names of the cores, and CORES writes them out")]
 pub enum CoreClass {
     IntelNehalem,
     IntelSandyBridge,
@@ -135,17 +135,17 @@ impl Microarchitecture {
                 (
                     features.value,
                     false,
-                    "the features cannot exist in a core of this model number, so the number is false",
+                    "a core with this model number cannot have these features, so the number is false",
                 )
             }
             (Some(model), _) if guest => {
-                (model.value, false, "the hypervisor chooses the model number; the features do not contradict it")
+                (model.value, false, "the hypervisor chooses the model number, and the features do not contradict it")
             }
-            (Some(model), _) => (model.value, true, "model number of a machine without hypervisor"),
+            (Some(model), _) => (model.value, true, "model number of a machine without a hypervisor"),
             (None, Some(features)) => {
-                (features.value, false, "the model number is not known; the features need this core or a later one")
+                (features.value, false, "the model number is unknown, and the features need this core or a later one")
             }
-            (None, None) => (CoreClass::Unknown, false, "neither model number nor features are known"),
+            (None, None) => (CoreClass::Unknown, false, "model number and features are unknown"),
         };
         (self.class, self.certain, self.reason) = (class, certain, reason.to_owned());
     }

@@ -9,21 +9,22 @@ pub(super) fn siblings(view: &View<'_>) -> Finding {
     let machine = view.machine;
     let known: Vec<_> = machine.cpu.logical.iter().filter(|cpu| !cpu.siblings.is_empty()).collect();
     if known.is_empty() {
-        return Finding::Unknown("the topology is not told".to_owned());
+        return Finding::Unknown("the topology is unknown".to_owned());
     }
     let paired = known.iter().filter(|cpu| cpu.siblings.len() > 1).count();
     if paired == 0 {
-        let hidden = if machine.is_guest() { "; a guest does not see whether the host's cores are shared" } else { "" };
+        let hidden =
+            if machine.is_guest() { " (a guest does not see whether the host's cores are shared)" } else { "" };
         return Finding::Fine(format!("no two CPUs share a core{hidden}"));
     }
     let effect = Effect::percent(
-        "throughput, bandwidth and cache latency while the other thread of the core is busy",
+        "throughput, bandwidth and cache latency while the core's other thread is busy",
         (0.0, 100.0),
-        "two threads share execution units, buffers and private caches; chains of dependent operations suffer least",
+        "two threads share execution units, buffers and private caches. Chains of dependent operations suffer least",
     );
     let remedy = "echo off | sudo tee /sys/devices/system/cpu/smt/control".to_owned();
     Finding::Problem(
-        format!("{paired} of {} CPUs share their core with another one", known.len()),
+        format!("{paired} of {} CPUs share their core with another CPU", known.len()),
         Some(effect),
         Some(remedy),
     )
@@ -41,15 +42,19 @@ pub(super) fn steal(view: &View<'_>) -> Finding {
     };
     let percent = stolen * 100.0;
     if stolen < NOTICEABLE {
-        return Finding::Fine(format!("{percent:.2} % of the wanted CPU time was stolen since boot"));
+        return Finding::Fine(format!("{percent:.2} % of the requested CPU time was stolen since boot"));
     }
     let effect = Effect::percent(
         "every time, in bursts",
         (percent, percent * 10.0),
-        "the average since boot; what is stolen comes in slices of a millisecond and more, so single batches lose far more",
+        "the average since boot. The host takes slices of a millisecond or more, so single batches lose far more",
     );
-    let remedy = "use a machine with CPUs of its own (dedicated instance), or another hour".to_owned();
-    Finding::Problem(format!("{percent:.2} % of the wanted CPU time was stolen since boot"), Some(effect), Some(remedy))
+    let remedy = "use a machine with dedicated CPUs, or measure at another time".to_owned();
+    Finding::Problem(
+        format!("{percent:.2} % of the requested CPU time was stolen since boot"),
+        Some(effect),
+        Some(remedy),
+    )
 }
 
 /// Tasks that run now, which the load average only shows a minute later, and waits for disks are none.
@@ -61,7 +66,7 @@ pub(super) fn load(view: &View<'_>) -> Finding {
     };
     let average = view.tree.bytes("/proc/loadavg").and_then(|bytes| LoadAverage::from_read(bytes.as_slice()).ok());
     let average =
-        average.map(|load| format!("; load average {} {} {}", load.one, load.five, load.fifteen)).unwrap_or_default();
+        average.map(|load| format!(", load average {} {} {}", load.one, load.five, load.fifteen)).unwrap_or_default();
     // The reader itself is running while it reads.
     let others = f64::from(sample.running.saturating_sub(1));
     let cpus = view.machine.cpu.logical.len().max(1) as f64;
@@ -71,11 +76,11 @@ pub(super) fn load(view: &View<'_>) -> Finding {
         return Finding::Fine(detail);
     }
     let effect = Effect::percent(
-        "every time; those of several threads and of bandwidth most",
+        "every time, mainly with several threads and in bandwidth",
         (0.0, others / cpus * 100.0),
-        "the others' fair part of the CPUs, as far as the scheduler cannot place them elsewhere",
+        "the fair share of the other tasks, where the scheduler cannot place them on other CPUs",
     );
-    Finding::Problem(detail, Some(effect), Some("see who it is and stop it: top -b -n 1 | head -20".to_owned()))
+    Finding::Problem(detail, Some(effect), Some("find these tasks and stop them: top -b -n 1 | head -20".to_owned()))
 }
 
 /// The part of the time in which some task waited for a CPU.
@@ -88,8 +93,8 @@ pub(super) fn pressure(view: &View<'_>) -> Finding {
     if waiting < 1.0 {
         return Finding::Fine(detail);
     }
-    let effect = Effect::percent("every time", (0.0, waiting), "a batch that waits is longer by what it waits");
-    Finding::Problem(detail, Some(effect), Some("see who it is and stop it: top -b -n 1 | head -20".to_owned()))
+    let effect = Effect::percent("every time", (0.0, waiting), "a batch takes longer by the time that it waits");
+    Finding::Problem(detail, Some(effect), Some("find these tasks and stop them: top -b -n 1 | head -20".to_owned()))
 }
 
 /// The last ten seconds' average of the `some` line. Kernels before 5.13 write no `full` line for CPUs, so a reader that
@@ -105,22 +110,22 @@ pub(super) fn quota(view: &View<'_>) -> Finding {
     let machine = view.machine;
     let Some(quota) = &machine.limits.cpu_quota else {
         return match machine.limits.cgroup_version {
-            Some(_) => Finding::Fine("the control groups set no quota".to_owned()),
+            Some(_) => Finding::Fine("the control groups set no CPU quota".to_owned()),
             None => Finding::Unknown("no control group is visible".to_owned()),
         };
     };
     let usable = machine.usable_cpus().len() as f64;
-    let detail = format!("{} CPUs of time are allowed on {usable} CPUs", quota.value);
+    let detail = format!("the quota allows {} CPUs of time on {usable} CPUs", quota.value);
     if usable > 0.0 && quota.value >= usable {
         return Finding::Fine(detail);
     }
     let worst =
         if quota.value < 1.0 { (1.0 / quota.value - 1.0) * 100.0 } else { (usable / quota.value - 1.0) * 100.0 };
-    let spoils = if quota.value < 1.0 { "every time" } else { "times of more threads than the quota allows" };
+    let spoils = if quota.value < 1.0 { "every time" } else { "times with more threads than the quota allows" };
     let effect =
         Effect::percent(spoils, (0.0, worst), "when the quota is used up, all threads stop until the period ends");
     let value = if quota.source.ends_with("cpu.max") { "max" } else { "-1" };
-    let remedy = format!("outside of the container: echo {value} | sudo tee {}", quota.source);
+    let remedy = format!("outside the container: echo {value} | sudo tee {}", quota.source);
     Finding::Problem(detail, Some(effect), Some(remedy))
 }
 
@@ -132,11 +137,11 @@ pub(super) fn affinity(view: &View<'_>) -> Finding {
         return Finding::Unknown("the affinity mask cannot be read".to_owned());
     }
     if usable.len() >= online.len() {
-        return Finding::Fine(format!("all CPUs ({usable}) may be used"));
+        return Finding::Fine(format!("all CPUs ({usable}) are allowed"));
     }
     let detail =
-        format!("only CPUs {usable} of {online} may be used: placements and thread counts beyond them are skipped");
-    let remedy = format!("taskset --cpu-list {online} sysdyno run (as far as the control group allows)");
+        format!("only CPUs {usable} of {online} are allowed, so larger placements and thread counts are skipped");
+    let remedy = format!("taskset --cpu-list {online} sysdyno run (within the limits of the control group)");
     Finding::Problem(detail, None, Some(remedy))
 }
 
@@ -145,18 +150,18 @@ pub(super) fn swap(view: &View<'_>) -> Finding {
     let memory = &view.machine.memory;
     match (&memory.swap_total_bytes, &memory.swap_used_bytes) {
         (Some(total), _) if total.value == 0 => Finding::Fine("no swap".to_owned()),
-        (Some(_), Some(used)) if used.value == 0 => Finding::Fine("swap exists and is empty".to_owned()),
+        (Some(_), Some(used)) if used.value == 0 => Finding::Fine("swap exists and is unused".to_owned()),
         (Some(_), Some(used)) => {
             let effect = Effect::new(
-                "memory figures, for each page that was swapped out",
+                "memory results, for each page that was swapped out",
                 (50.0, 10_000.0),
                 EffectUnit::Microseconds,
-                "a read from the swap device: solid-state at best, a turning disk at worst",
+                "a read from the swap device, from solid-state (fast) to a rotating disk (slow)",
             );
             let detail = format!("{} of swap are in use", crate::machine::wording::bytes(used.value));
             Finding::Problem(detail, Some(effect), Some("sudo swapoff -a".to_owned()))
         }
-        _ => Finding::Unknown("/proc/meminfo says nothing about swap".to_owned()),
+        _ => Finding::Unknown("/proc/meminfo does not report swap".to_owned()),
     }
 }
 
@@ -165,21 +170,24 @@ pub(super) fn reclaim(view: &View<'_>) -> Finding {
     let found = &view.machine.memory.reclaimers;
     if found.is_empty() {
         return if view.tree.exists("/sys/kernel/mm") {
-            Finding::Fine("nothing is seen that takes memory back before it is short".to_owned())
+            Finding::Fine("no early reclaim of memory is visible".to_owned())
         } else {
             Finding::Unknown("/sys/kernel/mm cannot be read".to_owned())
         };
     }
     let all: Vec<String> = found.iter().map(|fact| format!("{} ({})", fact.value, fact.source)).collect();
     let effect = Effect::percent(
-        "the size of the whole file cache (--full-cache) and files that should be warm",
+        "the size of the whole file cache (--full-cache), and files that should be warm",
         (0.0, 100.0),
-        "data that was cached and not read again for a while is gone, however much memory is free",
+        "the kernel drops cached data that is not read again for some time, even while memory is free",
     );
     Finding::Problem(
-        format!("memory is taken back before it is short: {}", all.join("; ")),
+        format!("the kernel reclaims memory before memory is short: {}", all.join("; ")),
         Some(effect),
-        Some("stop it while you measure: echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state".to_owned()),
+        Some(
+            "stop the reclaim during the measurement: echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state"
+                .to_owned(),
+        ),
     )
 }
 
@@ -187,7 +195,7 @@ pub(super) fn reclaim(view: &View<'_>) -> Finding {
 pub(super) fn numa_balancing(view: &View<'_>) -> Finding {
     const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
     match (view.machine.memory.nodes.len(), view.tree.parsed::<u32>(SWITCH)) {
-        (0, _) => Finding::Unknown("the NUMA nodes are not told".to_owned()),
+        (0, _) => Finding::Unknown("the NUMA nodes are unknown".to_owned()),
         (1, _) => Finding::Fine("one NUMA node".to_owned()),
         (_, None) => Finding::Unknown(format!("{SWITCH} cannot be read")),
         (nodes, Some(switch)) if switch.value == 0 => {
@@ -197,7 +205,7 @@ pub(super) fn numa_balancing(view: &View<'_>) -> Finding {
             let effect = Effect::percent(
                 "memory latency and bandwidth",
                 (0.0, 10.0),
-                "faults on pages that are unmapped to watch them, and their migration",
+                "faults on pages that the kernel unmaps to watch them, and their migration",
             );
             let remedy = format!("echo 0 | sudo tee {SWITCH}");
             Finding::Problem(format!("automatic balancing between {nodes} NUMA nodes"), Some(effect), Some(remedy))

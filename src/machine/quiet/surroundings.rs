@@ -14,21 +14,24 @@ pub(super) fn huge_pages(view: &View<'_>) -> Finding {
         return Finding::Unknown(format!("{SWITCH} cannot be read"));
     };
     if let Some(allowed) = view.machine.memory.transparent_allowed.as_ref().filter(|allowed| !allowed.value) {
-        let detail = format!("{HUGE_PAGES_OFF} ({}): figures for huge pages are skipped", allowed.source);
-        let remedy = "start it from a shell or service that does not set PR_SET_THP_DISABLE".to_owned();
+        let detail = format!("{HUGE_PAGES_OFF} ({}), so results for huge pages are skipped", allowed.source);
+        let remedy = "start sysdyno from a shell or service that does not set PR_SET_THP_DISABLE".to_owned();
         return Finding::Problem(detail, None, Some(remedy));
     }
     let remedy = Some(format!("echo madvise | sudo tee {SWITCH}"));
     match mode.value.as_str() {
-        "madvise" => Finding::Fine("transparent huge pages where a program asks for them".to_owned()),
-        "never" => {
-            Finding::Problem("no transparent huge pages: figures for huge pages are skipped".to_owned(), None, remedy)
-        }
+        "madvise" => Finding::Fine("transparent huge pages only where a program asks for them".to_owned()),
+        "never" => Finding::Problem(
+            "no transparent huge pages, so results for huge pages are skipped".to_owned(),
+            None,
+            remedy,
+        ),
         _ => {
             let effect = Effect::percent(
-                "fork, and memory that does not refuse huge pages",
+                "fork, and memory that allows huge pages",
                 (0.0, 40.0),
-                "fewer page-table entries to copy and fewer translation misses, depending on what the kernel found free",
+                "fewer page-table entries to copy and fewer TLB misses, depending on the free memory that the kernel \
+                 finds",
             );
             Finding::Problem(format!("transparent huge pages: {}", mode.value), Some(effect), remedy)
         }
@@ -39,7 +42,7 @@ pub(super) fn huge_pages(view: &View<'_>) -> Finding {
 pub(super) fn mitigations(view: &View<'_>) -> Finding {
     let all = &view.machine.kernel.mitigations;
     if all.is_empty() {
-        return Finding::Unknown("the kernel does not tell its mitigations".to_owned());
+        return Finding::Unknown("the kernel does not report its mitigations".to_owned());
     }
     let active: Vec<&str> =
         all.iter().filter(|entry| entry.is_active()).map(|entry| entry.vulnerability.as_str()).collect();
@@ -49,11 +52,11 @@ pub(super) fn mitigations(view: &View<'_>) -> Finding {
     let isolation = all.iter().any(|entry| entry.state.contains("PTI"));
     let range = if isolation { (200.0, 550.0) } else { (20.0, 150.0) };
     let effect = Effect::new(
-        "everything that enters the kernel",
+        "every entry into the kernel",
         range,
         EffectUnit::Cycles,
         if isolation {
-            "two page-table switches, and speculation barriers"
+            "two page-table switches and speculation barriers"
         } else {
             "speculation barriers and buffer clearing"
         },
@@ -86,24 +89,31 @@ pub(super) fn privileges(view: &View<'_>) -> Finding {
         return Finding::Unknown("the capabilities cannot be read".to_owned());
     }
     if missing.is_empty() {
-        return Finding::Fine("nothing is refused".to_owned());
+        return Finding::Fine("every check was permitted".to_owned());
     }
-    let remedy = "run as root (in a container: with the capabilities that are named)".to_owned();
-    Finding::Problem(format!("not possible: {}", missing.join(", ")), None, Some(remedy))
+    let remedy = "run as root (in a container: with the capabilities listed above)".to_owned();
+    Finding::Problem(format!("not permitted: {}", missing.join(", ")), None, Some(remedy))
 }
 
 /// Software events need no hardware, but permission.
 pub(super) fn perf_events(view: &View<'_>) -> Finding {
     let limits = &view.machine.limits;
     let Some(paranoid) = &view.machine.kernel.perf_event_paranoid else {
-        return Finding::Unknown("perf_event_paranoid cannot be read: the kernel has no performance events".to_owned());
+        return Finding::Unknown(
+            "perf_event_paranoid cannot be read, so the kernel has no performance events".to_owned(),
+        );
     };
     let allowed = paranoid.value <= 2 || limits.is_capable("PERFMON") || limits.is_capable("SYS_ADMIN");
     if allowed {
-        return Finding::Fine(format!("perf_event_paranoid is {}: own events may be counted", paranoid.value));
+        return Finding::Fine(format!(
+            "perf_event_paranoid is {}, so sysdyno may count its own events",
+            paranoid.value
+        ));
     }
-    let detail =
-        format!("perf_event_paranoid is {}: migrations, switches and faults are counted more coarsely", paranoid.value);
+    let detail = format!(
+        "perf_event_paranoid is {}, so migrations, switches and faults are counted more coarsely",
+        paranoid.value
+    );
     Finding::Problem(detail, None, Some("sudo sysctl kernel.perf_event_paranoid=2".to_owned()))
 }
 
@@ -114,16 +124,16 @@ pub(super) fn scratch(view: &View<'_>) -> Finding {
     };
     let remedy = Some("sysdyno run --scratch DIR, with a directory on a local disk".to_owned());
     if let Some(why) = &mount.no_files {
-        let detail = format!("no files can be made in {}: {why}; file figures are skipped", mount.directory);
+        let detail = format!("no files can be made in {} ({why}), so file results are skipped", mount.directory);
         return Finding::Problem(detail, None, remedy);
     }
     let place = format!("{} is on {}", mount.directory, mount.file_system.value);
     let what = match mount.medium {
         Medium::Disk => return Finding::Fine(place),
-        Medium::Memory => "in main memory: file figures would be memory figures",
-        Medium::Overlay => "on layers: what is measured is the container's storage, and cold reads cannot be proved",
-        Medium::Network => "on another machine: file figures would be network figures",
-        Medium::UserSpace => "served by a program: file figures would be that program's",
+        Medium::Memory => "in main memory, so file results would be memory results",
+        Medium::Overlay => "on layers, so sysdyno measures the container's storage, and cold reads cannot be proven",
+        Medium::Network => "on another machine, so file results would be network results",
+        Medium::UserSpace => "served by a program, so file results would be results of that program",
     };
     Finding::Problem(format!("{place}, {what}"), None, remedy)
 }
@@ -133,18 +143,23 @@ pub(super) fn hypervisor(view: &View<'_>) -> Finding {
     let machine = view.machine;
     let Some(name) = machine.limits.hypervisor.best() else {
         return if machine.cpu.hypervisor.is_some() || !machine.cpu.logical.is_empty() {
-            Finding::Fine("no hypervisor is seen".to_owned())
+            Finding::Fine("no hypervisor is visible".to_owned())
         } else {
-            Finding::Unknown("nothing is known of the processor".to_owned())
+            Finding::Unknown("the processor is unknown".to_owned())
         };
     };
     let effect = Effect::percent(
-        "page faults, wake-ups, input and output; plain computation hardly",
+        "page faults, wake-ups, input and output (computation hardly changes)",
         (0.0, 100.0),
-        "two-level address translation makes a translation miss up to twice as long; interrupts and devices leave the guest",
+        "two-level address translation makes a TLB miss take up to twice as long, and interrupts and devices leave the \
+         guest",
     );
-    let remedy = "none from inside; a bare-metal instance has no hypervisor".to_owned();
-    Finding::Problem(format!("a hypervisor is below: {} ({})", name.value, name.source), Some(effect), Some(remedy))
+    let remedy = "use a bare-metal instance, because a guest cannot change this".to_owned();
+    Finding::Problem(
+        format!("this machine is a guest of a hypervisor: {} ({})", name.value, name.source),
+        Some(effect),
+        Some(remedy),
+    )
 }
 
 /// A container adds layers to files and filters to system calls.
@@ -156,20 +171,20 @@ pub(super) fn container(view: &View<'_>) -> Finding {
             Finding::Unknown("/proc/self/cgroup cannot be read".to_owned())
         };
     };
-    let detail = format!("signs of a container: {} ({}); /proc and /sys may show the host", name.value, name.source);
-    Finding::Problem(detail, None, Some("run the binary on the host: it is static and needs nothing".to_owned()))
+    let detail = format!("signs of a container: {} ({}). /proc and /sys may show the host", name.value, name.source);
+    Finding::Problem(detail, None, Some("run the binary on the host (it is static and has no dependencies)".to_owned()))
 }
 
 /// A filter program runs before each system call.
 pub(super) fn seccomp(view: &View<'_>) -> Finding {
     match view.machine.limits.seccomp.as_ref().map(|fact| fact.value) {
-        None => Finding::Unknown("/proc/self/status does not tell".to_owned()),
+        None => Finding::Unknown("/proc/self/status does not report the filter".to_owned()),
         Some(0) => Finding::Fine("no system-call filter".to_owned()),
         Some(_) => {
-            let reason = "the filter runs before each call; calls that its bitmap allows cost the least";
+            let reason = "the filter runs before each call, and calls that its bitmap allows cost the least";
             let effect = Effect::new("every system call", (10.0, 150.0), EffectUnit::Cycles, reason);
             let remedy = "docker run --security-opt seccomp=unconfined, or run on the host".to_owned();
-            Finding::Problem("a filter program sees every system call".to_owned(), Some(effect), Some(remedy))
+            Finding::Problem("a seccomp filter program checks every system call".to_owned(), Some(effect), Some(remedy))
         }
     }
 }
@@ -177,14 +192,14 @@ pub(super) fn seccomp(view: &View<'_>) -> Finding {
 /// A tracer stops the process at its will.
 pub(super) fn tracing(view: &View<'_>) -> Finding {
     if let Some(tracer) = &view.machine.limits.tracer {
-        let reason = "two context switches to the tracer and back for each stop";
+        let reason = "two context switches, to the tracer and back, for each stop";
         let effect =
             Effect::new("system calls, signals, process creation", (2.0, 50.0), EffectUnit::Microseconds, reason);
         let remedy = "run without strace or a debugger".to_owned();
-        return Finding::Problem(format!("process {} traces this one", tracer.value), Some(effect), Some(remedy));
+        return Finding::Problem(format!("process {} traces sysdyno", tracer.value), Some(effect), Some(remedy));
     }
     if view.tree.exists("/proc/self/status") {
-        Finding::Fine("nobody traces this process".to_owned())
+        Finding::Fine("no process traces sysdyno".to_owned())
     } else {
         Finding::Unknown("/proc/self/status cannot be read".to_owned())
     }

@@ -94,8 +94,8 @@ impl Reader {
         reader.bytes = bytes;
         if kind == ftype3::NF3DIR {
             let (name, file, bytes) = reader.largest()?.ok_or_else(|| {
-                Problem::new(format!("{} on {server} holds no file", place.path))
-                    .hint("name a file of some MiB there; nothing is written over NFS")
+                Problem::new(format!("{} on {server} contains no file", place.path))
+                    .hint("name a file of some MiB there. Nothing is written over NFS")
             })?;
             reader.path = format!("{}/{name}", place.path.trim_end_matches('/'));
             (reader.file, reader.bytes) = (file, bytes);
@@ -141,8 +141,8 @@ impl Reader {
     fn find<R: Unpack>(&mut self, procedure: NFS_PROGRAM, args: &(impl Pack + Send + Sync)) -> Result<R, Problem> {
         in_time(self.due)?;
         self.call(procedure, args).map_err(|why| {
-            Problem::new(format!("the NFS server cannot be spoken to: {why}"))
-                .hint("does it serve version 3 over TCP at this port, and to this client?")
+            Problem::new(format!("cannot use the NFS server: {why}"))
+                .hint("check that it serves NFS version 3 over TCP at this port and to this client")
         })
     }
 
@@ -176,7 +176,7 @@ impl Reader {
                 Nfs3Result::Err((status, _)) => return Err(format!("a read was refused: {status:?}")),
             };
             if found.data.len() != count as usize || found.count != count {
-                return Err(format!("{} of {count} bytes came at offset {offset}", found.data.len()));
+                return Err(format!("{} of {count} bytes arrived at offset {offset}", found.data.len()));
             }
             take(offset, &found.data)?;
             done += count;
@@ -190,11 +190,12 @@ fn succeeded<T, E>(answer: Nfs3Result<T, E>, what: &str) -> Result<T, Problem> {
         Nfs3Result::Ok(found) => Ok(found),
         Nfs3Result::Err((status, _)) => {
             let hint = match status {
-                nfsstat3::NFS3ERR_NOENT => "it is not there: check the path, and the case of its letters",
+                nfsstat3::NFS3ERR_NOENT => "the path does not exist. Check it, including upper and lower case",
                 nfsstat3::NFS3ERR_ACCES | nfsstat3::NFS3ERR_PERM => {
-                    "the server does not let this user read it; as root the reads come from a privileged port"
+                    "the server does not let this user read it. When sysdyno runs as root, it reads from a privileged \
+                     port"
                 }
-                _ => "the word is that of RFC 1813",
+                _ => "RFC 1813 defines this error",
             };
             Err(Problem::new(format!("the NFS server refuses to {what}: {status:?}")).hint(hint))
         }
@@ -218,14 +219,14 @@ fn mount(mounts: &mut RpcClient<RpcStream>, path: &str, due: Instant) -> Result<
                 denied.get_or_insert(why);
             }
             Err(error) => {
-                return Err(Problem::new(format!("the NFS server does not answer a mount: {error}"))
+                return Err(Problem::new(format!("the NFS server does not answer a mount request: {error}"))
                     .hint("name the port of its mount service: nfs://HOST:PORT/path?mountport=N"));
             }
         }
     }
     let why = denied.map_or_else(String::new, |why| format!(": {why:?}"));
-    Err(Problem::new(format!("the NFS server exports nothing of {path} to this client{why}"))
-        .hint("ask it what it exports: showmount -e HOST"))
+    Err(Problem::new(format!("the NFS server exports no part of {path} to this client{why}"))
+        .hint("list its exports: showmount -e HOST"))
 }
 
 /// The port of the mount service: as given, else by the port mapper, else the port of NFS.
@@ -249,11 +250,11 @@ fn in_time(due: Instant) -> Result<(), Problem> {
     if Instant::now() < due {
         return Ok(());
     }
-    Err(Problem::new(format!("the NFS server is too slow: no file was found within {} s", FINDING.as_secs()))
-        .hint("name the file itself instead of a directory, and look how busy the server is"))
+    Err(Problem::new(format!("the NFS server is too slow. It gave no file within {} s", FINDING.as_secs()))
+        .hint("name a file instead of a directory, and check the load of the server"))
 }
 
 fn unreachable(place: &FileLocation, error: &io::Error) -> Problem {
-    Problem::new(format!("the NFS server {} cannot be reached: {error}", SocketAddr::new(place.server, place.port)))
-        .hint("is the address right, does NFS version 3 listen there over TCP, and is the port open on the way?")
+    Problem::new(format!("cannot reach the NFS server {}: {error}", SocketAddr::new(place.server, place.port)))
+        .hint("check the address, that NFS version 3 listens there over TCP, and that firewalls leave the port open")
 }

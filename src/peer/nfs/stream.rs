@@ -51,7 +51,7 @@ impl RpcStream {
                 Err(error) => return Err(error),
             }
             if filled < into.len() && Instant::now() > self.due {
-                let words = format!("an answer was not there whole after {} s", PATIENCE.as_secs());
+                let words = format!("the answer was incomplete after {} s", PATIENCE.as_secs());
                 return Err(io::Error::new(ErrorKind::TimedOut, words));
             }
         }
@@ -102,7 +102,7 @@ fn check_head(answer: &[u8]) -> io::Result<()> {
         bytes.try_into().ok().map(u32::from_be_bytes)
     };
     if word(1) != Some(REPLY) {
-        return Err(wrong("what came is not an answer to a call".to_owned()));
+        return Err(wrong("the received data is not an answer to a call".to_owned()));
     }
     if word(2) == Some(ACCEPTED) && word(4).is_none_or(|length| length > LONGEST_VERIFIER) {
         return Err(wrong(format!("an answer with a verifier of {} bytes", word(4).unwrap_or(0))));
@@ -114,7 +114,7 @@ fn check_head(answer: &[u8]) -> io::Result<()> {
 pub(super) fn now<T>(future: impl Future<Output = T>) -> Result<T, String> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => Ok(outcome),
-        Poll::Pending => Err("the client waits for something that is not the network".to_owned()),
+        Poll::Pending => Err("the client waits for something other than the network".to_owned()),
     }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn connect(to: SocketAddr) -> io::Result<RpcStream> {
             Err(error) => return Err(error),
         }
     }
-    Err(last.unwrap_or_else(|| io::Error::other("no port of this machine is free")))
+    Err(last.unwrap_or_else(|| io::Error::other("this machine has no free port")))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::results::document::{Document, Outcome, record};
 /// Skipped and failed experiments, failed launches, rejected figures.
 pub(super) fn missing(document: &Document) -> PagePart {
     let mut part = PagePart::new("missing", "Skipped and failed", 2);
-    let mut table = Table::new("", &["experiment", "outcome", "reason", "what to do"]);
+    let mut table = Table::new("", &["experiment", "outcome", "reason", "fix"]);
     for section in document.experiments.iter().filter(|section| section.outcome != Outcome::Measured) {
         let (word, tone) =
             if section.outcome == Outcome::Failed { ("failed", Tone::Bad) } else { ("skipped", Tone::Doubt) };
@@ -21,7 +21,7 @@ pub(super) fn missing(document: &Document) -> PagePart {
     let rejected: usize = document.experiments.iter().map(|section| section.rejected.len()).sum();
     let failed: usize = document.experiments.iter().map(|section| section.failed_launches.len()).sum();
     if table.is_empty() {
-        part.say("No experiment was skipped and none failed.");
+        part.say("No experiment was skipped or failed.");
     } else {
         part.add(Piece::Table(table));
     }
@@ -33,8 +33,8 @@ pub(super) fn missing(document: &Document) -> PagePart {
         part.add(Piece::List(lines.collect()));
     }
     if rejected > 0 {
-        part.head("Figures that are not published");
-        let mut table = Table::new("", &["figure", "reason"]);
+        part.head("Results that are not published");
+        let mut table = Table::new("", &["result", "reason"]);
         for found in document.experiments.iter().flat_map(|section| &section.rejected) {
             table.row(vec![Cell::of(record(&found.name, &found.labels)), Cell::of(&found.reason)]);
         }
@@ -47,7 +47,7 @@ pub(super) fn missing(document: &Document) -> PagePart {
 pub(super) fn reproduce(document: &Document) -> PagePart {
     let run = &document.run;
     let mut part = PagePart::new("reproduce", "Reproduce", 2);
-    part.say("The run was started by this command; with the seed below it makes the same choices again.");
+    part.say("This command started the run. With the seed below it makes the same random choices again.");
     part.add(Piece::Literal(command(&run.command)));
     let mut table = Table::new("", &["", ""]);
     let mut row = |name: &str, value: String| table.row(vec![Cell::of(name), Cell::of(value)]);
@@ -61,8 +61,8 @@ pub(super) fn reproduce(document: &Document) -> PagePart {
     row("SHA-256 of the log", run.log_sha256.clone().unwrap_or_else(|| "not read from a file".to_owned()));
     part.add(Piece::Table(table));
     part.say(
-        "Everything in this report is computed from the log. The same log gives the same report; a newer version of the tool \
-         may give a better one: sysdyno report RUN.",
+        "sysdyno computes everything in this report from the log. The same log gives the same report. A newer version \
+         of sysdyno may give a better one: sysdyno report RUN.",
     );
     let mut methods = Table::new("Versions of methods", &["experiment", ">method version"]);
     for section in &document.experiments {

@@ -35,7 +35,7 @@ fn front(document: &Document) -> PagePart {
         part.add(Piece::Alarm(alarm));
     }
     part.add(Piece::Paragraph(vec![Span::strong("Verdict: "), Span::plain(screen::verdict(document))]));
-    part.add(Piece::Paragraph(vec![Span::strong("How sure: "), Span::plain(certainty(document))]));
+    part.add(Piece::Paragraph(vec![Span::strong("Confidence: "), Span::plain(certainty(document))]));
     for (found, number) in document.highlights.iter().zip(1..) {
         let mut spans = vec![Span::strong(format!("{number}. {}", found.text))];
         for more in found.why.iter().chain(&found.advice) {
@@ -98,7 +98,7 @@ fn costs(document: &Document) -> PagePart {
         table.row(super::line(metric));
     }
     if table.is_empty() {
-        part.say("This run published none of them.");
+        part.say("This run published no cost of this list.");
         return part;
     }
     part.add(Piece::Table(table));
@@ -124,8 +124,10 @@ fn machine(document: &Document) -> PagePart {
         "scratch directory",
     ];
     let mut part = PagePart::new("machine", "The machine", 2);
-    let mut table =
-        Table::new("What the machine says of itself. The appendix has every fact with its source.", &["fact", "value"]);
+    let mut table = Table::new(
+        "What the machine reports about itself. The appendix has every fact with its source.",
+        &["fact", "value"],
+    );
     for section in document.machine.sections() {
         for fact in section.rows.into_iter().filter(|fact| WANTED.contains(&fact.name.as_str())) {
             table.row(vec![Cell::of(format!("{}: {}", section.title, fact.name)), Cell::of(fact.value)]);
@@ -137,7 +139,7 @@ fn machine(document: &Document) -> PagePart {
         .iter()
         .filter(|check| !check.ok && check.known)
         .map(|check| {
-            let remedy = check.remedy.as_ref().map_or_else(String::new, |remedy| format!(" To change it: {remedy}"));
+            let remedy = check.remedy.as_ref().map_or_else(String::new, |remedy| format!(" Fix: {remedy}"));
             vec![Span::strong(format!("{}: ", check.check)), Span::plain(format!("{}.{remedy}", check.detail))]
         })
         .collect();
@@ -162,14 +164,14 @@ fn method(document: &Document) -> PagePart {
         count(u64::from(practice.launches), "launch", "launches"),
     ));
     part.say(
-        "A few primitive costs were measured first. All other results were predicted from these, and the predictions were written \
-         to the log before the first sample. Base hardware is what the processor or device needs. Software overhead is what the kernel \
-         and libraries add.",
+        "sysdyno measured a few primitive costs first and predicted all other results from them. It wrote the \
+         predictions to the log before the first sample. Base hardware is the part that the processor or device needs. \
+         Software overhead is the part that the kernel and libraries add.",
     );
     part.say(
-        "Each result has a grade. A good result has an interval within the target of its experiment, and passed every check. A rough \
-         result is within 2.5 times the target, or a check doubts it. An unresolved result is less certain, or comes from too few launches. A \
-         contaminated result was disturbed while it was measured.",
+        "Each result has a grade. A good result has an interval within the target of its experiment and passed every \
+         check. A rough result is within 2.5 times the target, or a check doubts it. An unresolved result is less \
+         certain or comes from too few launches. A contaminated result was disturbed during the measurement.",
     );
     part
 }

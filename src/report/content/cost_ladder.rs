@@ -53,8 +53,8 @@ pub(super) fn drawing(document: &Document) -> Option<Drawing> {
         return None;
     }
     let finding = match outside.as_slice() {
-        [] => format!("All {all} costs lie inside their predicted ranges, or were not predicted."),
-        some => format!("{} of {all} costs lie outside their predicted ranges: {}.", some.len(), some.join(", ")),
+        [] => format!("All {all} costs are inside their predicted ranges or were not predicted."),
+        some => format!("{} of {all} costs are outside their predicted ranges: {}.", some.len(), some.join(", ")),
     };
     let mut series = vec!["measured".to_owned()];
     if !outside.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn drawing(document: &Document) -> Option<Drawing> {
     Some(Drawing {
         id: "costs".to_owned(),
         caption: format!("From a core cycle to a fork, on one logarithmic axis. {finding}"),
-        alt: format!("Measured costs beside their predicted ranges. {finding}"),
+        alt: format!("Measured costs with their predicted ranges. {finding}"),
         plot: Plot::Rows(RowPlot {
             label: "time of one operation".to_owned(),
             unit: Unit::Nanoseconds,

@@ -91,7 +91,7 @@ fn drawing(section: &Section, name: &str, note: &DrawingNote, common: &Labels, c
     }
     Drawing {
         id: anchor(name) + &suffix,
-        alt: format!("{caption}: {} with {} points each at most", curves_in_words(curves.len()), longest(curves)),
+        alt: format!("{caption}: {} with at most {} points each", curves_in_words(curves.len()), longest(curves)),
         caption,
         values: values(curves, &title),
         plot: Plot::Curves(CurvePlot {

@@ -10,7 +10,7 @@ use crate::results::wording::count;
 pub(super) fn tell(part: &mut PagePart, section: &Section) {
     if !section.rejected.is_empty() {
         part.head("Not published");
-        let mut table = Table::new("", &["figure", "reason"]);
+        let mut table = Table::new("", &["result", "reason"]);
         for found in &section.rejected {
             table.row(vec![Cell::of(record(&found.name, &found.labels)), Cell::of(&found.reason)]);
         }
@@ -53,7 +53,7 @@ fn failed(section: &Section) -> Table {
         }
     }
     found.sort_by(|one, other| other.3.len().cmp(&one.3.len()).then(one.0.cmp(other.0)));
-    let mut table = Table::new("", &["gate", "figures", "what was seen"]);
+    let mut table = Table::new("", &["gate", "results", "evidence"]);
     for (id, severity, evidence, metrics) in found {
         let (word, tone) = match severity {
             Severity::Contaminates => ("contaminated", Tone::Bad),
@@ -80,7 +80,7 @@ fn passed(section: &Section) -> Table {
         }
     }
     found.sort_by(|one, other| other.1.len().cmp(&one.1.len()).then(one.0.cmp(other.0)));
-    let mut table = Table::new("", &["gate", "figures", "evidence, from the least to the greatest"]);
+    let mut table = Table::new("", &["gate", "results", "evidence, from the least to the greatest"]);
     for (id, all) in found {
         let numbers: Vec<&GateNumbers> = all.iter().filter_map(|gate| gate.numbers.as_ref()).collect();
         let shown = if numbers.len() > 1 { GateNumbers::sentence(&numbers) } else { all[0].evidence.clone() };
@@ -97,5 +97,5 @@ fn is_alike(one: &Gate, other: &Gate) -> bool {
 }
 
 fn figures(number: usize, section: &Section) -> String {
-    if number == section.metrics.len() { "all figures".to_owned() } else { count(number as u64, "figure", "figures") }
+    if number == section.metrics.len() { "all results".to_owned() } else { count(number as u64, "result", "results") }
 }

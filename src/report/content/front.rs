@@ -13,14 +13,14 @@ pub(super) fn part(document: &Document) -> PagePart {
     part.add(Piece::Table(facts(document)));
     part.say(trust(document));
     if !document.highlights.is_empty() {
-        part.head("Most worth knowing");
+        part.head("Main findings");
         part.add(Piece::List(
             document
                 .highlights
                 .iter()
                 .map(|found| {
                     let word = match found.kind {
-                        HighlightKind::Violation => "Contradiction between figures.",
+                        HighlightKind::Violation => "Contradiction between results.",
                         HighlightKind::Disturbance => "Doubt.",
                         HighlightKind::Surprise => "Surprise.",
                         HighlightKind::Contradiction => "Contradicted claim.",
@@ -44,19 +44,19 @@ pub(super) fn alarms(document: &Document) -> Vec<String> {
     let run = &document.run;
     let mut alarms = Vec::new();
     if let Some(damage) = &run.damage {
-        alarms.push(format!("The log is damaged: {damage}. Everything before that is kept."));
+        alarms.push(format!("The log is damaged: {damage}. Everything before it is used."));
     }
     if !run.complete {
-        alarms.push(format!("The run is not complete: {}. Go on with: sysdyno run --resume DIR", run.ended));
+        alarms.push(format!("The run is not complete: {}. Resume with: sysdyno run --resume DIR", run.ended));
     }
     if document.metrics().next().is_none() {
-        alarms.push("This run published no figure.".to_owned());
+        alarms.push("This run published no result.".to_owned());
     }
     let violated = document.checks.iter().filter(|check| check.outcome == CheckOutcome::Violated).count() as u64;
     if violated > 0 {
         let rules = if violated == 1 { "1 rule".to_owned() } else { format!("{violated} rules") };
         alarms.push(format!(
-            "Figures contradict each other: {rules} between experiments broken. See the composite checks."
+            "Results contradict each other: {rules} between experiments broken. See the composite checks."
         ));
     }
     alarms
@@ -76,7 +76,7 @@ fn facts(document: &Document) -> Table {
         run.finished.as_ref().map_or_else(|| format!("{}, not finished", run.started), |_| run.started.clone()),
     );
     fact(
-        "What was run",
+        "Experiments",
         format!(
             "{} ({} profile): {} measured, {} skipped, {} failed",
             count(document.experiments.len() as u64, "experiment", "experiments"),
@@ -87,7 +87,7 @@ fn facts(document: &Document) -> Table {
         ),
     );
     fact(
-        "How long",
+        "Duration",
         format!(
             "{}: {}, {}",
             duration(run.wall_seconds),
@@ -103,13 +103,13 @@ fn trust(document: &Document) -> String {
     let figures = document.metrics().count() as u64;
     let rejected: usize = document.experiments.iter().map(|section| section.rejected.len()).sum();
     let mut text = format!(
-        "How far to trust it: of {}, {}. {rejected} more are not published, each with its reason.",
-        count(figures, "figure", "figures"),
+        "Confidence: of {}, {}. {rejected} more are not published, each with its reason.",
+        count(figures, "result", "results"),
         document.grades(),
     );
     let disturbed = document.run.disturbed_rounds.len() as u64;
     if disturbed > 0 {
-        text += &format!(" Canaries saw neighbours in {}.", count(disturbed, "round", "rounds"));
+        text += &format!(" Interference probes detected neighbours in {}.", count(disturbed, "round", "rounds"));
     }
     if let Some(score) = document.prediction_score(None) {
         text += &format!(" {}", score.text());

@@ -38,13 +38,13 @@ fn cells(row: FactRow) -> Vec<Cell> {
 }
 
 fn doctor(part: &mut PagePart, checks: &[Check]) {
-    part.head("What would spoil figures here");
+    part.head("What disturbs results here");
     if checks.is_empty() {
-        part.say("The log holds no checks of how quiet the machine was.");
+        part.say("The log has no checks for disturbances.");
         return;
     }
     let table = |wanted: bool| {
-        let mut table = Table::new("", &["check", "finding", "effect", "what would change it"]);
+        let mut table = Table::new("", &["check", "finding", "effect", "fix"]);
         for check in checks.iter().filter(|check| check.ok == wanted) {
             let (word, tone) = match (check.ok, check.known) {
                 (true, _) => ("", Tone::Good),
@@ -62,7 +62,7 @@ fn doctor(part: &mut PagePart, checks: &[Check]) {
     };
     let (bad, good) = (table(false), table(true));
     part.say(format!(
-        "Looked at when the run began: {} of {} checks found nothing. Nothing was changed.",
+        "sysdyno made these checks when the run began. {} of {} checks found no disturbance. Nothing was changed.",
         good.rows.len(),
         checks.len()
     ));
@@ -70,6 +70,9 @@ fn doctor(part: &mut PagePart, checks: &[Check]) {
         part.add(Piece::Table(bad));
     }
     if !good.is_empty() {
-        part.add(Piece::Folded { summary: "Checks that found nothing".to_owned(), pieces: vec![Piece::Table(good)] });
+        part.add(Piece::Folded {
+            summary: "Checks without a disturbance".to_owned(),
+            pieces: vec![Piece::Table(good)],
+        });
     }
 }

@@ -186,6 +186,6 @@ fn line(metric: &Metric) -> Vec<Cell> {
 /// The sentence that says why a section has no figures.
 fn why_missing(section: &Section) -> String {
     let reason = section.reason.as_deref().unwrap_or("no reason was recorded");
-    let hint = section.hint.as_ref().map_or_else(String::new, |hint| format!(" What to do: {hint}."));
+    let hint = section.hint.as_ref().map_or_else(String::new, |hint| format!(" Fix: {hint}."));
     format!("{reason}.{hint}")
 }

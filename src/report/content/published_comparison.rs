@@ -11,13 +11,13 @@ use crate::results::wording::{count, factor, quantity};
 
 /// The part: machines, drawings, and all figures. Without a document it is about the published figures alone.
 pub fn part(published: &Published, document: Option<&Document>) -> PagePart {
-    let mut part = PagePart::new("published", "Published figures beside ours", 2);
+    let mut part = PagePart::new("published", "Published results next to this machine's", 2);
     let doubted = published.figures.iter().filter(|figure| figure.doubt.is_some()).count();
     part.say(format!(
-        "{} from {} on measurements of operating systems, as printed. {doubted} of them cannot be what they are called, for \
-         the reason that stands beside them; in drawings they are hollow. Their machines, methods and years differ from each \
-         other and from this one: a factor of two says little.",
-        count(published.figures.len() as u64, "figure", "figures"),
+        "{} from {} on measurements of operating systems, as printed. {doubted} of them cannot be what their name \
+         says, and the reason is next to them. Drawings show them hollow. The reports differ from each other and from \
+         this run in machine, method and year, so a factor of two means little.",
+        count(published.figures.len() as u64, "result", "results"),
         count(published.reports.len() as u64, "report", "reports"),
     ));
     let rows = published.reports.iter().map(|report| {
@@ -38,7 +38,7 @@ pub fn part(published: &Published, document: Option<&Document>) -> PagePart {
         part.add(Piece::Drawing(Box::new(drawing)));
     }
     let all = table(published, document);
-    part.add(Piece::Folded { summary: "All published figures".to_owned(), pieces: vec![Piece::Table(all)] });
+    part.add(Piece::Folded { summary: "All published results".to_owned(), pieces: vec![Piece::Table(all)] });
     part
 }
 
@@ -86,7 +86,7 @@ fn drawing(
             scale: Scale::Logarithmic,
             series,
             bars: None,
-            hollow: Some("hollow: doubted".to_owned()),
+            hollow: Some("hollow: doubtful".to_owned()),
             reference: None,
             rows: groups.iter().map(|group| row(published, document, group, first)).collect(),
         }),
@@ -167,9 +167,9 @@ fn table(published: &Published, document: Option<&Document>) -> Table {
         "report",
         "section",
         "printed",
-        ">in our units",
+        ">in units of sysdyno",
         ">their prediction",
-        ">ours / theirs",
+        ">this machine / theirs",
         "parameters and doubts",
     ];
     let mut table = Table::new("", &heads);

@@ -33,9 +33,9 @@ pub(super) fn part(section: &Section) -> PagePart {
         part.head("Results");
         part.say(format!(
             "{}, {}, {}.",
-            count(u64::from(section.launches), "launch that ended well", "launches that ended well"),
+            count(u64::from(section.launches), "successful launch", "successful launches"),
             duration(section.wall_seconds),
-            count(section.metrics.len() as u64, "figure", "figures"),
+            count(section.metrics.len() as u64, "result", "results"),
         ));
         part.add(Piece::Table(results(section)));
         drawings(&mut part, section);
@@ -80,32 +80,32 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
     let mut told = BTreeSet::new();
     let mut table = |of: &[(&Metric, &Prediction)]| {
         let mut table =
-            Table::new("", &["figure and terms", ">base hardware", ">software overhead", ">range", "basis"]);
+            Table::new("", &["result and terms", ">base hardware", ">software overhead", ">range", "basis"]);
         for (metric, found) in of {
             terms(&mut table, &metric.title(), found, Some(metric), &mut told);
         }
         table
     };
     if headline.is_empty() && others.is_empty() && section.unmet.is_empty() {
-        part.say("Nothing was predicted in this run.");
+        part.say("This run predicted no result.");
     }
     if !headline.is_empty() {
         part.add(Piece::List(headline.iter().take(MOST_SUMS).map(|(metric, found)| worked(metric, found)).collect()));
-        let summary = format!("Terms of {}", count(headline.len() as u64, "headline figure", "headline figures"));
+        let summary = format!("Terms of {}", count(headline.len() as u64, "headline result", "headline results"));
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table(&headline))] });
     }
     if !others.is_empty() {
-        let summary = format!("Predictions of {}", count(others.len() as u64, "further figure", "further figures"));
+        let summary = format!("Predictions of {}", count(others.len() as u64, "other result", "other results"));
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table(&others))] });
     }
     if !section.unmet.is_empty() {
         let mut table =
-            Table::new("", &["figure and terms", ">base hardware", ">software overhead", ">range", "basis"]);
+            Table::new("", &["result and terms", ">base hardware", ">software overhead", ">range", "basis"]);
         for found in &section.unmet {
             terms(&mut table, &record(&found.metric, &found.labels), found, None, &mut told);
         }
         let summary =
-            format!("Predicted and not published: {}", count(section.unmet.len() as u64, "figure", "figures"));
+            format!("Predicted but not published: {}", count(section.unmet.len() as u64, "result", "results"));
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
     }
 }
@@ -115,9 +115,9 @@ pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
     let range = interval([found.low, found.high], found.unit);
     let judged = match metric.verdict.against_prediction {
         AgainstPrediction::TooWide => format!("The range {range} is wider than a factor of 4, so it does not count."),
-        AgainstPrediction::AsPredicted => format!("That is inside the range {range}."),
+        AgainstPrediction::AsPredicted => format!("The result is inside the range {range}."),
         AgainstPrediction::None => String::new(),
-        AgainstPrediction::Faster | AgainstPrediction::Slower => format!("That is outside the range {range}."),
+        AgainstPrediction::Faster | AgainstPrediction::Slower => format!("The result is outside the range {range}."),
     };
     vec![
         Span::strong(&metric.phrase),
@@ -178,7 +178,7 @@ fn terms(table: &mut Table, title: &str, found: &Prediction, metric: Option<&Met
 
 fn results(section: &Section) -> Table {
     let heads = [
-        "figure",
+        "result",
         ">measured",
         ">95 % interval",
         ">typical",
@@ -266,7 +266,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
         return None;
     }
     let first = metrics[0];
-    let mut values = Table::new("", &["figure", ">measured", ">interval", ">predicted range"]);
+    let mut values = Table::new("", &["result", ">measured", ">interval", ">predicted range"]);
     let rows = metrics
         .iter()
         .map(|metric| {
@@ -332,12 +332,12 @@ fn finding(base: &str, metrics: &[&Metric]) -> String {
         first.make_ascii_uppercase();
     }
     match (inside, outside) {
-        (0, 0) => format!("{base}: measured, without a prediction that is narrow enough to judge."),
-        (1, 0) => format!("{base}: the one judged result lies inside its predicted range."),
-        (2, 0) => format!("{base}: both judged results lie inside their predicted ranges."),
-        (inside, 0) => format!("{base}: all {inside} judged results lie inside their predicted ranges."),
+        (0, 0) => format!("{base}: no prediction is narrow enough to judge the results."),
+        (1, 0) => format!("{base}: the only judged result is inside its predicted range."),
+        (2, 0) => format!("{base}: both judged results are inside their predicted ranges."),
+        (inside, 0) => format!("{base}: all {inside} judged results are inside their predicted ranges."),
         (inside, outside) => {
-            format!("{base}: {outside} of {} judged results lie outside their predicted ranges.", inside + outside)
+            format!("{base}: {outside} of {} judged results are outside their predicted ranges.", inside + outside)
         }
     }
 }

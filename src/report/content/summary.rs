@@ -15,11 +15,12 @@ pub(super) fn figures(document: &Document) -> PagePart {
     let mut part = PagePart::new("summary", "Summary", 2);
     let headline: Vec<&Metric> = document.metrics().filter(|metric| metric.headline).collect();
     if headline.is_empty() {
-        part.say("No figure was published.");
+        part.say("No result was published.");
     } else {
         part.say(
-            "Base hardware and software overhead are the two halves of the prediction; ratio is measured over predicted. ± is \
-             half of the interval over launches; a question mark says that there are too few launches for 95 %.",
+            "Base hardware and software overhead are the two parts of the prediction. Ratio is measured over \
+             predicted. ± is half of the interval over launches. A question mark means too few launches for a 95 % \
+             interval.",
         );
         part.add(Piece::Table(table(&headline)));
         // One drawing for each chapter: each fits a printed page.
@@ -33,8 +34,8 @@ pub(super) fn figures(document: &Document) -> PagePart {
     }
     if let Some(taxes) = taxes(document) {
         part.say(
-            "A neighbour on the core: another task, mostly of another tenant, on the second hardware thread. The figures above are for \
-             the core alone. Beside a neighbour the same batches took:",
+            "A neighbour is another task, mostly of another tenant, on the second hardware thread of the core. The \
+             results above are for a core without a neighbour. With a neighbour the same batches took:",
         );
         part.add(Piece::Table(taxes));
     }
@@ -45,7 +46,7 @@ pub(super) fn figures(document: &Document) -> PagePart {
     let without: Vec<_> =
         document.experiments.iter().filter(|section| section.outcome != Outcome::Measured).map(pointer).collect();
     if !without.is_empty() {
-        part.say("Without figures:");
+        part.say("Without results:");
         part.add(Piece::List(without));
     }
     part
@@ -55,7 +56,7 @@ pub(super) fn figures(document: &Document) -> PagePart {
 fn scores(document: &Document) -> Option<(Table, String)> {
     let mut table = Table::new(
         "",
-        &["chapter", ">figures", ">predicted", ">inside", ">median error", ">median width", ">interval score"],
+        &["chapter", ">results", ">predicted", ">inside", ">median error", ">median width", ">interval score"],
     );
     let mut row = |name: &str, score: &PredictionScore| {
         table.row(vec![
@@ -74,12 +75,12 @@ fn scores(document: &Document) -> Option<(Table, String)> {
         }
     }
     row("all", &document.prediction_score(None)?);
-    let mut text = "How good the predictions were. A range wider than a factor of 4 counts as not predicted, and the other columns are about \
-         the rest. Lower is better for error, width and score."
+    let mut text = "Accuracy of the predictions. A range wider than a factor of 4 counts as not predicted, and the \
+                    other columns cover the rest. Lower is better for error, width and score."
         .to_owned();
     if let Some(records) = document.practice.records_score.as_ref() {
         text += &format!(
-            " For records that no coefficient was fitted on, the error is {}, the width {}, and {} lie inside.",
+            " For records outside the fit, the error is {}, the width {}, and {} are inside their ranges.",
             factor(records[0]),
             factor(records[1]),
             percent(records[2])
@@ -90,7 +91,7 @@ fn scores(document: &Document) -> Option<(Table, String)> {
 
 /// What a neighbour on the core costs, for every figure of the summary that knows it; none where no figure does.
 fn taxes(document: &Document) -> Option<Table> {
-    let mut table = Table::new("", &["operation", ">alone", ">beside a neighbour", ">tax", ">launches beside one"]);
+    let mut table = Table::new("", &["operation", ">alone", ">with a neighbour", ">factor", ">launches with one"]);
     let mut rows = 0;
     for metric in document.metrics().filter(|metric| metric.headline) {
         let Some((tax, shared)) = metric.tax().zip(metric.shared) else { continue };
@@ -203,8 +204,8 @@ fn overview(chapter: &str, metrics: &[&Metric]) -> Drawing {
     }
     Drawing {
         id: format!("summary-{chapter}"),
-        caption: format!("{}: every headline figure over its prediction", chapter_title(chapter)),
-        alt: format!("Measured over predicted for {} figures, with the predicted ranges", values.rows.len()),
+        caption: format!("{}: every headline result over its prediction", chapter_title(chapter)),
+        alt: format!("Measured over predicted for {} results, with the predicted ranges", values.rows.len()),
         plot: Plot::Rows(RowPlot {
             label: "measured / predicted".to_owned(),
             unit: Unit::One,
@@ -224,8 +225,8 @@ pub(super) fn checks(document: &Document) -> PagePart {
     let mut part = PagePart::new("checks", "Composite checks", 2);
     let of = |outcome: CheckOutcome| document.checks.iter().filter(move |check| check.outcome == outcome);
     part.say(format!(
-        "What must hold between figures of different experiments, on any machine. {} of {} rules hold, {} are broken, {} could \
-         not be applied because their figures are not there.",
+        "Rules between the results of different experiments, valid on any machine. {} of {} rules hold, {} are broken, \
+         {} could not be applied because their results are missing.",
         of(CheckOutcome::Holds).count(),
         document.checks.len(),
         of(CheckOutcome::Violated).count(),
@@ -247,7 +248,7 @@ pub(super) fn checks(document: &Document) -> PagePart {
     if !table.is_empty() {
         part.add(Piece::Table(table));
     }
-    let mut absent = Table::new("", &["rule", "", "what is missing"]);
+    let mut absent = Table::new("", &["rule", "", "missing results"]);
     for check in of(CheckOutcome::NotApplicable) {
         absent.row(vec![Cell::of(&check.id), Cell::of(&check.rule), Cell::of(missing(check))]);
     }

@@ -68,10 +68,10 @@ impl LogBuilder {
     /// Takes the next record. The error says what it contradicts.
     pub fn take(&mut self, record: Record) -> Result<(), String> {
         if self.log.finish.is_some() && !matches!(record, Record::Resumed { .. }) {
-            return Err("the run had ended, and it was not resumed".to_owned());
+            return Err("the run had ended and was not resumed".to_owned());
         }
         match record {
-            Record::Run(_) => Err("a second start of a run: a log holds one run".to_owned()),
+            Record::Run(_) => Err("a second start of a run, and a log has one run".to_owned()),
             Record::Machine { machine } => self.describe(*machine),
             Record::Quiet { checks } => {
                 self.log.quiet = checks;
@@ -174,7 +174,7 @@ impl LogBuilder {
 
     fn begin(&mut self, launch: u32, round: u32, experiment: String, at: f64, first: bool) -> Result<(), String> {
         if let Some(open) = self.open {
-            return Err(format!("launch {launch} begins, and launch {open} has not ended"));
+            return Err(format!("launch {launch} begins before launch {open} has ended"));
         }
         if !self.numbers.insert(launch) {
             return Err(format!("a second launch {launch}"));
@@ -198,11 +198,11 @@ impl LogBuilder {
     /// The launch that is open, which has to be this one.
     fn running(&mut self, launch: u32, experiment: &str) -> Result<&mut Launch, String> {
         if self.open != Some(launch) {
-            return Err(format!("a record of launch {launch}, which is not under way"));
+            return Err(format!("a record of launch {launch}, which is not running"));
         }
         match self.log.launches.last_mut() {
             Some(of) if of.experiment == experiment => Ok(of),
-            _ => Err(format!("a record of {experiment} in launch {launch}, which is another experiment's")),
+            _ => Err(format!("a record of {experiment} in launch {launch}, which belongs to another experiment")),
         }
     }
 
@@ -233,7 +233,7 @@ impl LogBuilder {
     /// The whole log; `damage` says what was wrong with the file.
     pub fn finish(self, damage: Option<String>) -> Result<Log, Problem> {
         let machine = self.machine.ok_or_else(|| {
-            Problem::new("the log ends before the machine is described: nothing was measured")
+            Problem::new("the log ends before the description of the machine, so nothing was measured")
                 .hint("start the run again")
         })?;
         let log = self.log;
@@ -272,7 +272,7 @@ impl LogParts {
 /// Keeps what a log says once.
 fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
     if place.is_some() {
-        return Err(format!("a second {what}: a log holds one run on one machine"));
+        return Err(format!("a second {what}, and a log has one run on one machine"));
     }
     *place = Some(value);
     Ok(())
@@ -289,7 +289,7 @@ fn agrees(clock: &Clock, machine: &Machine) -> Result<(), String> {
     if stated.is_empty() || stated.iter().copied().any(near) {
         return Ok(());
     }
-    Err(format!("a clock of {} Hz, and the machine states {} Hz for its counter", clock.hertz, stated[0]))
+    Err(format!("a clock of {} Hz, although the machine states {} Hz for its counter", clock.hertz, stated[0]))
 }
 
 fn not_negative(what: &str, value: f64) -> Result<f64, String> {

@@ -305,11 +305,11 @@ fn ends_with_a_line(file: &File) -> std::io::Result<bool> {
 pub fn read(path: &Path) -> Result<Log, Problem> {
     let file = File::open(path).map_err(|error| {
         Problem::new(format!("cannot read the log {}: {error}", path.display()))
-            .hint("give the run directory that `sysdyno run` named, or the log.jsonl in it")
+            .hint("give a run directory of `sysdyno run`, or its log.jsonl")
     })?;
     let foreign = |why: String| {
         Problem::new(format!("{} is not a sysdyno log: {why}", path.display()))
-            .hint("a log is the log.jsonl of a run directory; its first line has \"record\":\"run\"")
+            .hint("a log is the log.jsonl of a run directory, and its first line has \"record\":\"run\"")
     };
     let whole = ends_with_a_line(&file).map_err(|error| foreign(error.to_string()))?;
     let mut lines = BufReader::new(file).split(b'\n').enumerate().peekable();
@@ -324,15 +324,19 @@ pub fn read(path: &Path) -> Result<Log, Problem> {
         Err(error) => return Err(foreign(format!("first line: {error}"))),
     };
     if header.log != FORMAT {
-        return Err(Problem::new(format!("{} has format {}, this build reads {FORMAT}", path.display(), header.log))
-            .hint("use the version of sysdyno that wrote it, or a newer one"));
+        return Err(Problem::new(format!(
+            "{} has format {}, and this build reads {FORMAT}",
+            path.display(),
+            header.log
+        ))
+        .hint("use the version of sysdyno that wrote it, or a newer version"));
     }
     let mut builder = LogBuilder::new(header);
     let mut unread: Option<(usize, String)> = None;
     while let Some((index, line)) = lines.next() {
         if let Some((number, error)) = unread {
             return Err(Problem::new(format!("the log {} is damaged: line {number}: {error}", path.display()))
-                .hint("only the last line of a log may be cut off; take the file from a copy"));
+                .hint("only the last line of a log may be incomplete. Restore the file from a copy"));
         }
         // What goes on with the run cuts such a line off, whatever it says.
         if lines.peek().is_none() && !whole {
@@ -347,12 +351,17 @@ pub fn read(path: &Path) -> Result<Log, Problem> {
         }) {
             Ok(Some(record)) => builder.take(record).map_err(|why| {
                 Problem::new(format!("the log {} contradicts itself: line {}: {why}", path.display(), index + 1))
-                    .hint("no run writes this: the file was changed or put together; take it from a copy")
+                    .hint("a run does not write such a log. The file was changed or combined. Restore it from a copy")
             })?,
             Ok(None) => {}
             // Only the last line may be broken: the run died while it was written.
             Err(error) => unread = Some((index + 1, error)),
         }
     }
-    builder.finish(unread.map(|(number, _)| format!("line {number} is unfinished: the run died while it was written")))
+    builder.finish(unread.map(|(number, _)| {
+        format!(
+            "line {number} is incomplete, because the run ended while it was \
+                                                     written"
+        )
+    }))
 }

@@ -20,7 +20,7 @@ pub struct LogWriter {
 /// Why a log cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// Another process is writing it, or it holds a run already.
+    /// Another process is writing it, or it already contains a run.
     Taken(Problem),
     /// The file system does not allow it.
     Unwritable(Problem),
@@ -52,8 +52,8 @@ impl LogWriter {
         let writer = LogWriter::locked(file, path)?;
         if writer.file.metadata().map_err(uncreatable)?.len() > 0 {
             return Err(Refused::Taken(
-                Problem::new(format!("{} holds a run already", directory(path)))
-                    .hint("choose another directory with --output DIR, or go on with that run: --resume DIR"),
+                Problem::new(format!("{} already contains a run", directory(path)))
+                    .hint("choose another directory with --output DIR, or resume that run: --resume DIR"),
             ));
         }
         Ok(writer)
@@ -73,10 +73,11 @@ impl LogWriter {
             Locking::Taken(by) => {
                 let by = by.map_or_else(|| "another process".to_owned(), |number| format!("process {number}"));
                 Err(Refused::Taken(
-                    Problem::new(format!("the run in {} is still going: {by} is writing its log", directory(path)))
-                        .hint(
-                            "wait until it ends, or end it with SIGINT; for a run beside it choose another directory",
-                        ),
+                    Problem::new(format!(
+                        "the run in {} is still in progress, and {by} is writing its log",
+                        directory(path)
+                    ))
+                    .hint("wait until it ends, or end it with SIGINT. For a parallel run choose another directory"),
                 ))
             }
         }
@@ -84,7 +85,7 @@ impl LogWriter {
 
     /// Cuts off an unfinished last line, which a run that died leaves. Returns the number of bytes cut.
     pub fn cut_unfinished(&mut self) -> Result<u64, Problem> {
-        let cannot = |error: std::io::Error| Problem::new(format!("cannot go on with the log: {error}"));
+        let cannot = |error: std::io::Error| Problem::new(format!("cannot resume the log: {error}"));
         let mut text = Vec::new();
         self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
         self.file.read_to_end(&mut text).map_err(cannot)?;
@@ -106,7 +107,7 @@ impl LogWriter {
                 let _ = self.file.set_len(length);
             }
             Problem::new(format!("cannot write the log: {error}"))
-                .hint("what was measured so far is kept; free space, then go on with --resume")
+                .hint("the log keeps what was measured. Free space, then resume with --resume")
         })
     }
 }
@@ -144,11 +145,11 @@ mod tests {
         writer.write(&round(1)).unwrap();
         for refused in [LogWriter::create(&place), LogWriter::reopen(&place)] {
             let Err(Refused::Taken(problem)) = refused else { panic!("a second writer") };
-            assert!(problem.what.contains("is still going"), "{problem}");
+            assert!(problem.what.contains("is still in progress"), "{problem}");
         }
         drop(writer);
         let Err(Refused::Taken(problem)) = LogWriter::create(&place) else { panic!("a second run") };
-        assert!(problem.what.contains("holds a run already"), "{problem}");
+        assert!(problem.what.contains("already contains a run"), "{problem}");
         LogWriter::reopen(&place).unwrap().write(&round(2)).unwrap();
         assert_eq!(std::fs::read_to_string(&place).unwrap().lines().count(), 2);
     }

@@ -25,7 +25,7 @@ pub(super) fn mark(findings: &mut Findings, labels: &Labels, limit: Option<u64>)
     let note = findings.figure(SWEEP);
     note.x_scale = Scale::Logarithmic;
     note.y_scale = Scale::Logarithmic;
-    note.caption = Some("What is still cached of so many bytes that were read once".to_owned());
+    note.caption = Some("Bytes still cached after they were read once".to_owned());
     if let Some((at, [low, high])) = found {
         note.mark(labels.clone(), "size of the cache", MarkPlace::Knee { at, low, high });
     }
@@ -60,8 +60,8 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
     if let Some(metric) = LIMITS.iter().rev().find_map(|&limit| findings.metric(BYTES, &bounded(limit))) {
         let limit = metric.labels.get("limit").and_then(|text| text.parse::<f64>().ok()).unwrap_or(metric.value);
         let text = format!(
-            "A group of {} keeps {} of file data, {} of its limit: a file up to {} is still whole after it was read once, and of a \
-             larger one no more than {} stay, whatever its size.",
+            "A group of {} keeps {} of file data, {} of its limit. A file of up to {} is still whole after one read. \
+             Of a larger file no more than {} stay, whatever its size.",
             size(limit),
             metric.text(),
             percent(metric.value / limit),
@@ -72,8 +72,8 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
     }
     if !rows.is_empty() {
         findings.tabulate(
-            "What groups of known size keep, and what a read of 4 KiB takes that finds its block, or does not",
-            &["limit", "cache", "share", "largest whole file", "most cached", "charged for else", "hit", "miss"],
+            "What groups of known size keep, and how long a read of 4 KiB takes on a hit and on a miss",
+            &["limit", "cache", "share", "largest whole file", "most cached", "other charges", "hit", "miss"],
             rows,
         );
     }
@@ -83,9 +83,14 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
         (hits, misses)
     });
     if let Some((hit, miss)) = median(&hit).zip(median(&miss)).filter(|(hit, _)| *hit > 0.0) {
-        let word = if miss > SLOWER * hit { "Time confirms it" } else { "Time does not tell the two apart" };
+        let word = if miss > SLOWER * hit {
+            "Read times confirm the result"
+        } else {
+            "Read times do not distinguish hits from \
+                                                                         misses"
+        };
         findings.say(format!(
-            "{word}: the median read of a block that was cached took {}, of one that was not {} ({}).",
+            "{word}. The median read of a cached block took {}, of a block that was not cached {} ({}).",
             quantity(study.nanoseconds(hit), Unit::Nanoseconds),
             quantity(study.nanoseconds(miss), Unit::Nanoseconds),
             factor(miss / hit)
@@ -93,8 +98,8 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
     }
     match (study.prediction(BYTES, &full()), findings.metric(BYTES, &full())) {
         (Some(prediction), None) => findings.say(format!(
-            "By the kernel's own figures the file cache of this machine can grow to {}, between {} and {}; `--full-cache` measures \
-             it, and evicts what others have cached.",
+            "By the kernel's own numbers the file cache of this machine can grow to {} (range {} to {}). \
+             `--full-cache` measures it, and evicts what other programs have cached.",
             size(prediction.value),
             size(prediction.low),
             size(prediction.high)
@@ -110,13 +115,14 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
 /// How the whole cache was filled, and what was taken back early.
 pub(super) fn of_filling(study: &Study<'_>, kept: &str) -> String {
     let with = study.remarks("full.with").first().copied().unwrap_or("data");
-    let ended = study.remarks("full.ended").first().copied().unwrap_or("its reason is not in the log");
-    let mut text = format!("Filled with {with}, the cache of this machine kept {kept}. It ended because {ended}.");
+    let ended = study.remarks("full.ended").first().copied().unwrap_or("the log does not give the reason");
+    let mut text =
+        format!("Filled with {with}, the cache of this machine kept {kept}. The pass ended because {ended}.");
     let last = |name: &str| study.values(name, &full()).last().copied();
     if let Some((nanoseconds, read)) = last("filling").zip(last("read")).filter(|(_, read)| *read > 0.0) {
         let seconds = nanoseconds / 1e9;
         let pace = duration(seconds / (read / f64::from(1 << 30)));
-        text += &format!(" It took {}, {pace} for a gibibyte.", duration(seconds));
+        text += &format!(" It took {}, or {pace} for a gibibyte.", duration(seconds));
     }
     if let Some(taken) = last("taken_early").filter(|taken| *taken > 0.0) {
         let by: Vec<String> = study
@@ -127,9 +133,11 @@ pub(super) fn of_filling(study: &Study<'_>, kept: &str) -> String {
             .iter()
             .map(|fact| format!("{} ({})", fact.value, fact.source))
             .collect();
-        let by = if by.is_empty() { "the kernel does not show by what".to_owned() } else { by.join(", ") };
-        text +=
-            &format!(" Meanwhile {} were taken back although memory was unused: {by}.", quantity(taken, Unit::Bytes));
+        let by = if by.is_empty() { "the kernel does not show the cause".to_owned() } else { by.join(", ") };
+        text += &format!(
+            " During the pass the kernel reclaimed {} although memory was unused: {by}.",
+            quantity(taken, Unit::Bytes)
+        );
     }
     text
 }

@@ -45,7 +45,7 @@ const AVAILABLE: u64 = 256 << 20;
 pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds: f64) -> Result<(), Problem> {
     let memory = Vitals::read();
     let (Some(total), Some(available)) = (memory.total, memory.available) else {
-        rig.unavailable(BYTES, &full(), &"/proc/meminfo does not tell how much memory there is");
+        rig.unavailable(BYTES, &full(), &"/proc/meminfo does not report the size of memory");
         return Ok(());
     };
     let may_have = machine::memory_room_bytes().unwrap_or(u64::MAX).min(available).max(REQUEST);
@@ -56,7 +56,8 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds
     if with == FillWith::Files && target > left {
         let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
         let reason = format!(
-            "files of {} together would be needed, and {} are left of what is allowed (--scratch-limit BYTES, or --full-cache=holes)",
+            "the pass needs files of {} together, and {} of the allowed space are left (--scratch-limit BYTES, or \
+             --full-cache=holes)",
             size(target),
             size(left)
         );
@@ -127,7 +128,7 @@ impl Filling {
         while self.with == FillWith::Holes || self.read < self.target {
             let step_began = began.elapsed();
             self.provide(rig)?;
-            let source = self.sources.last().ok_or("there is nothing to read")?;
+            let source = self.sources.last().ok_or("no file is open")?;
             let first = self.at;
             for at in (first..first + self.step).step_by(REQUEST as usize) {
                 source.file.read_exact_at(buffer.get(), at).map_err(|error| error.to_string())?;
@@ -145,7 +146,7 @@ impl Filling {
                 return Ok(end);
             }
         }
-        Ok(StopReason { why: "all the data that was planned had been read".to_owned(), full: self.growth.is_used_up() })
+        Ok(StopReason { why: "all planned data had been read".to_owned(), full: self.growth.is_used_up() })
     }
 
     /// Makes what the next step reads.
@@ -192,12 +193,12 @@ impl Filling {
         } else if now.swapped.zip(limits.swapped).is_some_and(|(now, before)| now > before) {
             stopped("the machine had begun to swap".to_owned())
         } else if now.pressure.is_some_and(|share| share > PRESSURE) {
-            stopped(format!("somebody waited for memory more than {PRESSURE} % of the time"))
+            stopped(format!("processes waited for memory more than {PRESSURE} % of the time"))
         } else if now.available.is_some_and(|available| available < least) {
             stopped(format!("less than {} were available", quantity(least as f64, Unit::Bytes)))
         } else if limits.time_is_up() {
             // What is unused at that moment decides nothing: it may still have grown.
-            let why = format!("the {} that it might take were up (see --time)", duration(limits.seconds));
+            let why = format!("the time limit of {} was reached (see --time)", duration(limits.seconds));
             Some(StopReason { why, full: false })
         } else {
             None
@@ -206,8 +207,8 @@ impl Filling {
 
     fn record(self, rig: &mut Rig<'_>, end: &StopReason, seconds: f64) -> Result<(), Problem> {
         let word = match self.with {
-            FillWith::Holes => "holes of a sparse file (zeros that no device was asked for: capacity only)",
-            FillWith::Files => "files written for it",
+            FillWith::Holes => "holes of a sparse file (zeros that no device provides: capacity only)",
+            FillWith::Files => "files written for this pass",
         };
         rig.remark("full.with", &word);
         rig.remark("full.ended", &end.why);

@@ -100,9 +100,9 @@ impl Growth {
         let gained_nothing = self.read - self.peak_at > self.may_have + again;
         if self.is_used_up() {
             let why = if stood >= STANDSTILL_TIME {
-                format!("it had stopped growing for {} and no memory was left unused", duration(stood.as_secs_f64()))
+                format!("growth had stopped for {} and no memory was unused", duration(stood.as_secs_f64()))
             } else if gained_nothing {
-                format!("{} more had added nothing and no memory was left unused", text(self.read - self.peak_at))
+                format!("another {} had added nothing and no memory was unused", text(self.read - self.peak_at))
             } else {
                 return None;
             };
@@ -110,9 +110,12 @@ impl Growth {
         }
         let unused = text(self.unused.unwrap_or(0.0));
         let why = if stood >= HELD_TIME {
-            format!("as much was taken back as was read for {}, with {unused} unused", duration(stood.as_secs_f64()))
+            format!(
+                "for {} the kernel reclaimed as much as was read, with {unused} unused",
+                duration(stood.as_secs_f64())
+            )
         } else if gained_nothing {
-            format!("{} more had added nothing, with {unused} unused", text(self.read - self.peak_at))
+            format!("another {} had added nothing, with {unused} unused", text(self.read - self.peak_at))
         } else {
             return None;
         };

@@ -96,11 +96,19 @@ const FORGOTTEN: f64 = 0.05;
 const STEPS: f64 = 2.0;
 
 rules! {
-    WITHIN_LIMIT: "G38" Hard "`file.cache_size.bytes`", "the size is an interval (0 where none was whole), from the largest that was still whole (median over launches; on the whole machine the least once it grew no more) to the most that was ever resident, and no more than the limit or the memory";
-    PAGES_READ: "G38" Hard "`file.cache_size.bytes` mode=bounded", "resident and evicted pages together are at most those that were read";
+    WITHIN_LIMIT: "G38" Hard "`file.cache_size.bytes`", "the size has an interval and does not exceed the limit or the \
+                                                         memory. The interval begins at the largest size that was \
+                                                         still whole (median over launches, 0 where none was whole). \
+                                                         On the whole machine it begins at the least size after growth \
+                                                         stopped. It ends at the most that was ever resident";
+    PAGES_READ: "G38" Hard "`file.cache_size.bytes` mode=bounded", "resident and evicted pages together are at most \
+                                                                    the pages that were read";
     HALF: "G38" Noisy "`file.cache_size.bytes` mode=bounded", "at least {} of the limit", share(LEAST_SHARE);
-    PROBES: "G38" Noisy "`file.cache_size.bytes` mode=bounded", "the share of random blocks that the cache answers is that of resident pages ({} standard errors and {})", plain(ERRORS), share(PROBED);
-    GREW_NO_MORE: "G38" Noisy "`file.cache_size.bytes` mode=full", "it grew no more and no memory was unused, else the figure is \"at least\"";
+    PROBES: "G38" Noisy "`file.cache_size.bytes` mode=bounded", "the share of random blocks that the cache answers is \
+                                                                 the share of resident pages (within {} standard \
+                                                                 errors and {})", plain(ERRORS), share(PROBED);
+    GREW_NO_MORE: "G38" Noisy "`file.cache_size.bytes` mode=full", "growth stopped with no unused memory, or the \
+                                                                    result is \"at least\"";
     REMEMBERED: "G38" Remark "`file.cache_size.bytes` mode=bounded", "the kernel remembers at least {} of the pages that were read, as resident or evicted", share(1.0 - FORGOTTEN);
     NARROW: "interval" Noisy "`file.cache_size.bytes` mode=bounded", "bounds at most {} of the limit apart", share(WIDEST);
     STEPS_APART: "interval" Noisy "`file.cache_size.bytes` mode=full", "bounds at most {} steps apart", plain(STEPS);
@@ -114,14 +122,15 @@ pub(super) fn publish_bounded(study: &Study<'_>, findings: &mut Findings, limit:
         median(&beyond.collect::<Vec<f64>>())
     };
     let sizes: Vec<f64> = swept.launches.iter().filter_map(of_launch).collect();
-    let what = "median over launches of the median that is resident beyond the limit; bounds: largest whole size, most resident";
+    let what = "median over launches of the median resident beyond the limit. Bounds: largest whole size, most \
+                resident";
     let Some(mut estimate) = Estimate::over_launches(&sizes, Unit::Bytes, what) else { return };
     let (whole, high) = swept.bounds();
     estimate.interval = [whole.min(estimate.value), high.max(estimate.value)];
     let width = (estimate.interval[1] - estimate.interval[0]) / most;
     let mut gates = vec![
         // None was whole where something takes pages back early. That widens the interval, and the size still holds.
-        within_limit(high, most, format!("between {}, by residency", interval(estimate.interval, Unit::Bytes))),
+        within_limit(high, most, format!("interval {}, by residency", interval(estimate.interval, Unit::Bytes))),
         Gate::at_least(&HALF, Number::share(estimate.value / most).named("{} of the limit"), LEAST_SHARE),
         Gate::at_most(&NARROW, Number::share(width).named("bounds {} of the limit apart"), WIDEST),
     ];
@@ -146,7 +155,7 @@ fn of_pages(study: &Study<'_>, labels: &Labels) -> Vec<Gate> {
     let Some(share) = median(&sums.iter().map(|(read, sum)| sum / read).collect::<Vec<f64>>()) else {
         return Vec::new();
     };
-    let what = "resident and evicted pages are {} of those that were read";
+    let what = "resident and evicted pages are {} of the pages that were read";
     vec![
         Gate::holds(&PAGES_READ, sums.iter().all(|(read, sum)| sum <= read), what.replace("{}", &percent(share))),
         // The kernel prunes its memory of evicted pages where they are many.
@@ -174,8 +183,8 @@ fn of_probes(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     let error = (expected * (1.0 - expected) / probes).max(0.0).sqrt();
     let apart = Number::share((hits / probes - expected).abs());
     let [answered, resident] = [hits / probes, expected].map(percent);
-    let reason = format!("{hits} of {probes} were answered, {answered}, and {resident} of the pages are resident");
-    let what = "random blocks answered by the cache and resident pages are {} of all apart";
+    let reason = format!("{hits} of {probes} were answered ({answered}), and {resident} of the pages are resident");
+    let what = "the shares of answered blocks and of resident pages differ by {}";
     Some(Gate::at_most(&PROBES, apart.named(what), ERRORS * error + PROBED).because(reason))
 }
 
@@ -190,21 +199,21 @@ fn within_limit(high: f64, most: f64, bounds: String) -> Gate {
 fn of_time(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     let (hit, miss) = (median(&study.values("hit", labels))?, median(&study.values("miss", labels))?);
     let [hit, miss] = [hit, miss].map(|ticks| study.nanoseconds(ticks));
-    let reason = format!("{SLOWER} times a cached one");
+    let reason = format!("{SLOWER} times a cached block");
     Some(Gate::more_than(&SLOWER_MISS, Number::time(miss).named("a block took {}"), SLOWER * hit).because(reason))
 }
 
 pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &ResidencyCurves) {
     let remark = |what: &str| study.remarks(what).first().copied();
     let (with, ended) =
-        (remark("full.with").unwrap_or("data"), remark("full.ended").unwrap_or("its reason is not in the log"));
+        (remark("full.with").unwrap_or("data"), remark("full.ended").unwrap_or("the log does not give the reason"));
     let is_size = remark("full.bound") == Some("size");
     let (_, high) = swept.bounds();
     let plateau = median(&study.values("plateau", &full())).filter(|_| is_size).unwrap_or(high).min(high);
     let what = if is_size {
-        format!("most that was resident at once, one pass of {with}; bounds: least when it grew no more, most resident")
+        format!("most resident at once, one pass of {with}. Bounds: least after growth stopped, most resident")
     } else {
-        format!("at least: most that was resident at once, one pass of {with} that ended before the cache was full")
+        format!("at least: most resident at once, one pass of {with} that ended before the cache was full")
     };
     let Some(mut estimate) = Estimate::over_launches(&[high], Unit::Bytes, &what) else { return };
     estimate.interval = [plateau, high];
@@ -219,7 +228,8 @@ pub(super) fn publish_full(study: &Study<'_>, findings: &mut Findings, swept: &R
             &GREW_NO_MORE,
             is_size,
             format!(
-                "it ended because {ended}; the size, and not a lower bound, only where it grew no more and no memory was unused"
+                "the pass ended because {ended}. The result is a size, not a lower bound, only where growth stopped \
+                 with no unused memory"
             ),
         ),
         Gate::at_most(&STEPS_APART, Number::bytes(high - plateau).named("bounds {} apart"), STEPS * step)

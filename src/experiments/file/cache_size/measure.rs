@@ -61,14 +61,14 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
         let room = machine::memory_room_bytes().unwrap_or(u64::MAX).min(rig.memory());
         let reason = if file_bytes(limit) > most {
             format!(
-                "it needs a file of {} and may take {} of the {} that files may take here together (--scratch-limit BYTES, \
-                 --scratch DIR)",
+                "the measurement needs a file of {}, and its share is {} of the {} of scratch space (--scratch-limit \
+                 BYTES, --scratch DIR)",
                 size(file_bytes(limit)),
                 size(most),
                 size(space.bytes)
             )
         } else if limit > room {
-            format!("a limit of {} has no effect: a launch may have {}", size(limit), size(room))
+            format!("a limit of {} has no effect, because a launch may have only {}", size(limit), size(room))
         } else {
             limits.push(limit);
             continue;
@@ -176,7 +176,7 @@ impl PassResult {
             let at = rig.random().u64(..end / unit) * unit;
             // An answer that would have to wait begins to fetch the block, which is therefore none for the misses.
             let (ticks, outcome) = rig.timed(|| file::read_if_cached(reader, buffer.get(), at));
-            if outcome.map_err(|error| format!("cannot read only what is cached: {error}"))?.is_some() {
+            if outcome.map_err(|error| format!("cannot restrict a read to cached data: {error}"))?.is_some() {
                 stamped.check(buffer.get(), at)?;
                 self.hit.push(ticks);
             }

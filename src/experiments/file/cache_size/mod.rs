@@ -4,55 +4,58 @@
 //!
 //! # Method
 //!
-//! What is resident decides, not time: on a fast device the knee in the times of a second pass is small, and read-ahead
-//! blurs it.
+//! sysdyno reads a file once and asks the kernel after each request how many of its pages are cached. By default it
+//! does so in a control group with a memory limit (**bounded**). With `--full-cache` it fills the cache of the whole
+//! machine (**full**). The number of resident pages decides, not time: on a fast device the knee in the times of a
+//! second pass is small, and read-ahead blurs it.
 //!
-//! - **bounded**: in a control group of the run's own with a limit on memory, made for the launch and removed after it, a
-//!   file that is proven to be out of the cache is read once from its beginning to one and a half times the limit, in
-//!   requests of a 64th of the limit without read-ahead. From half the limit on, after each of them, the kernel is asked
-//!   how many pages of the file are cached (cachestat(2), else mincore(2)). A pass up to there is what reading a file of
-//!   that size once would have been, so one pass gives the whole curve, and nothing is read twice. The size of the cache is
-//!   the median of what is resident beyond the limit; its interval reaches from the largest size that was still whole
-//!   (median) to the most that was ever resident. A group of 64 MiB is made in every launch, groups of 256 and 128 MiB take
-//!   turns.
-//! - **full**, with `--full-cache` only, because it evicts what others have cached: new data is read in steps, one pass,
-//!   until what is resident has not grown for a second and no memory is left unused (MemFree above the watermarks, the limits
-//!   of the control groups). Data that is taken back while memory is unused ends nothing: the kernel may be told to reclaim
-//!   early. The size is the most that was resident at once; its interval reaches from the least of the steps that stood still.
-//!   The figure is a lower bound, "at least", where the sweep ends otherwise: time or space are up, the machine swaps or is
-//!   short of memory before, or as much is taken back as is read although memory is unused. With *holes* of a sparse file the
-//!   pages are zeros that no device is asked for: that tells the capacity and nothing about time. With *files* they are bytes
-//!   written for it.
+//! - **bounded**: sysdyno makes a control group for the launch and removes it afterwards. The file is proven to be out
+//!   of the cache. One pass reads it from its beginning to one and a half times the limit, without read-ahead. Each
+//!   request is a 64th of the limit. From half the limit on, sysdyno asks the kernel after each request how many pages
+//!   of the file are cached (cachestat(2), else mincore(2)). The pass up to a size equals one read of a file of that
+//!   size, so one pass gives the whole curve. The size of the cache is the median of the resident bytes beyond the
+//!   limit. Its interval reaches from the largest size that was still whole (median) to the most that was ever
+//!   resident. Each launch measures a group of 64 MiB. Groups of 256 and 128 MiB alternate between launches.
+//! - **full**, only with `--full-cache`, because it evicts what other programs have cached. sysdyno reads new data in
+//!   steps, in one pass. It stops when the resident bytes have not grown for a second and no memory is unused. Memory
+//!   is unused while MemFree is above the watermarks and the control groups allow more. Data that the kernel reclaims
+//!   while memory is unused does not end the pass, because early reclaim may be configured. The size is the most that
+//!   was resident at once. Its interval begins at the least of the steps without growth. The result is a lower bound
+//!   ("at least") where the pass ends for another reason. The time or space limit is reached, or the machine swaps or
+//!   is short of memory. Or reclaim takes back as much as is read although memory is unused. With *holes* of a sparse
+//!   file the pages are zeros that no device provides. They show the capacity only. With *files* the pages are bytes
+//!   that sysdyno writes for the pass.
 //!
-//! Time confirms: after the pass random blocks of 4 KiB are read only if they are cached (preadv2(2) with RWF_NOWAIT), each
-//! between two clock reads; the share of those that are must be the share of resident pages. Then others that are not
-//! cached are read from the device, timed alike.
+//! Read times confirm the result. After the pass sysdyno reads random blocks of 4 KiB only if they are cached
+//! (preadv2(2) with RWF_NOWAIT) and times each read. The share of successful reads must equal the share of resident
+//! pages. Then it reads other blocks, which are not cached, from the device and times them the same way.
 //!
 //! # Prediction
 //!
-//! In a group: its limit, less what else is charged to it. On the machine: what the kernel calls available (MemAvailable, which
-//! withholds a reserve), up to all that is free, holds file data or can be reclaimed; or what the limits of the control groups
-//! leave to file data, where that is less.
+//! In a group: its limit minus what else is charged to it. On the machine: at least what the kernel calls available
+//! (MemAvailable, which withholds a reserve). At most all memory that is free, holds file data or can be reclaimed.
+//! Where the limits of the control groups leave less to file data, that amount is the prediction.
 //!
 //! # What could fool us
 //!
-//! - Reading a file again from its beginning that is larger than the cache hits nothing, because what comes next was just
-//!   evicted: a sweep of second passes measures the order of eviction. Here every page is read once.
-//! - A page is charged to the group that touched it first: the file is out of the cache before the pass, and was written by
-//!   another group.
-//! - Read-ahead caches more than was read; a size below it would never be seen.
-//! - The tree that finds pages, page tables and stacks are charged to the group too; what is charged and is not file
-//!   data is logged.
-//! - Large folios are evicted whole: sizes are then coarser.
+//! - A second pass over a file larger than the cache hits nothing, because the next page was just evicted. A sweep of
+//!   second passes measures the order of eviction. sysdyno reads every page once.
+//! - A page is charged to the group that touched it first. Therefore another group writes the file, and the file is out
+//!   of the cache before the pass.
+//! - Read-ahead caches more than the program reads. The pass could not show a size below the read-ahead window.
+//! - The tree that indexes pages, page tables and stacks are charged to the group too. The log records the charge that
+//!   is not file data.
+//! - The kernel evicts large folios as a unit, which makes sizes coarser.
 //! - A group may be allowed more than the machine has.
-//! - Proactive reclaim (DAMON, memory.reclaim) takes back data that nothing reads again, also while memory is free. The first
-//!   eviction then does not mean a full cache. What takes memory back early is named where the kernel shows it.
-//! - A hypervisor may give memory only when it is touched: filling then takes seconds for a gibibyte.
+//! - Proactive reclaim (DAMON, memory.reclaim) takes back data that is not read again, even while memory is free. The
+//!   first eviction then does not mean a full cache. Where the kernel shows what reclaims memory early, the report
+//!   names it.
+//! - A hypervisor may provide memory only when the guest touches it. Filling then takes seconds for a gibibyte.
 //!
 //! # References
 //!
-//! cachestat(2), mincore(2), posix_fadvise(2), preadv2(2), cgroups(7); Documentation/admin-guide/cgroup-v2.rst and
-//! cgroup-v1/memory.rst; Linux mm/vmscan.c, mm/workingset.c, mm/page_alloc.c (si_mem_available).
+//! cachestat(2), mincore(2), posix_fadvise(2), preadv2(2), cgroups(7). Documentation/admin-guide/cgroup-v2.rst and
+//! cgroup-v1/memory.rst. Linux mm/vmscan.c, mm/workingset.c, mm/page_alloc.c (si_mem_available).
 
 mod explain;
 mod filling;
@@ -72,7 +75,7 @@ use crate::setup::Profile;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "file.cache_size",
     title: "Size of the file cache",
-    measures: "how much file data stays in memory, in groups of known size or on the machine",
+    measures: "how much file data stays in memory, in control groups of known size or on the machine",
     method_version: 2,
     precision: Precision { target: 0.2, between: 0.02 },
     source: include_str!("mod.rs"),
@@ -80,9 +83,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &[],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
-    publishes: &[
-        Publication::state(BYTES, Unit::Bytes, "file data that stays in memory while more is read").in_summary()
-    ],
+    publishes: &[Publication::state(BYTES, Unit::Bytes, "file data that stays in memory while a program reads more")
+        .in_summary()],
     every: |_| 4,
     seconds: |_| 2.0,
     time_out: 900.0,

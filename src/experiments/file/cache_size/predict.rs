@@ -8,7 +8,9 @@ use crate::results::quantity::Unit;
 
 constants! {
     /// What a control group is charged for else than file data, as a share of its limit of 64 MiB and more.
-    CHARGED_ELSE = 0.006 in 0.0005 ..= 0.03 "times", "Linux lib/xarray.c: a node of 576 bytes finds 64 pages (0.2 %); mm/memcontrol.c: page tables, stacks; mm/vmscan.c reclaims 32 pages and more at once";
+    CHARGED_ELSE = 0.006 in 0.0005 ..= 0.03 "times", "Linux lib/xarray.c: a node of 576 bytes indexes 64 pages (0.2 \
+                                                      %). mm/memcontrol.c: page tables, stacks. mm/vmscan.c reclaims \
+                                                      at least 32 pages at once";
 }
 
 /// Share of what is available that others may take before it is measured.
@@ -30,7 +32,7 @@ fn of_group(limit: u64) -> Prediction {
     let bytes = limit as f64;
     Prediction::of(BYTES, bounded(limit), Unit::Bytes)
         .hardware("the limit of the group", (bytes, bytes, bytes), Basis::machine("memory.max, set by the run itself"))
-        .software("what else is charged to it", less(bytes), CHARGED_ELSE.basis())
+        .software("other charges to the group", less(bytes), CHARGED_ELSE.basis())
 }
 
 fn of_machine(by: &PredictionInput<'_>) -> Option<Prediction> {
@@ -43,7 +45,7 @@ fn of_machine(by: &PredictionInput<'_>) -> Option<Prediction> {
         return Some(
             prediction
                 .hardware("what the limits of the control groups leave", range, Basis::machine(&room.source))
-                .software("what else is charged to them", less(bytes), CHARGED_ELSE.basis()),
+                .software("other charges to the groups", less(bytes), CHARGED_ELSE.basis()),
         );
     }
     let bytes = total.value as f64;
@@ -57,7 +59,7 @@ fn of_machine(by: &PredictionInput<'_>) -> Option<Prediction> {
         .map_or_else(|| available.source.clone(), |fact| format!("{}, at most {}", available.source, fact.source));
     Some(
         prediction
-            .hardware("all the memory that the kernel manages", (bytes, bytes, bytes), Basis::machine(&total.source))
-            .software("what cannot hold file data", range, Basis::machine(&source)),
+            .hardware("all memory that the kernel manages", (bytes, bytes, bytes), Basis::machine(&total.source))
+            .software("memory that cannot hold file data", range, Basis::machine(&source)),
     )
 }

@@ -43,17 +43,17 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         return;
     }
     findings.tabulate(
-        "Processes that read at once, each its own file",
+        "Processes that read at the same time, each from its own file",
         &[
             "order",
             "processes",
             "median",
             "p99",
             "together",
-            "of one",
+            "over one process",
             "fairness",
             "CPU share",
-            "in the device's queue",
+            "device queue",
         ],
         rows,
     );
@@ -62,7 +62,8 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let (Some(one), Some(all)) = (pair(1), pair(most)) {
         let line = one * most as f64;
         findings.say(format!(
-            "A random read takes {} alone and {} among {most} ({}). If all stood in one line it would be {}: the device and the system serve {} of them at once.",
+            "A random read takes {} alone and {} among {most} ({}). In a single queue it would take {}, so the device \
+             and the system serve {} reads at once.",
             shown(one),
             shown(all),
             factor(all / one),
@@ -79,6 +80,6 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         .map(|(order, processes)| format!("{} by {processes}", order.name()))
         .collect();
     if !bound.is_empty() {
-        findings.say(format!("CPU-bound, not bound by the device: {}.", bound.join(", ")));
+        findings.say(format!("The CPU, not the device, limits these results (CPU-bound): {}.", bound.join(", ")));
     }
 }

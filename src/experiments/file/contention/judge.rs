@@ -40,7 +40,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, 
         let bounds = Gate::between(&INDEX, index, least * (1.0 - 1e-9), 1.0 + 1e-9);
         findings.publish(study, Figure::fact(FAIRNESS, own.clone(), &found).higher_is_better().gates(vec![bounds]));
     }
-    let name = "median over launches of CPU time over window and CPUs";
+    let name = "median over launches of the CPU time divided by window and CPUs";
     if let Some(found) = Estimate::over_launches(&cpu_shares(study, order, processes), Unit::One, name) {
         findings.publish(study, Figure::fact(CPU_SHARE, own, &found));
     }
@@ -78,28 +78,33 @@ const BEYOND: f64 = 0.02;
 const DESCRIPTIONS: f64 = 1_048_576.0;
 
 rules! {
-    DEVICE: "G8" Hard "`file.contention.block_time`", "a read takes at least {}: below that no device was asked", time(NO_DEVICE);
-    INDEX: "G8" Hard "`file.contention.fairness`", "Jain's index lies between one over the processes and 1";
-    STRAYS: "G15" Hard "`file.contention`", "no read ended on another CPU than its process's own";
-    ALONE: "G20" Noisy "`file.contention.block_time`", "a read among others takes at least {} times one alone", plain(FASTER);
-    MORE_READERS: "G20" Noisy "`file.contention.rate`", "more readers read no less together ({})", share(SLACK);
-    MORE_READERS_TURNING: "G20" Remark "`file.contention.rate` of disks that turn", "more readers read no less together ({})", share(SLACK);
-    READ_ASKED: "G33" Hard "`file.contention`", "devices read for the processes what they asked for, at most {} and {} more", share(BEYOND), bytes(DESCRIPTIONS);
-    READ_BY_PROGRAM: "G33" Remark "`file.contention`", "the kernel accounts what devices read: no program provides the files";
-    DEEPEST: "G34" Remark "`file.contention.rate`", "all processes together read at most {} times what one with 32 reads under way does", plain(1.0 + SLACK);
-    CPU: "G37" Remark "`file.contention`", "the processes use less than {} of their CPUs; else the figure is called CPU-bound", share(CPU_BOUND);
+    DEVICE: "G8" Hard "`file.contention.block_time`", "a read takes at least {}, because no device answers faster", time(NO_DEVICE);
+    INDEX: "G8" Hard "`file.contention.fairness`", "Jain's index is between one divided by the processes and 1";
+    STRAYS: "G15" Hard "`file.contention`", "every read ended on the CPU of its process";
+    ALONE: "G20" Noisy "`file.contention.block_time`", "a read among others takes at least {} times a read alone", plain(FASTER);
+    MORE_READERS: "G20" Noisy "`file.contention.rate`", "more readers together read no less ({})", share(SLACK);
+    MORE_READERS_TURNING: "G20" Remark "`file.contention.rate` of rotating disks", "more readers together read no \
+        less ({})", share(SLACK);
+    READ_ASKED: "G33" Hard "`file.contention`", "devices read for the processes what they requested, plus at most {} \
+                                                 and {}", share(BEYOND), bytes(DESCRIPTIONS);
+    READ_BY_PROGRAM: "G33" Remark "`file.contention`", "the kernel counts what devices read, so no program provides \
+                                                        the files";
+    DEEPEST: "G34" Remark "`file.contention.rate`", "all processes together read at most {} times what one process \
+                                                     reads with 32 reads in flight", plain(1.0 + SLACK);
+    CPU: "G37" Remark "`file.contention`", "the processes use less than {} of their CPUs, or the result is called \
+                                            CPU-bound", share(CPU_BOUND);
 }
 
 /// G15, G33, G34, G37.
 pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) -> Vec<Gate> {
     let own = labels(order, processes);
     let strays: f64 = study.values("strays", &own).iter().sum();
-    let strays = Number::plain(strays).named("{} reads ended on another CPU than their process's own");
+    let strays = Number::plain(strays).named("{} reads ended on a CPU other than that of their process");
     let share = Number::share(median(&cpu_shares(study, order, processes)).unwrap_or(0.0));
     let used = share.named("the processes used {} of their CPUs");
     let mut gates = vec![
         Gate::at_most(&STRAYS, strays, 0.0),
-        Gate::less_than(&CPU, used, CPU_BOUND).because("with more the CPUs set the pace"),
+        Gate::less_than(&CPU, used, CPU_BOUND).because("above that the CPUs limit the rate"),
     ];
     let (mut asked, mut read) = (0.0, 0.0);
     for series in study.series("proof", &own) {
@@ -109,12 +114,13 @@ pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) ->
     }
     let program = study.setup.machine.scratch().map(FileSystem::of_storage);
     if program.is_some_and(|ground| ground.caveats.contains(&Caveat::Program)) {
-        let why = "a program provides the files: the kernel asks no device, and only the stamps prove what was read";
+        let why = "a program provides the files. The kernel does not ask a device, and only the stamps prove what was \
+                   read";
         gates.push(Gate::holds(&READ_BY_PROGRAM, false, why));
     } else if asked > 0.0 {
         let most = asked * (1.0 + BEYOND) + DESCRIPTIONS;
         let read = Number::bytes(read).named("{} read by devices for all processes");
-        gates.push(Gate::between(&READ_ASKED, read, asked, most).because("from what they asked for"));
+        gates.push(Gate::between(&READ_ASKED, read, asked, most).because("from what they requested"));
     }
     gates
 }
@@ -130,13 +136,13 @@ pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64
         let turning = DeviceClass::of(&study.setup.machine) == DeviceClass::Turning;
         let rule = if turning { &MORE_READERS_TURNING } else { &MORE_READERS };
         let reason =
-            format!("{} by {fewer}, less {}", quantity(before, Unit::BytesPerSecond), Number::share(SLACK).text());
+            format!("{} by {fewer}, minus {}", quantity(before, Unit::BytesPerSecond), Number::share(SLACK).text());
         gates.push(Gate::at_least(rule, rate_of_all(), before * (1.0 - SLACK)).because(reason));
     }
     let deepest = study.known.iter().filter(|metric| metric.name == "file.read.depth_rate").map(|metric| metric.value);
     if let Some(most) = deepest.reduce(f64::max) {
         let most = most * (1.0 + SLACK);
-        let reason = "one process with many reads under way and 5 % more, which may be that process's own limit";
+        let reason = "one process with many reads in flight plus 5 %, which may be the limit of that process";
         gates.push(Gate::at_most(&DEEPEST, rate_of_all(), most).because(reason));
     }
     gates
@@ -145,9 +151,9 @@ pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64
 /// The gates of a read's time.
 pub(super) fn of_time(study: &Study<'_>, order: Order, processes: usize, time: &Estimate) -> Vec<Gate> {
     let mut of_time = common_gates(study, order, processes);
-    of_time.push(Gate::at_least(&DEVICE, time.named("{}"), NO_DEVICE).because("below it no device was asked"));
+    of_time.push(Gate::at_least(&DEVICE, time.named("{}"), NO_DEVICE).because("no device answers faster"));
     if let Some(alone) = super::time(study, order, 1).filter(|_| processes > 1) {
-        let reason = format!("{FASTER} times one alone: others do not make a read faster");
+        let reason = format!("{FASTER} times a read alone, because other readers do not make a read faster");
         of_time.push(Gate::at_least(&ALONE, time.named("{}"), alone.value * FASTER).because(reason));
     }
     of_time

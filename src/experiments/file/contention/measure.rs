@@ -37,7 +37,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let counts: Vec<usize> = PROCESSES.into_iter().filter(|&processes| processes <= room).collect();
     for processes in PROCESSES.into_iter().filter(|processes| !counts.contains(processes)) {
         let why = format!(
-            "{room} files of {} fit into what is left to them of the space of this run (--scratch-limit BYTES)",
+            "only {room} files of {} fit into the remaining scratch space of this run (--scratch-limit BYTES)",
             quantity(FILE as f64, Unit::Bytes)
         );
         for order in Order::ALL {
@@ -49,8 +49,8 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         let path = space.directory.join(format!("{FILES}{number}"));
         let file = Stamped::obtain(&path, FILE, space.seed())?;
         let sound = |why: String| {
-            Problem::new(format!("the test file is not what was written: {why}"))
-                .hint("choose a file system that stores files as they are with --scratch DIR")
+            Problem::new(format!("the test file does not contain what was written: {why}"))
+                .hint("choose a file system that stores files unchanged, with --scratch DIR")
         };
         file.sound().map_err(sound)?;
         files.push(file);
@@ -122,7 +122,7 @@ pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, race: &R
     let window = rig.nanoseconds(race.window);
     let counts: Vec<f64> = race.tracks.iter().map(|track| track.ticks.len() as f64).collect();
     if times.is_empty() {
-        rig.unavailable(TIME, &labels, &"no read began and ended within the window: the device is too slow for it");
+        rig.unavailable(TIME, &labels, &"no read began and ended within the window, because the device is too slow");
         return Ok(());
     }
     let kept = (1..=QUANTILES).filter_map(|step| summary::quantile(&times, step as f64 / (QUANTILES + 1) as f64));

@@ -1,44 +1,54 @@
 //! # Question
 //!
-//! What does a read of a block take when one, two, four and more processes read files of their own at the same time, what do
-//! they read together, and how evenly?
+//! How long does a read of a block take when one, two, four and more processes each read their own file at the same
+//! time? How much do they read together, and how evenly?
 //!
 //! # Method
 //!
-//! Each process has its own stamped file of 16 MiB in the run's directory and reads blocks of 4 KiB past the page cache
-//! (O_DIRECT), one at a time, in the order of its file or by a random permutation. Processes are forked, pinned and have
-//! their files open before a shared gate opens; nobody forks, exits or waits for another within the window. CPUs are given
-//! out in turn over all that the run may use. Between the two clock reads of a read lie pread(2) alone; the stamp is
-//! compared after it.
+//! Each process reads its own stamped file of 16 MiB in blocks of 4 KiB, one at a time, with O_DIRECT. All processes
+//! read within one common time window, in sequential or random order. The result **block_time** is the median of the
+//! reads of all processes, and **rate** is their bytes divided by the window.
 //!
-//! The first tenth of a window does not count. A read counts that begins after it and ends within the window.
-//! **block_time** is the median of all reads of all processes, **rate** their bytes over the window, found in each launch;
-//! the figure is the median over launches. The log keeps 199 evenly spaced quantiles of each window's reads, the reads of
-//! each process, its CPU time, and what devices read for it. The numbers of processes come in random order in every launch.
+//! sysdyno forks and pins the processes, and they open their files, before a shared gate opens. No process forks, exits
+//! or waits for another process within the window. sysdyno assigns CPUs round-robin from all that the run may use. Only
+//! pread(2) is between the two clock reads of a read. The process compares the stamp afterwards.
+//!
+//! The first tenth of a window does not count. A read counts if it begins after that tenth and ends within the window.
+//! Each launch gives one value, and the result is the median over launches. Each launch measures the numbers of
+//! processes in a random order.
+//!
+//! The log keeps 199 evenly spaced quantiles of each window's reads. It also keeps the reads of each process, its CPU
+//! time, and what devices read for it.
 //!
 //! # Prediction
 //!
-//! The bounds of a closed system: a read takes what one process alone needs (the experiment on reads measured it), or the
-//! time in which the device, at the most it does with 32 reads under way, serves all processes once, or the CPU time of all
-//! their reads over the CPUs, whichever is longest. At most they stand in one line: so many times the read of one.
+//! The bounds of a closed queueing system. A read takes the longest of three times:
+//!
+//! - the read of a single process (measured by `file.read`),
+//! - the time in which the device serves one read of every process, at its highest rate with 32 reads in flight,
+//! - the CPU time of all their reads divided by the CPUs.
+//!
+//! The upper end of the range is a single queue: the number of processes times the read of one.
 //!
 //! # What could fool us
 //!
-//! - **Children on one CPU**: a process that inherits the mask of a pinned parent shares its CPU; then the CPU is measured.
-//!   Each is pinned to its own here, checked at every read, and the share of the CPUs that they used stands beside the
-//!   figure: above nine tenths it is called CPU-bound.
-//! - **Time with fork and exit in it**: the start of a process takes as long as tens of reads.
-//! - **Intervals that do not overlap**: the first process is done before the last begins. Only the common window counts.
-//! - One file for all, or files in the page cache, measure the cache.
-//! - N times the time of one is not a rule: it holds only where the device serves one read at a time.
-//! - Sequential readers together do not make a sequential load: a disk that turns moves its head between them.
-//! - Small files fit into caches below the kernel. The figures of one process hold against those of larger files.
+//! - **Children on one CPU**: a process that inherits the affinity mask of a pinned parent shares its CPU. The result
+//!   is then the cost of the CPU. The report gives the used share of the CPUs and calls a result above nine tenths
+//!   CPU-bound. Therefore sysdyno pins each process to its own CPU and checks that at every read.
+//! - **fork and exit within the timed interval**: the start of a process takes as long as tens of reads.
+//! - **Intervals that do not overlap**: the first process finishes before the last one begins. Only the common window
+//!   counts.
+//! - One file for all processes, or files in the page cache, measure the cache.
+//! - N processes do not always take N times as long. They do so only where the device serves one read at a time.
+//! - Sequential readers together are not a sequential load: a rotating disk moves its head between them.
+//! - Small files fit into caches below the kernel. A rule compares the results of one process with those of larger
+//!   files.
 //!
 //! # References
 //!
-//! P. Denning and J. Buzen, "The operational analysis of queueing network models", 1978 (bounds of closed systems); R.
-//! Jain, "The art of computer systems performance analysis", 1991 (index of fairness); open(2), fork(2); fio, HOWTO
-//! (numjobs).
+//! P. Denning and J. Buzen, "The operational analysis of queueing network models", 1978 (bounds of closed systems). R.
+//! Jain, "The art of computer systems performance analysis", 1991 (fairness index). open(2), fork(2). fio, HOWTO
+//! (`numjobs`).
 
 mod explain;
 mod judge;
@@ -56,8 +66,8 @@ use crate::statistics::summary::median;
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "file.contention",
-    title: "Reading with others",
-    measures: "reads of a block by one to sixteen processes at once, each of a file of its own",
+    title: "Concurrent file reads",
+    measures: "reads of a block by one to sixteen processes at once, each from its own file",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1 },
     source: include_str!("mod.rs"),
@@ -72,12 +82,17 @@ pub const EXPERIMENT: Experiment = Experiment {
     rules: judge::RULES,
     constants: &[],
     publishes: &[
-        Publication::state(TIME, Unit::Nanoseconds, "one read of 4 KiB past the cache by one of so many processes")
+        Publication::state(TIME, Unit::Nanoseconds, "one read of 4 KiB past the cache by one of N processes")
             .in_summary_where(|labels| labels.get("order") == Some("random")),
-        Publication::state(RATE, Unit::BytesPerSecond, "what all of them read per second")
+        Publication::state(RATE, Unit::BytesPerSecond, "bytes per second of all processes together")
             .in_summary_where(|labels| labels.get("order") == Some("random") && labels.get("processes") == Some("16")),
-        Publication::state(FAIRNESS, Unit::One, "Jain's index of how evenly they read: 1 is even, 1/N all for one"),
-        Publication::state(CPU_SHARE, Unit::One, "CPU time of all reads over the window and the CPUs"),
+        Publication::state(
+            FAIRNESS,
+            Unit::One,
+            "Jain's fairness index: 1 is even, 1/N means one process does all \
+                                                 reads",
+        ),
+        Publication::state(CPU_SHARE, Unit::One, "CPU time of all reads divided by the window and the CPUs"),
     ],
     every: |_| 4,
     seconds: |_| 1.2,
@@ -123,7 +138,7 @@ fn rates(study: &Study<'_>, order: Order, processes: usize) -> Vec<f64> {
 }
 
 fn rate(study: &Study<'_>, order: Order, processes: usize) -> Option<Estimate> {
-    let name = "median over launches of the blocks of all processes over the window";
+    let name = "median over launches of the blocks of all processes divided by the window";
     Estimate::over_launches(&rates(study, order, processes), Unit::BytesPerSecond, name)
 }
 

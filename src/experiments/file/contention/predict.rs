@@ -16,7 +16,7 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             let rate = (count * BLOCK as f64 * 1e9 / time.value, count * BLOCK as f64 * 1e9 / time.high, {
                 count * BLOCK as f64 * 1e9 / time.low.max(f64::MIN_POSITIVE)
             });
-            let basis = Basis::guess("a closed system: so many readers, each with one read under way");
+            let basis = Basis::guess("a closed system: a fixed number of readers, each with one read in flight");
             all.push(Prediction::of(RATE, labels(order, processes), Unit::BytesPerSecond).hardware(
                 &format!("{processes} blocks in the predicted time of a read"),
                 rate,
@@ -24,9 +24,9 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             ));
             all.push(time);
             all.push(Prediction::of(FAIRNESS, labels(order, processes), Unit::One).software(
-                "queues that forget nobody",
+                "round-robin queues",
                 (0.99, (1.0 / count).min(0.99), 1.0),
-                Basis::guess("equal readers on an undisturbed machine; one may have all of them"),
+                Basis::guess("equal readers on an undisturbed machine. One reader may do all reads"),
             ));
         }
     }
@@ -40,7 +40,11 @@ pub(super) fn predict_time(by: &PredictionInput<'_>, order: Order, processes: us
     let alone = match by.metric("file.read.block_time", &own) {
         Some(found) => {
             let range = (found.value, found.value * 0.8, found.value * 1.3);
-            prediction.hardware("a read by one alone", range, Basis::metric(&format!("file.read.block_time {own}")))
+            prediction.hardware(
+                "a read by one process alone",
+                range,
+                Basis::metric(&format!("file.read.block_time {own}")),
+            )
         }
         None => predict_direct(by, order, prediction),
     };
@@ -51,7 +55,7 @@ pub(super) fn predict_time(by: &PredictionInput<'_>, order: Order, processes: us
     let deepest = by.known.iter().filter(|metric| metric.name == "file.read.depth_rate").map(|metric| metric.value);
     let (device, basis) = match deepest.reduce(f64::max) {
         Some(rate) => (count * BLOCK as f64 * 1e9 / rate, Basis::metric("file.read.depth_rate, the highest")),
-        None => (alone.value * (count / 8.0).max(1.0), Basis::guess("a device serves some eight reads at once")),
+        None => (alone.value * (count / 8.0).max(1.0), Basis::guess("a device serves about eight reads at once")),
     };
     let cpus = by.setup.machine.available_cpus().max(1.0);
     let work = BLOCK_LAYER.times(count / cpus);
@@ -59,5 +63,5 @@ pub(super) fn predict_time(by: &PredictionInput<'_>, order: Order, processes: us
     // Between nobody waiting and all standing in one line.
     let waiting = longest - alone.value;
     let waiting = (waiting, 0.0, ((count - 1.0) * alone.high).max(waiting));
-    alone.software(&format!("waiting for {} others", processes - 1), waiting, basis)
+    alone.software(&format!("queue behind {} others", processes - 1), waiting, basis)
 }

@@ -29,8 +29,8 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let rates: Vec<f64> = DEPTHS.into_iter().filter_map(|of| Some(depth(of)?.value)).collect();
     if let (Some(one), Some(most)) = (depth(1), depth(32)) {
         let text = format!(
-            "With one random read under way {} come, with 32 {} ({}): {} reads per second instead of {}. The latency of a read \
-             does not follow from the larger number.",
+            "One random read in flight gives {}, and 32 in flight give {} ({}). That is {} reads per second instead of \
+             {}. The latency of a read does not follow from the larger number.",
             one.text(),
             most.text(),
             factor(most.value / one.value),
@@ -43,9 +43,12 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let saturated = rates.iter().position(|&rate| rate >= highest / SATURATED);
     if let Some(saturated) = saturated.filter(|_| rates.len() == DEPTHS.len()) {
         findings.say(match DEPTHS[saturated] {
-            32 => "The rate still rises from 16 reads under way to 32: the device is not saturated by then.".to_owned(),
+            32 => {
+                "The rate still rises from 16 reads in flight to 32, so the device is not saturated at 16.".to_owned()
+            }
             depth => format!(
-                "More than {depth} under way bring less than {} more: that saturates the device or the path to it.",
+                "More than {depth} reads in flight raise the rate by less than {}. At that depth the device or the \
+                 path to it is saturated.",
                 percent(SATURATED - 1.0)
             ),
         });
@@ -64,14 +67,14 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
     let mut rows = Vec::new();
     if let (Some(warm), Some(entry)) = (warm, entry) {
         rows.push(vec![
-            "warm, less a refused system call".to_owned(),
+            "warm − rejected system call".to_owned(),
             shown(warm - entry.value),
-            "finding the page and copying it".to_owned(),
+            "page lookup and copy".to_owned(),
         ]);
     }
     if let (Some(warm), Some(cold)) = (warm, cold) {
         rows.push(vec![
-            "cold, less warm".to_owned(),
+            "cold − warm".to_owned(),
             shown(cold - warm),
             "the device, a new page, two switches".to_owned(),
         ]);
@@ -81,21 +84,21 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
         && cold > direct
     {
         rows.push(vec![
-            "cold, less direct".to_owned(),
+            "cold − direct".to_owned(),
             shown(cold - direct),
-            "what the page cache adds to a miss".to_owned(),
+            "cost of the page cache on a miss".to_owned(),
         ]);
     }
     if !rows.is_empty() {
         findings.tabulate(
-            &format!("What a random read of 4 KiB consists of, in a file of {}", quantity(bytes as f64, Unit::Bytes)),
-            &["difference", "time", "what it is"],
+            &format!("Components of a random read of 4 KiB in a file of {}", quantity(bytes as f64, Unit::Bytes)),
+            &["difference", "time", "component"],
             rows,
         );
     }
     if let (Some(cold), Some(warm)) = (cold, warm) {
         findings.say(format!(
-            "A random read that misses the cache takes {}, one that hits it {}: {}.",
+            "A random read takes {} on a cache miss and {} on a hit ({}).",
             shown(cold),
             shown(warm),
             factor(cold / warm)
@@ -103,7 +106,7 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
     }
     if let (Some(random), Some(next)) = (cold, next) {
         findings.say(format!(
-            "In the order of the file a cold block takes {}, {} of a random one: the kernel reads ahead.",
+            "In sequential order a cold block takes {}, {} of a random block, because the kernel reads ahead.",
             shown(next),
             percent(next / random)
         ));
@@ -124,7 +127,7 @@ pub(super) fn explain_device(study: &Study<'_>, findings: &mut Findings) {
         && slowest < floor
     {
         findings.say(format!(
-            "The {}{name} answers in {}; these reads were served by a cache below the kernel or by memory: {why}.",
+            "The {}{name} answers in {}. A cache below the kernel or memory served these reads: {why}.",
             class.word(),
             quantity(slowest, Unit::Nanoseconds)
         ));
@@ -134,18 +137,21 @@ pub(super) fn explain_device(study: &Study<'_>, findings: &mut Findings) {
     }
     if class == DeviceClass::Virtual {
         findings.say(format!(
-            "The disk{name} is virtual: that nothing was cached is proven for this kernel only. The files were written during this run, and the host may have kept them."
+            "The disk{name} is virtual. Only this kernel's cache is proven empty. The files were written during this \
+             run, and the host may have cached them."
         ));
     }
     if let Some(ratio) = judge::touch_ratio(study) {
         findings.say(if ratio > TOUCH_RATIO {
             format!(
-                "A second read of the same places past the cache takes {} of the first: something below the kernel remembers. Direct and cold figures are of first touches.",
+                "A second direct read of the same places takes {} of the first, so a cache below the kernel answers. \
+                 Direct and cold results are first touches.",
                 percent(1.0 / ratio)
             )
         } else {
             format!(
-                "A second read of the same places past the cache takes {} of the first: no cache below the kernel shows between the two.",
+                "A second direct read of the same places takes {} of the first. No cache below the kernel is visible \
+                 between the two.",
                 percent(1.0 / ratio)
             )
         });

@@ -135,7 +135,7 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
         curves.push(Curve {
             name: "file.read.by_depth".to_owned(),
             labels: Labels::of([("order", "random"), ("cache", DIRECT)]),
-            x: Axis { label: "reads under way".to_owned(), unit: Unit::One },
+            x: Axis { label: "reads in flight".to_owned(), unit: Unit::One },
             y: Axis { label: "rate".to_owned(), unit: Unit::BytesPerSecond },
             points: depths,
         });
@@ -166,23 +166,29 @@ const DESCRIPTIONS: f64 = 1_048_576.0;
 const INTERFACE_SLACK: f64 = 1.02;
 
 rules! {
-    DEVICE: "G8" Hard "`file.read`", "a direct read, and a random cold one, takes at least {}: below that no device was asked", time(NO_DEVICE);
-    WARM_FLOOR: "G8" Hard "`file.read` cache=warm", "at least a refused system call and {}", time(COPY_FLOOR);
-    WARM_MOST: "G8" Noisy "`file.read` cache=warm", "a read out of the cache takes at most {}", time(WARM_CEILING);
-    COLD_SLOWER: "G20" Hard "`file.read.block_time`", "a random cold read takes at least {} times a direct one", plain(COLD_SLACK);
-    ANY_SIZE: "G20" Remark "`file.read.block_time`", "direct random reads of files from 16 MiB are within {} of the largest file's", share(BY_SIZE);
-    COLD_COUNT: "G23" Hard "`file.read`", "no page was cached before; after it there are pages in the cache, at most as many as cold reads were made ({})", share(READ_AHEAD);
-    STILL_CACHED: "G23" Noisy "`file.read`", "all pages of cold reads are still in the cache after them";
-    WARM_BEFORE: "G23" Hard "`file.read` cache=warm", "warm files are wholly cached before the reads";
-    WARM_AFTER: "G23" Contaminates "`file.read` cache=warm", "warm files are wholly cached after the reads as well, and no device reads meanwhile";
-    READ_ASKED: "G33" Hard "`file.read`", "devices read for the process what it asked for, at most {} and {} more (no upper limit for reads in order)", share(READ_AHEAD), bytes(DESCRIPTIONS);
-    ACCOUNTED: "G33" Noisy "`file.read`", "the kernel accounts what devices read";
+    DEVICE: "G8" Hard "`file.read`", "a direct read and a random cold read take at least {}, because no device answers \
+                                      faster", time(NO_DEVICE);
+    WARM_FLOOR: "G8" Hard "`file.read` cache=warm", "at least a rejected system call and {}", time(COPY_FLOOR);
+    WARM_MOST: "G8" Noisy "`file.read` cache=warm", "a read from the cache takes at most {}", time(WARM_CEILING);
+    COLD_SLOWER: "G20" Hard "`file.read.block_time`", "a random cold read takes at least {} times a direct read", plain(COLD_SLACK);
+    ANY_SIZE: "G20" Remark "`file.read.block_time`", "direct random reads of files from 16 MiB are within {} of those \
+                                                      of the largest file", share(BY_SIZE);
+    COLD_COUNT: "G23" Hard "`file.read`", "no page was cached before. Afterwards pages are cached, at most as many as \
+                                           there were cold reads (plus {})", share(READ_AHEAD);
+    STILL_CACHED: "G23" Noisy "`file.read`", "all pages of cold reads are still in the cache afterwards";
+    WARM_BEFORE: "G23" Hard "`file.read` cache=warm", "warm files are completely cached before the reads";
+    WARM_AFTER: "G23" Contaminates "`file.read` cache=warm", "warm files are completely cached after the reads too, \
+                                                              and no device reads during them";
+    READ_ASKED: "G33" Hard "`file.read`", "devices read for the process what it requested, plus at most {} and {} (no \
+                                           upper limit for sequential reads)", share(READ_AHEAD), bytes(DESCRIPTIONS);
+    ACCOUNTED: "G33" Noisy "`file.read`", "the kernel counts what devices read";
     READ_BY_PROGRAM: "G33" Remark "`file.read`", "no program provides the files";
     INTERFACE: "G34" Hard "`file.read.rate`", "a rate is at most {} times what the interface carries, where that is known", plain(INTERFACE_SLACK);
-    ORDER: "G34" Noisy "`file.read.block_time`", "a random read takes at least 1/{} of the next in order", plain(RANDOM_SLACK);
-    CLASS: "G34" Remark "`file.read.block_time`", "a direct random read takes what the fastest device of the kind needs (1 ms turning, 40 µs SATA or virtual, 20 µs NVMe); below it is called served by a cache";
+    ORDER: "G34" Noisy "`file.read.block_time`", "a random read takes at least 1/{} of a sequential read", plain(RANDOM_SLACK);
+    CLASS: "G34" Remark "`file.read.block_time`", "a direct random read takes at least as long as on the fastest device (1 ms rotating, 40 µs SATA or virtual, 20 µs NVMe). A faster read is called served by a cache";
     TOUCHES: "G35" Remark "`file.read.block_time`", "the second read of the same places is at most {} times as fast as the first", plain(TOUCH_RATIO);
-    FAULTS: "G40" Noisy "`file.read.block_time` cache=direct", "major faults of a page each are at most what devices read";
+    FAULTS: "G40" Noisy "`file.read.block_time` cache=direct", "major faults, one page each, are at most what devices \
+                                                                read";
 }
 
 /// The gates of a time.
@@ -191,7 +197,7 @@ pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, 
     if cache == WARM {
         let mut gates = resident(study, bytes);
         gates.push(warm_floor(study, own));
-        gates.push(Gate::at_most(&WARM_MOST, Number::time(own).named("{} out of the cache"), WARM_CEILING));
+        gates.push(Gate::at_most(&WARM_MOST, Number::time(own).named("{} from the cache"), WARM_CEILING));
         return gates;
     }
     let mut gates = proofs(study, order, cache);
@@ -201,13 +207,13 @@ pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, 
     }
     if cache == DIRECT || order == Order::Random {
         gates.push(
-            Gate::at_least(&DEVICE, Number::time(own).named("{}"), NO_DEVICE).because("below it no device was asked"),
+            Gate::at_least(&DEVICE, Number::time(own).named("{}"), NO_DEVICE).because("no device answers faster"),
         );
     }
     if let Some(direct) = nanoseconds(study, order, DIRECT, bytes)
         && (order, cache) == (Order::Random, COLD)
     {
-        let reason = format!("{COLD_SLACK} times a direct one: the same device and more work");
+        let reason = format!("{COLD_SLACK} times a direct read: the same device and more work");
         gates.push(
             Gate::at_least(&COLD_SLOWER, Number::time(own).named("cold {}"), direct * COLD_SLACK).because(reason),
         );
@@ -215,7 +221,7 @@ pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, 
     if let Some(next) = nanoseconds(study, Order::Sequential, cache, bytes)
         && order == Order::Random
     {
-        let reason = format!("the next in order over {RANDOM_SLACK}: order never hurts");
+        let reason = format!("a sequential read divided by {RANDOM_SLACK}, because sequential order is never slower");
         gates.push(Gate::at_least(&ORDER, Number::time(own).named("random {}"), next / RANDOM_SLACK).because(reason));
     }
     gates
@@ -283,10 +289,11 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
     }
     let counted = |value: f64| quantity(value, Unit::Bytes);
     if no_device_counts(study) {
-        let why = "a program provides the files: the kernel asks no device, and only the stamps prove what was read";
+        let why = "a program provides the files. The kernel does not ask a device, and only the stamps prove what was \
+                   read";
         gates.push(Gate::holds(&READ_BY_PROGRAM, false, why));
     } else if counted_in == 0 {
-        gates.push(Gate::holds(&ACCOUNTED, false, "the kernel does not account what devices read"));
+        gates.push(Gate::holds(&ACCOUNTED, false, "the kernel does not count what devices read"));
     } else {
         // Read-ahead in the order of the file may go on beyond the end of a pass.
         let upper = order == Order::Sequential || most <= 1.0 + READ_AHEAD;
@@ -294,7 +301,7 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
             &READ_ASKED,
             least >= 1.0 && upper,
             format!(
-                "{} asked for in {}, {} read by devices for this process",
+                "{} requested in {}, {} read by devices for this process",
                 counted(asked),
                 launches(counted_in),
                 counted(read)
@@ -311,18 +318,18 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
             })
             .collect();
         let sums = counts.iter().fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
-        let evidence = format!("no page cached before; {} cold reads left {} pages in the cache", sums.0, sums.1);
+        let evidence = format!("no page cached before, and {} cold reads left {} pages in the cache", sums.0, sums.1);
         // More pages than reads: something was read ahead. None at all: the reads went past the cache.
         let alone = |&(wanted, found): &(f64, f64)| found > 0.0 && found <= wanted * (1.0 + READ_AHEAD);
         gates.push(Gate::holds(&COLD_COUNT, !counts.is_empty() && counts.iter().all(alone), evidence));
         // A kernel that takes pages back early changes no cold read, but fewer pages prove it.
         let taken_back =
-            Number::plain((sums.0 - sums.1).max(0.0)).named("{} pages were taken back before they were counted");
+            Number::plain((sums.0 - sums.1).max(0.0)).named("{} pages were reclaimed before they were counted");
         gates.push(Gate::at_most(&STILL_CACHED, taken_back, 0.0).because(format!("of {}", sums.0)));
     }
     if cache == DIRECT {
         let faults: f64 = study.evidence().map(|found| found.major_faults as f64).sum();
-        let paged = Number::bytes(faults * page_size() as f64).named("{} by major faults of a page each");
+        let paged = Number::bytes(faults * page_size() as f64).named("{} by major faults of one page each");
         let reason = format!("{faults} faults, {} read by devices", counted(read));
         gates.push(Gate::at_most(&FAULTS, paged, read.max(DESCRIPTIONS)).because(reason));
     }
@@ -334,7 +341,7 @@ fn warm_floor(study: &Study<'_>, own: f64) -> Gate {
     let refused = Labels::of([("call", "enosys")]);
     let entry = study.metric("os.system_call.time", &refused);
     let entry = entry.map_or(0.0, |found| found.value);
-    let reason = format!("a refused system call takes {} and a copy of a block {COPY_FLOOR} ns", time(entry));
+    let reason = format!("a rejected system call takes {} and a copy of a block {COPY_FLOOR} ns", time(entry));
     Gate::at_least(&WARM_FLOOR, Number::time(own).named("{}"), entry + COPY_FLOOR).because(reason)
 }
 
@@ -351,7 +358,7 @@ fn resident(study: &Study<'_>, bytes: u64) -> Vec<Gate> {
     vec![
         Gate::holds(&WARM_BEFORE, held, format!("all pages cached before in {}", launches(found.len()))),
         Gate::at_most(&WARM_AFTER, Number::plain(lost).named("{} pages missing after the reads"), 0.0)
-            .and(Gate::at_most(&WARM_AFTER, Number::bytes(read).named("{} read by devices meanwhile"), 0.0)),
+            .and(Gate::at_most(&WARM_AFTER, Number::bytes(read).named("{} read by devices during the reads"), 0.0)),
     ]
 }
 
@@ -359,13 +366,13 @@ fn resident(study: &Study<'_>, bytes: u64) -> Vec<Gate> {
 fn of_device(study: &Study<'_>, own: f64) -> Vec<Gate> {
     let mut gates = Vec::new();
     if let Some((floor, why)) = DeviceClass::of(&study.setup.machine).floor() {
-        let shown = if floor.is_finite() { "" } else { "no hardware, " };
-        let reason = format!("{shown}less is served by a cache below the kernel: {why}");
+        let shown = if floor.is_finite() { "" } else { "not hardware, " };
+        let reason = format!("{shown}below that a cache below the kernel serves reads: {why}");
         gates.push(Gate::at_least(&CLASS, Number::time(own).named("{}"), floor).because(reason));
     }
     if let Some(ratio) = touch_ratio(study) {
-        let ratio = Number::plain(ratio).named("first touch over second {}");
-        gates.push(Gate::at_most(&TOUCHES, ratio, TOUCH_RATIO).because("more is a cache below the kernel"));
+        let ratio = Number::plain(ratio).named("first touch divided by second touch {}");
+        gates.push(Gate::at_most(&TOUCHES, ratio, TOUCH_RATIO).because("above that a cache below the kernel answers"));
     }
     gates
 }

@@ -129,7 +129,7 @@ fn unavailable(rig: &mut Rig<'_>, cache: &str, bytes: u64, why: &str) {
 }
 
 fn wrong(why: impl std::fmt::Display) -> Problem {
-    Problem::new(format!("a read of the test file went wrong: {why}"))
+    Problem::new(format!("a read of the test file failed: {why}"))
 }
 
 /// The sizes whose files have room in so many bytes.
@@ -151,7 +151,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>, wanted: &[u64]) -> Result<Vec<OpenedFil
     let sizes = sizes(wanted, room, rig.setup().profile);
     if sizes.is_empty() {
         return Err(Problem::new(format!(
-            "{} are left to test files of the {} that files of this run may take together: too few",
+            "only {} are left for test files, of the {} of scratch space of this run",
             quantity(room as f64, Unit::Bytes),
             quantity(space.bytes as f64, Unit::Bytes)
         ))
@@ -170,13 +170,17 @@ pub(super) fn prepare(rig: &mut Rig<'_>, wanted: &[u64]) -> Result<Vec<OpenedFil
             new
         };
         let sound = stamped.sound().map_err(|why| {
-            Problem::new(format!("the test file is not what was written: {why}"))
-                .hint("choose a file system that stores files as they are with --scratch DIR")
+            Problem::new(format!("the test file does not contain what was written: {why}"))
+                .hint("choose a file system that stores files unchanged, with --scratch DIR")
         })?;
         if let Some(extents) = sound.extents {
             rig.record("extents", Labels::none().with("bytes", bytes), Unit::One, vec![extents as f64])?;
         } else {
-            rig.remark("extents", &"the file system does not tell where files lie; stamps and counters prove them");
+            rig.remark(
+                "extents",
+                &"the file system does not report where files are stored, so stamps and counters \
+                                    prove them",
+            );
         }
         if let Err(why) = stamped.direct() {
             unavailable(rig, DIRECT, bytes, &why);
@@ -198,7 +202,7 @@ fn remark_device(rig: &mut Rig<'_>) {
     }
     if let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) {
         let kind = crate::experiments::file::file_system::FileSystem::of(Path::new(file.trim()))
-            .map_or_else(|_| "a file system that cannot be looked at".to_owned(), |ground| ground.file_system);
+            .map_or_else(|_| "a file system that cannot be inspected".to_owned(), |ground| ground.file_system);
         rig.remark("below", &format!("it is the file {} on {kind}", file.trim()));
     }
 }
@@ -261,7 +265,7 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[OpenedFile], wanted: &[&str]) 
         if target.places.len() < wanted.len() * each {
             for cache in [DIRECT, COLD] {
                 let labels = labels(Order::Random, cache, bytes);
-                rig.unavailable(TIME, &labels, &"the file has too few pages to read none of them twice");
+                rig.unavailable(TIME, &labels, &"the file has too few pages for reads without repetition");
             }
             continue;
         }
@@ -416,7 +420,7 @@ pub(super) fn run_depths(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<()
         let mut ring = match ReadRing::new(depth, BLOCK as usize) {
             Ok(ring) => ring,
             Err(error) => {
-                rig.unavailable(DEPTH_RATE, &Labels::none(), &format!("the kernel gives no io_uring: {error}"));
+                rig.unavailable(DEPTH_RATE, &Labels::none(), &format!("the kernel does not provide io_uring: {error}"));
                 return Ok(());
             }
         };
@@ -456,7 +460,12 @@ pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<Vec<
         proof.asked += (done * LARGE) as f64;
         record_pass(rig, COLD, bytes, LARGE, done, ticks)?;
         if done * LARGE < bytes {
-            unavailable(rig, WARM, bytes, &format!("reading it in takes longer than {} ms", WHOLE_TIME.as_millis()));
+            unavailable(
+                rig,
+                WARM,
+                bytes,
+                &format!("reading the file into the cache takes longer than {} ms", WHOLE_TIME.as_millis()),
+            );
         } else {
             resident.push(index);
         }
@@ -478,7 +487,7 @@ pub(super) fn run_warm(rig: &mut Rig<'_>, targets: &[OpenedFile], resident: &[us
             cached = target.stamped.cached_pages().map_err(wrong)?;
         }
         if cached < target.stamped.pages() {
-            let why = format!("only {cached} of its {} pages stay in the page cache", target.stamped.pages());
+            let why = format!("only {cached} of its {} pages remain in the page cache", target.stamped.pages());
             unavailable(rig, WARM, target.bytes(), &why);
         } else {
             held.push((target, cached));

@@ -1,54 +1,60 @@
 //! # Question
 //!
-//! What does it cost to read a block of a file, and how many bytes come per second: from the device past the cache, through an
-//! empty cache, and out of a full one; in the order of the file and at random; in files of 1 MiB to 1 GiB?
+//! How long does a read of 4 KiB from a local file take, and how many bytes arrive per second? The answer depends on
+//! the page cache, the order of the reads, and the size of the file.
 //!
 //! # Method
 //!
-//! The files lie in the run's own directory, written once with bytes that nothing compresses. Every 4 KiB block carries a
-//! stamp (file, block, run), which every read compares; FIEMAP and SEEK_HOLE must find every byte on the device.
+//! sysdyno times reads of files that it writes once into the run's directory, with bytes that do not compress.
+//! **Direct** reads bypass the page cache (O_DIRECT), **cold** reads miss it, and **warm** reads hit it. Every read
+//! compares the stamp (file, block, run) of each 4 KiB block. FIEMAP and SEEK_HOLE must find every byte on the device.
 //!
-//! - **direct**: O_DIRECT, the device and the way to it. **cold**: through the page cache after the file was dropped from it
-//!   and the kernel said that no page of it was there. **warm**: all of it in the cache, by the kernel's count.
-//! - **random**: 4 KiB by a random permutation, each place once in a launch; read-ahead is off (POSIX_FADV_RANDOM). Each
-//!   read is timed by itself: between the two clock reads lie pread(2) and the comparison of the stamp. All sizes, direct
-//!   and cold, take turns in bursts of eleven, of which the first does not count. Warm reads are too short for that: they are
-//!   timed in batches.
-//! - **sequential**: 4 KiB after 4 KiB for the time of a block, 1 MiB after 1 MiB for the rate, whole passes over clock
-//!   reads; with the kernel's usual read-ahead. The figure is time over requests; direct reads of 4 KiB, which nothing
-//!   reads ahead, are timed by themselves, after six milliseconds of them that do not count. A pass ends with the file or
-//!   when its time is up.
+//! - **cold**: sysdyno drops the file from the page cache first. The kernel then reports that no page of it is cached.
+//!   **warm**: the kernel reports that all pages are cached.
+//! - **random**: 4 KiB by a random permutation, each place once in a launch. Read-ahead is off (POSIX_FADV_RANDOM).
+//!   Each read is timed separately: pread(2) and the comparison of the stamp are between the two clock reads. All
+//!   sizes, direct and cold, alternate in bursts of eleven reads. The first read of a burst does not count. Warm reads
+//!   are too short for this, and sysdyno times them in batches.
+//! - **sequential**: requests of 4 KiB for the time of a block, of 1 MiB for the rate. The kernel's usual read-ahead is
+//!   on. sysdyno times whole passes. The result is the time divided by the requests. A pass ends with the file or with
+//!   its time limit. Direct reads of 4 KiB have no read-ahead. They are timed separately, after a warm-up of six
+//!   milliseconds.
 //!
-//! Direct and cold reads are proven by what block devices read for this process (`/proc/self/io`): their bytes, no fewer; cold
-//! ones leave their pages in the cache and no others. During warm ones that count stands still. Figures are medians over
-//! launches of the launch's median; warm ones are undisturbed costs in core cycles.
+//! Counters of block devices (`/proc/self/io`) prove direct and cold reads: devices read at least the bytes that were
+//! requested. Cold reads leave only their own pages in the cache. During warm reads that counter does not change.
+//! Results are medians over launches of the launch's median. Warm results are undisturbed costs in core cycles.
 //!
-//! **depth_rate** keeps 1 to 32 random reads of a block under way (io_uring): where it stops rising, the device is
-//! saturated. **Hidden caches**: two hundred places are read twice past the cache; if the second time is much faster,
-//! something below the kernel remembered them.
+//! **depth_rate** keeps 1 to 32 random reads of a block in flight (io_uring). Where it stops rising, the device is
+//! saturated. **Hidden caches**: sysdyno reads two hundred places twice with O_DIRECT. If the second read is much
+//! faster, a cache below the kernel answered it.
 //!
 //! # Prediction
 //!
-//! Direct: what a cold page fault took of this device in this run, else the way into the kernel, a request, the answer of a
-//! device of this kind, and the switch back. Cold: also a page, its place in the cache, a copy. Warm: the way in, the
-//! lookup, the copy. Rates: the bytes at the rate of such a device, or the copy, whichever takes longer.
+//! - **direct**: what a cold page fault took on this device in this run. Without that result: the system call, a
+//!   request, the answer of a device of this kind, and the switch back.
+//! - **cold**: also a new page, its insertion into the cache, and a copy.
+//! - **warm**: the system call, the lookup, and the copy.
+//! - **rates**: the bytes at the rate of such a device, or the copy, whichever takes longer.
 //!
 //! # What could fool us
 //!
-//! - A file that was allocated but never written, or has holes: the kernel gives zeros without asking the device. Refused.
-//! - A file that is still cached. Dropping it does nothing to pages that are mapped, dirty, or on their way.
-//! - Read-ahead makes megabytes of a random read of 4 KiB; here it is off for random order and on for the other.
-//! - **Caches below the kernel**: of the drive, of a controller, of a virtual disk's host. What was just written is in them. A
-//!   figure faster than its kind of device can be is called served by a cache; a disk of a guest is called virtual.
-//! - Many reads under way hide their latency. A data sheet's IOPS are at depth 32 or more and do not give a latency.
-//! - `rotational`, `read_ahead_kb` and the like are claims of a driver; in guests they are often wrong.
-//! - Picking places with rand() repeats some: those come from a cache.
-//! - The span of a file is a fraction of the device: a short stroke on a disk that turns.
+//! - **Caches below the kernel**: in the drive, in a controller, in the host of a virtual disk. They hold what was just
+//!   written. A result faster than its kind of device can be is reported as served by a cache. A guest's disk is
+//!   reported as virtual.
+//! - A file with holes or unwritten extents: the kernel returns zeros and does not ask the device. sysdyno refuses such
+//!   a file.
+//! - A file that is still cached. Dropping a file does not remove pages that are mapped, dirty or in writeback.
+//! - Read-ahead turns a random read of 4 KiB into megabytes. Here it is off for random order and on for sequential
+//!   order.
+//! - Many reads in flight hide their latency. A data sheet gives IOPS at depth 32 or more, which is not a latency.
+//! - `rotational`, `read_ahead_kb` and similar attributes are claims of a driver. In guests they are often wrong.
+//! - Places chosen with rand() repeat, and a cache serves the repeated places.
+//! - The file spans a fraction of the device. On a rotating disk the head then moves less than usual (short stroking).
 //!
 //! # References
 //!
-//! open(2) (O_DIRECT), posix_fadvise(2), cachestat(2), proc_pid_io(5), statx(2); Linux Documentation/filesystems/fiemap.rst,
-//! mm/filemap.c, mm/readahead.c, fs/iomap/direct-io.c; io_uring(7); fio, HOWTO.
+//! open(2) (O_DIRECT), posix_fadvise(2), cachestat(2), proc_pid_io(5), statx(2), io_uring(7). Linux:
+//! Documentation/filesystems/fiemap.rst, mm/filemap.c, mm/readahead.c, fs/iomap/direct-io.c. fio, HOWTO.
 
 mod explain;
 mod judge;
@@ -75,14 +81,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[
         Publication::state(TIME, Unit::Nanoseconds, "one read of 4 KiB")
             .in_summary_where(|labels| labels.get("bytes") == Some(HEADLINE)),
-        Publication::state(RATE, Unit::BytesPerSecond, "bytes read per second, one request after the other")
+        Publication::state(RATE, Unit::BytesPerSecond, "bytes read per second, one request at a time")
             .in_summary_where(|labels| {
                 labels.get("bytes") == Some(HEADLINE) && labels.get("order") == Some("sequential")
             }),
         Publication::state(
             DEPTH_RATE,
             Unit::BytesPerSecond,
-            "random reads of 4 KiB past the cache with so many under way",
+            "random reads of 4 KiB past the cache at a given queue depth",
         )
         .in_summary_where(|labels| labels.get("depth") == Some("32")),
     ],

@@ -31,8 +31,8 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             // A device serves between one and all of what is under way at the same time.
             let depth = f64::from(depth);
             let range = (rate.0 * depth.powf(0.7), rate.1, rate.2 * depth);
-            let basis = Basis::guess("a device works on between one and all of the reads that it was given");
-            let what = format!("{depth} reads under way, each as one alone");
+            let basis = Basis::guess("a device serves between one and all of the requested reads at once");
+            let what = format!("{depth} reads in flight, each as long as one alone");
             all.push(Prediction::of(DEPTH_RATE, labels, Unit::BytesPerSecond).hardware(&what, range, basis));
         }
     }
@@ -45,15 +45,11 @@ fn block_time(by: &PredictionInput<'_>, order: Order, cache: &str, prediction: P
     let copy = COPY_BYTE.times(BLOCK as f64);
     let lookup = |prediction: Prediction| {
         let lookup = cycle.of(FILE_PAGE_LOOKUP.times(1.0));
-        prediction.software("finding its place in the cache", lookup, FILE_PAGE_LOOKUP.basis()).hardware(
-            "copying it",
-            copy,
-            COPY_BYTE.basis(),
-        )
+        prediction.software("page lookup", lookup, FILE_PAGE_LOOKUP.basis()).hardware("copy", copy, COPY_BYTE.basis())
     };
     let page = |prediction: Prediction| {
         let page = cycle.of(PAGE_ALLOCATION.times(1.0));
-        prediction.software("a page for it", page, PAGE_ALLOCATION.basis())
+        prediction.software("a new page", page, PAGE_ALLOCATION.basis())
     };
     match (order, cache) {
         (_, DIRECT) => predict_direct(by, order, prediction),
@@ -64,7 +60,7 @@ fn block_time(by: &PredictionInput<'_>, order: Order, cache: &str, prediction: P
             // Read ahead while the copy goes on: the device may cost nothing.
             page(lookup(entered(
                 by,
-                prediction.hardware("its bytes from the device, read ahead", (value, 0.0, high), byte.basis()),
+                prediction.hardware("its bytes from the device, with read-ahead", (value, 0.0, high), byte.basis()),
             )))
         }
         _ => lookup(entered(by, prediction)),
@@ -80,9 +76,11 @@ fn large_time(by: &PredictionInput<'_>, cache: &str, prediction: Prediction) -> 
     let copied = |prediction: Prediction| {
         // Large folios are found once; single pages one by one.
         let (value, _, high) = cycle.of(FILE_PAGE_LOOKUP.times(pages));
-        prediction
-            .software("finding the pages in the cache", (value * 0.3, 0.0, high), FILE_PAGE_LOOKUP.basis())
-            .hardware("copying them", COPY_BYTE.times(LARGE as f64), COPY_BYTE.basis())
+        prediction.software("page lookups", (value * 0.3, 0.0, high), FILE_PAGE_LOOKUP.basis()).hardware(
+            "copies",
+            COPY_BYTE.times(LARGE as f64),
+            COPY_BYTE.basis(),
+        )
     };
     match cache {
         DIRECT => predict_direct(by, Order::Sequential, prediction).hardware(
@@ -91,7 +89,7 @@ fn large_time(by: &PredictionInput<'_>, cache: &str, prediction: Prediction) -> 
             byte.basis(),
         ),
         COLD => copied(prediction.hardware(
-            "its bytes from the device, read ahead",
+            "its bytes from the device, with read-ahead",
             (device.0, 0.0, device.2),
             byte.basis(),
         )),

@@ -37,7 +37,7 @@ pub(super) fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
     let here: Vec<f64> = here.iter().map(|found| found.value).collect();
     if let (Some(here), [first, .., _]) = (median(&here), &added[..]) {
         findings.say(format!(
-            "A random block takes {} from this machine's memory, and {first}, {}.",
+            "A random block takes {} from this machine's memory, {first}, {}.",
             time(here),
             added[1..].join(", ")
         ));
@@ -54,7 +54,7 @@ pub(super) fn introduction(study: &Study<'_>, way: RemoteAccess<'_>) -> String {
                 });
             let counted = if counts[0] > 0.0 {
                 format!(
-                    " The client counted {} calls; an answer took {} from the leaving of its call, and a call {} in all.",
+                    " The client counted {} calls. The server answered {} after a call left, and a whole call took {}.",
                     counts[0],
                     time(counts[3] / counts[0] * 1e6),
                     time(counts[4] / counts[0] * 1e6)
@@ -68,7 +68,7 @@ pub(super) fn introduction(study: &Study<'_>, way: RemoteAccess<'_>) -> String {
             )
         }
         RemoteAccess::Nfs(file) => format!(
-            "Over NFS: {} of {} bytes on {} port {}, from {}{}; the server answers at most {} at once.",
+            "Over NFS: {} of {} bytes on {} port {}, from {}{}. The server returns at most {} at once.",
             file.path,
             file.bytes,
             file.server,
@@ -80,11 +80,14 @@ pub(super) fn introduction(study: &Study<'_>, way: RemoteAccess<'_>) -> String {
         RemoteAccess::Peer(peer) => {
             let residence = median(&study.values("residence", &Labels::of([("via", "peer")])));
             let kept = residence.map_or_else(String::new, |kept| {
-                format!(" The peer kept a call for {} (median over all sizes) before its answer left.", time(kept))
+                format!(
+                    " The peer needed {} (median over all sizes) from the arrival of a call to its answer.",
+                    time(kept)
+                )
             });
             let on = study.remarks("peer.file_system");
             let on = on.first().map_or_else(String::new, |found| format!(" on {found}"));
-            format!("From the peer at {}: a nameless file of random bytes{on}.{kept}", peer.address)
+            format!("From the peer at {}: an unlinked file of random bytes{on}.{kept}", peer.address)
         }
     }
 }
@@ -108,7 +111,7 @@ pub(super) fn tabulate(study: &Study<'_>, findings: &mut Findings, way: RemoteAc
         ]);
     }
     if !rows.is_empty() {
-        let caption = format!("A random read (via {via}) from the other machine's memory and from this machine's");
+        let caption = format!("A random read (via {via}) from the memory of the other machine and of this machine");
         let columns = ["read", "other machine", "this machine", "penalty", "round trips"];
         findings.tabulate(&caption, &columns, rows);
     }
@@ -124,18 +127,23 @@ pub(super) fn explain_line(study: &Study<'_>, findings: &mut Findings, way: Remo
         return;
     };
     let mut text = format!(
-        "A random read (via {via}) takes {} however small it is, and {} more for each byte: {} alone with its path.",
+        "A random read (via {via}) has a fixed cost of {} and takes {} more for each byte, a rate of {} in one stream.",
         intercept.1,
         slope.1,
         quantity(1e9 / slope.0, Unit::BytesPerSecond)
     );
     if let Some((trip, what)) = trip(study, way) {
-        text += &format!(" {} is {}: the first is {} of it.", capital(what), time(trip), factor(intercept.0 / trip));
+        text += &format!(
+            " {} is {}, and the fixed cost is {} of it.",
+            capital(what),
+            time(trip),
+            factor(intercept.0 / trip)
+        );
     }
     if let Some(rate) = carried(study, via) {
         let share = 1e9 / rate / slope.0;
         text += &format!(
-            " With more under way the path carried {}, so {} of what a byte adds is the path.",
+            " With several reads in flight the path carried {}. The path is therefore {} of the cost of a byte.",
             quantity(rate, Unit::BytesPerSecond),
             percent(share.min(1.0))
         );
@@ -162,11 +170,11 @@ pub(super) fn explain_disk(findings: &mut Findings, way: RemoteAccess<'_>) {
     let no_cold_read = |found: &&Rejected| found.gates.is_empty() && found.labels.includes(&cold(via));
     if let (Some(cold), Some(warm)) = (value("cold"), value("warm")) {
         let what = match way {
-            RemoteAccess::Peer(_) => "proven to be out of the peer's page cache",
-            _ => "read for the first time by this run",
+            RemoteAccess::Peer(_) => "proven to be outside the peer's page cache",
+            _ => "read for the first time in this run",
         };
         findings.say(format!(
-            "A random block (via {via}) {what} takes {}, {} of one in the server's memory ({}).",
+            "A random block (via {via}) {what} takes {}, {} of a block in the server's memory ({}).",
             time(cold),
             factor(cold / warm),
             time(warm)

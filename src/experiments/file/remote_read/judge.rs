@@ -44,14 +44,20 @@ pub(super) const COLDER: f64 = 1.3;
 
 rules! {
     FLOOR_OF_READ: "G8" Hard "`file.remote_read.block_time`, `.intercept`", "a read from another machine takes at least {}", time(FLOOR);
-    NOT_BELOW_LOCAL: "G20" Hard "`file.remote_read.block_time` server=warm", "a read from another machine takes no less than one from this machine's page cache";
-    FIRST_TOUCH: "G20" Remark "`file.remote_read.block_time` server=cold", "a first touch takes at least as long as a second (factor {})", plain(SLACK);
+    NOT_BELOW_LOCAL: "G20" Hard "`file.remote_read.block_time` server=warm", "a read from another machine takes at \
+                                                                              least as long as a read from this \
+                                                                              machine's page cache";
+    FIRST_TOUCH: "G20" Remark "`file.remote_read.block_time` server=cold", "a first touch takes at least as long as a \
+                                                                            second touch (factor {})", plain(SLACK);
     WAITS: "G27" Hard "`file.remote_read.block_time`, `.network_penalty`", "a read, and the penalty, take at least {} times the fastest tenth of empty exchanges with the server", plain(TRIPS);
-    ONE_OF_SEVERAL: "G29" Remark "`file.remote_read.block_time` server=warm", "one read at a time carries at most {} times what several carry", plain(SLACK);
-    COLD: "G35" Remark "`file.remote_read.block_time` server=cold", "a random first touch takes at least {} times a second one", plain(COLDER);
-    ALIKE: "G36" Hard "`file.remote_read.network_penalty`", "the penalty compares the same size, order and moment, both sides from memory, in every launch";
+    ONE_OF_SEVERAL: "G29" Remark "`file.remote_read.block_time` server=warm", "one read at a time carries at most {} \
+                                                                               times the rate of several reads", plain(SLACK);
+    COLD: "G35" Remark "`file.remote_read.block_time` server=cold", "a random first touch takes at least {} times a \
+                                                                     second touch", plain(COLDER);
+    ALIKE: "G36" Hard "`file.remote_read.network_penalty`", "the penalty compares the same size, order and moment in \
+                                                             every launch, with both sides in memory";
     IN_TRIPS: "G36" Remark "`file.remote_read.intercept`", "the intercept is {} to {} round trips", plain(INTERCEPT[0]), plain(INTERCEPT[1]);
-    OF_PATH: "G36" Remark "`file.remote_read.per_byte`", "the slope is within {} of the inverse of the rate of the path", share(SLOPE);
+    OF_PATH: "G36" Remark "`file.remote_read.per_byte`", "the slope is within {} of the inverse of the path's rate", share(SLOPE);
 }
 
 /// Publishes everything about one way.
@@ -87,19 +93,19 @@ pub(super) fn warm(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess
     if let Some(rate) = carried(study, via) {
         let own = f64::from(bytes) / estimate.value * 1e9;
         let own = Number::rate(own).named("one read at a time carries {}");
-        let reason = format!("{SLACK} times what several carry");
+        let reason = format!("{SLACK} times the rate of several reads");
         all.push(Gate::at_most(&ONE_OF_SEVERAL, own, SLACK * rate).because(reason));
     }
     findings.publish(study, Figure::shots(TIME, of, &estimate, None).gates(all));
 }
 
 pub(super) fn floor(estimate: &Estimate) -> Gate {
-    gates::floor(&FLOOR_OF_READ, estimate, FLOOR).because("a call leaves this machine and its answer comes back")
+    gates::floor(&FLOOR_OF_READ, estimate, FLOOR).because("a call leaves this machine and its answer returns")
 }
 
 /// G27: a read waits for its round trip.
 pub(super) fn waits(value: f64, shortest: f64) -> Gate {
-    let reason = format!("{TRIPS} times what the fastest tenth of empty exchanges took");
+    let reason = format!("{TRIPS} times the fastest tenth of empty exchanges");
     Gate::at_least(&WAITS, Number::time(value).named("{}"), TRIPS * shortest).because(reason)
 }
 
@@ -121,10 +127,13 @@ pub(super) fn cold_read(study: &Study<'_>, findings: &mut Findings, via: &str, o
     let mut all = vec![floor(&estimate)];
     if let Some(warm) = quantile_of_shots(study, "read", &labels(via, order, bytes, "warm"), 0.5) {
         let first = || estimate.named("{} at the first touch");
-        let reason = format!("a second one over {SLACK}");
+        let reason = format!("the second touch divided by {SLACK}");
         all.push(Gate::at_least(&FIRST_TOUCH, first(), warm.value / SLACK).because(reason));
         if order == RANDOM {
-            let reason = format!("{COLDER} times a second one; less may have been in the server's memory");
+            let reason = format!(
+                "{COLDER} times the second touch. Below that, part of the data may have been in the \
+                                  server's memory"
+            );
             all.push(Gate::at_least(&COLD, first(), COLDER * warm.value).because(reason));
         }
     }
@@ -141,7 +150,7 @@ pub(super) fn penalty(study: &Study<'_>, findings: &mut Findings, way: RemoteAcc
         .iter()
         .filter_map(|(launch, there)| Some(there - here.iter().find(|(other, _)| other == launch)?.1))
         .collect();
-    let name = "median over launches of the remote median less the local one";
+    let name = "median over launches of the remote median minus the local median";
     let Some(estimate) = Estimate::over_launches(&differences, Unit::Nanoseconds, name) else { return };
     let mut all = vec![gates::resolved(&estimate)];
     let alike = format!(
@@ -189,7 +198,7 @@ pub(super) fn line(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess
     if let Some(estimate) = Estimate::over_launches(&slopes, Unit::Nanoseconds, name) {
         let mut all = Vec::new();
         if let Some(rate) = carried(study, via) {
-            let reason = format!("with several reads under way {}", quantity(rate, Unit::BytesPerSecond));
+            let reason = format!("{} with several reads in flight", quantity(rate, Unit::BytesPerSecond));
             all.push(Gate::near(&OF_PATH, estimate.named("{} for each byte"), 1e9 / rate, SLOPE).because(reason));
         }
         findings.publish(study, Figure::fact("file.remote_read.per_byte", of, &estimate).gates(all));

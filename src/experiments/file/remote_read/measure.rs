@@ -61,7 +61,7 @@ pub(super) fn compared(rig: &mut Rig<'_>) -> Option<Local> {
         .map(|mount| PathBuf::from(&mount.directory));
     let identity = rig.random().u64(..);
     let local = rig.allows_file(Local::BYTES).and_then(|()| {
-        let directory = scratch.ok_or("nothing is known of the scratch directory")?;
+        let directory = scratch.ok_or("the scratch directory has no known mount")?;
         Local::make(&directory, identity)
     });
     local.map_err(|why| rig.unavailable(PENALTY, &Labels::none(), &why)).ok()
@@ -96,13 +96,16 @@ pub(super) fn measure_nfs(rig: &mut Rig<'_>, file: &NfsFile, local: Option<&Loca
     let bytes = reader.bytes;
     if bytes < WARM_SLOTS * SLOT {
         let needed = WARM_SLOTS * SLOT;
-        return Err(Problem::new(format!("{} has {bytes} bytes, {needed} at least are read", file.path))
-            .hint("name a larger file, best of 64 MiB and more"));
+        return Err(Problem::new(format!(
+            "{} has {bytes} bytes, and the experiment needs at least {needed}",
+            file.path
+        ))
+        .hint("name a larger file, preferably of 64 MiB or more"));
     }
     let source = Nfs::new(reader, ContentCheck::NoHoles);
     match sources::untouched(bytes, rig.run_number(), rig.turn() as usize) {
         Some(groups) => shoot_cold(rig, "nfs", &source, &groups, |_| Ok(true))?,
-        None => rig.unavailable(TIME, &cold("nfs"), &"the file has no parts left that this run has not read"),
+        None => rig.unavailable(TIME, &cold("nfs"), &"this run has already read every part of the file"),
     }
     warm(&source)?;
     shoot_warm(rig, "nfs", &source, as_source(local), Some(&source))?;
@@ -126,7 +129,7 @@ pub(super) fn measure_peer(rig: &mut Rig<'_>, mut partner: Partner, local: Optio
         rig.unavailable(
             TIME,
             &cold("peer"),
-            &"the peer's file is in its memory: choose a disk with `sysdyno peer --scratch DIR`",
+            &"the peer's file is in memory, not on a disk. Choose a disk with `sysdyno peer --scratch DIR`",
         );
     } else {
         let mut groups: Vec<u64> = (0..GROUPS as u64).map(|group| (WARM_SLOTS + group * GROUP) * SLOT).collect();
@@ -255,7 +258,7 @@ pub(super) fn shoot_cold(
     let interleaved = Interleaved { name: "read", shots: 0, burst: 0, lead: 0, gap: None, within: Duration::ZERO };
     for (order, bytes, shots, places) in rows {
         if !forget(order)? {
-            rig.unavailable(TIME, &cold(via), &"parts of the file stay in the other machine's page cache");
+            rig.unavailable(TIME, &cold(via), &"parts of the file remain in the other machine's page cache");
             return Ok(());
         }
         let mut row = [once(source, of(order, bytes), bytes, places)];
@@ -305,7 +308,7 @@ pub(super) fn stream(rig: &mut Rig<'_>, via: &str, readers: Vec<PieceReader>) ->
             })
             .collect();
         let joined =
-            threads.into_iter().map(|thread| thread.join().map_err(|_| "a reading thread broke".to_owned())?);
+            threads.into_iter().map(|thread| thread.join().map_err(|_| "a reader thread failed".to_owned())?);
         joined.collect::<Result<Vec<Vec<f64>>, String>>()
     });
     let mut ends: Vec<f64> = ends.map_err(Problem::new)?.into_iter().flatten().collect();
@@ -319,7 +322,7 @@ fn record_rate(rig: &mut Rig<'_>, via: &str, arrived: &[(f64, f64)]) -> Result<(
     if let Some(rate) = steady_rate(arrived) {
         return rig.record("carried", Labels::of([("via", via)]), Unit::BytesPerSecond, vec![rate]);
     }
-    rig.remark(&format!("carried.{via}"), &"too few bytes came to tell a rate");
+    rig.remark(&format!("carried.{via}"), &"too few bytes arrived to measure a rate");
     Ok(())
 }
 

@@ -1,54 +1,63 @@
 //! # Question
 //!
-//! What does a read of a file on another machine take, from that machine's memory and from its disk, and which part of it is
-//! the network?
+//! How long does a read of a file on another machine take, from that machine's memory and from its disk? Which part of
+//! that time is the network?
 //!
 //! # Method
 //!
-//! Between the two clock reads lie one read and the check of its bytes: one at a time, nothing read ahead, past the cache of
-//! this machine. There are three ways (**via**); a run takes those that it is given:
+//! sysdyno times single reads of a file on another machine: one read and the check of its bytes, between two clock
+//! reads. No read-ahead is active on this machine, and the reads bypass its page cache. Reads with **server=warm** come
+//! from the server's memory. Reads with **server=cold** cover parts that no launch of this run has read. A run takes
+//! each path (**via**) that you name:
 //!
-//! - **mount** (`--remote-dir`): a file that the launch writes through the mount, whose name it removes at once, is read with
-//!   O_DIRECT. A directory on a local file system is refused.
-//! - **nfs** (`--nfs`): a file that is there is read over NFS version 3 from user space. Nothing is mounted or written, and no
-//!   cache of this machine is in between.
-//! - **peer** (`--peer`): the same from a nameless file of random bytes that the peer writes and serves for this session alone.
+//! - **mount** (`--remote-dir`): the launch writes a file through the mount, removes its name at once, and reads it
+//!   with O_DIRECT. A directory on a local file system is refused.
+//! - **nfs** (`--nfs`): sysdyno reads an existing file over NFS version 3 from user space. It mounts and writes
+//!   nothing, and this machine has no cache in the path.
+//! - **peer** (`--peer`): the same protocol. The peer writes an unlinked file of random bytes and serves it to this
+//!   session only.
 //!
-//! Reads are random or sequential, of 4 KiB to 1 MiB. **server=warm**: within the first 4 MiB of the file, which are read
-//! before; the figure is the median. **server=cold**: parts that no launch of this run has read. The peer drops its file
-//! from its page cache first and says what is left; of another server nobody here knows what it has in memory, so cold
-//! means no more than first touch there. Sequential cold reads are served ahead by the other machine: their figure is the
-//! mean. Every block carries a stamp, which is compared; in a file of somebody else a block of zeros is refused, because a
-//! hole would be one.
+//! Reads are random or sequential, of 4 KiB to 1 MiB. Warm reads stay within the first 4 MiB of the file, which sysdyno
+//! reads beforehand. Their result is the median. Before cold reads the peer drops its file from its page cache and
+//! reports what remains. Another server does not report its cache, so cold there means only a first touch. The server
+//! reads ahead of sequential cold reads, so their result is the mean.
 //!
-//! The **penalty** is the median from the other machine's memory less the median of reads of the same size and order from
-//! this machine's page cache, taken in the same turns. So are empty exchanges with the server. A line through the medians
-//! over sizes, each point weighted by the inverse square of its time, gives what a read costs however small (**intercept**) and what each
-//! byte adds (**per_byte**). The first stands beside the round trip, the second beside the inverse of the rate that the
-//! same launch sees with several reads under way (peer: with a plain flow).
+//! Every block of a file that sysdyno or the peer writes carries a stamp, which each read compares. In another server's
+//! file sysdyno refuses a block of zeros, because it could be a hole.
+//!
+//! The **penalty** is the remote median (from the server's memory) minus the median of local reads. Local reads have
+//! the same size and order and hit this machine's page cache. They alternate with the remote reads and with empty
+//! exchanges with the server.
+//!
+//! A line through the medians over sizes gives two results. Each point has the inverse square of its time as weight.
+//! The **intercept** is the fixed cost of a read and is compared with the round trip. The result **per_byte** is the
+//! cost of each byte. It is compared with the inverse of the rate that the same launch measures with several reads in
+//! flight (peer: with a plain flow).
 //!
 //! # Prediction
 //!
-//! A round trip for each call that a read takes, the bytes at the rate of the path, the server's software, and the copies
-//! on this side. Cold reads add a read of the other machine's disk. Round trip and rate are this run's figures where it
-//! measured the path, else what interfaces say.
+//! The sum of four parts: a round trip for each call, the bytes at the rate of the path, the server's software, local
+//! copies. Cold reads add a read of the other machine's disk. Round trip and rate are results of this run where it
+//! measured the path. Otherwise they come from what the interfaces claim.
 //!
 //! # What could fool us
 //!
-//! - **Caches.** A read through the page cache of this machine is a local read. O_DIRECT goes past it; a file system that
-//!   refuses O_DIRECT is not measured.
-//! - **Unlike things compared.** A large remote block less a small local one, or a cold remote read less a warm local one, is
-//!   not the network's penalty (G36).
-//! - **Mount options.** `sync` is about writes, `noac` and `actimeo` about attributes; none of them turns data caching off.
-//! - **Read-ahead.** A sequential pass through a mount measures how much is read ahead, up to the rate of the path. What
-//!   one read costs shows only when it is waited for.
-//! - **A slow start.** A long read over a distant path takes several round trips until the sender's window is open.
-//! - **The server's memory.** A file that was just written is in it; a first touch elsewhere need not be cold.
-//! - A server in user space, as the peer is, answers later than one in the kernel; its own share is reported.
+//! - **Caches.** A read that hits this machine's page cache is a local read. O_DIRECT bypasses that cache. A file
+//!   system that refuses O_DIRECT is not measured.
+//! - **Unequal comparisons.** A large remote block minus a small local one is not the network's penalty (G36). Neither
+//!   is a cold remote read minus a warm local one.
+//! - **Mount options.** `sync` applies to writes, `noac` and `actimeo` to attributes. None of them disables data
+//!   caching.
+//! - **Read-ahead.** A sequential pass through a mount measures the read-ahead, up to the rate of the path. Only a read
+//!   that the program waits for shows the cost of one read.
+//! - **Slow start.** A long read over a distant path takes several round trips until the sender's window is open.
+//! - **The server's memory.** It holds a file that was just written. A first touch on another server is not always
+//!   cold.
+//! - A server in user space, such as the peer, answers later than one in the kernel. Its share is reported.
 //!
 //! # References
 //!
-//! RFC 1813 (NFS version 3), RFC 5531 (ONC RPC); nfs(5), open(2) on O_DIRECT, proc_pid_mountstats(5).
+//! RFC 1813 (NFS version 3), RFC 5531 (ONC RPC). nfs(5), open(2) on O_DIRECT, proc_pid_mountstats(5).
 
 mod explain;
 mod judge;
@@ -72,7 +81,7 @@ use crate::statistics::summary::median;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "file.remote_read",
     title: "Remote file read",
-    measures: "reads of a file on another machine, from its memory and its disk, and the network's part",
+    measures: "reads of a file on another machine (its memory, its disk), and the network's share",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1 },
     source: include_str!("mod.rs"),
@@ -86,11 +95,11 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::state(
             "file.remote_read.network_penalty",
             Unit::Nanoseconds,
-            "what it takes more than a read of this machine's cache, both sides warm",
+            "remote read minus a read from this machine's cache, both sides warm",
         )
         .in_summary_where(|labels| is_smallest(labels) && labels.get("order") == Some(RANDOM)),
-        Publication::state("file.remote_read.intercept", Unit::Nanoseconds, "what a read takes however small it is"),
-        Publication::state("file.remote_read.per_byte", Unit::Nanoseconds, "what each byte of a read adds"),
+        Publication::state("file.remote_read.intercept", Unit::Nanoseconds, "fixed cost of a read"),
+        Publication::state("file.remote_read.per_byte", Unit::Nanoseconds, "cost of each byte of a read"),
     ],
     every: |_| 4,
     seconds: |setup| 0.1 + 1.6 * f64::from(setup.remote_ways),
@@ -111,7 +120,7 @@ const NAMED: Need = Need {
         if setup.remote_ways > 0 {
             return Ok(());
         }
-        Err(Problem::new("no file on another machine is named")
+        Err(Problem::new("you named no file on another machine")
             .hint("give --remote-dir DIR, --nfs nfs://HOST/path, or --peer HOST:PORT with a `sysdyno peer` there"))
     },
 };
@@ -188,7 +197,7 @@ fn carried(study: &Study<'_>, via: &str) -> Option<f64> {
 /// The round trip that a call is compared with, in words: of TCP where this run has it, else of the empty exchange.
 fn trip(study: &Study<'_>, way: RemoteAccess<'_>) -> Option<(f64, &'static str)> {
     let tcp = match way {
-        RemoteAccess::Peer(peer) => round_trip(study.known, peer).map(|(time, _)| (time, "a round trip of TCP")),
+        RemoteAccess::Peer(peer) => round_trip(study.known, peer).map(|(time, _)| (time, "a TCP round trip")),
         _ => None,
     };
     tcp.or_else(|| exchanges(study, way.via()).map(|(time, _)| (time, "an empty exchange with the server")))

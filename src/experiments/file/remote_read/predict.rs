@@ -23,15 +23,18 @@ pub(super) fn predict_labels(via: &str) -> Vec<(Labels, u32)> {
 
 constants! {
     /// What a server does for one read, beside the disk.
-    SERVER_READ = 35_000.0 in 5_000.0 ..= 150_000.0 "ns", "20–50 µs: a wake-up, a call taken apart, a file looked up, an answer sent; more in user space";
+    SERVER_READ = 35_000.0 in 5_000.0 ..= 150_000.0 "ns", "20–50 µs: a wake-up, the parsing of a call, a file lookup, \
+                                                           an answer. More in user space";
     /// A program between a file system and the network (FUSE), both ways.
-    PROGRAM_BETWEEN = 80_000.0 in 15_000.0 ..= 400_000.0 "ns", "Vangoor et al., FAST 2017: two hand-overs to the program and two back, and its own work";
+    PROGRAM_BETWEEN = 80_000.0 in 15_000.0 ..= 400_000.0 "ns", "Vangoor et al., FAST 2017: two handoffs to the program \
+                                                                and two back, and the program's own work";
     /// Encrypting a byte and decrypting it again.
     CIPHER_BYTE = 2.0 in 0.5 ..= 8.0 "ns", "openssl speed: AES-GCM 1–5 GB/s, ChaCha20-Poly1305 0.5–2 GB/s, and the copies of ssh";
     /// One byte on a path of which nothing is known.
-    BYTE_ON_PATH = 8.5 in 0.1 ..= 800.0 "ns", "1 Gbit/s carries 117 MB/s; from 100 Gbit/s to 10 Mbit/s";
+    BYTE_ON_PATH = 8.5 in 0.1 ..= 800.0 "ns", "1 Gbit/s carries 117 MB/s. Range: 10 Mbit/s to 100 Gbit/s";
     /// One byte read from a disk, where reads are long.
-    STORED_BYTE = 2.0 in 0.1 ..= 15.0 "ns", "data sheets: 7 GB/s of NVMe, 0.5 GB/s of SATA, 70–250 MB/s of disks that turn";
+    STORED_BYTE = 2.0 in 0.1 ..= 15.0 "ns", "data sheets: 7 GB/s of NVMe, 0.5 GB/s of SATA, 70–250 MB/s of rotating \
+                                             disks";
 }
 
 /// Passes over every byte on this side: out of the kernel, and through the client library's buffers.
@@ -127,7 +130,7 @@ impl PathCosts {
             .hardware("a round trip for each call", times(*range, calls), basis.clone())
             .software("the server's work for each call", SERVER_READ.times(calls), SERVER_READ.basis());
         if through_program(way) {
-            prediction.software("the program between", PROGRAM_BETWEEN.times(calls), PROGRAM_BETWEEN.basis())
+            prediction.software("the file system's program", PROGRAM_BETWEEN.times(calls), PROGRAM_BETWEEN.basis())
         } else {
             prediction
         }
@@ -142,7 +145,7 @@ impl PathCosts {
             COPY_BYTE.basis(),
         );
         if matches!(way, RemoteAccess::Mount(mount) if mount.file_system == "fuse.sshfs") {
-            prediction.software("encryption, on both sides", CIPHER_BYTE.times(bytes), CIPHER_BYTE.basis())
+            prediction.software("encryption on both sides", CIPHER_BYTE.times(bytes), CIPHER_BYTE.basis())
         } else {
             prediction
         }

@@ -55,7 +55,7 @@ impl ContentCheck {
                     return Err(format!("G32: block {number} does not carry its stamp"));
                 }
                 ContentCheck::NoHoles if block.iter().all(|&byte| byte == 0) => {
-                    return Err(format!("G32: block {number} is all zeros, as a hole is: its reading shows no file"));
+                    return Err(format!("G32: block {number} is all zeros, like a hole, so its read proves nothing"));
                 }
                 _ => {}
             }
@@ -103,11 +103,8 @@ impl MountedFile {
         let stamped = Stamped::write(&path, WARM_SLOTS * SLOT, u64::from(std::process::id()));
         let opened = stamped.and_then(|stamped| {
             let direct = stamped.direct().map_err(|why| {
-                Problem::new(format!(
-                    "reads in {} cannot be kept out of this machine's cache: {why}",
-                    directory.display()
-                ))
-                .hint("mount it so that O_DIRECT works")
+                Problem::new(format!("reads in {} cannot bypass this machine's cache: {why}", directory.display()))
+                    .hint("mount it with O_DIRECT support")
             })?;
             Ok(MountedFile { stamped, direct, buffer: RefCell::new(Buffer::new(SLOT as usize)) })
         });
@@ -182,7 +179,7 @@ impl BlockSource for Local {
         let into = &mut buffer.get()[..bytes as usize];
         let count = self.blocks.read(into, offset).map_err(|error| error.to_string())?;
         if count < into.len() {
-            return Err(format!("{count} of {bytes} bytes came at offset {offset}"));
+            return Err(format!("{count} of {bytes} bytes arrived at offset {offset}"));
         }
         ContentCheck::Stamps(self.blocks.identity()).check(into, offset)
     }
