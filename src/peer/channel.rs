@@ -280,7 +280,7 @@ mod tests {
         let (_client, mut peer, mut raw) = pair();
         raw.write_all(&u32::MAX.to_le_bytes()).unwrap();
         raw.write_all(&[0; BYTES]).unwrap();
-        assert!(matches!(peer.receive::<String>(SOON), Err(Silence::Broken(why)) if why.contains("at most")));
+        assert!(matches!(peer.receive::<String>(SOON), Err(Silence::Broken(why)) if why.contains("the limit is")));
         let (_client, mut peer, mut raw) = pair();
         let message = recorded();
         let slow = std::thread::spawn(move || {

@@ -301,6 +301,6 @@ mod tests {
         assert_eq!(refusals.note(from).as_deref(), Some("wrong secret from 10.0.0.7"));
         assert!((0..1000).all(|_| refusals.note(from).is_none()), "a flood of refusals does not flood the output");
         refusals.said = refusals.said.and_then(|said| said.checked_sub(BETWEEN_WORDS));
-        assert!(refusals.note(from).is_some_and(|line| line.contains("1001 since the last such line")));
+        assert!(refusals.note(from).is_some_and(|line| line.contains("1001 since the last line of this kind")));
     }
 }

@@ -105,7 +105,7 @@ impl JsonSchema for Classes {
         schemars::json_schema!({
             "type": "string",
             "pattern": "^[cpmnfbuw]*$",
-            "description": "one letter per batch: c clean, p preempted, m migrated, n did not happen, f faulted, b clock went backwards, u core clock changed, w wrong result"
+            "description": "One letter per batch: c clean, p preempted, m migrated, n did not happen, f faulted. Also b clock went backwards, u core clock changed, w wrong result"
         })
     }
 }

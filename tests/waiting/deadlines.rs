@@ -95,7 +95,19 @@ fn vanish(experiment: &str, fate: Fate) {
     let failed = section["failed_launches"].as_array().unwrap();
     assert!(!failed.is_empty(), "{experiment} {fate:?} ({status}): {section}");
     let why = failed[0].as_str().unwrap();
-    let known = ["lost", "answer", "reach", "unreachable", "cut off", "broke", "failed", "exchange", "cannot use", "connection", "stream"];
+    let known = [
+        "lost",
+        "answer",
+        "reach",
+        "unreachable",
+        "cut off",
+        "broke",
+        "failed",
+        "exchange",
+        "cannot use",
+        "connection",
+        "stream",
+    ];
     assert!(known.iter().any(|word| why.contains(word)), "{experiment} {fate:?}: {why}");
 }
 

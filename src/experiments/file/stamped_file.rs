@@ -467,7 +467,7 @@ mod tests {
         let mapped = Untouched::file(stamped.file(), 1 << 18, false).unwrap();
         mapped.read_every(page_size());
         let why = stamped.evict().unwrap_err();
-        assert!(why.contains("stay in the page cache") && why.contains("another process uses it"), "{why}");
+        assert!(why.contains("remain in the page cache") && why.contains("another process uses it"), "{why}");
         drop(mapped);
         stamped.evict().unwrap();
     }

@@ -43,16 +43,13 @@
 //! - The return of fork is not the creation of a process. The child may or may not have run by then.
 //! - A loop of one kind of child finds everything warm. Programs with such a loop showed up to a quarter less for small
 //!   children. Here the kinds alternate, which most likely leaves the code and data of a small child partly cold.
-//! - Children that are not reaped, and images that fail to execute, both look fast.
-//! - The size of the parent is rarely stated. A fork of a database costs more than a fork of a shell.
-//! - Huge pages make resident memory nearly free to fork. Verify that a buffer has them.
-//! - The dynamic loader dominates `fork + exec` of ordinary programs. Both images are therefore measured.
+//! - The size of the parent is rarely stated. Huge pages make resident memory nearly free to fork.
+//! - The dynamic loader dominates `fork + exec` of ordinary programs.
 //!
 //! # References
 //!
-//! - clone(2), vfork(2), posix_spawn(3), elf(5)
-//! - Linux kernel/fork.c, mm/memory.c
-//! - Baumann et al., "A fork() in the road", HotOS 2019
+//! clone(2), vfork(2), posix_spawn(3), elf(5). Linux kernel/fork.c, mm/memory.c. Baumann et al., "A fork() in the
+//! road", HotOS 2019.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;

@@ -176,7 +176,7 @@ mod tests {
     fn a_cache_that_is_held_down_while_memory_is_unused_is_a_lower_bound() {
         // As much as is read.
         let (most, end, _) = fill(900.0, |_, resident| if resident > 400.0 { 10.0 } else { 0.0 });
-        assert!(most <= 410.0 && !end.full && end.why.contains("taken back"), "{most}: {end:?}");
+        assert!(most <= 410.0 && !end.full && end.why.contains("reclaimed"), "{most}: {end:?}");
         // Half of it, again and again.
         let (most, end, _) = fill(900.0, |_, resident| if resident > 400.0 { 200.0 } else { 0.0 });
         assert!(most <= 410.0 && !end.full && end.why.contains("unused"), "{most}: {end:?}");

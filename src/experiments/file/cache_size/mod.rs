@@ -6,7 +6,7 @@
 //!
 //! sysdyno reads a file once and asks the kernel after each request how many of its pages are cached. By default it
 //! does so in a control group with a memory limit (**bounded**). With `--full-cache` it fills the cache of the whole
-//! machine (**full**). The number of resident pages decides, not time: on a fast device the knee in the times of a
+//! machine (**full**). The number of resident pages decides, not time. On a fast device the knee in the times of a
 //! second pass is small, and read-ahead blurs it.
 //!
 //! - **bounded**: sysdyno makes a control group for the launch and removes it afterwards. The file is proven to be out

@@ -1,0 +1,91 @@
+//! What the costs of page faults mean.
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::experiments::memory::footprint::MEMORY;
+use crate::experiments::memory::streams;
+use crate::experiments::memory::touching::labels;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::wording::{number, quantity};
+use crate::sys::fault::HUGE_PAGE;
+use crate::sys::memory::page_size;
+use crate::sys::stream::Operation;
+
+use super::{CACHED, COLD, DIRECT, HUGE, KINDS, PAGES, SINGLE, TIME, WRITE};
+
+pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let time = |findings: &Findings, kind: &str| findings.metric(TIME, &labels(kind)).map(|metric| metric.value);
+    let pages = |findings: &Findings, kind: &str| findings.metric(PAGES, &labels(kind)).map(|metric| metric.value);
+    let shown = |value| quantity(value, Unit::Nanoseconds);
+    let page = page_size() as f64;
+    let rate = study.metric("memory.bandwidth.rate", &streams::labels(Operation::Read, MEMORY, 1));
+    let mut rows = Vec::new();
+    for kind in KINDS {
+        let (Some(own), Some(mapped)) = (time(findings, kind), pages(findings, kind)) else { continue };
+        let moved = rate.map(|rate| mapped * page / rate.value * 1e9);
+        rows.push(vec![
+            kind.to_owned(),
+            shown(own),
+            number(mapped),
+            shown(own / mapped),
+            number(own / mapped / page),
+            moved.map_or_else(|| "–".to_owned(), |moved| number(own / moved)),
+        ]);
+    }
+    let columns = [
+        "kind",
+        "one fault",
+        "pages",
+        "one page",
+        "ns per byte, if all are used",
+        "× time to read the same bytes from memory",
+    ];
+    findings.tabulate(
+        "Cost of a fault, and the pages that it maps. The last two columns hold for programs that use every mapped \
+         byte, so compare them with a bandwidth. A program that touches one byte waits for one fault.",
+        &columns,
+        rows,
+    );
+    if let (Some(around), Some(mapped), Some(single)) =
+        (time(findings, CACHED), pages(findings, CACHED), time(findings, SINGLE))
+    {
+        findings.say(format!(
+            "A fault on a cached file maps {} pages and takes {}, or {} per page. A fault that can map only one page \
+             takes {}.",
+            number(mapped),
+            shown(around),
+            shown(around / mapped),
+            shown(single)
+        ));
+    }
+    if let (Some(small), Some(huge)) = (time(findings, WRITE), time(findings, HUGE)) {
+        let small_ones = HUGE_PAGE as f64 / page * small;
+        findings.say(format!(
+            "A fault for a huge page takes {}, and faults for the small pages of the same 2 MiB take {}, {} times as \
+             long. A program that touches only one byte still waits for the whole huge page.",
+            shown(huge),
+            shown(small_ones),
+            number(small_ones / huge)
+        ));
+    }
+    let direct = study.sample(DIRECT, &Labels::none()).as_ref().and_then(Estimate::median);
+    if let (Some(cold), Some(direct), Some(single)) = (time(findings, COLD), direct, time(findings, SINGLE)) {
+        findings.say(format!(
+            "A major fault takes {}. A read of one of the same pages past the cache takes {} and a minor fault {}, \
+             together {}.",
+            shown(cold),
+            shown(direct.value),
+            shown(single),
+            shown(direct.value + single)
+        ));
+    }
+    let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());
+    if let Some(device) = device.filter(|device| device.is_virtual && time(findings, COLD).is_some()) {
+        findings.say(format!(
+            "The disk {} is virtual. The checks prove only that this kernel had nothing cached. The host may have \
+             answered from its memory.",
+            device.name
+        ));
+    }
+}

@@ -1,0 +1,130 @@
+//! What counts as a page fault of a kind, and what it costs.
+
+use crate::evaluate::estimate::Estimate;
+use crate::evaluate::figure::Figure;
+use crate::evaluate::findings::Findings;
+use crate::evaluate::gate::Number;
+use crate::evaluate::gates;
+use crate::evaluate::study::Study;
+use crate::experiments::memory::touching::{PROOFS, counted, labels};
+use crate::results::quantity::{Labels, Unit};
+use crate::results::verdict::Gate;
+use crate::results::wording::{number, quantity};
+use crate::statistics::summary::median;
+use crate::sys::fault::HUGE_PAGE;
+use crate::sys::memory::page_size;
+
+use super::{
+    CLEAR_SLACK, COLD, COLD_PAGES, COPY, COUNTED, DIRECT, HUGE, KINDS, LEAST_PAGES, MAJOR, MAJOR_FLOOR, MINOR,
+    MINOR_FLOOR, ORDER, PAGES, PARTS, PER_FAULT, PROVEN, READ, SINGLE, SUM, TIME, WRITE,
+};
+
+pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    for kind in KINDS {
+        let Some(estimate) = estimate_of(study, kind) else { continue };
+        let own = fault_gates(study, kind, &estimate);
+        findings.publish(study, Figure::batches(TIME, labels(kind), &estimate).gates(own));
+        if let Some(pages) = pages_per_fault(study, kind) {
+            findings.publish(study, Figure::fact(PAGES, labels(kind), &pages));
+        }
+    }
+}
+
+/// The undisturbed cost of what the kernel does alone; the middle of what a device does.
+fn estimate_of(study: &Study<'_>, kind: &str) -> Option<Estimate> {
+    let sample = study.sample("fault", &labels(kind))?;
+    if kind == COLD { Estimate::median(&sample) } else { Estimate::undisturbed(&sample) }
+}
+
+/// Small pages that a fault of a kind maps: those of a batch over its counted faults, launch by launch.
+fn pages_per_fault(study: &Study<'_>, kind: &str) -> Option<Estimate> {
+    let faults = study.numbered_series("faults", &labels(kind));
+    let per_fault: Vec<f64> = faults
+        .iter()
+        .zip(study.numbered_series("pages", &labels(kind)))
+        .filter_map(|((_, faults), (_, pages))| Some(pages.values.first()? / median(&faults.values)?))
+        .collect();
+    Estimate::over_launches(&per_fault, Unit::One, "median over launches of the pages divided by the counted faults")
+}
+
+fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> {
+    let in_nanoseconds = |estimate: &Estimate| match (estimate.unit, study.core) {
+        (Unit::Cycles, Some(core)) => estimate.value * core.period().0,
+        _ => estimate.value,
+    };
+    let time = |kind: &str| estimate_of(study, kind).as_ref().map(in_nanoseconds);
+    let own = in_nanoseconds(estimate);
+    let claimed = estimate.account.operations as f64;
+    let faults = study.values("faults", &labels(kind));
+    let (least, most) =
+        faults.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &found| (least.min(found), most.max(found)));
+    let pages = pages_per_fault(study, kind).map(|found| found.value);
+    let mut gates = vec![
+        Gate::holds(
+            &COUNTED,
+            !faults.is_empty()
+                && counted(least as i64, claimed as i64).is_ok()
+                && counted(most as i64, claimed as i64).is_ok(),
+            if faults.is_empty() {
+                "no launch recorded its counted faults".to_owned()
+            } else {
+                format!("{} to {} faults counted in batches of {}", number(least), number(most), number(claimed))
+            },
+        ),
+        pages.map_or_else(
+            || Gate::holds(&PER_FAULT, false, "the number of pages per fault is unknown"),
+            |pages| {
+                let what = "the cost is per fault, and a fault maps {} small pages";
+                Gate::more_than(&PER_FAULT, Number::plain(pages).named(what), LEAST_PAGES)
+            },
+        ),
+    ];
+    if kind == COLD {
+        gates.push(gates::floor(&MAJOR, estimate, MAJOR_FLOOR).because("no device answers faster through the kernel"));
+        gates.extend(cold_gates(study, own, time(SINGLE)));
+    } else if estimate.unit == Unit::Cycles {
+        gates.push(
+            gates::floor(&MINOR, estimate, MINOR_FLOOR).because("an exception and a page-table entry take longer"),
+        );
+    }
+    let mut below = |other: &str, factor: f64, what: &str| {
+        if let Some(other) = time(other) {
+            gates.push(Gate::at_most(&ORDER, Number::time(own).named("{}"), other * factor).because(what));
+        }
+    };
+    match kind {
+        READ => below(WRITE, 1.0, "mapping the page of zeros costs less than providing a page"),
+        WRITE => below(COPY, CLEAR_SLACK, "clearing a page costs no more than copying one"),
+        HUGE => below(WRITE, HUGE_PAGE as f64 / page_size() as f64, "a huge page costs less than its small pages"),
+        _ => {}
+    }
+    gates
+}
+
+/// G23, and G40: a major fault is a read of the device and a minor fault.
+fn cold_gates(study: &Study<'_>, own: f64, minor: Option<f64>) -> Vec<Gate> {
+    let proof = |name: &str| study.values(name, &labels(COLD));
+    let pages = COLD_PAGES as f64;
+    let [major, read, cached] = PROOFS.map(|(name, _)| proof(name));
+    let proven = !major.is_empty()
+        && major.iter().all(|&count| (count - pages).abs() < 0.5)
+        && cached.iter().all(|&count| count <= pages)
+        && read.iter().all(|&bytes| bytes >= pages * page_size() as f64);
+    let mut gates = vec![Gate::holds(
+        &PROVEN,
+        proven,
+        format!(
+            "{} batches: no page of the file cached before, {COLD_PAGES} major faults, at least {} read by devices, \
+             at most {COLD_PAGES} pages cached after",
+            major.len(),
+            quantity(read.iter().copied().fold(f64::INFINITY, f64::min), Unit::Bytes)
+        ),
+    )];
+    let direct = study.sample(DIRECT, &Labels::none()).as_ref().and_then(Estimate::median).map(|found| found.value);
+    if let (Some(direct), Some(minor)) = (direct, minor) {
+        let [read, fault] = [direct, minor].map(|value| quantity(value, Unit::Nanoseconds));
+        let reason = format!("a direct read takes {read} and a minor fault {fault}");
+        gates.push(Gate::near(&SUM, Number::time(own).named("{}"), direct + minor, PARTS).because(reason));
+    }
+    gates
+}

@@ -1,0 +1,213 @@
+//! Touches pages of each kind, and counts the faults.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::rc::Rc;
+
+use crate::experiments::memory::touching::{
+    Cold, PROOFS, Shared, Tally, count, drop_from_cache, huge_pages_work, labels, read_past, scratch_file, touching,
+};
+use crate::machine::Medium;
+use crate::results::problem::Problem;
+use crate::results::quantity::Labels;
+use crate::rig::Rig;
+use crate::rig::sampler::{Expected, Sizing, Workload};
+use crate::sys::child::{self, Child, Task};
+use crate::sys::fault::{self, HUGE_PAGE, Untouched};
+use crate::sys::memory::{self, Pages, SharedNumber, page_size};
+use crate::sys::system_call;
+
+use super::{
+    BATCH, CACHED, CHILD_SLEEP, COLD, COLD_BATCHES, COLD_PAGES, COPY, DIRECT, FILE, HUGE, HUGE_PAGES, MAPPINGS, READ,
+    SINGLE, TIME, WRITE,
+};
+
+pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    if rig.memory() < 2 * (HUGE_PAGES * HUGE_PAGE) as u64 {
+        return Err(Problem::new("the available memory is too small for a batch of pages")
+            .hint("free memory, or raise the memory limit of the container"));
+    }
+    let mut tally = Tally::default();
+    measure_anonymous(rig, &mut tally)?;
+    match scratch_file(rig, FILE) {
+        Ok(file) => {
+            measure_cached(rig, &file, &mut tally)?;
+            measure_cold(rig, &file, &mut tally)?;
+        }
+        Err(reason) => {
+            for kind in [CACHED, SINGLE, COLD] {
+                rig.unavailable(TIME, &labels(kind), &reason);
+            }
+        }
+    }
+    tally.record(rig)
+}
+
+/// Mapping the page of zeros, and providing a page.
+pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let mut tally = Tally::default();
+    let workloads = small_anonymous(&mut tally);
+    rig.sample(workloads)?;
+    tally.record(rig)
+}
+
+fn small_anonymous<'a>(tally: &mut Tally) -> Vec<Workload<'a>> {
+    let page = page_size();
+    let map = || Untouched::anonymous(BATCH * page_size(), Pages::Small).map_err(|error| error.to_string());
+    let (written, read) = (tally.open(WRITE, BATCH), tally.open(READ, BATCH));
+    vec![
+        touching(WRITE, BATCH, written, map, move |memory| memory.write_every(page), |_| Ok(())),
+        touching(READ, BATCH, read, map, move |memory| memory.read_every(page), |_| Ok(())),
+    ]
+}
+
+fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Problem> {
+    let page = page_size();
+    let mut workloads = small_anonymous(tally);
+    match huge_pages_work() {
+        Ok(()) => workloads.push(huge(tally.open(HUGE, HUGE_PAGES * HUGE_PAGE / page))),
+        Err(reason) => rig.unavailable(TIME, &labels(HUGE), &reason),
+    }
+    rig.sample(workloads)?;
+    // A fork leaves all of this process's pages to be copied or taken back when they are written next: by itself, and last.
+    rig.sample(vec![copying(tally.open(COPY, BATCH))?])
+}
+
+/// A mapping all pages of which a sleeping child shares.
+fn copying<'a>(counts: Shared<Vec<f64>>) -> Result<Workload<'a>, Problem> {
+    let cannot = |error: std::io::Error| Problem::new(format!("cannot prepare a child: {error}"));
+    let page = page_size();
+    let mut stamp = SharedNumber::new().map_err(cannot)?;
+    let holder: Shared<Option<Child>> = Rc::default();
+    let leaving = Rc::clone(&holder);
+    let map = move || {
+        let mut memory = Untouched::anonymous(BATCH * page, Pages::Small).map_err(|error| error.to_string())?;
+        memory.write_every(page);
+        stamp.set(0);
+        let nap = libc::timespec { tv_sec: CHILD_SLEEP, tv_nsec: 0 };
+        let task = Task { stamp: Some(&stamp), nap: Some(&nap), image: None };
+        *holder.borrow_mut() = Some(child::fork(task).map_err(|error| error.to_string())?);
+        // Until the child has run and sleeps: it stamps the clock and then does nothing else.
+        while stamp.get() == 0 {
+            system_call::yield_processor();
+        }
+        for _ in 0..4 {
+            system_call::yield_processor();
+        }
+        Ok(memory)
+    };
+    let mut workload = touching(COPY, BATCH, counts, map, move |memory| memory.write_every(page), |_| Ok(()));
+    let mut tidy = workload.tidy.take();
+    Ok(workload.tidied(move || {
+        let counted = tidy.as_mut().map_or(Ok(()), |tidy| tidy());
+        leaving.take().map_or(Ok(()), Child::kill).and(counted)
+    }))
+}
+
+fn huge<'a>(counts: Shared<Vec<f64>>) -> Workload<'a> {
+    let before: Shared<u64> = Rc::default();
+    let after = Rc::clone(&before);
+    let map = move || {
+        *before.borrow_mut() = memory::huge_bytes().unwrap_or(0);
+        Untouched::anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge).map_err(|error| error.to_string())
+    };
+    let touch = |memory: &mut Untouched| memory.write_every(HUGE_PAGE);
+    touching(HUGE, HUGE_PAGES, counts, map, touch, move |_| {
+        // As many faults would be counted if each had given a small page.
+        let got = memory::huge_bytes().unwrap_or(0).saturating_sub(*after.borrow());
+        let wanted = (HUGE_PAGES * HUGE_PAGE) as u64;
+        if got == wanted { Ok(()) } else { Err(format!("{got} bytes on huge pages instead of {wanted}")) }
+    })
+}
+
+fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Problem> {
+    let page = page_size();
+    let mut workloads = Vec::new();
+    // Where the kernel maps a whole large folio in one fault, a file of this size takes two of them: several mappings make a
+    // batch that is long enough.
+    let map = || {
+        let maps = (0..MAPPINGS).map(|_| Untouched::file(file, FILE * page, false));
+        maps.collect::<Result<Vec<Untouched>, _>>().map_err(|error| error.to_string())
+    };
+    let touch = |maps: &mut Vec<Untouched>| maps.iter().for_each(|mapped| mapped.read_every(page));
+    // How many faults the file takes is the kernel's choice; that it takes as many every time is checked.
+    match map().map(|mut mapped| count(|| touch(&mut mapped)).max(1) as usize) {
+        Ok(faults) => {
+            let counts = tally.open(CACHED, MAPPINGS * FILE);
+            workloads.push(touching(CACHED, faults, counts, map, touch, |_| Ok(())));
+        }
+        Err(reason) => rig.unavailable(TIME, &labels(CACHED), &reason),
+    }
+    let map = || Untouched::file_page_by_page(file, BATCH).map_err(|error| error.to_string());
+    let counts = tally.open(SINGLE, BATCH);
+    workloads.push(touching(SINGLE, BATCH, counts, map, |mapped| mapped.read_every(page), |_| Ok(())));
+    rig.sample(workloads)
+}
+
+/// Cold pages, and beside them the same number of pages read past the cache.
+fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Problem> {
+    let (page, bytes) = (page_size(), FILE * page_size());
+    let medium = rig.setup().machine.scratch().and_then(|storage| storage.mount.as_ref()).map(|mount| mount.medium);
+    let random = RefCell::new(fastrand::Rng::with_seed(rig.random().u64(..)));
+    let some_pages = || {
+        let mut pages: Vec<u32> = (0..FILE as u32).collect();
+        random.borrow_mut().shuffle(&mut pages);
+        pages.truncate(COLD_PAGES);
+        pages
+    };
+    let map = || Untouched::file(file, bytes, true).map_err(|error| error.to_string());
+    let tried = if medium == Some(Medium::Memory) {
+        Err("the scratch directory is in memory, so a fault waits for no device (choose a disk with --scratch DIR)"
+            .to_owned())
+    } else {
+        Cold::make(file, bytes).and_then(|cold| {
+            let mapped = map()?;
+            mapped.read_pages(&some_pages(), page);
+            cold.prove(file, COLD_PAGES)
+        })
+    };
+    if let Err(reason) = tried {
+        rig.unavailable(TIME, &labels(COLD), &reason);
+        return Ok(());
+    }
+    let (counts, proofs) = (tally.open(COLD, COLD_PAGES), RefCell::new(Vec::new()));
+    let ready: RefCell<Option<(Untouched, Vec<u32>, Cold)>> = RefCell::new(None);
+    let no_mapping = || "the memory is not mapped".to_owned();
+    let cold = Workload::of("fault", labels(COLD), COLD_PAGES as u64, |_| {
+        let ready = ready.borrow();
+        ready.as_ref().map(|(mapped, pages, _)| mapped.read_pages(pages, page)).ok_or_else(no_mapping)
+    })
+    .prepared(|| {
+        let cold = Cold::make(file, bytes)?;
+        *ready.borrow_mut() = Some((map()?, some_pages(), cold));
+        Ok(())
+    })
+    .tidied(|| {
+        let (mapped, _, cold) = ready.take().ok_or_else(no_mapping)?;
+        let found = cold.prove(file, COLD_PAGES)?;
+        drop(mapped);
+        proofs.borrow_mut().push(found);
+        counts.borrow_mut().push(found[0]);
+        Ok(())
+    });
+    let direct = fault::opened_directly(file);
+    let mut workloads = vec![cold];
+    match &direct {
+        Ok(direct) => {
+            let reads = Workload::of(DIRECT, Labels::none(), COLD_PAGES as u64, |_| read_past(direct, &some_pages()));
+            workloads.push(reads.prepared(|| drop_from_cache(file, bytes)));
+        }
+        Err(error) => rig.remark(DIRECT, &format!("cannot read the file past the cache: {error}")),
+    }
+    let expected = Expected { faults: true, ..Expected::default() };
+    let workloads = workloads
+        .into_iter()
+        .map(|workload| workload.sized(Sizing::Exactly(1)).expecting(expected).unclocked().at_most(COLD_BATCHES))
+        .collect();
+    rig.sample(workloads)?;
+    for (index, (name, unit)) in PROOFS.into_iter().enumerate() {
+        let values = proofs.borrow().iter().map(|proof: &[f64; 3]| proof[index]).collect();
+        rig.record(name, labels(COLD), unit, values)?;
+    }
+    Ok(())
+}

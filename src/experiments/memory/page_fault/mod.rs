@@ -1,0 +1,158 @@
+//! # Question
+//!
+//! How long does a program wait when it first touches a page, depending on what the kernel must do for that page?
+//!
+//! # Method
+//!
+//! A batch touches one byte in each of many unmapped pages, with mapping and unmapping outside the two clock reads.
+//! The cost is the batch time divided by the **page faults** that the kernel counted, because one fault may map many
+//! pages. A batch whose count is not the expected one is discarded. A second metric is the number of pages that a
+//! fault maps.
+//!
+//! - **anonymous_write**: the first write to a private page. The kernel finds a page, clears it and maps it.
+//! - **anonymous_read**: the first read of a private page. The kernel maps its shared page of zeros.
+//! - **file_cached**: the first read of a mapped file in the page cache. The kernel also maps the pages around it.
+//! - **file_cached_single**: the same where the kernel can map only one page. Every page is a separate mapping, in
+//!   descending order of the file.
+//! - **file_cold**: the page is not in memory, and a **major** fault waits for the device.
+//! - **copy_on_write**: a write to a page that a sleeping fork(2) child shares.
+//! - **huge_anonymous**: anonymous_write where the kernel provides a huge page, verified after every batch.
+//!
+//! Before each batch of file_cold, sysdyno drops the file from the cache until the kernel reports none of its pages
+//! there. Read-ahead is off (MADV_RANDOM), and the pages are in random order. After the batch, the kernel must have
+//! counted one major fault per page. Devices must have read at least the bytes of these pages for the process, and
+//! the cache must hold no other pages of the file.
+//!
+//! Each launch creates a file of 4 MiB of random bytes in the scratch directory, without a name, so that nothing
+//! remains of it. The kind **direct_read** reads 4 KiB of this file past the cache at random offsets. A cold fault must cost
+//! one direct read plus one minor fault.
+//!
+//! # Prediction
+//!
+//! An exception, a page from the allocator, its clearing or copying, and a page-table entry, from the constants
+//! table. A major fault: one read from a device of this kind and one minor fault.
+//!
+//! # What could fool us
+//!
+//! - One fault may map many pages: 64 KiB around the address, or a whole large folio. The pages per fault are
+//!   counted, not assumed.
+//! - The file may still be cached. The kernel does not drop pages that are mapped or not yet written to the device.
+//! - Files on tmpfs, and files that were allocated but never written, wait for no device.
+//! - A file of 4 MiB that was just written often comes from the memory of a virtual disk's host, or from a disk's own
+//!   cache.
+//! - In a guest, the first use of memory also costs an exit to the host. The pages here are reused, and the first
+//!   iteration is not counted.
+//! - The cost of a fault divided by the page size is not a latency. It is the cost per byte if the program uses all
+//!   bytes, so compare it with a bandwidth.
+//!
+//! # References
+//!
+//! mmap(2), madvise(2), cachestat(2), mincore(2), proc(5). Linux `mm/memory.c`, `mm/filemap.c` (fault-around,
+//! read-ahead), `mm/huge_memory.c`. Linux `Documentation/admin-guide/mm/transhuge.rst`.
+
+mod explain;
+mod judge;
+mod measure;
+mod predict;
+
+use crate::evaluate::gate::rules;
+use crate::evaluate::precision::Precision;
+use crate::experiments::{Experiment, Publication};
+use crate::results::quantity::Unit;
+use crate::sys::fault::HUGE_PAGE;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "memory.page_fault",
+    title: "Page faults",
+    measures: "time of the first access to a page, by the work that the kernel does for it",
+    method_version: 1,
+    precision: Precision { target: 0.05, between: 0.04 },
+    source: include_str!("mod.rs"),
+    needs: &[],
+    uses: &["cpu.cycle_time"],
+    rules: RULES,
+    constants: &[],
+    publishes: &[
+        Publication::cost(TIME, Unit::Nanoseconds, "one page fault, for any number of pages that it maps").in_summary(),
+        Publication::state(PAGES, Unit::One, "small pages that each fault maps"),
+    ],
+    every: |_| 1,
+    seconds: |_| 0.2,
+    time_out: 60.0,
+    memory: |_| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
+    predict: predict::predict,
+    measure: measure::measure,
+    measure_first: Some(measure::measure_first),
+    figures: judge::figures,
+    explain: explain::explain,
+};
+
+const TIME: &str = "memory.page_fault.time";
+const PAGES: &str = "memory.page_fault.pages_per_fault";
+
+/// The kinds, in the order of the report.
+const KINDS: [&str; 7] = [WRITE, READ, CACHED, SINGLE, COLD, COPY, HUGE];
+const WRITE: &str = "anonymous_write";
+const READ: &str = "anonymous_read";
+const CACHED: &str = "file_cached";
+const SINGLE: &str = "file_cached_single";
+const COLD: &str = "file_cold";
+const COPY: &str = "copy_on_write";
+const HUGE: &str = "huge_anonymous";
+/// Reading past the cache: not a fault, but what a major one consists of.
+const DIRECT: &str = "direct_read";
+
+/// Small pages of a batch: some hundred microseconds, in which the scheduler rarely steps in.
+const BATCH: usize = 256;
+/// Small pages of the file.
+const FILE: usize = 1024;
+/// Mappings of the cached file in a batch.
+const MAPPINGS: usize = 16;
+/// Cold pages of a batch.
+const COLD_PAGES: usize = 32;
+/// Huge pages of a batch.
+const HUGE_PAGES: usize = 4;
+/// Batches of what waits for a device.
+const COLD_BATCHES: u32 = 3;
+/// Longest sleep of a child that holds pages: if all else fails, it ends by itself.
+const CHILD_SLEEP: i64 = 60;
+/// Physical floors: cycles of a minor fault, nanoseconds of a major one.
+const MINOR_FLOOR: f64 = 250.0;
+const MAJOR_FLOOR: f64 = 5_000.0;
+/// How far a major fault may be from the sum of its parts.
+const PARTS: f64 = 0.25;
+/// Clearing a page may cost so many times what copying one does.
+const CLEAR_SLACK: f64 = 1.05;
+/// A fault maps a page at least; a count may be off by a tenth.
+const LEAST_PAGES: f64 = 0.9;
+
+rules! {
+    MINOR: "G8" Hard "`memory.page_fault`", "a minor fault takes at least {}", cycles(MINOR_FLOOR);
+    MAJOR: "G8" Hard "`memory.page_fault` kind=file_cold", "a major fault takes at least {}", time(MAJOR_FLOOR);
+    ORDER: "G20" Noisy "`memory.page_fault`",
+        "a page of zeros costs less than a new page, clearing at most {} times copying, a huge page less than its \
+         small pages", plain(CLEAR_SLACK);
+    COUNTED: "G22" Hard "`memory.page_fault`",
+        "the kernel counted the expected number of faults, or up to a 64th more (1 to 8)";
+    PROVEN: "G23" Hard "`memory.page_fault` kind=file_cold",
+        "no page of the file was cached before and no other page after, with one major fault and a device read per \
+         page";
+    PER_FAULT: "G24" Hard "`memory.page_fault`", "a cost is per fault and has the number of pages per fault next to it";
+    SUM: "G40" Noisy "`memory.page_fault` kind=file_cold",
+        "a cold fault costs a direct read plus a minor fault, within {}", share(PARTS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own() {
+        let mut kinds = KINDS.to_vec();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds.len(), KINDS.len());
+        assert!(!KINDS.contains(&DIRECT));
+    }
+}

@@ -1,0 +1,72 @@
+//! What each kind of page fault is expected to cost.
+
+use crate::experiments::PredictionInput;
+use crate::experiments::constants::{
+    Constant, CycleTime, EXCEPTION, FILE_PAGE_LOOKUP, FLUSH_ENTRY, PAGE_ALLOCATION, PAGE_CLEAR, PAGE_COPY,
+    PAGE_TABLE_ENTRY, PAGES_AROUND, disk_read,
+};
+use crate::experiments::memory::touching::labels;
+use crate::results::prediction::Prediction;
+use crate::results::quantity::Unit;
+use crate::sys::fault::HUGE_PAGE;
+use crate::sys::memory::page_size;
+
+use super::{CACHED, COLD, COPY, KINDS, READ, SINGLE, TIME, WRITE};
+
+pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
+    let cycle = CycleTime::known(by);
+    let of = |constant: Constant, count: f64| {
+        let range = constant.times(count);
+        if constant.unit == "cycles" { cycle.of(range) } else { range }
+    };
+    let small_per_huge = HUGE_PAGE as f64 / page_size() as f64;
+    let mut all = Vec::new();
+    for kind in KINDS {
+        let parts: Vec<(&str, Constant, f64)> = match kind {
+            WRITE => vec![
+                ("a page from the allocator", PAGE_ALLOCATION, 1.0),
+                ("clearing it", PAGE_CLEAR, 1.0),
+                ("mapping it", PAGE_TABLE_ENTRY, 1.0),
+            ],
+            READ => vec![("mapping the page of zeros", PAGE_TABLE_ENTRY, 1.0)],
+            CACHED => vec![
+                ("finding the page in the cache", FILE_PAGE_LOOKUP, 1.0),
+                ("mapping the surrounding pages", PAGES_AROUND, 1.0),
+            ],
+            SINGLE => {
+                vec![("finding the page in the cache", FILE_PAGE_LOOKUP, 1.0), ("mapping it", PAGE_TABLE_ENTRY, 1.0)]
+            }
+            COPY => vec![
+                ("a page from the allocator", PAGE_ALLOCATION, 1.0),
+                ("copying into it", PAGE_COPY, 1.0),
+                ("mapping it instead of the shared one", PAGE_TABLE_ENTRY, 1.0),
+                ("flushing the old entry", FLUSH_ENTRY, 1.0),
+            ],
+            COLD => match disk_read(&by.setup.machine) {
+                Some(read) => vec![
+                    ("reading 4 KiB from the device", read, 1.0),
+                    ("a page from the allocator, and finding it in the cache", FILE_PAGE_LOOKUP, 2.0),
+                    ("mapping it", PAGE_TABLE_ENTRY, 1.0),
+                ],
+                None => continue,
+            },
+            _ => vec![
+                ("a huge page from the allocator", PAGE_ALLOCATION, 3.0),
+                ("clearing it", PAGE_CLEAR, small_per_huge),
+                ("mapping it", PAGE_TABLE_ENTRY, 1.0),
+            ],
+        };
+        let prediction = Prediction::of(TIME, labels(kind), Unit::Nanoseconds).hardware(
+            "exception entry and exit",
+            of(EXCEPTION, 1.0),
+            EXCEPTION.basis(),
+        );
+        let add = |prediction: Prediction, (what, constant, count): (&str, Constant, f64)| {
+            let hardware = [PAGE_CLEAR, PAGE_COPY].contains(&constant) || constant.name.starts_with("DISK");
+            let (range, basis) = (of(constant, count), constant.basis());
+            if hardware { prediction.hardware(what, range, basis) } else { prediction.software(what, range, basis) }
+        };
+        all.push(parts.into_iter().fold(prediction, add));
+    }
+    all
+}
