@@ -11,7 +11,7 @@ use crate::evaluate::study::Study;
 use crate::evaluate::unavailable::name_unavailable;
 use crate::experiments::costs::costs;
 use crate::experiments::highlights::highlights;
-use crate::experiments::phrases::phrase;
+use crate::experiments::phrases::{self, phrase};
 use crate::experiments::{self, Experiment, consistency, models};
 use crate::machine::Identity;
 use crate::results::document::{Block, Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
@@ -186,6 +186,10 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     section.metrics.sort_by_key(|metric| rank(&metric.name));
     section.rejected = findings.rejected;
     section.series = findings.curves;
+    for curve in &mut section.series {
+        let words = |(key, value): (&str, &str)| (key.to_owned(), phrases::label(&curve.name, key, value));
+        curve.words = curve.labels.pairs().map(words).collect();
+    }
     section.figures = findings.figures;
     section.analysis = findings.analysis;
     if section.metrics.is_empty() {

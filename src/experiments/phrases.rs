@@ -17,7 +17,7 @@ const METRICS: &[(&str, &str)] = &[
     ("cpu.procedure_call.per_argument", "function call, each argument"),
     ("cpu.procedure_call.seventh_argument", "function call, seventh argument"),
     ("cpu.sharing.share", "share of time"),
-    ("cpu.sharing.stretch", "stretch of a multiply chain"),
+    ("cpu.sharing.stretch", "length of a stay"),
     ("os.system_call.time", "system call"),
     ("os.system_call.service", "system call without kernel entry"),
     ("os.process_creation.time", "process"),
@@ -27,7 +27,7 @@ const METRICS: &[(&str, &str)] = &[
     ("os.context_switch.net", "context switch without its system calls"),
     ("os.context_switch.pipe_overhead", "one byte through a pipe"),
     ("os.context_switch.eventfd_overhead", "one event through an eventfd"),
-    ("os.cache_line_transfer.time", "cache line to another CPU and back"),
+    ("os.cache_line_transfer.time", "cache line to another CPU"),
     ("os.signal.time", "signal"),
     ("memory.latency.level", "memory load"),
     ("memory.latency.level_size", "size of a cache"),
@@ -213,7 +213,7 @@ pub fn phrase(metric: &str, labels: &Labels) -> String {
 }
 
 /// A label in plain words; empty where it is the usual case.
-fn label(metric: &str, key: &str, value: &str) -> String {
+pub fn label(metric: &str, key: &str, value: &str) -> String {
     let fits = |(begins, of, is, _): &&(&str, &str, &str, &str)| {
         metric.starts_with(begins) && *of == key && (*is == value || *is == "*")
     };

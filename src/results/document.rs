@@ -1,5 +1,7 @@
 //! The document: everything a report says, computed from a log. Its serialised form is `result.json`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -486,6 +488,9 @@ pub struct Curve {
     pub name: String,
     /// Labels that tell curves of one name apart.
     pub labels: Labels,
+    /// What each label says, in plain words; empty for the usual case.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub words: BTreeMap<String, String>,
     /// The parameter.
     pub x: Axis,
     /// The figure.

@@ -97,8 +97,8 @@ fn a_dry_run_prints_the_plan_and_writes_nothing() {
     let output = output.unwrap();
     assert!(output.status.success(), "{}", told(&output));
     let plan = text(&output.stdout);
-    assert!(plan.contains("cpu.timer") && plan.contains("16 launches") && plan.contains("about"), "{plan}");
-    assert!(plan.contains("up to 1.000 MiB of memory"), "{plan}");
+    assert!(plan.contains("cpu.timer") && plan.contains("16 launches") && plan.contains("About"), "{plan}");
+    assert!(plan.contains("Up to 1.000 MiB of memory"), "{plan}");
     assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0, "nothing was written");
 }
 

@@ -153,7 +153,7 @@ fn a_host_that_cannot_be_reached_by_ssh_is_said() {
     let output = sshd.run(&directory.path().join("run"), &["network.connection", "--quick"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     assert!(
-        told(&output).contains("Permission denied") && told(&output).contains("hint: try `ssh HOST true`"),
+        told(&output).contains("Permission denied") && told(&output).contains("hint: run `ssh HOST true`"),
         "{}",
         told(&output)
     );

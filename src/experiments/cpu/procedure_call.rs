@@ -461,6 +461,7 @@ fn curve(study: &Study<'_>, code: &str, chain: &str, estimates: &[Option<Estimat
     (!points.is_empty()).then(|| Curve {
         name: "cpu.procedure_call.by_args".to_owned(),
         labels: labels(code, chain),
+        words: BTreeMap::new(),
         x: Axis { label: "integer arguments".to_owned(), unit: Unit::One },
         y: Axis { label: "call and return".to_owned(), unit: Unit::Nanoseconds },
         points,

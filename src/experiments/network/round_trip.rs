@@ -52,6 +52,7 @@
 //! RFC 792 and RFC 4443 (echo). RFC 896 and RFC 1122, section 4.2.3.2 (Nagle, delayed acknowledgement). tcp(7),
 //! udp(7), icmp(7), unix(7). G. Tene, "How not to measure latency", 2013.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::exchanges::{
@@ -459,6 +460,7 @@ fn curves(findings: &Findings) -> Vec<Curve> {
             None => curves.push(Curve {
                 name: BY_BYTES.to_owned(),
                 labels: of,
+                words: BTreeMap::new(),
                 x: Axis { label: "message".to_owned(), unit: Unit::Bytes },
                 y: Axis { label: "round trip".to_owned(), unit: Unit::Nanoseconds },
                 points: vec![point],

@@ -9,7 +9,6 @@
 //! its exit status checked.
 //!
 //! The label **how** names the span:
-//!
 //! - **fork**: until the call returns in the parent. The child may have run by then.
 //! - **fork_wait**: until a child that exits at once has been reaped.
 //! - **first_instruction**: until the first instruction of the child, which stores the time in a shared page.
@@ -31,8 +30,7 @@
 //!
 //! # Prediction
 //!
-//! - A base for a small process.
-//! - 20 to 45 ns for each page whose table entry is copied. About the same again to remove the entries of the child,
+//! - A base for a small process, and 20 to 45 ns for each page whose table entry is copied. About the same again to remove the entries of the child,
 //!   where the parent waits for its end. In a guest both double, because table entries and page records are behind two
 //!   levels of tables.
 //! - A huge page has one entry instead of 512, but the kernel reserves a table in case the page is split.
@@ -52,6 +50,7 @@
 //! road", HotOS 2019.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -521,6 +520,7 @@ fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
     findings.curves.push(Curve {
         name: "os.process_creation.by_resident_size".to_owned(),
         labels,
+        words: BTreeMap::new(),
         x: Axis { label: "resident memory of the parent".to_owned(), unit: Unit::Bytes },
         y: Axis { label: "one child".to_owned(), unit: Unit::Nanoseconds },
         points: sweep.curve(study, SMALL_PAGE),

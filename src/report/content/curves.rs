@@ -1,5 +1,6 @@
 //! Drawings of curves: those of one name share axes; many of them are divided by one of their labels.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::anchor;
@@ -8,7 +9,7 @@ use crate::report::page::{Cell, Table};
 use crate::results::document::{Curve, Metric, Section};
 use crate::results::drawing_note::DrawingNote;
 use crate::results::quantity::Labels;
-use crate::results::wording::{interval, mark, measured, measured_interval};
+use crate::results::wording::{factor, interval, mark, measured, measured_interval};
 
 /// Curves in one drawing beyond which they are divided, if they differ in more than one label.
 const MOST_CURVES: usize = 4;
@@ -75,25 +76,24 @@ fn parted<'a>(curves: &[&'a Curve], key: &str) -> Vec<(Option<&'a str>, Vec<&'a 
 
 fn drawing(section: &Section, name: &str, note: &DrawingNote, common: &Labels, curves: &[&Curve]) -> Drawing {
     let first = curves[0];
-    let title = |curve: &Curve| {
+    let mut curves = curves.to_vec();
+    curves.sort_by(|one, other| by_number(&one.labels, &other.labels));
+    let own = |curve: &Curve| -> Vec<String> {
         let own = curve.labels.pairs().filter(|(key, _)| common.get(key).is_none());
-        own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+        own.map(|(key, value)| words(curve, key, value)).collect()
     };
+    let title = |curve: &Curve| own(curve).join(", ");
     let what = note.caption.clone().unwrap_or_else(|| format!("{} by {}", first.y.label, first.x.label));
-    let caption = if common.is_empty() { what } else { format!("{what} ({common})") };
+    let of = common.pairs().map(|(key, value)| format!(", {}", words(first, key, value))).collect::<String>();
+    let caption = format!("{}{of}: {}.", capitalised(&what), finding(&curves, &title));
     let suffix = if common.is_empty() { String::new() } else { format!("-{}", common.to_string().replace('=', "-")) };
     let mut note = note.clone();
     note.marks.retain(|mark| mark.labels.is_empty() || curves.iter().any(|curve| curve.labels == mark.labels));
-    for mark in &mut note.marks {
-        // Marks find their curve by the name that the legend gives it.
-        let own = mark.labels.pairs().filter(|(key, _)| common.get(key).is_none());
-        mark.labels = own.fold(Labels::none(), |labels, (key, value)| labels.with(key, value));
-    }
     Drawing {
         id: anchor(name) + &suffix,
-        alt: format!("{caption}: {} with at most {} points each", curves_in_words(curves.len()), longest(curves)),
+        alt: format!("{caption} {} with at most {} points each", curves_in_words(curves.len()), longest(&curves)),
         caption,
-        values: values(curves, &title),
+        values: values(&curves, &title),
         plot: Plot::Curves(CurvePlot {
             x: first.x.clone(),
             y: first.y.clone(),
@@ -101,6 +101,49 @@ fn drawing(section: &Section, name: &str, note: &DrawingNote, common: &Labels, c
             lines: curves.iter().map(|curve| line(section, curve, &title(curve))).collect(),
         }),
     }
+}
+
+/// Curves of one label whose values are numbers are in the order of these numbers, all others as they came.
+fn by_number(one: &Labels, other: &Labels) -> Ordering {
+    let number = |value: &str| value.parse::<f64>().ok();
+    let differing = one.pairs().find_map(|(key, value)| {
+        let against = other.get(key).filter(|against| *against != value)?;
+        number(value)?.partial_cmp(&number(against)?)
+    });
+    differing.unwrap_or(Ordering::Equal)
+}
+
+/// A label in plain words. In a legend the usual case has a name too.
+fn words(curve: &Curve, key: &str, value: &str) -> String {
+    let said = curve.words.get(key).filter(|words| !words.is_empty());
+    said.cloned().unwrap_or_else(|| value.replace('_', " "))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get_mut(0..1) {
+        first.make_ascii_uppercase();
+    }
+    text
+}
+
+/// What the curves show: the largest change from the first to the last point that the intervals of both leave no doubt about.
+fn finding(curves: &[&Curve], title: &impl Fn(&Curve) -> String) -> String {
+    let change = |curve: &&Curve| {
+        let ([_, before, low_before, high_before], [_, after, low_after, high_after]) =
+            (*curve.points.first()?, *curve.points.last()?);
+        let apart = low_after > high_before || low_before > high_after;
+        (apart && before > 0.0 && after > 0.0).then(|| after / before)
+    };
+    let changes = curves.iter().filter_map(|curve| Some((*curve, change(curve)?)));
+    let largest = changes.max_by(|(_, one), (_, other)| one.ln().abs().total_cmp(&other.ln().abs()));
+    let Some((curve, ratio)) = largest else {
+        return "no change from the first to the last point is beyond the intervals".to_owned();
+    };
+    let ends = [curve.points.first(), curve.points.last()].map(|point| point.map_or(0.0, |point| point[0]));
+    let [from, to] = ends.map(|end| mark(end, curve.x.unit));
+    let which = if curves.len() > 1 { format!(" ({})", title(curve)) } else { String::new() };
+    format!("{} from {from} to {to}{which}", factor(ratio))
 }
 
 fn curves_in_words(count: usize) -> String {
@@ -126,7 +169,7 @@ fn line(section: &Section, curve: &Curve, name: &str) -> PlotLine {
         }
         PlotPoint { x, y, interval: [low, high], predicted: found, title }
     });
-    PlotLine { points: points.collect(), name: name.to_owned() }
+    PlotLine { points: points.collect(), name: name.to_owned(), labels: curve.labels.clone() }
 }
 
 /// The range that was predicted for a point: that of the figure which is the point.

@@ -49,7 +49,12 @@ impl PlotAxis {
             Scale::Automatic => low > 0.0 && high / low > DECADE,
         };
         let mut axis = PlotAxis { label: label.to_owned(), unit, logarithmic, low: 0.0, high: 1.0, marks: Vec::new() };
-        if logarithmic {
+        let doubles = |value: f64| unit == Unit::One && value.log2().fract() == 0.0;
+        if logarithmic && values.iter().all(|&value| doubles(value)) {
+            // Counts that double are marked where they were measured.
+            axis.over_decades(low, high, marks.max(2));
+            axis.marks = powers_of_two(1, low, high).iter().map(|mark| mark.log10()).collect();
+        } else if logarithmic {
             axis.over_decades(low, high, marks.max(2));
         } else {
             axis.over_range(low, high, marks.max(2));

@@ -5,6 +5,7 @@ use super::canvas::{Ink, escaped};
 use super::{ChartLayout, FONT, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
 use crate::results::document;
 use crate::results::drawing_note::{DrawingNote, Join, MarkPlace};
+use crate::results::quantity::Labels;
 
 /// Height of a drawing of curves, legend left out.
 const HEIGHT: u32 = 400;
@@ -27,6 +28,8 @@ pub struct CurvePlot {
 pub struct PlotLine {
     /// Its name in the legend.
     pub name: String,
+    /// Labels by which marks find it.
+    pub labels: Labels,
     /// Its points, ordered by x.
     pub points: Vec<PlotPoint>,
 }
@@ -208,8 +211,7 @@ impl CurvePlot {
     }
 
     fn series_of(&self, mark: &crate::results::drawing_note::Mark) -> String {
-        let named = mark.labels.to_string();
-        let index = self.lines.iter().position(|line| !named.is_empty() && line.name == named);
+        let index = self.lines.iter().position(|line| !mark.labels.is_empty() && line.labels == mark.labels);
         index.map_or_else(String::new, |index| format!("s{}", index % SERIES))
     }
 }

@@ -11,6 +11,7 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{interval, percent};
 use crate::statistics::summary::{median, quantile};
+use std::collections::BTreeMap;
 
 /// Curves of one limit or of the machine over all launches: bytes read with bytes resident.
 pub(super) struct ResidencyCurves {
@@ -57,6 +58,7 @@ impl ResidencyCurves {
         Curve {
             name: SWEEP.to_owned(),
             labels: self.labels.clone(),
+            words: BTreeMap::new(),
             x: Axis { label: "bytes read once".to_owned(), unit: Unit::Bytes },
             y: Axis { label: "bytes still cached".to_owned(), unit: Unit::Bytes },
             points,

@@ -14,6 +14,7 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{count, quantity};
 use crate::statistics::summary::median;
+use std::collections::BTreeMap;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     for order in Order::ALL {
@@ -58,6 +59,7 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
             curves.push(Curve {
                 name: "file.contention.by_processes".to_owned(),
                 labels: Labels::of([("order", order.name())]),
+                words: BTreeMap::new(),
                 x: Axis { label: "processes".to_owned(), unit: Unit::One },
                 y: Axis { label: "read of 4 KiB".to_owned(), unit: Unit::Nanoseconds },
                 points,

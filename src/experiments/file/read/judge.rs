@@ -18,6 +18,7 @@ use crate::results::verdict::Gate;
 use crate::results::wording::{launches, quantity};
 use crate::statistics::summary::median;
 use crate::sys::memory::page_size;
+use std::collections::BTreeMap;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     for bytes in SIZES {
@@ -115,6 +116,7 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
                 curves.push(Curve {
                     name: "file.read.by_size".to_owned(),
                     labels: Labels::of([("order", order.name()), ("cache", cache)]),
+                    words: BTreeMap::new(),
                     x: Axis { label: "file".to_owned(), unit: Unit::Bytes },
                     y: Axis { label: "read of 4 KiB".to_owned(), unit: Unit::Nanoseconds },
                     points,
@@ -135,6 +137,7 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
         curves.push(Curve {
             name: "file.read.by_depth".to_owned(),
             labels: Labels::of([("order", "random"), ("cache", DIRECT)]),
+            words: BTreeMap::new(),
             x: Axis { label: "reads in flight".to_owned(), unit: Unit::One },
             y: Axis { label: "rate".to_owned(), unit: Unit::BytesPerSecond },
             points: depths,

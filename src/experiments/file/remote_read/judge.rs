@@ -17,6 +17,7 @@ use crate::results::verdict::Gate;
 use crate::results::wording::{launches, quantity};
 use crate::statistics::fit::relative_coefficients;
 use crate::statistics::summary::{mean, median};
+use std::collections::BTreeMap;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     for way in ways(study.setup.peer.as_ref(), study.setup.remote.as_ref()) {
@@ -222,6 +223,7 @@ pub(super) fn curves(findings: &Findings, via: &str) -> Vec<Curve> {
                 curves.push(Curve {
                     name: "file.remote_read.by_size".to_owned(),
                     labels: Labels::of([("via", via), ("order", order), ("server", server)]),
+                    words: BTreeMap::new(),
                     x: Axis { label: "read".to_owned(), unit: Unit::Bytes },
                     y: Axis { label: "time".to_owned(), unit: Unit::Nanoseconds },
                     points,

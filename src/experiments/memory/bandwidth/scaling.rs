@@ -7,6 +7,7 @@ use crate::experiments::memory::footprint::MEMORY;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{DISTANCE, Labels, Unit};
 use crate::sys::stream::Operation;
+use std::collections::BTreeMap;
 
 /// What several threads move, operation by operation.
 pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
@@ -30,6 +31,7 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
             (points.len() >= 2).then(|| Curve {
                 name: "memory.bandwidth.scaling".to_owned(),
                 labels: Labels::of([("operation", operation.name()), ("level", MEMORY)]),
+                words: BTreeMap::new(),
                 x: Axis { label: "threads, each on a separate CPU".to_owned(), unit: Unit::One },
                 y: Axis { label: "application bytes per second".to_owned(), unit: Unit::BytesPerSecond },
                 points,

@@ -99,6 +99,7 @@ impl Curves {
             .map(|(labels, points)| Curve {
                 name: CURVE.to_owned(),
                 labels: labels.clone(),
+                words: BTreeMap::new(),
                 x: Axis { label: "footprint".to_owned(), unit: Unit::Bytes },
                 y: Axis { label: "one dependent load".to_owned(), unit: Unit::Nanoseconds },
                 points: points

@@ -11,6 +11,7 @@ use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, DISTANCE, Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::statistics::summary::median;
+use std::collections::BTreeMap;
 
 /// No kernel wakes and switches in fewer core cycles.
 pub(super) const LEAST_NET: f64 = 300.0;
@@ -155,6 +156,7 @@ pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
         curves.push(Curve {
             name: "os.context_switch.by_working_set".to_owned(),
             labels: Labels::none().with("processes", members),
+            words: BTreeMap::new(),
             x: Axis { label: "working set of each process".to_owned(), unit: Unit::Bytes },
             y: Axis { label: "switch, with refill of the caches".to_owned(), unit: Unit::Nanoseconds },
             points,
