@@ -248,7 +248,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         };
         findings.say(format!(
             "An iteration costs {registers} cycles with the counter in a register. It costs {memory} with counter and \
-             limit in memory, as in unoptimised code of gcc: {reason}. Do not subtract either from the cost of a loop \
+             limit in memory, as in unoptimised code of gcc. The reason: {reason}. Do not subtract either from the cost of a loop \
              body, because loop and body run in parallel.",
         ));
     }

@@ -507,13 +507,13 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     let chained = cycles(1, "registers", "latency").zip(cycles(1, "memory", "latency"));
     if let Some(((registers, registers_text), (memory, memory_text))) = chained {
         let reason = if memory < registers + 1.0 {
-            "the path through memory adds no visible cost, so this core passes the stored value to the load by renaming"
+            "this core renames memory, so the path through it adds no visible cost"
         } else {
             "the path through memory adds store forwarding"
         };
         findings.say(format!(
             "Chained calls with one argument take {registers_text} cycles from one return value to the next in \
-             registers, and {memory_text} through memory: {reason}."
+             registers, and {memory_text} through memory. The reason: {reason}."
         ));
     }
 }

@@ -30,7 +30,7 @@
 //!
 //! # Prediction
 //!
-//! - A base for a small process, and 20 to 45 ns for each page whose table entry is copied. About the same again to remove the entries of the child,
+//! - A base, and 20 to 45 ns for each page whose table entry is copied. About as much to remove the entries of the child,
 //!   where the parent waits for its end. In a guest both double, because table entries and page records are behind two
 //!   levels of tables.
 //! - A huge page has one entry instead of 512, but the kernel reserves a table in case the page is split.

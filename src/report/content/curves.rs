@@ -84,8 +84,9 @@ fn drawing(section: &Section, name: &str, note: &DrawingNote, common: &Labels, c
     };
     let title = |curve: &Curve| own(curve).join(", ");
     let what = note.caption.clone().unwrap_or_else(|| format!("{} by {}", first.y.label, first.x.label));
-    let of = common.pairs().map(|(key, value)| format!(", {}", words(first, key, value))).collect::<String>();
-    let caption = format!("{}{of}: {}.", capitalised(&what), finding(&curves, &title));
+    let mut of = vec![capitalised(&what)];
+    of.extend(common.pairs().map(|(key, value)| words(first, key, value)));
+    let caption = format!("{}: {}.", of.join(", "), finding(&curves, &title));
     let suffix = if common.is_empty() { String::new() } else { format!("-{}", common.to_string().replace('=', "-")) };
     let mut note = note.clone();
     note.marks.retain(|mark| mark.labels.is_empty() || curves.iter().any(|curve| curve.labels == mark.labels));

@@ -98,8 +98,8 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
     }
     match (study.prediction(BYTES, &full()), findings.metric(BYTES, &full())) {
         (Some(prediction), None) => findings.say(format!(
-            "By the kernel's own numbers the file cache of this machine can grow to {} (range {} to {}). \
-             `--full-cache` measures it, and evicts what other programs have cached.",
+            "By the numbers of the kernel, the file cache of this machine can grow to {} (range {} to {}). \
+             The option `--full-cache` measures it, and evicts what other programs have cached.",
             size(prediction.value),
             size(prediction.low),
             size(prediction.high)

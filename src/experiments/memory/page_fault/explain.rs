@@ -62,7 +62,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let (Some(small), Some(huge)) = (time(findings, WRITE), time(findings, HUGE)) {
         let small_ones = HUGE_PAGE as f64 / page * small;
         findings.say(format!(
-            "A fault for a huge page takes {}, and faults for the small pages of the same 2 MiB take {}, {} times as \
+            "A fault for a huge page takes {}. Faults for the small pages of the same 2 MiB take {}, {} times as \
              long. A program that touches only one byte still waits for the whole huge page.",
             shown(huge),
             shown(small_ones),
