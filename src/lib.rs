@@ -11,7 +11,7 @@
 //! rank 4  rig  report  peer      how a sample is taken · document → bytes · the other machine's side
 //! rank 5  evaluate               series → figures with gates and verdicts
 //! rank 6  experiments            one file per experiment; one ordered table
-//! rank 7  plan  assemble         what will run · log → document
+//! rank 7  plan  assemble  compare  what will run · log → document · runs → what changed
 //! rank 8  conduct                discovery, and rounds of launches, each a child process
 //! rank 9  cli                    one file per verb
 //!
@@ -25,6 +25,7 @@
 
 mod assemble;
 mod cli;
+mod compare;
 mod conduct;
 mod evaluate;
 mod experiments;

@@ -79,7 +79,7 @@ fn little_memory_is_kept_to_and_what_it_does_not_reach_has_a_reason() {
     assert!(ended(&output), "{}", told(&output));
     let plan = fs::read_to_string(keep.path().join("plan")).unwrap();
     let (number, unit) =
-        plan.split_once("up to ").unwrap().1.split_once(" of memory").unwrap().0.split_once(' ').unwrap();
+        plan.split_once("Up to ").unwrap().1.split_once(" of memory").unwrap().0.split_once(' ').unwrap();
     assert!(unit == "MiB" && number.parse::<f64>().unwrap() <= 64.0, "a quarter of the limit: {plan}");
     assert_kept_to(&result(&keep.path().join("run")));
 }

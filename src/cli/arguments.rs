@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use super::compare_options::CompareOptions;
 use super::paint::ColourChoice;
 use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
@@ -68,6 +69,8 @@ pub(super) enum Verb {
     Predict(PredictOptions),
     /// Render the report of a run from its log
     Report(ReportOptions),
+    /// Compare two runs, or runs with runs: what changed, by how much, how sure
+    Compare(CompareOptions),
     /// Show the results published in five reports, next to those of a run
     Published(PublishedOptions),
     /// Serve the network and remote-file experiments of another machine

@@ -4,6 +4,8 @@
 //! wrong, 3 a figure is in a state that was to fail the run, 130 interrupted.
 
 mod arguments;
+mod compare;
+mod compare_options;
 mod completions;
 mod doctor;
 mod explain;
@@ -23,6 +25,7 @@ mod quietest;
 mod remote_options;
 mod report;
 mod run;
+mod runs;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -91,6 +94,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Neighbours(options) => neighbours::neighbours(&options),
         Verb::Predict(options) => predict::predict(&options),
         Verb::Report(options) => report::report(&options),
+        Verb::Compare(options) => compare::compare(&options),
         Verb::Published(options) => published::published(&options),
         Verb::Completions(options) => completions::completions(&options),
         Verb::Man => completions::manual(),

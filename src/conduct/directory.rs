@@ -20,7 +20,9 @@ use crate::sys::process;
 
 /// Files that are computed from the log, and the folder of drawings.
 const RESULT: &str = "result.json";
-const COMPACT: &str = "node.json";
+pub const COMPACT: &str = "node.json";
+/// Name of the log in a run directory.
+pub const LOG: &str = "log.jsonl";
 const METRICS: &str = "metrics.csv";
 const PAGE: &str = "report.html";
 /// Every row, term and gate.
@@ -114,7 +116,7 @@ impl RunDirectory {
     }
 
     pub fn log(&self) -> PathBuf {
-        self.path.join("log.jsonl")
+        self.path.join(LOG)
     }
 
     /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `node.json`,

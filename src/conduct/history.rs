@@ -18,7 +18,7 @@ use crate::machine::Identity;
 use crate::plan::Plan;
 use crate::report::compact;
 use crate::results::between::History;
-use crate::results::compact::{Compact, FORMAT, kernel, peer, remote};
+use crate::results::compact::{Compact, MOST_BYTES, kernel, peer, remote};
 use crate::results::document::Document;
 use crate::setup::Setup;
 use crate::sys::file::REGULAR_ONLY;
@@ -30,8 +30,6 @@ const STATE: &str = ".local/state";
 const FOLDERS: [&str; 2] = ["sysdyno", "runs"];
 /// Runs that are kept of a machine: two years of one each half week, and 20 MB.
 const MOST_RUNS: usize = 200;
-/// Most bytes of a run: ten times what one of everything has.
-const MOST_BYTES: u64 = 1 << 20;
 
 /// The place for runs of this machine.
 #[derive(Debug, Clone)]
@@ -204,8 +202,7 @@ fn load(place: &Path) -> Result<Compact, String> {
     }
     let mut bytes = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    let run: Compact = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
-    if run.format == FORMAT { Ok(run) } else { Err(format!("its format is {}", run.format)) }
+    Compact::parse(&bytes)
 }
 
 /// What earlier runs say of a run that begins: those that asked the same question of the same machine.

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod compact;
+pub mod comparison_screen;
 pub mod content;
 pub mod csv;
 pub mod drawing;

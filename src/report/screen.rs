@@ -320,7 +320,7 @@ fn cell(name: &str, width: usize, metric: &Metric) -> Line {
 }
 
 /// Text of at most so many letters.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
@@ -328,7 +328,7 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 /// Text folded into at most so many lines, the first behind a mark and the others below it.
-fn folded(text: &str, width: usize, mark: &str, ink: Ink, most: usize) -> Vec<Line> {
+pub(super) fn folded(text: &str, width: usize, mark: &str, ink: Ink, most: usize) -> Vec<Line> {
     let indent = mark.chars().count();
     let mut lines: Vec<String> = vec![mark.to_owned()];
     for word in text.split_whitespace() {

@@ -19,6 +19,9 @@ use crate::machine::Machine;
 /// Version of the format.
 pub const FORMAT: &str = "sysdyno-node/1";
 
+/// Most bytes of a file that is read as one: ten times what a run of everything has.
+pub const MOST_BYTES: u64 = 1 << 20;
+
 /// Confidence of an interval that does not say another.
 const LEVEL: f64 = 0.95;
 
@@ -193,6 +196,12 @@ pub struct Absent {
 }
 
 impl Compact {
+    /// The compact form from its file; why not, if it is none.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let run: Compact = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if run.format == FORMAT { Ok(run) } else { Err(format!("its format is {}", run.format)) }
+    }
+
     /// The compact form of a document.
     pub fn of(document: &Document) -> Self {
         let run = &document.run;

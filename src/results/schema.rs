@@ -1,8 +1,9 @@
-//! The JSON Schemas of the log, of the result and of the compact form, generated from the types that write them.
+//! The JSON Schemas of the log, of the result, of the compact form and of a comparison, generated from the types that write them.
 
 use schemars::{Schema, schema_for};
 
 use super::compact::Compact;
+use super::comparison::Comparison;
 use super::document::Document;
 use super::log::Record;
 
@@ -19,4 +20,9 @@ pub fn of_result() -> Schema {
 /// Schema of `node.json`.
 pub fn of_compact() -> Schema {
     schema_for!(Compact)
+}
+
+/// Schema of `sysdyno compare --format json`.
+pub fn of_comparison() -> Schema {
+    schema_for!(Comparison)
 }

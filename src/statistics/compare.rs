@@ -1,20 +1,89 @@
-//! Changed, equivalent or inconclusive: the comparison of one metric between two runs.
+//! Changed, equivalent or inconclusive: the comparison of one result between two sides of runs.
 //!
-//! Everything is done on the logarithms of launch estimates, where a difference is a ratio and launch estimates are near
-//! normal. A p value alone never decides: a change must be proven *and* large enough to matter, and "no change found" is
-//! not "no change".
+//! Everything is done on logarithms, where a difference is a ratio. A p value alone never decides: a change must be proven and
+//! large enough to matter, and "no change found" differs from "no change".
 
+use super::distribution::{normal_quantile, student_factor, student_two_sided};
 use super::interval::Interval;
-use super::repetition::{launches_needed, minimum_detectable_effect};
-use super::shift::two_sample_shift;
-use super::significance::{Permutation, permutation_test, welch};
-use super::summary::{finite, logarithms, variance};
-
-/// Fewest launches per side for a verdict: with 3 and 3 no test can reject at all, with 4 and 4 not after adjustment.
-pub const FEWEST_LAUNCHES: usize = 5;
 
 /// Adjusted p value up to which a change counts as proven.
 const PROVEN: f64 = 0.05;
+/// Confidence of the interval that decides.
+const LEVEL: f64 = 0.95;
+/// Probability with which the change that matters is to be found.
+const POWER: f64 = 0.8;
+/// As many runs are behind what is assumed of the scatter between runs. More runs of one side than that outweigh it.
+const PRIOR_RUNS: f64 = 8.0;
+
+/// A result of one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observed {
+    /// The value, above 0.
+    pub value: f64,
+    /// Relative standard error within the run.
+    pub within: f64,
+    /// Launches behind it.
+    pub launches: u32,
+    /// Relative standard deviation between runs, as far as it is known beforehand.
+    pub between: f64,
+}
+
+/// The results of one side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Side {
+    /// Mean of the logarithms.
+    pub centre: f64,
+    /// Variance of that mean.
+    pub variance: f64,
+    /// Degrees of freedom of that variance.
+    pub degrees: f64,
+    /// Runs.
+    pub runs: u32,
+    /// Launches of all runs.
+    pub launches: u32,
+    /// The part of the variance that more launches of the same runs would make smaller.
+    pub of_launches: f64,
+}
+
+impl Side {
+    /// The runs of one side; none without a run, or where a value is not positive.
+    ///
+    /// The variance of one run is what its launches show and what is known of the scatter between runs. From two runs on, their
+    /// own scatter counts too, with a weight that grows with their number.
+    pub fn of(runs: &[Observed]) -> Option<Self> {
+        let proper = |run: &Observed| {
+            run.value > 0.0
+                && [run.value, run.within, run.between].iter().all(|number| number.is_finite() && *number >= 0.0)
+        };
+        if runs.is_empty() || !runs.iter().all(proper) {
+            return None;
+        }
+        let count = runs.len() as f64;
+        let logarithms: Vec<f64> = runs.iter().map(|run| run.value.ln()).collect();
+        let centre = logarithms.iter().sum::<f64>() / count;
+        let mean = |part: fn(&Observed) -> f64| runs.iter().map(part).sum::<f64>() / count;
+        let (within, between) = (mean(|run| run.within.powi(2)), mean(|run| run.between.powi(2)));
+        let squares: f64 = logarithms.iter().map(|value| (value - centre).powi(2)).sum();
+        let own = count - 1.0;
+        let single = (PRIOR_RUNS * (within + between) + squares) / (PRIOR_RUNS + own);
+        let launches: u32 = runs.iter().map(|run| run.launches).sum();
+        Some(Side {
+            centre,
+            variance: single / count,
+            degrees: PRIOR_RUNS + own,
+            runs: runs.len() as u32,
+            launches,
+            of_launches: within / count,
+        })
+    }
+
+    /// The value in the unit of the runs, with its interval.
+    pub fn value(&self) -> Option<(f64, Interval)> {
+        let reach = student_factor(LEVEL, self.degrees)? * self.variance.sqrt();
+        let interval = Interval::new((self.centre - reach).exp(), (self.centre + reach).exp(), LEVEL)?;
+        Some((self.centre.exp(), interval))
+    }
+}
 
 /// What a comparison says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,101 +93,103 @@ pub enum Conclusion {
     /// The whole interval lies within the threshold: two one-sided tests (Schuirmann, Journal of Pharmacokinetics and
     /// Biopharmaceutics 15, 1987).
     Equivalent,
-    /// Neither: the data cannot tell. Print the minimum detectable effect and the launches needed.
+    /// Neither: the data do not decide.
     Inconclusive,
 }
 
-/// One metric of two runs, compared on the log scale: a shift of 0.01 is a ratio of 1.01.
+/// The ratio of two sides on the log scale: a shift of 0.01 is a ratio of 1.01.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MetricComparison {
-    /// Hodges–Lehmann shift `ln(other) - ln(one)`: what is reported, and compared with the threshold.
+pub struct Shift {
+    /// `ln(new / base)`.
     pub shift: f64,
-    /// Difference of the means of the logarithms, for those who want it.
-    pub mean_difference: f64,
-    /// Welch's interval of the difference: what decides.
+    /// Its 95 % interval.
     pub interval: Interval,
-    /// Permutation test, not adjusted for the number of metrics.
-    pub test: Permutation,
-    /// Pooled standard deviation of the logarithms; at least 0.
-    pub deviation: f64,
-    /// Launches on the two sides, at least 2 each.
-    pub launches: (usize, usize),
+    /// Two-sided p value, not adjusted for the number of results.
+    pub p: f64,
+    /// Its standard error.
+    pub error: f64,
 }
 
-impl MetricComparison {
-    /// The shift in percent of the first run.
-    pub fn percent(&self) -> f64 {
-        100.0 * self.shift.exp_m1()
+impl Shift {
+    /// The new side against the base (Welch 1947, with the degrees of freedom of Satterthwaite).
+    pub fn between(base: &Side, new: &Side) -> Option<Self> {
+        let shift = new.centre - base.centre;
+        let variance = base.variance + new.variance;
+        let error = variance.sqrt();
+        if error == 0.0 {
+            let p = if shift == 0.0 { 1.0 } else { 0.0 };
+            return Some(Shift { shift, interval: Interval::new(shift, shift, LEVEL)?, p, error });
+        }
+        let parts = base.variance.powi(2) / base.degrees + new.variance.powi(2) / new.degrees;
+        let degrees = variance.powi(2) / parts;
+        let reach = student_factor(LEVEL, degrees)? * error;
+        let interval = Interval::new(shift - reach, shift + reach, LEVEL)?;
+        Some(Shift { shift, interval, p: student_two_sided(shift / error, degrees)?, error })
     }
 
-    /// The interval in percent of the first run.
-    pub fn percent_interval(&self) -> Option<Interval> {
-        self.interval.map(|end| 100.0 * end.exp_m1())
-    }
-
-    /// The verdict. `adjusted_p` is this comparison's p value after
-    /// [`benjamini_hochberg`](super::significance::benjamini_hochberg) over all metrics; `threshold` is the relative change
-    /// that matters (0.01 for one percent), never below the noise floor that the machine shows against itself.
-    ///
-    /// With fewer than [`FEWEST_LAUNCHES`] on a side, or numbers outside their domain, it is [`Conclusion::Inconclusive`].
+    /// The verdict. `adjusted_p` is the p value after [`benjamini_hochberg`](super::significance::benjamini_hochberg) over all
+    /// results; `threshold` is the relative change that matters (0.01 for one per cent).
     pub fn verdict(&self, adjusted_p: f64, threshold: f64) -> Conclusion {
         let limit = threshold.ln_1p();
-        let enough = self.launches.0.min(self.launches.1) >= FEWEST_LAUNCHES;
-        let proven = !self.interval.contains(0.0) && adjusted_p <= PROVEN;
-        if enough && proven && self.shift.abs() >= limit {
+        if !self.interval.contains(0.0) && adjusted_p <= PROVEN && self.shift.abs() >= limit {
             Conclusion::Changed
-        } else if enough && self.interval.strictly_inside(-limit, limit) {
+        } else if self.interval.strictly_inside(-limit, limit) {
             Conclusion::Equivalent
         } else {
             Conclusion::Inconclusive
         }
     }
-
-    /// The least relative change that so many launches find with a probability of 80 %.
-    pub fn minimum_detectable_change(&self) -> Option<f64> {
-        let (one, other) = self.launches;
-        finite(minimum_detectable_effect(self.deviation, one, other, self.interval.level)?.exp_m1())
-    }
-
-    /// Launches per side from which a relative change of this size is found with a probability of 80 %.
-    pub fn launches_needed(&self, change: f64) -> Option<usize> {
-        launches_needed(self.deviation, change.ln_1p(), self.interval.level)
-    }
 }
 
-/// Compares the launch estimates of one metric, `other` against `one`; the seed is for the permutation test.
-///
-/// Wants two positive values on each side and a `level` in `(0, 1)`.
-pub fn compare(one: &[f64], other: &[f64], level: f64, seed: u64) -> Option<MetricComparison> {
-    let (one, other) = (logarithms(one)?, logarithms(other)?);
-    let means = welch(&one, &other, level)?;
-    let (one_degrees, other_degrees) = ((one.len() - 1) as f64, (other.len() - 1) as f64);
-    let pooled = (variance(&one)? * one_degrees + variance(&other)? * other_degrees) / (one_degrees + other_degrees);
-    Some(MetricComparison {
-        shift: two_sample_shift(&one, &other, level)?.estimate,
-        mean_difference: means.difference,
-        interval: means.interval,
-        test: permutation_test(&one, &other, seed)?,
-        deviation: pooled.sqrt(),
-        launches: (one.len(), other.len()),
-    })
+/// What would decide a comparison that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    /// So many launches of each side, in the same number of runs.
+    Launches(u64),
+    /// So many runs of each side.
+    Runs(u64),
+}
+
+/// What finds a change of the threshold four times in five; none where the threshold is 0.
+pub fn needed(base: &Side, new: &Side, threshold: f64) -> Option<Needed> {
+    let reach = normal_quantile((1.0 + LEVEL) / 2.0)? + normal_quantile(POWER)?;
+    let wanted = (threshold.ln_1p() / reach).powi(2);
+    if wanted <= 0.0 {
+        return None;
+    }
+    let of_launches = base.of_launches + new.of_launches;
+    let rest = (base.variance + new.variance - of_launches).max(0.0);
+    let launches = base.launches.min(new.launches).max(1);
+    // More than ten times as many launches is no advice.
+    let times = of_launches / (wanted - rest);
+    if rest < wanted && times <= 10.0 {
+        return Some(Needed::Launches((f64::from(launches) * times).ceil().max(f64::from(launches)) as u64));
+    }
+    let of_one = base.variance * f64::from(base.runs) + new.variance * f64::from(new.runs);
+    Some(Needed::Runs((of_one / wanted).ceil() as u64))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::interval::median_interval;
     use super::super::location::launch_estimates;
     use super::super::significance::benjamini_hochberg;
-    use super::super::summary::standard_deviation;
+    use super::super::summary::median;
     use super::super::synthetic::{assert_close, autoregressive, normal_draw};
     use super::*;
 
-    /// Launch estimates of a synthetic run: lognormal batches that depend on their neighbours, one in fifty with a heavy
-    /// tail, and an effect of the launch on all of its batches.
-    fn run(random: &mut fastrand::Rng, launches: usize, factor: f64) -> Vec<f64> {
-        let launches: Vec<Vec<f64>> = (0..launches)
+    const LAUNCHES: usize = 16;
+    const BETWEEN: f64 = 0.01;
+
+    /// One run: lognormal batches that depend on their predecessors, one in fifty with a heavy tail, launches in one of two modes,
+    /// an effect of the launch on all of its batches, and one of the run on all of its launches.
+    fn run(random: &mut fastrand::Rng, factor: f64) -> Observed {
+        let of_run = BETWEEN * normal_draw(random);
+        let launches: Vec<Vec<f64>> = (0..LAUNCHES)
             .map(|_| {
-                let own = 0.01 * normal_draw(random);
-                autoregressive(random, 30, 0.5)
+                let mode = if random.f64() < 0.25 { 0.03 } else { 0.0 };
+                let own = 0.01 * normal_draw(random) + mode + of_run;
+                autoregressive(random, 12, 0.5)
                     .into_iter()
                     .map(|noise| {
                         let tail = if random.f64() < 0.02 { (1.0 - random.f64()).powf(-1.0 / 1.5) } else { 1.0 };
@@ -127,81 +198,103 @@ mod tests {
                     .collect()
             })
             .collect();
-        launch_estimates(&launches, 0.25)
+        let estimates = launch_estimates(&launches, 0.25);
+        let value = median(&estimates).unwrap();
+        let found = median_interval(&estimates, LEVEL).unwrap();
+        let within = (found.high - found.low) / 2.0 / value / normal_quantile((1.0 + found.level) / 2.0).unwrap();
+        Observed { value, within, launches: LAUNCHES as u32, between: BETWEEN }
+    }
+
+    fn side(random: &mut fastrand::Rng, runs: usize, factor: f64) -> Side {
+        Side::of(&(0..runs).map(|_| run(random, factor)).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
-    fn a_run_against_itself_raises_few_false_alarms() {
+    fn a_machine_against_itself_raises_few_false_alarms() {
         let mut random = fastrand::Rng::with_seed(34);
-        let comparisons: Vec<MetricComparison> = (0..1000)
-            .map(|_| compare(&run(&mut random, 8, 1.0), &run(&mut random, 8, 1.0), 0.95, 0).unwrap())
-            .collect();
-        let by_test = comparisons.iter().filter(|comparison| comparison.test.p <= 0.05).count();
-        let by_interval = comparisons.iter().filter(|comparison| !comparison.interval.contains(0.0)).count();
-        assert!((20..=80).contains(&by_test), "{by_test}");
-        assert!((20..=80).contains(&by_interval), "{by_interval}");
-        // After adjustment over a report of a hundred metrics, hardly any are left.
-        let false_changes: usize = comparisons
-            .chunks(100)
-            .map(|report| {
-                let p_values: Vec<f64> = report.iter().map(|comparison| comparison.test.p).collect();
-                let adjusted = benjamini_hochberg(&p_values).unwrap();
-                let verdicts = report.iter().zip(adjusted).map(|(comparison, p)| comparison.verdict(p, 0.01));
-                verdicts.filter(|verdict| *verdict == Conclusion::Changed).count()
-            })
-            .sum();
-        assert!(false_changes <= 3, "{false_changes}");
+        for runs in [1, 3, 6] {
+            let found: Vec<Shift> = (0..1000)
+                .map(|_| Shift::between(&side(&mut random, runs, 1.0), &side(&mut random, runs, 1.0)).unwrap())
+                .collect();
+            let alarms = found.iter().filter(|shift| shift.p <= 0.05).count();
+            assert!((20..=80).contains(&alarms), "{runs} runs: {alarms} false alarms in 1000");
+            // After the adjustment over tables of a hundred results, hardly any are left.
+            let changed: usize = found
+                .chunks(100)
+                .map(|table| {
+                    let adjusted = benjamini_hochberg(&table.iter().map(|shift| shift.p).collect::<Vec<_>>()).unwrap();
+                    let verdicts = table.iter().zip(adjusted).map(|(shift, p)| shift.verdict(p, 0.01));
+                    verdicts.filter(|verdict| *verdict == Conclusion::Changed).count()
+                })
+                .sum();
+            assert!(changed <= 5, "{runs} runs: {changed}");
+        }
     }
 
     #[test]
-    fn changes_are_found_as_often_as_promised() {
+    fn changes_are_found_as_often_as_promised_and_with_the_right_sign() {
         let mut random = fastrand::Rng::with_seed(35);
-        let deviation = standard_deviation(&logarithms(&run(&mut random, 4000, 1.0)).unwrap()).unwrap();
-        let effect = minimum_detectable_effect(deviation, 8, 8, 0.95).unwrap();
-        let (mut found, mut wrong_sign) = (0, 0);
-        for _ in 0..400 {
-            let before = run(&mut random, 8, 1.0);
-            let once = compare(&before, &run(&mut random, 8, effect.exp()), 0.95, 0).unwrap();
-            found += u32::from(once.test.p <= 0.05);
-            let thrice = compare(&before, &run(&mut random, 8, (3.0 * effect).exp()), 0.95, 0).unwrap();
-            wrong_sign += u32::from(thrice.verdict(thrice.test.p, 0.001) != Conclusion::Changed || thrice.shift <= 0.0);
+        for runs in [1, 3, 6] {
+            // The effect that the error of such sides promises to find four times in five.
+            let errors: Vec<f64> = (0..200)
+                .map(|_| Shift::between(&side(&mut random, runs, 1.0), &side(&mut random, runs, 1.0)).unwrap().error)
+                .collect();
+            let effect = median(&errors).unwrap() * (1.96 + 0.8416);
+            let (mut found, mut wrong) = (0, 0);
+            for _ in 0..400 {
+                let base = side(&mut random, runs, 1.0);
+                let once = Shift::between(&base, &side(&mut random, runs, effect.exp())).unwrap();
+                found += u32::from(once.p <= 0.05);
+                let thrice = Shift::between(&base, &side(&mut random, runs, (3.0 * effect).exp())).unwrap();
+                wrong += u32::from(thrice.verdict(thrice.p, 0.001) != Conclusion::Changed || thrice.shift <= 0.0);
+            }
+            assert!((280..=370).contains(&found), "{runs} runs: {found} of 400");
+            assert_eq!(wrong, 0, "{runs} runs");
         }
-        assert!((280..=360).contains(&found), "{found}");
-        assert_eq!(wrong_sign, 0);
+    }
+
+    fn observed(value: f64, within: f64, between: f64) -> Observed {
+        Observed { value, within, launches: 20, between }
     }
 
     #[test]
     fn the_three_verdicts() {
-        let steady = [100.0, 100.1, 99.9, 100.05, 99.95, 100.0];
-        let slower: Vec<f64> = steady.iter().map(|cost| cost * 1.05).collect();
-        let wide = [80.0, 120.0, 95.0, 105.0, 90.0, 112.0];
-        let changed = compare(&steady, &slower, 0.95, 0).unwrap();
-        assert_eq!(changed.verdict(changed.test.p, 0.01), Conclusion::Changed);
-        assert_eq!(changed.verdict(changed.test.p, 0.2), Conclusion::Equivalent);
+        let of = |value: f64, within: f64| Side::of(&[observed(value, within, 0.001)]).unwrap();
+        let changed = Shift::between(&of(100.0, 0.002), &of(105.0, 0.002)).unwrap();
+        assert_eq!(changed.verdict(changed.p, 0.01), Conclusion::Changed);
+        assert_eq!(changed.verdict(changed.p, 0.2), Conclusion::Equivalent);
         assert_eq!(changed.verdict(0.2, 0.01), Conclusion::Inconclusive);
-        assert_close(changed.percent(), 5.0, 0.01);
-        assert!(changed.percent_interval().unwrap().contains(5.0));
-        let same = compare(&steady, &steady, 0.95, 0).unwrap();
-        assert_eq!(same.verdict(1.0, 0.01), Conclusion::Equivalent);
-        let noisy = compare(&steady, &wide, 0.95, 0).unwrap();
-        assert_eq!(noisy.verdict(noisy.test.p, 0.01), Conclusion::Inconclusive);
-        assert!(noisy.minimum_detectable_change().unwrap() > 0.01);
-        assert!(noisy.launches_needed(0.05).unwrap() > 20);
+        assert_close(changed.shift.exp_m1(), 0.05, 1e-9);
+        let noisy = Shift::between(&of(100.0, 0.05), &of(101.0, 0.05)).unwrap();
+        assert_eq!(noisy.verdict(noisy.p, 0.01), Conclusion::Inconclusive);
+        assert_eq!(Shift::between(&of(5.0, 0.0), &of(5.0, 0.0)).unwrap().verdict(1.0, 0.01), Conclusion::Equivalent);
     }
 
     #[test]
-    fn four_launches_are_no_verdict() {
-        let comparison = compare(&[1.0, 1.01, 1.02, 1.0], &[2.0, 2.01, 2.02, 2.0], 0.95, 0).unwrap();
-        assert_eq!(comparison.verdict(comparison.test.p, 0.01), Conclusion::Inconclusive);
+    fn the_scatter_of_many_runs_outweighs_what_was_assumed() {
+        let spread: Vec<Observed> =
+            (0..40).map(|index| observed(100.0 * 1.1_f64.powi(index % 2), 0.001, 0.001)).collect();
+        let side = Side::of(&spread).unwrap();
+        assert!(side.variance * 40.0 > 0.0015, "{}", side.variance * 40.0);
+        let steady = Side::of(&[observed(100.0, 0.001, 0.05); 40]).unwrap();
+        assert!(steady.variance * 40.0 < 0.0006, "{}", steady.variance * 40.0);
+    }
+
+    #[test]
+    fn what_would_decide() {
+        let of = |within: f64, between: f64| Side::of(&[observed(100.0, within, between)]).unwrap();
+        let Some(Needed::Launches(launches)) = needed(&of(0.01, 0.0), &of(0.01, 0.0), 0.02) else { panic!("launches") };
+        assert!((30..=100).contains(&launches), "{launches}");
+        let Some(Needed::Runs(runs)) = needed(&of(0.001, 0.05), &of(0.001, 0.05), 0.03) else { panic!("runs") };
+        assert!((30..=60).contains(&runs), "{runs}");
+        assert_eq!(needed(&of(0.01, 0.0), &of(0.01, 0.0), 0.0), None);
     }
 
     #[test]
     fn what_has_no_answer_is_none() {
-        assert_eq!(compare(&[1.0, 2.0], &[1.0], 0.95, 0), None);
-        assert_eq!(compare(&[1.0, 2.0], &[1.0, -2.0], 0.95, 0), None);
-        assert_eq!(compare(&[1.0, 2.0], &[1.0, f64::NAN], 0.95, 0), None);
-        assert_eq!(compare(&[1.0, 2.0], &[1.0, 2.0], 0.0, 0), None);
-        let comparison = compare(&[1.0; 5], &[1.0; 5], 0.95, 0).unwrap();
-        assert_eq!(comparison.verdict(f64::NAN, f64::NAN), Conclusion::Inconclusive);
+        assert_eq!(Side::of(&[]), None);
+        assert_eq!(Side::of(&[observed(0.0, 0.1, 0.1)]), None);
+        assert_eq!(Side::of(&[observed(f64::NAN, 0.1, 0.1)]), None);
+        assert_eq!(Side::of(&[observed(1.0, f64::INFINITY, 0.1)]), None);
     }
 }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::{
-    change, compare, dip, fit, interval, knee, location, modes, monotone, outlier, repetition, segmentation, shift,
-    significance, step, summary,
+    change, compare, dip, fit, interval, knee, location, modes, monotone, outlier, segmentation, significance, step,
+    summary,
 };
 
 /// Values as no healthy launch gives them: ties, zeros, both ends of the range of numbers, and no numbers at all.
@@ -56,7 +56,6 @@ proptest! {
         assert_finite(outlier::deviates(&values, probability));
         assert_finite(modes::modes(&values));
         assert_finite(dip::dip(&values));
-        assert_finite(shift::pseudo_median(&values, level));
         assert_finite(significance::benjamini_hochberg(&values));
         let footprints: Vec<f64> = (0..values.len()).map(|place| (place as f64 / 4.0).exp2()).collect();
         assert_finite(knee::staircase(&footprints, &values, None, None));
@@ -69,20 +68,18 @@ proptest! {
         assert_finite(fit::relative_coefficients(&one, &both));
         assert_finite(fit::theil_sen(&one, &both, level));
         assert_finite(step::fit_step(&one, &both, 2.0));
-        assert_finite(shift::two_sample_shift(&one, &other, level));
-        assert_finite(significance::welch(&one, &other, level));
-        let few = |values: &[f64]| values[..values.len().min(6)].to_vec();
-        assert_finite(significance::permutation_test(&few(&one), &few(&other), 1));
-        if let Some(comparison) = compare::compare(&few(&one), &few(&other), level, 1) {
-            assert_finite(comparison.minimum_detectable_change());
-            assert_finite(comparison.percent_interval());
-            assert_finite(comparison);
+        let side = |values: &[f64]| {
+            let run = |&value: &f64| compare::Observed { value, within: level, launches: 9, between: 0.1 };
+            compare::Side::of(&values.iter().map(run).collect::<Vec<_>>())
+        };
+        if let Some((one, other)) = side(&one).zip(side(&other)) {
+            assert_finite(compare::Shift::between(&one, &other));
+            assert_finite(one.value());
         }
     }
 
     #[test]
     fn launches(launches in prop::collection::vec(wild_values(), 0..9), probability in -0.1..1.1_f64) {
         assert_finite(location::launch_estimates(&launches, probability));
-        assert_finite(repetition::variance_components(&launches));
     }
 }

@@ -38,11 +38,6 @@ impl Interval {
     pub fn strictly_inside(&self, low: f64, high: f64) -> bool {
         low < self.low && self.high < high
     }
-
-    /// The interval of a monotone function of the estimate.
-    pub fn map(&self, monotone: impl Fn(f64) -> f64) -> Option<Self> {
-        Interval::new(monotone(self.low), monotone(self.high), self.level)
-    }
 }
 
 /// Ranks (from 1) of the order statistics that bound a quantile, and the confidence they reach.

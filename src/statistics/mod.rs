@@ -24,15 +24,10 @@
 //! | [`outlier`] | values far from the rest |
 //! | [`modes`] | two modes in a sample |
 //! | [`dip`] | the dip statistic behind the test for two modes |
-//! | [`shift`] | Hodges–Lehmann estimates of location and of difference |
-//! | [`significance`] | Welch's test, permutation tests, many tests at once |
+//! | [`significance`] | many tests at once |
 //! | [`compare`] | changed, equivalent or inconclusive |
-//! | [`repetition`] | where repetition pays, and how much of it |
-//!
-//! Four files have no caller yet: `compare`, `repetition`, `shift` and `significance` are for the comparison of runs.
 
 pub mod change;
-#[allow(dead_code, reason = "for the comparison of runs")]
 pub mod compare;
 #[cfg(test)]
 mod contract;
@@ -45,13 +40,8 @@ pub mod location;
 pub mod modes;
 pub mod monotone;
 pub mod outlier;
-#[allow(dead_code, reason = "for the comparison of runs")]
-pub mod repetition;
 pub mod resampling;
 pub mod segmentation;
-#[allow(dead_code, reason = "for the comparison of runs")]
-pub mod shift;
-#[allow(dead_code, reason = "for the comparison of runs")]
 pub mod significance;
 pub mod step;
 pub mod summary;

@@ -8,6 +8,7 @@ mod blocks;
 mod cli;
 mod coefficients;
 mod compact;
+mod compare;
 mod english;
 mod evaluation;
 mod golden;

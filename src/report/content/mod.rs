@@ -3,6 +3,7 @@
 
 mod appendix;
 mod brief;
+pub mod comparison;
 mod cost_ladder;
 mod curves;
 mod evidence;
@@ -19,7 +20,7 @@ use std::collections::BTreeSet;
 use super::page::{Cell, Page, PagePart, Piece, Tone};
 use crate::results::document::{Document, Grade, Metric, Section};
 use crate::results::published::Published;
-use crate::results::quantity::Unit;
+use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{factor, mark, percent, significant};
 
@@ -102,7 +103,11 @@ fn anchor(id: &str) -> String {
 
 /// Name of a field of a record, as reports carry it beside numbers.
 fn field(metric: &Metric, field: &str) -> String {
-    format!("{}{{{}}}.{field}", metric.name, metric.labels)
+    field_of(&metric.name, &metric.labels, field)
+}
+
+fn field_of(metric: &str, labels: &Labels, field: &str) -> String {
+    format!("{metric}{{{labels}}}.{field}")
 }
 
 /// The figure.

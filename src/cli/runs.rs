@@ -1,0 +1,97 @@
+//! Runs by the names that are typed: a run directory, a log, the compact form, a directory of runs, or a pattern.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::assemble;
+use crate::compare::PlacedRun;
+use crate::conduct::directory::{COMPACT, LOG};
+use crate::results::compact::{Compact, MOST_BYTES};
+use crate::results::problem::Problem;
+use crate::sys::file::REGULAR_ONLY;
+
+/// Most runs of a side.
+const MOST_RUNS: usize = 1000;
+
+/// Every run that a name stands for, ordered by time; at least one.
+pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
+    let places = places(name)?;
+    if places.len() > MOST_RUNS {
+        return Err(Problem::new(format!(
+            "{} names {} runs, and at most {MOST_RUNS} are read",
+            name.display(),
+            places.len()
+        ))
+        .hint("name fewer, for example by a pattern in quotes"));
+    }
+    let mut runs = places.iter().map(|place| one(place)).collect::<Result<Vec<_>, Problem>>()?;
+    runs.sort_by(|one, other| one.run.run.started.cmp(&other.run.run.started));
+    Ok(runs)
+}
+
+/// The places of runs.
+fn places(name: &Path) -> Result<Vec<PathBuf>, Problem> {
+    let hint = "a run is a directory with a log.jsonl, a log, or a node.json. A side is a run, a directory of runs, or a pattern in quotes";
+    if name.is_dir() && !is_run(name) {
+        let entries =
+            name.read_dir().map_err(|error| Problem::new(format!("cannot read {}: {error}", name.display())))?;
+        let mut found: Vec<PathBuf> =
+            entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| holds_run(path)).collect();
+        found.sort();
+        if found.is_empty() {
+            return Err(Problem::new(format!("no run is in {}", name.display())).hint(hint));
+        }
+        return Ok(found);
+    }
+    if name.exists() {
+        return Ok(vec![name.to_path_buf()]);
+    }
+    let missing = || Problem::new(format!("{} does not exist", name.display())).hint(hint);
+    let pattern = name.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;
+    let found = glob::glob(pattern)
+        .map_err(|error| Problem::new(format!("'{pattern}' is not a pattern: {error}")).hint(hint))?;
+    let found: Vec<PathBuf> = found.filter_map(Result::ok).filter(|path| holds_run(path)).collect();
+    if found.is_empty() { Err(Problem::new(format!("no run matches '{pattern}'")).hint(hint)) } else { Ok(found) }
+}
+
+/// Whether a directory is that of a run.
+fn is_run(directory: &Path) -> bool {
+    directory.join(LOG).is_file() || directory.join(COMPACT).is_file()
+}
+
+/// Whether something in a directory of runs is one.
+fn holds_run(path: &Path) -> bool {
+    if path.is_dir() {
+        is_run(path)
+    } else {
+        path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl")
+    }
+}
+
+/// One run.
+fn one(place: &Path) -> Result<PlacedRun, Problem> {
+    let compact = if place.is_dir() { place.join(COMPACT) } else { place.to_path_buf() };
+    let log = if place.is_dir() { place.join(LOG) } else { place.to_path_buf() };
+    let is_log = log.is_file() && log.extension().is_some_and(|extension| extension == "jsonl");
+    let run = if is_log { Compact::of(&assemble::document_of(&log)?) } else { read(&compact)? };
+    Ok(PlacedRun { place: place.display().to_string(), run })
+}
+
+/// The compact form in a file, which can come from anywhere.
+fn read(place: &Path) -> Result<Compact, Problem> {
+    let cannot = |why: String| {
+        Problem::new(format!("cannot read {} as a run: {why}", place.display()))
+            .hint("a run is a directory with a log.jsonl, a log, or a node.json")
+    };
+    let file =
+        File::options().read(true).custom_flags(REGULAR_ONLY).open(place).map_err(|error| cannot(error.to_string()))?;
+    let found = file.metadata().map_err(|error| cannot(error.to_string()))?;
+    if !found.is_file() || found.len() > MOST_BYTES {
+        return Err(cannot("it is not a regular file of at most 1 MiB".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
+    Compact::parse(&bytes).map_err(cannot)
+}

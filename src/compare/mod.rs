@@ -1,0 +1,252 @@
+//! Runs compared with runs: result by result, with the scatter within and between runs.
+
+mod facts;
+mod groups;
+mod reasons;
+mod scatter;
+
+use std::collections::BTreeMap;
+
+use crate::experiments::phrases::phrase;
+use crate::experiments::{self, Experiment};
+use crate::results::compact::{Compact, CompactExperiment, CompactFigure, CompactMetric};
+use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, FORMAT, Finding, NotCompared, SideValue};
+use crate::results::problem::Problem;
+use crate::results::quantity::{Better, Labels, Unit};
+use crate::results::verdict::Trust;
+use crate::statistics::compare::{Conclusion, Needed, Observed, Shift, Side, needed};
+use crate::statistics::distribution::normal_factor;
+use crate::statistics::significance::benjamini_hochberg;
+
+/// A run and where it was read.
+#[derive(Debug, Clone)]
+pub struct PlacedRun {
+    /// The place as it was typed or found.
+    pub place: String,
+    /// The run.
+    pub run: Compact,
+}
+
+/// Relative change that matters, by chapter.
+const THRESHOLDS: [(&str, f64); 5] = [("cpu", 0.01), ("os", 0.03), ("memory", 0.03), ("network", 0.05), ("file", 0.05)];
+/// The same for chapters that have none.
+const THRESHOLD: f64 = 0.05;
+/// Confidence of intervals.
+const LEVEL: f64 = 0.95;
+/// Beginning of metrics that describe the host and no cost of the machine: they are differences of the runs.
+const OF_THE_HOST: &str = "cpu.sharing.";
+
+/// Which of two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Base,
+    New,
+}
+
+/// One result: its labels, and what each side has.
+struct Pair<'a> {
+    labels: Labels,
+    facts: MetricFacts,
+    base: Vec<&'a CompactFigure>,
+    new: Vec<&'a CompactFigure>,
+}
+
+/// What is the same for all results of a metric.
+#[derive(Clone, Copy)]
+struct MetricFacts {
+    experiment: &'static Experiment,
+    unit: Unit,
+    better: Better,
+}
+
+/// Compares the runs of two sides. Runs of different machines, peers or method versions are refused, unless asked for.
+pub fn compare(base: &[PlacedRun], new: &[PlacedRun], across: bool) -> Result<Comparison, Problem> {
+    let unlike = facts::unlike(base, new);
+    if let Some(unlike) = unlike.first().filter(|_| !across) {
+        return Err(Problem::new(format!("the runs cannot be compared as runs of one machine: {unlike}"))
+            .hint("to compare different machines, peers or methods, add --across"));
+    }
+    let differences = facts::differences(base, new);
+    let (mut rows, mut not_compared) = (Vec::new(), Vec::new());
+    for (metric, pairs) in pairs(base, new) {
+        for pair in pairs {
+            match row(&metric, &pair) {
+                Ok(row) => rows.push(row),
+                Err(reason) => not_compared.push(NotCompared { metric: metric.clone(), labels: pair.labels, reason }),
+            }
+        }
+    }
+    judge(&mut rows);
+    for row in rows.iter_mut().filter(|row| row.is_changed()) {
+        row.explanation = reasons::explanation(row, base, new, &differences);
+    }
+    rows.sort_by(|one, other| consequence(other).total_cmp(&consequence(one)));
+    Ok(Comparison {
+        format: FORMAT.to_owned(),
+        base: base.iter().map(compared_run).collect(),
+        new: new.iter().map(compared_run).collect(),
+        across: !unlike.is_empty(),
+        differences,
+        groups: groups::groups(&rows),
+        rows,
+        not_compared,
+    })
+}
+
+fn compared_run(placed: &PlacedRun) -> ComparedRun {
+    let run = &placed.run.run;
+    ComparedRun {
+        place: placed.place.clone(),
+        id: run.id.clone(),
+        started: run.started.clone(),
+        profile: run.profile.clone(),
+        seconds: run.seconds,
+        cpu: run.cpu,
+        shared_share: placed.run.practice.shared_share,
+    }
+}
+
+/// Every result that one of the sides has.
+fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Vec<Pair<'a>>> {
+    let mut pairs: BTreeMap<String, Vec<Pair<'a>>> = BTreeMap::new();
+    for (which, placed) in base.iter().map(|run| (Which::Base, run)).chain(new.iter().map(|run| (Which::New, run))) {
+        for (facts, metric, figure) in figures(&placed.run) {
+            let Some(labels) = Labels::parse(&figure.labels) else { continue };
+            let known = pairs.entry(metric.name.clone()).or_default();
+            let exact = known.iter().position(|pair| pair.labels == labels);
+            // A condition that only one side states does not make another result of it.
+            let alike: Vec<usize> = (0..known.len()).filter(|&at| known[at].labels.same_figure(&labels)).collect();
+            let place = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1));
+            let place = place.unwrap_or_else(|| {
+                known.push(Pair { labels, facts, base: Vec::new(), new: Vec::new() });
+                known.len() - 1
+            });
+            match which {
+                Which::Base => known[place].base.push(figure),
+                Which::New => known[place].new.push(figure),
+            }
+        }
+    }
+    pairs
+}
+
+/// The results of a run whose experiment this build knows.
+fn figures(run: &Compact) -> impl Iterator<Item = (MetricFacts, &CompactMetric, &CompactFigure)> {
+    let known = |found: &CompactExperiment| experiments::find(&found.id);
+    run.experiments.iter().filter_map(move |found| Some((known(found)?, found))).flat_map(|(experiment, found)| {
+        let costs = found.metrics.iter().filter(|metric| !metric.name.starts_with(OF_THE_HOST));
+        costs.flat_map(move |metric| {
+            let facts = MetricFacts { experiment, unit: metric.unit, better: metric.better };
+            metric.figures.iter().map(move |figure| (facts, metric, figure))
+        })
+    })
+}
+
+/// One result, not yet judged; why not, if it cannot be compared.
+fn row(metric: &str, pair: &Pair<'_>) -> Result<ComparedResult, String> {
+    let (labels, facts) = (&pair.labels, pair.facts);
+    let side = |figures: &[&CompactFigure], name: &str| -> Result<Side, String> {
+        if figures.is_empty() {
+            return Err(format!("only the other side has it: missing in {name}"));
+        }
+        let floor = scatter::between(metric, labels);
+        let usable: Vec<Observed> = figures.iter().filter_map(|figure| observed(figure, floor)).collect();
+        if usable.is_empty() {
+            let why = if figures.iter().all(|figure| figure.at_least) {
+                "a lower bound"
+            } else if figures.iter().all(|figure| figure.trust >= Trust::Contaminated) {
+                "contaminated"
+            } else {
+                "too few launches for an interval"
+            };
+            return Err(format!("{why} in {name}"));
+        }
+        Side::of(&usable).ok_or_else(|| format!("not a positive number in {name}"))
+    };
+    let (base, new) = (side(&pair.base, "the base")?, side(&pair.new, "the new runs")?);
+    let shift = Shift::between(&base, &new).ok_or("the numbers are too large or too small to compare")?;
+    let value = |side: &Side| {
+        let (value, interval) = side.value()?;
+        Some(SideValue { value, interval: [interval.low, interval.high], launches: side.launches, runs: side.runs })
+    };
+    let (Some(base_value), Some(new_value)) = (value(&base), value(&new)) else {
+        return Err("the numbers are too large or too small to compare".to_owned());
+    };
+    let threshold = threshold(facts.experiment);
+    let publication = facts.experiment.publication(metric);
+    let wanted = needed(&base, &new, threshold);
+    Ok(ComparedResult {
+        experiment: facts.experiment.id.to_owned(),
+        metric: metric.to_owned(),
+        labels: labels.clone(),
+        phrase: phrase(metric, labels),
+        unit: facts.unit,
+        better: facts.better,
+        headline: publication.is_some_and(|publication| (publication.headline)(labels)),
+        base: base_value,
+        new: new_value,
+        change: shift.shift.exp_m1(),
+        interval: [shift.interval.low.exp_m1(), shift.interval.high.exp_m1()],
+        threshold,
+        p: shift.p,
+        adjusted_p: shift.p,
+        finding: Finding::Inconclusive,
+        launches_needed: wanted
+            .and_then(|wanted| if let Needed::Launches(count) = wanted { Some(count) } else { None }),
+        runs_needed: wanted.and_then(|wanted| if let Needed::Runs(count) = wanted { Some(count) } else { None }),
+        explanation: None,
+    })
+}
+
+/// The result of one run, if it says what it costs on an undisturbed machine. The scatter between runs is what the run says of it, or
+/// what records say where that is more.
+fn observed(figure: &CompactFigure, floor: f64) -> Option<Observed> {
+    let usable = figure.trust < Trust::Contaminated && !figure.at_least;
+    let (half_width, level) = figure.half_width();
+    let within = half_width / normal_factor(level)?;
+    let between = (figure.between / normal_factor(LEVEL)?).max(floor);
+    usable.then_some(Observed { value: figure.value, within, launches: figure.launches, between })
+}
+
+fn threshold(experiment: &Experiment) -> f64 {
+    THRESHOLDS.iter().find(|(chapter, _)| *chapter == experiment.chapter()).map_or(THRESHOLD, |(_, found)| *found)
+}
+
+/// Adjusts the p values over the whole table, and says what the data say.
+fn judge(rows: &mut [ComparedResult]) {
+    let p_values: Vec<f64> = rows.iter().map(|row| row.p).collect();
+    let adjusted = benjamini_hochberg(&p_values).unwrap_or(p_values);
+    for (row, adjusted_p) in rows.iter_mut().zip(adjusted) {
+        row.adjusted_p = adjusted_p;
+        row.finding = match conclusion(row) {
+            Conclusion::Changed if row.worsening() > 0.0 => Finding::Worse,
+            Conclusion::Changed => Finding::Better,
+            Conclusion::Equivalent => Finding::Equivalent,
+            Conclusion::Inconclusive => Finding::Inconclusive,
+        };
+        if row.finding != Finding::Inconclusive {
+            (row.launches_needed, row.runs_needed) = (None, None);
+        }
+    }
+}
+
+fn conclusion(row: &ComparedResult) -> Conclusion {
+    let logarithms = row.interval.map(f64::ln_1p);
+    let interval = crate::statistics::interval::Interval::new(logarithms[0], logarithms[1], LEVEL);
+    interval.map_or(Conclusion::Inconclusive, |interval| {
+        let shift = Shift { shift: row.change.ln_1p(), interval, p: row.p, error: 0.0 };
+        shift.verdict(row.adjusted_p, row.threshold)
+    })
+}
+
+/// What comes first: changes of headline results for the worse, the largest first, then other changes, then what is open.
+fn consequence(row: &ComparedResult) -> f64 {
+    let class = match row.finding {
+        Finding::Worse => 6.0,
+        Finding::Better => 4.0,
+        Finding::Inconclusive => 2.0,
+        Finding::Equivalent => 0.0,
+    };
+    let size = row.change.ln_1p().abs().min(9.0) / 10.0;
+    class + f64::from(u8::from(row.headline)) + size
+}

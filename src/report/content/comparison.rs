@@ -1,0 +1,268 @@
+//! The page of a comparison: what changed first, then what is open, then what stayed the same.
+
+use super::field_of;
+use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
+use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
+use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, Finding, SideValue};
+use crate::results::drawing_note::Scale;
+use crate::results::quantity::Unit;
+use crate::results::wording::{count, measured, percent};
+
+/// Rows of a drawing.
+const MOST_DRAWN: usize = 40;
+
+/// The page.
+pub fn page(comparison: &Comparison) -> Page {
+    let mut parts = vec![front(comparison)];
+    let mut changed = PagePart::new("changed", "What changed", 2);
+    let rows: Vec<&ComparedResult> = comparison.rows.iter().filter(|row| row.is_changed()).collect();
+    if rows.is_empty() {
+        changed.say("No result changed by more than the threshold of its chapter and the scatter between runs.");
+    } else {
+        changed.add(Piece::Drawing(Box::new(drawing(
+            "changes",
+            "Changed results, with the interval of the change",
+            &rows,
+        ))));
+        changed.add(Piece::Table(table("Every result that changed. Headline results come first.", &rows)));
+    }
+    parts.push(changed);
+    for (id, title, finding, about) in [
+        (
+            "open",
+            "What is undecided",
+            Finding::Inconclusive,
+            "The intervals permit a change that matters, and also none.",
+        ),
+        (
+            "same",
+            "What did not change",
+            Finding::Equivalent,
+            "Every change that the data permit is below the threshold.",
+        ),
+    ] {
+        let rows: Vec<&ComparedResult> = comparison.rows.iter().filter(|row| row.finding == finding).collect();
+        let mut part = PagePart::new(id, title, 2);
+        part.say(format!("{}. {about}", count(rows.len() as u64, "result", "results")));
+        if !rows.is_empty() {
+            let summary = "All of them".to_owned();
+            part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table("", &rows))] });
+        }
+        parts.push(part);
+    }
+    parts.push(apart(comparison));
+    Page { title: "What changed".to_owned(), subtitle: sides(comparison), parts }
+}
+
+/// The two sides in a line.
+pub(super) fn sides(comparison: &Comparison) -> String {
+    format!("base: {} · new: {}", side(&comparison.base), side(&comparison.new))
+}
+
+fn side(runs: &[ComparedRun]) -> String {
+    match runs {
+        [run] => format!("{} ({}, {})", run.place, run.started, run.profile),
+        [first, .., last] => {
+            format!("{} from {} to {}", count(runs.len() as u64, "run", "runs"), first.started, last.started)
+        }
+        [] => String::new(),
+    }
+}
+
+/// The answer in one sentence.
+pub fn verdict(comparison: &Comparison) -> String {
+    let all = comparison.headline().count();
+    let of = |finding| comparison.count(finding);
+    let (worse, better) = (of(Finding::Worse), of(Finding::Better));
+    let (same, open) = (of(Finding::Equivalent), of(Finding::Inconclusive));
+    let answer = match (worse, better) {
+        (0, 0) => "No headline result changed".to_owned(),
+        (worse, 0) => format!("{worse} of {all} headline results are worse"),
+        (0, better) => format!("{better} of {all} headline results are better"),
+        (worse, better) => format!("Of {all} headline results, {worse} are worse and {better} are better"),
+    };
+    format!("{answer}. {same} are equivalent and {open} undecided.")
+}
+
+/// A range of changes in words.
+pub fn range([low, high]: [f64; 2]) -> String {
+    let [low, high] = [low, high].map(signed);
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// A relative change with its sign, with two digits. From a factor of three on it is a factor.
+pub fn signed(change: f64) -> String {
+    if change >= 2.0 {
+        return format!("×{:.2}", 1.0 + change);
+    }
+    let size = (100.0 * change).abs();
+    let sign = if change < 0.0 { "−" } else { "+" };
+    let digits = if size >= 10.0 {
+        0
+    } else if size >= 1.0 {
+        1
+    } else {
+        2
+    };
+    format!("{sign}{size:.digits$} %")
+}
+
+/// Runs of each side that somebody might make to decide open results.
+const RUNS: [u64; 3] = [3, 5, 10];
+
+/// What decides the open results of a summary, in a sentence: the smallest number of runs that decides a third of what ten decide.
+pub fn advice(comparison: &Comparison) -> Option<String> {
+    let open: Vec<&ComparedResult> = comparison.headline().filter(|row| row.finding == Finding::Inconclusive).collect();
+    let have = comparison.base.len().min(comparison.new.len()) as u64;
+    let decided = |runs: u64| {
+        let by = |row: &&&ComparedResult| {
+            row.launches_needed.is_some() || row.runs_needed.is_some_and(|needed| needed <= runs)
+        };
+        open.iter().filter(by).count()
+    };
+    let most = decided(RUNS[RUNS.len() - 1]);
+    let runs = RUNS.into_iter().find(|&runs| runs > have && 3 * decided(runs) >= most)?;
+    let found = decided(runs) as u64;
+    (found > 0).then(|| {
+        format!(
+            "With {runs} runs on each side, about {found} of the {} undecided results would be decided.",
+            open.len()
+        )
+    })
+}
+
+fn front(comparison: &Comparison) -> PagePart {
+    let mut part = PagePart::new("glance", "At a glance", 2);
+    part.add(Piece::Paragraph(vec![Span::strong(verdict(comparison))]));
+    if comparison.across {
+        part.add(Piece::Alarm(
+            "The runs are not of one machine, one peer and one method. Differences come from all that differs."
+                .to_owned(),
+        ));
+    }
+    let groups = comparison.groups.iter().map(|group| {
+        let results = count(u64::from(group.results), "result", "results");
+        let text = format!("{} ({}, {results})", range(group.range), word(group.finding));
+        vec![Span::strong(format!("{}: ", group.what)), Span::plain(text)]
+    });
+    let groups: Vec<Vec<Span>> = groups.collect();
+    if !groups.is_empty() {
+        part.add(Piece::List(groups));
+    }
+    if let Some(advice) = advice(comparison) {
+        part.say(advice);
+    }
+    let mut table = Table::new("What else differs between the two sides.", &["fact", "base", "new"]);
+    for difference in &comparison.differences {
+        table.row([&difference.fact, &difference.base, &difference.new].map(Cell::of).into_iter().collect());
+    }
+    if table.is_empty() {
+        part.say("Machine, kernel and conditions are the same on both sides, as far as the records say.");
+    } else {
+        part.add(Piece::Table(table));
+    }
+    part
+}
+
+fn word(finding: Finding) -> &'static str {
+    match finding {
+        Finding::Worse => "worse",
+        Finding::Better => "better",
+        Finding::Inconclusive => "undecided",
+        Finding::Equivalent => "equivalent",
+    }
+}
+
+fn table(caption: &str, rows: &[&ComparedResult]) -> Table {
+    let mut table = Table::new(
+        caption,
+        &["result", ">base", ">new", ">change", ">95 % interval", ">threshold", "finding", "reason"],
+    );
+    for row in rows {
+        let tone = match row.finding {
+            Finding::Worse => Tone::Bad,
+            Finding::Better => Tone::Good,
+            _ => Tone::Plain,
+        };
+        let value = |side: &SideValue, name: &str| {
+            let text = measured(side.value, side.interval, row.unit);
+            Cell::datum(text, field_of(&row.metric, &row.labels, name), side.value)
+        };
+        let needed = || {
+            let launches = row.launches_needed.map(|count| format!("needs {count} launches"));
+            launches.or_else(|| row.runs_needed.map(|count| format!("needs {count} runs")))
+        };
+        table.row(vec![
+            Cell::of(if row.headline { row.phrase.clone() } else { format!("{} ·", row.phrase) }),
+            value(&row.base, "base"),
+            value(&row.new, "new"),
+            Cell::of(signed(row.change)),
+            Cell::of(range(row.interval)),
+            Cell::of(percent(row.threshold)),
+            Cell::toned(word(row.finding), tone),
+            Cell::of(row.explanation.clone().or_else(needed).unwrap_or_default()),
+        ]);
+    }
+    table
+}
+
+/// Changes on one axis of ratios, with their intervals.
+fn drawing(id: &str, what: &str, rows: &[&ComparedResult]) -> Drawing {
+    let shown = &rows[..rows.len().min(MOST_DRAWN)];
+    let plotted = shown.iter().map(|row| PlotRow {
+        name: row.phrase.clone(),
+        head: false,
+        bar: None,
+        marks: vec![PlotMark {
+            value: 1.0 + row.change,
+            interval: Some(row.interval.map(|end| 1.0 + end)),
+            series: usize::from(row.finding == Finding::Better),
+            hollow: false,
+            strong: false,
+            title: format!("{}: {}, interval {}", row.phrase, signed(row.change), range(row.interval)),
+        }],
+    });
+    let left_out = rows.len() - shown.len();
+    let more = if left_out > 0 { format!(" {left_out} more are in the table.") } else { String::new() };
+    let caption = format!("{what}. 1 is the base.{more}");
+    Drawing {
+        id: id.to_owned(),
+        alt: format!("{caption} {} drawn.", count(shown.len() as u64, "result", "results")),
+        caption,
+        plot: Plot::Rows(RowPlot {
+            label: "new over base".to_owned(),
+            unit: Unit::One,
+            scale: Scale::Logarithmic,
+            series: vec!["worse".to_owned(), "better".to_owned()],
+            bars: None,
+            hollow: None,
+            reference: Some(1.0),
+            rows: plotted.collect(),
+        }),
+        values: table("", shown),
+    }
+}
+
+/// What was not compared, and the runs.
+fn apart(comparison: &Comparison) -> PagePart {
+    let mut part = PagePart::new("runs", "Runs, and what was not compared", 2);
+    let mut runs = Table::new("The runs.", &["side", "run", "begun", "profile", ">CPU", ">neighbour during"]);
+    for (side, run) in
+        comparison.base.iter().map(|run| ("base", run)).chain(comparison.new.iter().map(|run| ("new", run)))
+    {
+        let share =
+            run.shared_share.map_or_else(|| "–".to_owned(), |share| format!("{} of the batches", percent(share)));
+        let cells = [side, &run.place, &run.started, &run.profile].map(Cell::of);
+        runs.row(cells.into_iter().chain([Cell::of(run.cpu.to_string()), Cell::of(share)]).collect());
+    }
+    part.add(Piece::Table(runs));
+    if !comparison.not_compared.is_empty() {
+        let mut table = Table::new("", &["result", "reason"]);
+        for found in &comparison.not_compared {
+            table.row(vec![Cell::of(format!("{} {}", found.metric, found.labels)), Cell::of(&found.reason)]);
+        }
+        let summary = format!("{} not compared", count(comparison.not_compared.len() as u64, "result", "results"));
+        part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
+    }
+    part
+}

@@ -1,0 +1,192 @@
+//! Two sides of runs compared, result by result.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::quantity::{Better, Labels, Unit};
+
+/// Version of the format.
+pub const FORMAT: &str = "sysdyno-comparison/1";
+
+/// Runs of a base and of something new, and what differs between them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Format version, `sysdyno-comparison/1`.
+    pub format: String,
+    /// The runs that the others are compared with.
+    pub base: Vec<ComparedRun>,
+    /// The runs that are compared with them.
+    pub new: Vec<ComparedRun>,
+    /// True where runs of different machines, peers or methods were compared on request.
+    pub across: bool,
+    /// Facts about machine and runs that differ, the most important first.
+    pub differences: Vec<Difference>,
+    /// One entry for each result that both sides have, the largest consequence first.
+    pub rows: Vec<ComparedResult>,
+    /// Changes of headline results by what was measured, the largest first.
+    pub groups: Vec<ChangedGroup>,
+    /// Results that could not be compared.
+    pub not_compared: Vec<NotCompared>,
+}
+
+/// A run of one side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedRun {
+    /// Where it was read.
+    pub place: String,
+    /// Identifier: host and start time.
+    pub id: String,
+    /// Start, RFC 3339.
+    pub started: String,
+    /// Profile: quick, default or rigorous.
+    pub profile: String,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// CPU on which launches measured.
+    pub cpu: u32,
+    /// Share of the batches during which a neighbour used the same core; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_share: Option<f64>,
+}
+
+/// A fact that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// Name of the fact.
+    pub fact: String,
+    /// Its values in the base runs.
+    pub base: String,
+    /// Its values in the new runs.
+    pub new: String,
+}
+
+/// What the data say about a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding {
+    /// It changed, and for the worse.
+    Worse,
+    /// It changed, and for the better.
+    Better,
+    /// The data do not decide.
+    Inconclusive,
+    /// Every change that the data permit is smaller than the threshold.
+    Equivalent,
+}
+
+/// A result of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedResult {
+    /// Identifier of its experiment.
+    pub experiment: String,
+    /// Name of its metric.
+    pub metric: String,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its name in plain words.
+    pub phrase: String,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Direction of improvement.
+    pub better: Better,
+    /// True for the results of a summary.
+    pub headline: bool,
+    /// The base.
+    pub base: SideValue,
+    /// The new one.
+    pub new: SideValue,
+    /// Relative change: 0.1 is ten per cent more than the base.
+    pub change: f64,
+    /// 95 % interval of the change, with the scatter within and between runs.
+    pub interval: [f64; 2],
+    /// Relative change that matters in this chapter.
+    pub threshold: f64,
+    /// Two-sided p value.
+    pub p: f64,
+    /// The same, adjusted for the number of results (Benjamini and Hochberg).
+    pub adjusted_p: f64,
+    /// What the data say.
+    pub finding: Finding,
+    /// For an undecided result: launches of each side from which a change of the threshold is found four times in five.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches_needed: Option<u64>,
+    /// The same in runs of each side, where more launches of one run do not suffice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_needed: Option<u64>,
+    /// What explains a change, as far as facts of the machines do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<String>,
+}
+
+/// A result on one side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideValue {
+    /// The value: of one run, or the geometric mean of several.
+    pub value: f64,
+    /// Its 95 % interval, with the scatter between runs.
+    pub interval: [f64; 2],
+    /// Launches of all runs.
+    pub launches: u32,
+    /// Runs that have it.
+    pub runs: u32,
+}
+
+/// Headline results of one kind that changed in one direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedGroup {
+    /// What was measured, in plain words.
+    pub what: String,
+    /// Worse or better.
+    pub finding: Finding,
+    /// The smallest and the largest relative change.
+    pub range: [f64; 2],
+    /// How many results.
+    pub results: u32,
+}
+
+/// A result that could not be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotCompared {
+    /// Name of its metric.
+    pub metric: String,
+    /// Its labels.
+    pub labels: Labels,
+    /// Why not.
+    pub reason: String,
+}
+
+impl ComparedResult {
+    /// Whether it changed.
+    pub fn is_changed(&self) -> bool {
+        matches!(self.finding, Finding::Worse | Finding::Better)
+    }
+
+    /// The change for the worse as a relative number: above 0 where the new side costs more or gives less.
+    pub fn worsening(&self) -> f64 {
+        self.for_the_worse(self.change)
+    }
+
+    /// The largest change for the worse that the data permit.
+    pub fn worst(&self) -> f64 {
+        self.interval.map(|end| self.for_the_worse(end)).into_iter().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    fn for_the_worse(&self, change: f64) -> f64 {
+        match self.better {
+            Better::Lower => change,
+            Better::Higher => 1.0 / (1.0 + change) - 1.0,
+        }
+    }
+}
+
+impl Comparison {
+    /// Results of a summary.
+    pub fn headline(&self) -> impl Iterator<Item = &ComparedResult> {
+        self.rows.iter().filter(|row| row.headline)
+    }
+
+    /// How many headline results have a finding.
+    pub fn count(&self, finding: Finding) -> u64 {
+        self.headline().filter(|row| row.finding == finding).count() as u64
+    }
+}
