@@ -18,6 +18,7 @@ use crate::results::document::{Block, Document, Meaning, Metric, Outcome, Run, S
 use crate::results::log::{self, Launch, Log, Step};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
+use crate::results::quantity::Labels;
 use crate::setup::Setup;
 
 /// The document of a log file, with the checksum of the file.

@@ -10,6 +10,7 @@ mod coefficients;
 mod compact;
 mod english;
 mod evaluation;
+mod exports;
 mod golden;
 mod layering;
 mod linearity;

@@ -93,8 +93,7 @@ fn cases(experiment: &CompactExperiment, all: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for metric in &experiment.metrics {
         for figure in metric.figures.iter().filter(|figure| all || figure.headline) {
-            let (id, name) = (experiment.id.as_str(), metric.name.as_str());
-            let entry = Entry { experiment: id, metric: name, unit: metric.unit, better: metric.better, figure };
+            let entry = Entry { metric: &metric.name, unit: metric.unit, better: metric.better, figure };
             cases.push(Case { name: entry.name(), ending: ending(&entry) });
         }
     }

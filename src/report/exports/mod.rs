@@ -64,9 +64,8 @@ pub fn render(form: Form, run: &Compact, scope: Scope) -> Result<String, Problem
     }
 }
 
-/// A result with what its metric and its experiment say of it.
+/// A result with what its metric says of it.
 struct Entry<'a> {
-    experiment: &'a str,
     metric: &'a str,
     unit: Unit,
     better: Better,
@@ -118,7 +117,6 @@ fn results(run: &Compact) -> impl Iterator<Item = Entry<'_>> {
     run.experiments.iter().flat_map(|experiment| {
         experiment.metrics.iter().flat_map(|metric| {
             metric.figures.iter().map(|figure| Entry {
-                experiment: &experiment.id,
                 metric: &metric.name,
                 unit: metric.unit,
                 better: metric.better,
