@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_result_outside_its_range_passes_and_says_so() {
         let text = render(&run(), Scope::Headlines);
-        assert!(text.contains("<system-out>12.5 ns (12.0 … 13.0 ns), good, 28 launches, predicted"), "{text}");
+        assert!(text.contains("<system-out>12.50 ns (12.00 … 13.00 ns), good, 28 launches, predicted"), "{text}");
         assert!(text.contains(": slower</system-out>"), "{text}");
     }
 

@@ -40,12 +40,12 @@ impl Family {
 pub(super) fn render(run: &Compact) -> String {
     let mut families = of_run(run);
     for entry in comparable(run, Scope::All) {
-        let (unit, factor) = base(entry.unit);
+        let (unit, value) = base(entry.unit, entry.figure.value);
         let better = if entry.better == Better::Lower { "Lower" } else { "Higher" };
         families
             .entry(format!("sysdyno_{}_{unit}", letters(entry.metric)))
             .or_insert_with(|| Family::new(unit, format!("Result {}. {better} is better.", encoded(entry.metric))))
-            .push(labels(&pairs(&entry.figure.labels)), six_digits(entry.figure.value * factor));
+            .push(labels(&pairs(&entry.figure.labels)), value);
         if let Some(family) = families.get_mut(UNCERTAINTY) {
             family.push(labels(&with_metric(&entry)), entry.uncertainty());
         }
@@ -97,16 +97,16 @@ fn with_metric<'a>(entry: &Entry<'a>) -> Vec<(&'a str, String)> {
     pairs
 }
 
-/// The base unit of a unit, and what turns a value into it.
-fn base(unit: Unit) -> (&'static str, f64) {
+/// A value in the base unit of its unit.
+fn base(unit: Unit, value: f64) -> (&'static str, f64) {
     match unit {
-        Unit::Nanoseconds => ("seconds", 1e-9),
-        Unit::Hertz => ("hertz", 1.0),
-        Unit::Bytes => ("bytes", 1.0),
-        Unit::BytesPerSecond => ("bytes_per_second", 1.0),
-        Unit::Cycles => ("cycles", 1.0),
-        Unit::Ticks => ("ticks", 1.0),
-        Unit::One => ("ratio", 1.0),
+        Unit::Nanoseconds => ("seconds", six_digits(value * 1e-9)),
+        Unit::Hertz => ("hertz", value),
+        Unit::Bytes => ("bytes", value),
+        Unit::BytesPerSecond => ("bytes_per_second", value),
+        Unit::Cycles => ("cycles", value),
+        Unit::Ticks => ("ticks", value),
+        Unit::One => ("ratio", value),
     }
 }
 
