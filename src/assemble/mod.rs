@@ -18,6 +18,7 @@ use crate::results::document::{Block, Document, Meaning, Metric, Outcome, Run, S
 use crate::results::log::{self, Launch, Log, Step};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
+use crate::results::quantity::Labels;
 use crate::setup::Setup;
 
 /// The document of a log file, with the checksum of the file.
@@ -175,16 +176,21 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
         section.hint = Some("read the log with the version of sysdyno that wrote it".to_owned());
         return;
     }
+    let is_headline = |name: &str, labels: &Labels| {
+        experiment.publication(name).is_some_and(|publication| (publication.headline)(labels))
+    };
     section.metrics = findings.metrics;
     for metric in &mut section.metrics {
         metric.phrase = phrase(&metric.name, &metric.labels);
-        metric.headline =
-            experiment.publication(&metric.name).is_some_and(|publication| (publication.headline)(&metric.labels));
+        metric.headline = is_headline(&metric.name, &metric.labels);
     }
     // In the order of the table's publications, figures of one metric together.
     let rank = |name: &str| experiment.publishes.iter().position(|publication| publication.metric == name);
     section.metrics.sort_by_key(|metric| rank(&metric.name));
     section.rejected = findings.rejected;
+    for rejected in &mut section.rejected {
+        rejected.headline = is_headline(&rejected.name, &rejected.labels);
+    }
     section.series = findings.curves;
     for curve in &mut section.series {
         let words = |(key, value): (&str, &str)| (key.to_owned(), phrases::label(&curve.name, key, value));

@@ -369,13 +369,13 @@ pub(super) struct PredictOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct ReportOptions {
-    /// Run directory, or the log in it
+    /// Run directory, or the log in it. Formats for other programs also take the node.json in it
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
     /// Form of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Print the appendix instead of the report: every result, term, check and remark
+    /// Print the appendix instead of the report: every result, term, check and remark. In formats for other programs: every result
     #[arg(long)]
     pub full: bool,
     /// Write to a file instead of standard output (Markdown: figures in the folder figures/ next to it)
@@ -404,6 +404,21 @@ pub(super) enum Format {
     Compact,
     /// One line for each result
     Csv,
+    /// Google Benchmark JSON: every time, and the time of 1 MiB for each rate
+    GoogleBenchmark,
+    /// Go benchmark text for benchstat: every result
+    Go,
+    /// Bencher Metric Format: headline results (--full: every result)
+    Bencher,
+    /// github-action-benchmark, customSmallerIsBetter: headline times and rates (--full: all)
+    GithubActionBenchmark,
+    /// A CSV row for Apache Otava: headline results (--full: every result)
+    Otava,
+    /// OpenMetrics text, also for the node_exporter textfile collector: every result
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+    /// JUnit XML: one test case for each headline result (--full: for every result)
+    Junit,
 }
 
 #[derive(Debug, Args)]

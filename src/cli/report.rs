@@ -8,46 +8,94 @@ use super::{DONE, Failure, print, print_painted, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::figures;
+use crate::report::exports::{self, Form, Scope};
 use crate::report::page::Page;
 use crate::report::{compact, content, csv, html, json, markdown, screen, terminal, text};
+use crate::results::compact::{Compact, FORMAT};
 use crate::results::document::Document;
 use crate::results::problem::Problem;
 use crate::results::published::Published;
 use crate::sys::talk;
 
+/// A compact form is far smaller.
+const MOST_BYTES: u64 = 16 << 20;
+
 pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
-    let document = assemble::document_of(&place(&options.run)?)?;
-    if let Some(damage) = &document.run.damage {
-        talk::line(format_args!("warning: {damage}. Everything before it is used"));
-    }
+    let document = || document_of(&options.run);
     let page = |document: &Document| {
         if options.full { content::page(document, &Published::embedded()) } else { content::brief(document) }
     };
     let text = match options.format {
-        Format::Text => text::render(&page(&document), terminal_width()),
-        Format::Summary if options.screen.all => terminal::summary(&document, terminal_width()),
+        Format::Text => text::render(&page(&document()?), terminal_width()),
+        Format::Summary if options.screen.all => terminal::summary(&document()?, terminal_width()),
         Format::Summary => {
-            let lines = screen::screen(&document, terminal_width(), None);
+            let lines = screen::screen(&document()?, terminal_width(), None);
             if file(options).is_none() {
                 return print_painted(&painted(&lines, options.screen.color)).map(|_| DONE);
             }
             screen::plain(&lines)
         }
-        Format::Html => html::render(&page(&document)),
+        Format::Html => html::render(&page(&document()?)),
         Format::Markdown => {
-            let page = page(&document);
+            let page = page(&document()?);
             write_drawings(options, &page)?;
             markdown::render(&page)
         }
-        Format::Json => json::render(&document)?,
-        Format::Compact => compact::render(&document)?,
-        Format::Csv => csv::render(&document)?,
+        Format::Json => json::render(&document()?)?,
+        Format::Compact => compact::render(&document()?)?,
+        Format::Csv => csv::render(&document()?)?,
+        Format::GoogleBenchmark => export(options, Form::GoogleBenchmark)?,
+        Format::Go => export(options, Form::Go)?,
+        Format::Bencher => export(options, Form::Bencher)?,
+        Format::GithubActionBenchmark => export(options, Form::GithubActionBenchmark)?,
+        Format::Otava => export(options, Form::Otava)?,
+        Format::OpenMetrics => export(options, Form::OpenMetrics)?,
+        Format::Junit => export(options, Form::Junit)?,
     };
     match file(options) {
         Some(file) => write(file, &text)?,
         None => print(&text)?,
     }
     Ok(DONE)
+}
+
+fn document_of(run: &Path) -> Result<Document, Problem> {
+    let document = assemble::document_of(&place(run)?)?;
+    if let Some(damage) = &document.run.damage {
+        talk::line(format_args!("warning: {damage}. Everything before it is used"));
+    }
+    Ok(document)
+}
+
+/// The run in a form for another program.
+fn export(options: &ReportOptions, form: Form) -> Result<String, Problem> {
+    let run = match stored(&options.run)? {
+        Some(stored) => stored,
+        None => Compact::of(&document_of(&options.run)?),
+    };
+    exports::render(form, &run, if options.full { Scope::All } else { Scope::Headlines })
+}
+
+/// A file with the compact form of a run. None where it is something else.
+fn stored(place: &Path) -> Result<Option<Compact>, Problem> {
+    #[derive(serde::Deserialize)]
+    struct Format {
+        format: String,
+    }
+    if !std::fs::metadata(place).is_ok_and(|found| found.is_file() && found.len() <= MOST_BYTES) {
+        return Ok(None);
+    }
+    let unreadable = |error: String| {
+        Problem::new(format!("cannot read {}: {error}", place.display()))
+            .hint("give a run directory, its log.jsonl, or its node.json")
+    };
+    let bytes = std::fs::read(place).map_err(|error| unreadable(error.to_string()))?;
+    // A log is many values and none of them has a format.
+    let Ok(Format { format }) = serde_json::from_slice::<Format>(&bytes) else { return Ok(None) };
+    if format != FORMAT {
+        return Err(unreadable(format!("it has format {format}, and this build reads {FORMAT}")));
+    }
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| unreadable(error.to_string()))
 }
 
 /// The log of a run directory, or the log itself.

@@ -93,6 +93,7 @@ mod tests {
         CompactFigure {
             labels: String::new(),
             value,
+            headline: false,
             at_least: false,
             interval: [value * (1.0 - half_width), value * (1.0 + half_width)],
             level: None,

@@ -56,7 +56,8 @@ impl Findings {
         if verdict.trust == Trust::Impossible {
             let failed = verdict.failures().into_iter().filter(|gate| gate.severity == Severity::Hard);
             let reasons: Vec<String> = failed.map(|gate| format!("{}: {}", gate.id, gate.evidence)).collect();
-            self.rejected.push(Rejected { name, labels, reason: reasons.join("; "), gates: verdict.gates });
+            let reason = reasons.join("; ");
+            self.rejected.push(Rejected { name, labels, headline: false, reason, gates: verdict.gates });
             return;
         }
         // A lower bound within its predicted range or below tells nothing about it.
@@ -108,7 +109,8 @@ impl Findings {
 
     /// Notes a figure that this machine cannot give, and why.
     pub fn cannot(&mut self, name: &str, labels: Labels, reason: &str) {
-        self.rejected.push(Rejected { name: name.to_owned(), labels, reason: reason.to_owned(), gates: Vec::new() });
+        let (name, reason) = (name.to_owned(), reason.to_owned());
+        self.rejected.push(Rejected { name, labels, headline: false, reason, gates: Vec::new() });
     }
 
     /// The published figure with a name and labels.

@@ -60,7 +60,7 @@ pub fn render(document: &Document) -> Result<String, Problem> {
 }
 
 /// A cell of words: no formula, and no control characters.
-fn word(text: &str) -> String {
+pub fn word(text: &str) -> String {
     const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
     // Blanks before a formula do not keep it from being one.
     let begins = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter.is_control());

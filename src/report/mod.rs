@@ -7,6 +7,7 @@
 //! document ─┬─ json
 //!           ├─ compact
 //!           ├─ csv
+//!           ├─ compact form ─ exports: for other programs
 //!           └─ terminal: the summary after a run
 //! ```
 
@@ -15,6 +16,7 @@ pub mod comparison_screen;
 pub mod content;
 pub mod csv;
 pub mod drawing;
+pub mod exports;
 pub mod html;
 pub mod json;
 pub mod markdown;

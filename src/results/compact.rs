@@ -150,6 +150,9 @@ pub struct CompactFigure {
     pub labels: String,
     /// The headline.
     pub value: f64,
+    /// True where the figure stands in the summary table.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub headline: bool,
     /// True where it is a lower bound.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
@@ -193,6 +196,12 @@ pub struct Absent {
     pub labels: String,
     /// Why.
     pub reason: String,
+    /// True where the figure would stand in the summary table.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub headline: bool,
+    /// True where it was measured and failed a hard gate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }
 
 impl Compact {
@@ -269,7 +278,7 @@ fn facts(machine: &Machine) -> BTreeMap<String, String> {
 }
 
 /// The six leading digits of a number.
-fn six_digits(value: f64) -> f64 {
+pub fn six_digits(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
@@ -320,6 +329,7 @@ impl CompactFigure {
         CompactFigure {
             labels: metric.labels.to_string(),
             value: six_digits(metric.value),
+            headline: metric.headline,
             at_least: metric.at_least,
             interval: metric.within_run.unwrap_or(metric.interval95).map(six_digits),
             between: four_digits(metric.between_share),
@@ -365,7 +375,13 @@ fn is_good(grade: &Grade) -> bool {
 
 impl Absent {
     fn of(rejected: &Rejected) -> Self {
-        Absent { name: rejected.name.clone(), labels: rejected.labels.to_string(), reason: rejected.reason.clone() }
+        Absent {
+            name: rejected.name.clone(),
+            labels: rejected.labels.to_string(),
+            reason: rejected.reason.clone(),
+            headline: rejected.headline,
+            refused: !rejected.gates.is_empty(),
+        }
     }
 }
 

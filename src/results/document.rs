@@ -466,6 +466,9 @@ pub struct Rejected {
     pub name: String,
     /// Its labels.
     pub labels: Labels,
+    /// True where it would stand in the summary table.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub headline: bool,
     /// Why it is not a result.
     pub reason: String,
     /// The gates that were applied.

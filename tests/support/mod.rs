@@ -5,6 +5,7 @@
 pub mod fuse;
 pub mod namespaces;
 pub mod places;
+pub mod readers;
 pub mod runs;
 pub mod servers;
 pub mod sources;

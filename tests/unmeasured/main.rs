@@ -11,6 +11,7 @@ mod compact;
 mod compare;
 mod english;
 mod evaluation;
+mod exports;
 mod golden;
 mod layering;
 mod linearity;
