@@ -5,6 +5,7 @@
 
 pub mod between;
 pub mod compact;
+pub mod comparison;
 pub mod document;
 pub mod drawing_note;
 pub mod evidence;
