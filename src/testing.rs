@@ -98,7 +98,7 @@ pub mod report {
         pub use crate::report::compact::render;
     }
     pub mod content {
-        pub use crate::report::content::{brief, page};
+        pub use crate::report::content::{brief, page, published_page};
     }
     pub mod csv {
         pub use crate::report::csv::render;
@@ -113,7 +113,7 @@ pub mod report {
         pub use crate::report::markdown::{drawings, render};
     }
     pub mod page {
-        pub use crate::report::page::{Page, Piece};
+        pub use crate::report::page::{Page, Piece, Span};
     }
     pub mod screen {
         pub use crate::report::screen::{plain, screen};
@@ -166,7 +166,7 @@ pub mod results {
         pub use crate::results::verdict::{AgainstPrediction, Gate, Trust};
     }
     pub mod wording {
-        pub use crate::results::wording::{factor, measured, percent, quantity, rough};
+        pub use crate::results::wording::{capital, factor, measured, percent, quantity, rough};
     }
 }
 

@@ -378,6 +378,9 @@ pub(super) struct ReportOptions {
     /// Print the appendix instead of the report: every result, term, check and remark. In formats for other programs: every result
     #[arg(long)]
     pub full: bool,
+    /// Print the page of published results, next to this run's results, instead of the report
+    #[arg(long, conflicts_with = "full")]
+    pub published: bool,
     /// Write to a file instead of standard output (Markdown: figures in the folder figures/ next to it)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -23,7 +23,13 @@ const MOST_BYTES: u64 = 16 << 20;
 pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
     let document = || document_of(&options.run);
     let page = |document: &Document| {
-        if options.full { content::page(document, &Published::embedded()) } else { content::brief(document) }
+        if options.published {
+            content::published_page(document, &Published::embedded())
+        } else if options.full {
+            content::page(document)
+        } else {
+            content::brief(document)
+        }
     };
     let text = match options.format {
         Format::Text => text::render(&page(&document()?), terminal_width()),
@@ -35,7 +41,11 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
             }
             screen::plain(&lines)
         }
-        Format::Html => html::render(&page(&document()?)),
+        Format::Html => {
+            let page = page(&document()?);
+            name_the_others(options, &page);
+            html::render(&page)
+        }
         Format::Markdown => {
             let page = page(&document()?);
             write_drawings(options, &page)?;
@@ -105,6 +115,19 @@ pub(super) fn place(run: &Path) -> Result<PathBuf, Problem> {
 
 fn file(options: &ReportOptions) -> Option<&Path> {
     options.output.as_deref().filter(|file| file.as_os_str() != "-")
+}
+
+/// A page links others by their names: a file outside the run directory needs them next to it.
+fn name_the_others(options: &ReportOptions, page: &Page) {
+    let Some(file) = file(options) else { return };
+    let beside = file.parent().unwrap_or(Path::new(""));
+    for (name, flag) in [("appendix.html", "--full"), ("published.html", "--published")] {
+        if page.links_to(name) && !beside.join(name).exists() {
+            talk::line(format_args!(
+                "note: the page links to {name}. `sysdyno report RUN --format html {flag}` writes it"
+            ));
+        }
+    }
 }
 
 /// Markdown names its figures as files; without a file of its own there is no place for them.

@@ -27,6 +27,8 @@ const METRICS: &str = "metrics.csv";
 const PAGE: &str = "report.html";
 /// Every row, term and gate.
 const APPENDIX: &str = "appendix.html";
+/// Published figures beside those of the run.
+const PUBLISHED: &str = "published.html";
 const FIGURES: &str = "figures";
 
 /// What to do where one of them cannot be written.
@@ -120,7 +122,7 @@ impl RunDirectory {
     }
 
     /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `node.json`,
-    /// `metrics.csv`, `report.html`, `appendix.html` and their figures.
+    /// `metrics.csv`, `report.html`, `appendix.html`, `published.html` and their figures.
     pub fn write_result(&self, document: &Document) -> Result<(), Problem> {
         self.write_whole(RESULT, &json::render(document)?)?;
         self.write_whole(COMPACT, &compact::render(document)?)?;
@@ -151,9 +153,13 @@ impl RunDirectory {
     }
 }
 
-/// The report and its appendix, by the names of their files.
-fn pages(document: &Document) -> [(&'static str, Page); 2] {
-    [(PAGE, content::brief(document)), (APPENDIX, content::page(document, &Published::embedded()))]
+/// The report, its appendix and the published figures, by the names of their files.
+fn pages(document: &Document) -> [(&'static str, Page); 3] {
+    [
+        (PAGE, content::brief(document)),
+        (APPENDIX, content::page(document)),
+        (PUBLISHED, content::published_page(document, &Published::embedded())),
+    ]
 }
 
 /// Most bytes of a file that is computed from a log: more is none of ours.

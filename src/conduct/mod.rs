@@ -21,6 +21,7 @@ pub mod launch;
 pub mod other_machines;
 pub mod prepare;
 pub mod progress;
+mod remaining;
 mod rounds;
 pub mod scratch;
 pub mod serve;
@@ -35,7 +36,7 @@ use crate::experiments::models::{self, Step};
 use crate::experiments::{Experiment, PredictionInput};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::results::between::History;
 use crate::results::document::Document;
 use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
@@ -52,6 +53,7 @@ use directory::RunDirectory;
 use interrupt::Interrupt;
 use launch::Ended;
 use progress::Progress;
+use remaining::Known;
 use rounds::{FAILURES_IN_A_ROW, Rounds};
 use scratch::Scratch;
 use worth::Worth;
@@ -226,8 +228,8 @@ impl Conductor<'_> {
             round += 1;
             let Some(mut order) = self.affordable(round, &mut state) else { return Ok(Stop::Time) };
             random.shuffle(&mut order);
-            for experiment in order {
-                if let Some(stop) = self.one(experiment, round, &mut state)? {
+            for (place, experiment) in order.iter().enumerate() {
+                if let Some(stop) = self.one(experiment, &order[place + 1..], round, &mut state)? {
                     return Ok(stop);
                 }
             }
@@ -252,7 +254,7 @@ impl Conductor<'_> {
             }
             let mut launched = before().filter(|launch| launch.succeeded()).count() as u32;
             if launched == 0 && !step.first {
-                if let Some(stop) = self.one(step.experiment, 1, state)? {
+                if let Some(stop) = self.one(step.experiment, &[], 1, state)? {
                     return Ok(Some(stop));
                 }
                 launched = 1;
@@ -266,7 +268,7 @@ impl Conductor<'_> {
                     launched = if matches!(ended, Ended::Failed(_)) { most } else { launched };
                     self.interrupt.caught().map(Stop::Interrupted)
                 } else {
-                    self.one(step.experiment, 1, state)?
+                    self.one(step.experiment, &[], 1, state)?
                 };
                 if let Some(stop) = stop {
                     return Ok(Some(stop));
@@ -293,52 +295,25 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    fn running(&self, round: u32, state: &Rounds) -> Vec<&'static Experiment> {
-        let wanted = |experiment: &&Experiment| !state.given_up(experiment.id) && !state.rests(experiment.id);
-        let wanted: Vec<&'static Experiment> = self.plan.running.iter().copied().filter(wanted).collect();
-        // Once the figures were looked at, time goes to where it buys most.
-        if let Some(worth) = &state.worth {
-            return worth.best(wanted, self.plan.limit_seconds, |experiment| state.expected(experiment, self.setup));
-        }
-        // Where only those are left that take part seldom, they take part in every round.
-        let seldom = wanted.iter().all(|experiment| (experiment.every)(self.setup) > 1);
-        let is_due = |experiment: &&'static Experiment| {
-            seldom
-                || plan::takes_part(experiment, round, self.setup)
-                    && ((experiment.every)(self.setup) > 1 || state.launches_of(experiment.id) < round)
-        };
-        let due: Vec<&'static Experiment> = wanted.iter().copied().filter(is_due).collect();
-        // A round in which nothing is due would end the run.
-        if due.is_empty() { wanted } else { due }
-    }
-
-    /// Who takes part in a round within the time that is left: where not all of them fit, those that take part in every round,
-    /// so that what is dear leaves time to what is not. None where not even they fit.
+    /// Who takes part in a round within the time that is left; none where not even a smaller round fits.
     fn affordable(&self, round: u32, state: &mut Rounds) -> Option<Vec<&'static Experiment>> {
         let left = self.plan.limit_seconds - self.elapsed();
-        let fit = |experiments: &[&'static Experiment]| {
-            let expected = |experiment: &&'static Experiment| state.expected(experiment, self.setup);
-            plan::CANARY_SECONDS + experiments.iter().map(expected).sum::<f64>() <= left
-        };
-        let mut order = self.running(round, state);
-        if fit(&order) {
-            return Some(order);
-        }
-        order.retain(|experiment| (experiment.every)(self.setup) == 1);
-        let some = !order.is_empty() && fit(&order);
-        state.left_out = true;
-        some.then_some(order)
+        let known = Known::of(self.plan, self.setup, state);
+        let (order, all) = known.affordable(round, &state.launches, left);
+        state.left_out |= !all;
+        order
     }
 
-    /// One launch of one experiment; a stop when a signal came.
+    /// One launch of one experiment, given those that come after it in the round; a stop when a signal came.
     fn one(
         &mut self,
         experiment: &'static Experiment,
+        after: &[&'static Experiment],
         round: u32,
         state: &mut Rounds,
     ) -> Result<Option<Stop>, Problem> {
-        // A run goes on while more launches gain something: mostly until its time is up, seldom less.
-        let left = self.plan.limit_seconds - self.elapsed();
+        let elapsed = self.elapsed();
+        let left = Known::of(self.plan, self.setup, state).seconds_left(round, experiment, after, elapsed);
         self.progress.show(state.ended, self.plan.rounds, experiment.id, left);
         let began = Instant::now();
         // A launch that fills the cache may take the time of the run.
@@ -417,9 +392,10 @@ impl Conductor<'_> {
 
     /// Sends out the canaries and closes the round.
     fn end_round(&mut self, round: u32, state: &mut Rounds) -> Result<(), Problem> {
+        let began = self.elapsed();
         let (_, series) = self.launch(CANARY, false, round, state, 10.0)?;
         let disturbed = state.judge_canaries(&series);
-        state.ended += 1;
+        state.close(began, self.elapsed());
         state.disturbed += u32::from(!disturbed.is_empty());
         let now = Beside::start();
         let others_cpus = state.since.as_ref().zip(now.as_ref()).and_then(|(since, now)| since.until(now));

@@ -6,6 +6,12 @@ use crate::results::wording::duration;
 use crate::sys::foreign;
 use crate::sys::talk;
 
+/// Seconds of which no part is shown: `7 s`, `3 min 10 s`.
+fn whole_seconds(seconds: f64) -> String {
+    let whole = seconds.max(0.0).ceil();
+    if whole < 60.0 { format!("{whole} s") } else { duration(whole) }
+}
+
 /// Shows how far a run is. It draws only between launches: nothing ticks while one measures.
 #[derive(Debug)]
 pub struct Progress {
@@ -27,7 +33,7 @@ impl Progress {
     pub fn show(&self, ended: u32, planned: u32, experiment: &str, seconds_left: f64) {
         self.bar.set_length(u64::from(planned.max(ended)));
         self.bar.set_position(u64::from(ended));
-        self.bar.set_message(format!("{experiment:<20} at most {} left", duration(seconds_left.max(0.0).ceil())));
+        self.bar.set_message(format!("{experiment:<20} at most {} left", whole_seconds(seconds_left)));
     }
 
     /// Says something above the bar; on a stream other than a terminal, as a plain line.

@@ -20,6 +20,12 @@ const CANARY_TOLERANCE: f64 = 0.1;
 /// Launches of one experiment that fail in a row before it is given up.
 pub(super) const FAILURES_IN_A_ROW: u32 = 3;
 
+/// Seconds of a run for each second of its launches, before anything is known of it, and at most.
+const USUAL_PACE: f64 = 1.05;
+const SLOWEST_PACE: f64 = 1.5;
+/// Seconds of launches from which on the pace of a run is known.
+const ENOUGH_FOR_PACE: f64 = 1.0;
+
 /// What the rounds so far have shown.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
@@ -37,6 +43,8 @@ pub(super) struct Rounds {
     pub(super) left_out: bool,
     /// CPU time used until the last round ended.
     pub(super) since: Option<Beside>,
+    /// When the first round of this process ended, and seconds of the launches since then.
+    pub(super) later: Option<(f64, f64)>,
     /// What the figures said when they were looked at last.
     pub(super) worth: Option<Worth>,
 }
@@ -65,7 +73,25 @@ impl Rounds {
         *count - 1
     }
 
+    /// Closes a round, given when its canaries were sent out and when they were back.
+    pub(super) fn close(&mut self, began: f64, now: f64) {
+        self.ended += 1;
+        match &mut self.later {
+            Some((_, busy)) => *busy += now - began,
+            None => self.later = Some((now, 0.0)),
+        }
+    }
+
+    /// Seconds of a run for each second of its launches: the rest goes into the log and into looks at the figures.
+    pub(super) fn pace(&self, elapsed: f64) -> f64 {
+        let known = self.later.filter(|(_, busy)| *busy >= ENOUGH_FOR_PACE);
+        known.map_or(USUAL_PACE, |(from, busy)| ((elapsed - from) / busy).clamp(1.0, SLOWEST_PACE))
+    }
+
     pub(super) fn note(&mut self, experiment: &str, ended: &Ended, seconds: f64) {
+        if let Some((_, busy)) = &mut self.later {
+            *busy += seconds;
+        }
         // One that hung says nothing of the next.
         if !matches!(ended, Ended::Failed(_)) {
             self.seconds.entry(experiment.to_owned()).or_default().push(seconds);
@@ -82,10 +108,6 @@ impl Rounds {
             Some([first]) if (experiment.every)(setup) > 1 => *first,
             _ => plan::launch_seconds(experiment, setup),
         }
-    }
-
-    pub(super) fn launches_of(&self, experiment: &str) -> u32 {
-        self.launches.get(experiment).copied().unwrap_or(0)
     }
 
     pub(super) fn rests(&self, experiment: &str) -> bool {

@@ -5,7 +5,7 @@ use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Better, CoreCycles, DISTANCE, Hertz, Labels, Unit};
 use crate::results::verdict::{AgainstPrediction, Gate, Severity, Trust, Verdict};
-use crate::results::wording;
+use crate::results::wording::{self, Shown};
 
 use super::estimate::Estimate;
 use super::figure::Figure;
@@ -148,7 +148,7 @@ impl Findings {
             .iter()
             .filter_map(|metric| {
                 let FigureModes { lower, upper, upper_share } = metric.modes?;
-                let [lower, upper] = [lower, upper].map(|value| wording::quantity(value, metric.unit));
+                let [lower, upper] = [lower, upper].map(|value| Shown::of(value, metric.unit));
                 Some(format!(
                     "{}: {lower} or {upper} (in {} of the launches)",
                     metric.title(),
@@ -168,7 +168,7 @@ impl Findings {
         moved.sort_by(|(_, one), (_, other)| other.times().total_cmp(&one.times()));
         let told = moved.iter().take(MOST_LOADED).map(|(metric, load)| {
             let [low, high, least] =
-                [load.range[0], load.range[1], load.least_loaded].map(|value| wording::quantity(value, metric.unit));
+                [load.range[0], load.range[1], load.least_loaded].map(|value| Shown::of(value, metric.unit));
             format!(
                 "{} was between {low} and {high} over the launches, and {least} in the least loaded tenth.",
                 metric.title()

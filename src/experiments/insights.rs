@@ -5,8 +5,9 @@ use crate::machine::Machine;
 use crate::results::document::{Grade, Highlight, HighlightKind, Metric, Section};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::Unit;
+use crate::results::ratio::{Ratio, against_prediction, scaled};
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::{factor, rough};
+use crate::results::wording::{Shown, capital};
 
 use super::models::primitives::{
     DIRECT_READ, ECHO_ON_ONE_CPU, ECHO_ON_TWO_CPUS, IDLE_WAKE_UP, KERNEL_ENTRY, MEMORY_LOAD, Primitive, SWITCH,
@@ -26,40 +27,13 @@ struct Found<'a> {
     cpu: u32,
 }
 
-/// One figure over another, as far as both intervals support it.
-struct Ratio {
-    value: f64,
-    least: f64,
+/// The logarithm of a ratio beyond what is usual.
+fn weight(ratio: &Ratio, usual: f64) -> f64 {
+    (ratio.least / usual).ln().max(0.0)
 }
 
-impl Ratio {
-    /// Where the larger of two costs really is; none where the intervals do not support at least so much.
-    fn of(large: &Metric, small: &Metric, at_least: f64) -> Option<Ratio> {
-        let settled = |metric: &Metric| matches!(metric.grade, Grade::Good | Grade::Rough);
-        let known = settled(large) && settled(small);
-        let least = large.interval95[0] / small.interval95[1];
-        (known && large.unit == small.unit && least.is_finite() && least >= at_least)
-            .then(|| Ratio { value: large.value / small.value, least })
-    }
-
-    /// Two digits: each figure of a ratio has its own interval.
-    fn text(&self) -> String {
-        if self.value < 10.0 { format!("{:.1}", self.value) } else { two_digits(self.value) }
-    }
-
-    fn weight(&self, usual: f64) -> f64 {
-        (self.least / usual).ln().max(0.0)
-    }
-}
-
-/// A number above 10 with two significant digits.
-fn two_digits(value: f64) -> String {
-    let scale = 10_f64.powf(value.log10().floor() - 1.0);
-    format!("{:.0}", (value / scale).round() * scale)
-}
-
-fn time(metric: &Metric) -> String {
-    rough(metric.value, metric.unit)
+fn time(metric: &Metric) -> Shown {
+    metric.shown()
 }
 
 impl<'a> Found<'a> {
@@ -92,7 +66,7 @@ impl<'a> Found<'a> {
                 time(two)
             );
         }
-        Some(told(ratio.weight(USUAL), section, text, &why, "Pin tasks that exchange messages to the same CPU."))
+        Some(told(weight(&ratio, USUAL), section, text, &why, "Pin tasks that exchange messages to the same CPU."))
     }
 
     /// The first write to a page over an empty system call.
@@ -113,16 +87,11 @@ impl<'a> Found<'a> {
         };
         let huge =
             self.find(Primitive::of("memory.page_fault.time", &[("kind", "huge_anonymous")])).and_then(|(_, huge)| {
-                let small = Metric {
-                    value: write.value * 512.0,
-                    interval95: write.interval95.map(|end| end * 512.0),
-                    ..write.clone()
-                };
-                let gain = Ratio::of(&small, huge, 1.5)?;
+                let gain = Ratio::of(&scaled(write, 512.0), huge, 1.5)?;
                 Some(format!(" Huge pages need {} times less time for the same bytes.", gain.text()))
             });
         let advice = format!("Reuse memory.{}", huge.unwrap_or_default());
-        Some(told(ratio.weight(USUAL), section, text, why, &advice))
+        Some(told(weight(&ratio, USUAL), section, text, why, &advice))
     }
 
     /// What a fork costs for each GiB of the parent.
@@ -135,7 +104,7 @@ impl<'a> Found<'a> {
         }
         let text = format!(
             "fork and wait take {} longer for each GiB of memory in the parent ({} per 4 KiB page).",
-            rough(page.value * PAGES, Unit::Nanoseconds),
+            scaled(page, PAGES).shown(),
             time(page)
         );
         let spawn = self.find(Primitive::of(
@@ -164,7 +133,7 @@ impl<'a> Found<'a> {
             time(fixed)
         );
         Some(told(
-            0.6 * ratio.weight(USUAL),
+            0.6 * weight(&ratio, USUAL),
             section,
             text,
             "The dynamic loader maps libraries and resolves symbols, and most of this causes page faults.",
@@ -181,7 +150,7 @@ impl<'a> Found<'a> {
         let text =
             format!("A load from memory takes {}, as long as {} L1 loads ({}).", time(far), ratio.text(), time(near));
         Some(told(
-            0.3 + ratio.weight(USUAL),
+            0.3 + weight(&ratio, USUAL),
             section,
             text,
             "The load misses every cache level.",
@@ -203,7 +172,7 @@ impl<'a> Found<'a> {
             time(small)
         );
         Some(told(
-            2.0 * ratio.weight(USUAL),
+            2.0 * weight(&ratio, USUAL),
             section,
             text,
             "With 4 KiB pages most loads also miss the TLB.",
@@ -227,17 +196,14 @@ impl<'a> Found<'a> {
         if least < USUAL || size.grade == Grade::Contaminated {
             return None;
         }
-        let text = format!(
-            "The {name} cache ends at {}, not at the claimed {}.",
-            rough(size.value, Unit::Bytes),
-            rough(claim, Unit::Bytes)
-        );
+        let text =
+            format!("The {name} cache ends at {}, not at the claimed {}.", size.shown(), Shown::of(claim, Unit::Bytes));
         let why = if self.machine.is_guest() {
             "Other tenants of the host also use it, or the hypervisor gives this machine a part of it."
         } else {
             "Other CPUs also use it, or it is divided into parts."
         };
-        let advice = format!("Size working sets for {}.", rough(size.interval95[0], Unit::Bytes));
+        let advice = format!("Size working sets for {}.", Shown::of(size.interval95[0], Unit::Bytes));
         Some(told((least / USUAL).ln(), section, text, why, &advice))
     }
 
@@ -246,19 +212,23 @@ impl<'a> Found<'a> {
         const USUAL: f64 = 2.0;
         let (_, one) = self.find(DIRECT_READ)?;
         let (section, many) = self.find(Primitive::of("file.read.depth_rate", &[("depth", "32")]))?;
+        // One read after the other, as a rate.
         let of_one = |nanoseconds: f64| 4096.0 / nanoseconds * 1e9;
-        let least = many.interval95[0] / of_one(one.interval95[0]);
-        if least < USUAL || [one, many].iter().any(|metric| metric.grade == Grade::Contaminated) {
-            return None;
-        }
-        let gain = Ratio { value: many.value / of_one(one.value), least };
+        let [low, high] = one.interval95;
+        let single = Metric {
+            value: of_one(one.value),
+            interval95: [of_one(high), of_one(low)],
+            unit: many.unit,
+            ..one.clone()
+        };
+        let gain = Ratio::of(many, &single, USUAL)?;
         let text = format!(
             "The device serves 32 concurrent reads {} times as fast as one read at a time ({} each).",
             gain.text(),
             time(one)
         );
         Some(told(
-            0.5 * gain.weight(USUAL),
+            0.5 * weight(&gain, USUAL),
             section,
             text,
             "A single reader waits each time for the whole path to the device.",
@@ -274,7 +244,7 @@ impl<'a> Found<'a> {
         let ratio = Ratio::of(clock, call, USUAL)?;
         let text = format!("Reading the clock takes {}, about as long as a system call.", time(clock));
         Some(told(
-            1.0 + ratio.weight(USUAL),
+            1.0 + weight(&ratio, USUAL),
             section,
             text,
             "Usually the kernel does not trust the time-stamp counter, so the vDSO cannot answer.",
@@ -314,15 +284,7 @@ impl<'a> Found<'a> {
 }
 
 fn surprise(far: f64, section: &Section, metric: &Metric) -> Option<Weighted> {
-    let prediction = metric.prediction.as_ref()?;
-    let text = format!(
-        "{} is {} than predicted: {} against {} ({}).",
-        metric.phrase,
-        metric.verdict.against_prediction.word(),
-        metric.text(),
-        crate::results::wording::quantity(prediction.value, prediction.unit),
-        factor(metric.value / prediction.value)
-    );
+    let text = format!("{}.", capital(&against_prediction(&metric.phrase, metric)?));
     let highlight =
         Highlight { kind: HighlightKind::Surprise, text, section: section.id.clone(), why: None, advice: None };
     Some((0.8 * far, highlight))

@@ -17,6 +17,20 @@ pub struct Page {
     pub parts: Vec<PagePart>,
 }
 
+impl Page {
+    /// Whether a paragraph links to another file of this name.
+    pub fn links_to(&self, name: &str) -> bool {
+        let is_there = |span: &Span| match &span.style {
+            Style::Elsewhere(address) => address.split('#').next() == Some(name),
+            _ => false,
+        };
+        self.parts.iter().flat_map(|part| &part.pieces).any(|piece| match piece {
+            Piece::Paragraph(spans) => spans.iter().any(is_there),
+            _ => false,
+        })
+    }
+}
+
 /// A part with a heading.
 #[derive(Debug, Clone)]
 pub struct PagePart {

@@ -17,6 +17,7 @@ pub mod prediction;
 pub mod problem;
 pub mod published;
 pub mod quantity;
+pub mod ratio;
 pub mod remote;
 pub mod schema;
 pub mod score;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quantity::{Labels, Unit};
+use super::wording::Shown;
 
 /// Where a number in a prediction comes from, so that a reader can disagree with the number and not with the tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -149,11 +150,12 @@ impl Prediction {
 
     /// The terms as a sum in one line.
     pub fn sum_text(&self) -> String {
-        let term = |term: &Term| format!("{} {}", super::wording::quantity(term.value, self.unit), term.what);
+        let shown = |value: f64| Shown::of(value, self.unit);
+        let term = |term: &Term| format!("{} {}", shown(term.value), term.what);
         let sum: Vec<String> = self.terms.iter().map(term).collect();
         match sum.as_slice() {
             [one] => one.clone(),
-            _ => format!("{} = {}", sum.join(" + "), super::wording::quantity(self.value, self.unit)),
+            _ => format!("{} = {}", sum.join(" + "), shown(self.value)),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Numbers as people read them. Every rendering uses these, so that one figure never has two spellings (gate G3).
 
+use std::fmt;
+
 use super::quantity::Unit;
 
 /// Digits that a figure is printed with at most. Runs differ by more than the interval of one of them says, so a fifth digit
@@ -113,15 +115,97 @@ pub fn significant(value: f64, unit: Unit, digits: i32) -> String {
     if !value.is_finite() {
         return NOTHING.to_owned();
     }
+    let (text, _, symbol) = rounded(value, unit, digits);
+    if symbol.is_empty() { text } else { format!("{text} {symbol}") }
+}
+
+/// A number in its scale with so many significant digits; factor and symbol of the scale.
+fn rounded(value: f64, unit: Unit, digits: i32) -> (String, f64, &'static str) {
     let (mut factor, mut symbol) = scale(value, unit);
     let places = |value: f64| if value == 0.0 { 0 } else { digits - 1 - value.abs().log10().floor() as i32 };
-    let round = |value: f64| with_decimals(value, places(value));
+    let round = |value: f64| {
+        let text = with_decimals(value, places(value));
+        // Rounding may carry into a new digit (9.96 → 10.0): one decimal less then.
+        let carried = text.parse::<f64>().is_ok_and(|rounded| rounded != 0.0 && places(rounded) < places(value));
+        if carried { with_decimals(value, places(value) - 1) } else { text }
+    };
     // Rounding may carry into the next scale: 999.6 ns are 1.00 µs.
     if round(value / factor).parse().is_ok_and(|rounded: f64| rounded.abs() >= 1000.0) {
         (factor, symbol) = scale(value * 1.001, unit);
     }
-    let text = round(value / factor);
-    if symbol.is_empty() { text } else { format!("{text} {symbol}") }
+    (round(value / factor), factor, symbol)
+}
+
+/// Half of an interval over its value from which on a sentence shows two digits instead of three.
+const WIDE: f64 = 0.05;
+
+/// A number as a sentence shows it: three significant digits, two where its interval is wide. `value` is the number that is shown.
+/// What the same sentence computes from it therefore agrees with what a reader computes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shown {
+    pub value: f64,
+    unit: Unit,
+    digits: i32,
+    at_least: bool,
+}
+
+impl Shown {
+    /// A number without an interval.
+    pub fn of(value: f64, unit: Unit) -> Shown {
+        Shown::with_digits(value, unit, 3)
+    }
+
+    /// A number with its interval.
+    pub fn measured(value: f64, interval: [f64; 2], unit: Unit) -> Shown {
+        let half_width = (interval[1] - interval[0]).abs() / 2.0 / value.abs();
+        Shown::with_digits(value, unit, if half_width > WIDE { 2 } else { 3 })
+    }
+
+    /// The same number as a lower bound.
+    #[must_use]
+    pub fn at_least(self, at_least: bool) -> Shown {
+        Shown { at_least, ..self }
+    }
+
+    /// Another number with as many digits as this one.
+    #[must_use]
+    pub fn alike(self, value: f64) -> Shown {
+        Shown::with_digits(value, self.unit, self.digits)
+    }
+
+    fn with_digits(value: f64, unit: Unit, digits: i32) -> Shown {
+        let shown = if value.is_finite() {
+            let (text, factor, _) = rounded(value, unit, digits);
+            text.parse::<f64>().map_or(value, |number| number * factor)
+        } else {
+            value
+        };
+        Shown { value: shown, unit, digits, at_least: false }
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = if self.at_least { "at least " } else { "" };
+        if !self.value.is_finite() {
+            return write!(out, "{NOTHING}");
+        }
+        let (text, _, symbol) = rounded(self.value, self.unit, self.digits);
+        // Sizes are mostly whole.
+        let whole = self.unit == Unit::Bytes && text.contains('.');
+        let text = if whole { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        write!(out, "{bound}{text}{}{symbol}", if symbol.is_empty() { "" } else { " " })
+    }
+}
+
+/// How many times one number is another, as a sentence says it: two digits, and two decimals near one.
+pub fn times(ratio: f64) -> String {
+    if (0.9..1.1).contains(&ratio) { format!("{ratio:.2}") } else { significant(ratio, Unit::One, 2) }
+}
+
+/// The same behind a sign: `×1.7`.
+pub fn by_times(ratio: f64) -> String {
+    format!("×{}", times(ratio))
 }
 
 /// A number along an axis, with as few digits as tell it: `64 KiB`, `2.5 µs`.
@@ -152,6 +236,12 @@ pub fn number(value: f64) -> String {
         return format!("{value:.fewer$}");
     }
     text
+}
+
+/// A text that begins with a capital letter.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// A share as a percentage: `0.4 %`.
@@ -217,6 +307,11 @@ mod tests {
     }
 
     #[test]
+    fn sentences_begin_with_a_capital() {
+        assert_eq!((capital("a trip").as_str(), capital("").as_str()), ("A trip", ""));
+    }
+
+    #[test]
     fn words_for_shares_durations_and_counts() {
         assert_eq!(percent(0.004), "0.40 %");
         assert_eq!(percent(0.5), "50 %");
@@ -241,6 +336,26 @@ mod tests {
         assert_eq!(measured_interval(33_512.0, [33_400.0, 33_600.0], ns), "33.40 … 33.60 µs");
         assert_eq!(measured_number(1.8992, [1.8990, 1.8995]), "1.899");
         assert_eq!(measured(0.0, [0.0, 0.0], ns), "0 ns");
+    }
+
+    #[test]
+    fn sentences_show_two_or_three_digits() {
+        let ns = Unit::Nanoseconds;
+        let shown = |value, interval, unit| Shown::measured(value, interval, unit).to_string();
+        assert_eq!(shown(31_832.0, [31_000.0, 32_600.0], ns), "31.8 µs");
+        assert_eq!(shown(31_832.0, [28_000.0, 35_600.0], ns), "32 µs");
+        assert_eq!(shown(3.694e9, [3.694e9, 3.694e9], Unit::Hertz), "3.69 GHz");
+        assert_eq!(Shown::of(13_339.0, Unit::Cycles).to_string(), "13300 cycles");
+        assert_eq!(Shown::of(67_108_864.0, Unit::Bytes).to_string(), "64 MiB");
+        assert_eq!(Shown::of(66_771_353.0, Unit::Bytes).to_string(), "63.7 MiB");
+        assert_eq!(Shown::of(999.7, ns).to_string(), "1.00 µs");
+        assert_eq!(Shown::of(9.996, ns).to_string(), "10.0 ns");
+        assert_eq!(Shown::of(0.0, ns).to_string(), "0 ns");
+        assert_eq!(Shown::of(31_832.0, ns).at_least(true).to_string(), "at least 31.8 µs");
+        let (large, small) = (Shown::of(31_832.0, ns), Shown::of(18_963.0, ns));
+        assert_eq!((large.value, small.value), (31_800.0, 19_000.0));
+        assert_eq!(by_times(large.value / small.value), "×1.7");
+        assert_eq!([0.231, 0.96, 1.04, 1.1, 9.96, 168.0].map(times), ["0.23", "0.96", "1.04", "1.1", "10", "170"]);
     }
 
     #[test]

@@ -9,6 +9,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use sysdyno::testing::assemble;
+use sysdyno::testing::report::content;
+use sysdyno::testing::report::page::{Page, Piece, Span};
+use sysdyno::testing::results::log;
 
 use crate::support::runs::{output, text};
 use crate::support::sources;
@@ -256,6 +260,67 @@ fn messages_are_plain() {
             }
         }
     }
+    expect_none(&found);
+}
+
+/// Records and shortened logs whose reports are read.
+const LOGS: [&str; 4] = [
+    "tests/golden/complete.jsonl",
+    "tests/golden/failed_launch.jsonl",
+    "tests/golden/skipped_step.jsonl",
+    "records/guest-zen4-2cpu-chapters/log.jsonl",
+];
+
+/// The prose of a page that sysdyno composed: paragraphs, items, alarms and captions. Identifiers are code.
+fn composed(page: &Page) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut pieces: Vec<&Piece> = page.parts.iter().flat_map(|part| &part.pieces).collect();
+    while let Some(piece) = pieces.pop() {
+        let joined = |spans: &[Span]| spans.iter().map(|span| span.text.as_str()).collect::<String>();
+        match piece {
+            Piece::Paragraph(spans) => found.push(joined(spans)),
+            Piece::List(items) => found.extend(items.iter().map(|item| joined(item))),
+            Piece::Alarm(words) => found.push(words.clone()),
+            Piece::Table(table) => found.push(table.caption.clone()),
+            Piece::Drawing(drawing) => found.extend([drawing.caption.clone(), drawing.alt.clone()]),
+            Piece::Folded { pieces: inside, .. } => pieces.extend(inside),
+            Piece::Heading(_) | Piece::Prose(_) | Piece::Literal(_) => {}
+        }
+    }
+    let is_identifier = |word: &str| {
+        let bare = word.trim_matches(|letter: char| "(),.:;".contains(letter));
+        bare.contains(['=', '_', '/'])
+            || bare.split('.').count() > 1
+                && bare.split('.').all(|part| part.starts_with(|one: char| one.is_ascii_lowercase()))
+    };
+    let readable = |word: &str| {
+        let end = word.trim_end_matches(|letter: char| ").,:;".contains(letter)).len();
+        if is_identifier(word) { format!("{CODE}{}", &word[end..]) } else { word.to_owned() }
+    };
+    // A sum of terms is a formula.
+    let prose = found.iter().map(|text| match (text.split_once(" Predicted: "), text.split_once(" Measured: ")) {
+        (Some((before, _)), Some((_, after))) => format!("{before} Measured: {after}"),
+        _ => text.clone(),
+    });
+    prose.map(|text| text.split_whitespace().map(readable).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn composed_reports_are_plain() {
+    let mut found = Vec::new();
+    for name in LOGS {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let mut document = assemble::document(&log::read(&place).unwrap());
+        // The version that measured wrote these words.
+        document.quiet.clear();
+        for page in [content::brief(&document), content::page(&document)] {
+            for paragraph in composed(&page) {
+                found.extend(faults(&paragraph).into_iter().map(|fault| (name.to_owned(), fault)));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
     expect_none(&found);
 }
 

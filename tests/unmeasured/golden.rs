@@ -14,7 +14,6 @@ use sysdyno::testing::report::{content, csv, html, json, markdown, terminal, tex
 use sysdyno::testing::results::document::{Document, Outcome};
 use sysdyno::testing::results::evidence::Remark;
 use sysdyno::testing::results::log::{self, Log, LogWriter};
-use sysdyno::testing::results::published::Published;
 use sysdyno::testing::results::quantity::Labels;
 
 /// Every stored log.
@@ -32,14 +31,9 @@ fn document(name: &str) -> Document {
     assemble::document(&read(name))
 }
 
-/// Published figures are data of the tool, not of a log: they have tests of their own.
-fn none() -> Published {
-    Published::embedded().filtered(None, Some("nothing has this name"))
-}
-
 /// A report without what is not computed from the log: methodology texts, the captured machine.
 fn short(name: &str) -> Page {
-    let mut page = content::page(&document(name), &none());
+    let mut page = content::page(&document(name));
     page.parts.retain(|part| part.id != "machine");
     for part in &mut page.parts {
         part.pieces.retain(|piece| !matches!(piece, Piece::Prose(_)));

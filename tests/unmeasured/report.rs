@@ -13,7 +13,7 @@ use sysdyno::testing::results::log::{self, Log};
 use sysdyno::testing::results::published::Published;
 use sysdyno::testing::results::quantity::Unit;
 use sysdyno::testing::results::verdict::AgainstPrediction;
-use sysdyno::testing::results::wording::{factor, measured, percent, quantity, rough};
+use sysdyno::testing::results::wording::{capital, factor, measured, percent, quantity, rough};
 use sysdyno::testing::{assemble, experiments::consistency};
 
 /// A real run of every experiment that there was.
@@ -36,7 +36,7 @@ fn golden(name: &str) -> Document {
 }
 
 fn page_of(document: &Document) -> String {
-    html::render(&content::page(document, &Published::embedded()))
+    html::render(&content::page(document))
 }
 
 // Form.
@@ -77,7 +77,7 @@ fn assert_sound(page: &str) {
                     match key.as_str() {
                         "id" => ids.push(value),
                         "href" if value.starts_with('#') => links.push(value[1..].to_owned()),
-                        "href" if value.starts_with("appendix.html#") => {}
+                        "href" if value.split('#').next() == Some("appendix.html") || value == "published.html" => {}
                         "href" => assert_eq!(value, "data:,", "<{name}> leads out of the file"),
                         _ => {}
                     }
@@ -123,8 +123,23 @@ fn a_page_is_one_sound_file_that_asks_for_nothing() {
 }
 
 #[test]
+fn published_figures_have_a_page_and_the_appendix_links_it() {
+    let page = content::published_page(real(), &Published::embedded());
+    let text = html::render(&page);
+    assert_sound(&text);
+    let appendix = page_of(real());
+    let figure = "451.775 ns";
+    assert!(text.contains(figure) && text.contains("doubtful: ") && !appendix.contains(figure));
+    assert!(appendix.contains("href=\"published.html\""), "the appendix links the page");
+    // One doubted value of 34 days, and no axis that reaches it.
+    for (name, drawing) in markdown::drawings(&page) {
+        assert!(!drawing.contains(">1000000 s<") && !drawing.contains(">10000 s<"), "{name}");
+    }
+}
+
+#[test]
 fn drawings_are_files_of_their_own_and_markdown_links_them_all() {
-    let page = content::page(real(), &Published::embedded());
+    let page = content::page(real());
     let text = markdown::render(&page);
     let drawings = markdown::drawings(&page);
     assert!(drawings.len() > 15, "{} drawings", drawings.len());
@@ -141,6 +156,7 @@ fn a_run_writes_all_of_it() {
     let run = finished_run();
     assert_sound(&fs::read_to_string(run.join("report.html")).unwrap());
     assert_sound(&fs::read_to_string(run.join("appendix.html")).unwrap());
+    assert_sound(&fs::read_to_string(run.join("published.html")).unwrap());
     assert!(fs::read_to_string(run.join("metrics.csv")).unwrap().lines().count() > 1);
     assert!(fs::read_dir(run.join("figures")).unwrap().count() > 3);
     let sum = log::checksum(&run.join("log.jsonl")).unwrap();
@@ -227,7 +243,7 @@ fn every_number_of_a_page_is_its_record() {
 #[test]
 fn every_form_spells_a_figure_alike() {
     let document = real();
-    let page = content::page(document, &Published::embedded());
+    let page = content::page(document);
     let (wide, marked) = (text::render(&page, Some(250)), markdown::render(&page));
     let summary = terminal::summary(document, Some(250));
     for metric in document.metrics() {
@@ -272,7 +288,7 @@ fn the_table_of_figures_has_every_figure_in_full() {
 #[test]
 fn the_report_is_small_and_its_appendix_has_the_rest() {
     let brief = html::render(&content::brief(real()));
-    let full = html::render(&content::page(real(), &Published::embedded()));
+    let full = html::render(&content::page(real()));
     assert_sound(&brief);
     let elements = |page: &str| page.matches('<').count() - page.matches("</").count();
     assert!(brief.len() < 800_000 && elements(&brief) < 12_000, "{} bytes, {}", brief.len(), elements(&brief));
@@ -346,28 +362,58 @@ fn split(text: &str) -> Vec<String> {
     sentences.iter().map(|sentence| sentence.trim().to_owned()).filter(|sentence| !sentence.is_empty()).collect()
 }
 
+/// Every number with a unit in a text, in ns, bytes per second or bytes.
+fn quantities(text: &str) -> Vec<f64> {
+    const UNITS: [(&str, f64); 14] = [
+        ("ns", 1.0),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("MHz", 1e6),
+        ("GHz", 1e9),
+        ("B/s", 1.0),
+        ("kB/s", 1e3),
+        ("MB/s", 1e6),
+        ("GB/s", 1e9),
+        ("B", 1.0),
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+    ];
+    let words: Vec<&str> = text.split_whitespace().map(|word| word.trim_matches(['(', ',', ')', '.'])).collect();
+    let of = |pair: &[&str]| {
+        let (_, scale) = UNITS.iter().find(|(unit, _)| *unit == pair[1])?;
+        Some(pair[0].parse::<f64>().ok()? * scale)
+    };
+    words.windows(2).filter_map(of).collect()
+}
+
 /// What no sentence may say, and what each that compares must be able to show.
 fn assert_true(document: &Document, how: &str) {
     for (section, sentence) in sentences(document) {
         let at = format!("{how}, {section}: {sentence}");
-        for nonsense in ["NaN", "inf ", "inf.", " -0", "−0 ", " 0 ns", "×0.00", "None", "Some("] {
+        for nonsense in ["NaN", "inf ", "inf.", " -0", "−0 ", " 0 ns", "×0.00)", "None", "Some("] {
             assert!(!sentence.contains(nonsense), "{at}");
         }
         for (word, verdict) in [("faster", AgainstPrediction::Faster), ("slower", AgainstPrediction::Slower)] {
             let Some((title, rest)) = sentence.split_once(&format!(" is {word} than predicted: ")) else { continue };
-            let named = |metric: &&Metric| title == metric.title() || title == metric.phrase;
-            let metric = document.metrics().find(|metric| named(metric) && sentence.contains(&metric.text()));
+            assert!(title.contains('.') || title.starts_with(char::is_uppercase), "{at}: a small letter");
+            let named = |metric: &&Metric| title == metric.title() || title == capital(&metric.phrase);
+            let metric =
+                document.metrics().find(|metric| named(metric) && sentence.contains(&metric.shown().to_string()));
             let metric = metric.unwrap_or_else(|| panic!("{at}: no such figure"));
             assert_eq!(metric.verdict.against_prediction, verdict, "{at}");
-            let predicted = quantity(metric.prediction.as_ref().unwrap().value, metric.unit);
-            assert!(
-                rest.starts_with(&format!(
-                    "{} against {predicted} ({})",
-                    metric.text(),
-                    factor(metric.ratio().unwrap())
-                )),
-                "{at}"
-            );
+            let predicted = metric.shown().alike(metric.prediction.as_ref().unwrap().value);
+            assert!(rest.starts_with(&format!("{} against {predicted} (×", metric.shown())), "{at}");
+            assert_eq!(quantities(rest.split(" (×").next().unwrap()).len(), 2, "{at}");
+        }
+        // Two numbers and their ratio are what a reader would compute.
+        for (position, _) in sentence.match_indices(" (×") {
+            let ratio: f64 = sentence[position..].trim_start_matches(" (×").split(')').next().unwrap().parse().unwrap();
+            let found = quantities(&sentence[..position]);
+            let [.., one, other] = found[..] else { panic!("{at}: a ratio of what?") };
+            let near = |computed: f64| (computed / ratio - 1.0).abs() < 0.051;
+            assert!(near(one / other) || near(other / one), "{at}: {one} and {other}");
         }
         if let Some((counts, _)) = sentence.split_once(" results are inside their predicted ranges") {
             let of = document.experiments.iter().find(|other| other.id == section).unwrap();
@@ -391,7 +437,7 @@ fn assert_true(document: &Document, how: &str) {
         assert!(metric.value.is_finite() && metric.value > 0.0, "{how}: {} is {}", metric.title(), metric.value);
     }
     // Every form can be made of it, and none of them shows what is no number.
-    let page = content::page(document, &Published::embedded());
+    let page = content::page(document);
     for text in [
         html::render(&page),
         markdown::render(&page),
@@ -488,7 +534,7 @@ fn nothing_but_skips_is_a_report_too() {
     let document = assemble::document(&log);
     assert_true(&document, "everything was skipped");
     assert!(document.experiments.iter().all(|section| section.outcome == Outcome::Skipped));
-    let page = content::page(&document, &Published::embedded());
+    let page = content::page(&document);
     for text in [html::render(&page), markdown::render(&page), text::render(&page, None)] {
         assert!(text.contains("This run published no result."), "the front says so");
         assert!(text.matches("this machine lacks it").count() >= document.experiments.len());
@@ -506,7 +552,7 @@ fn broken_logs_say_what_is_broken_in_every_form() {
     ] {
         let document = golden(name);
         assert_true(&document, name);
-        let page = content::page(&document, &Published::embedded());
+        let page = content::page(&document);
         for text in [html::render(&page), markdown::render(&page), text::render(&page, None)] {
             // Lines of text are folded where they are long.
             let joined = text.replace('\n', " ");
@@ -538,7 +584,7 @@ fn a_broken_rule_is_never_silent() {
         .map(|check| check.id.as_str())
         .collect();
     assert_eq!(broken, ["C1"]);
-    let page = content::page(&document, &Published::embedded());
+    let page = content::page(&document);
     let summary = terminal::summary(&document, None);
     assert!(summary.contains("BROKEN C1: os.system_call.time (call=enosys)"), "{summary}");
     for text in [html::render(&page), text::render(&page, None), markdown::render(&page)] {

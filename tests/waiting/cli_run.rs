@@ -48,7 +48,16 @@ fn a_run_leaves_its_log_and_what_is_computed_from_it_and_nothing_else() {
     };
     assert_eq!(
         names,
-        ["appendix.html", "figures", "log.jsonl", "metrics.csv", "node.json", "report.html", "result.json"]
+        [
+            "appendix.html",
+            "figures",
+            "log.jsonl",
+            "metrics.csv",
+            "node.json",
+            "published.html",
+            "report.html",
+            "result.json"
+        ]
     );
     let result = result(finished_run());
     assert_eq!(result["schema"], "sysdyno-result/1");

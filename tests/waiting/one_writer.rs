@@ -93,7 +93,7 @@ fn results_that_are_missing_are_written_when_the_run_is_gone_on_with() {
     let copy = copy_of_finished_run();
     let place = copy.path();
     let log = fs::read(place.join("log.jsonl")).unwrap();
-    let names = ["result.json", "node.json", "metrics.csv", "report.html", "appendix.html"];
+    let names = ["result.json", "node.json", "metrics.csv", "report.html", "appendix.html", "published.html"];
     let figure = fs::read_dir(finished_run().join("figures")).unwrap().next().map(|entry| entry.unwrap().file_name());
     let figure = figure.map(|name| Path::new("figures").join(name));
     let mut damages: Vec<Box<dyn Fn()>> = vec![Box::new(|| fs::remove_file(place.join("result.json")).unwrap())];

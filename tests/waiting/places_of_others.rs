@@ -68,7 +68,7 @@ fn links_and_pipes_in_a_run_directory_are_neither_followed_nor_opened() {
     let output = quick(&["-o".as_ref(), place.as_ref()]);
     assert!(ended(&output), "{}", told(&output));
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-    for name in ["result.json", "metrics.csv", "report.html", "appendix.html"] {
+    for name in ["result.json", "metrics.csv", "report.html", "appendix.html", "published.html"] {
         let found = place.join(name).symlink_metadata().unwrap();
         assert!(found.is_file() && found.len() > 100, "{name} is a file of its own");
     }

@@ -69,7 +69,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::{factor, number, percent, quantity};
+use crate::results::wording::{Shown, number, percent, quantity};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::sys::arch;
@@ -347,13 +347,14 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
         let moved = highest / lowest - 1.0;
         let chains = findings.metrics.iter().filter(|metric| metric.name == "cpu.frequency.core_by_chain").count();
         let agree = if chains == CHAINS.len() { ", and the three chains agree on the frequency" } else { "" };
+        let (core, counter) = (core.shown(), counter.shown());
         findings.say(format!(
             "Under load this core ran at {} and the counter ticked at {}, one tick per {} core cycles. A tool that \
              reports ticks as cycles is wrong by this factor. The core clock changed by {} over the launches of this \
              section. A multiply takes {} cycles, an addition one{agree}.",
-            core.text(),
-            counter.text(),
-            factor(core.value / counter.value).trim_start_matches('×'),
+            core,
+            counter,
+            Shown::of(core.value / counter.value, Unit::One),
             percent(moved),
             number(latency),
         ));

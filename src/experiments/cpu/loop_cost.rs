@@ -236,7 +236,7 @@ fn most_agreeing(values: &[f64]) -> usize {
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
     let cycles = |findings: &Findings, code| findings.metric("cpu.loop.overhead", &code_labels(code)).cloned();
-    let text = |found: &Metric| found.cycles_text();
+    let text = |found: &Metric| found.cycles_shown();
     let both = cycles(findings, "registers").zip(cycles(findings, "memory"));
     if let Some((registers, memory)) = both.and_then(|(one, other)| Some((text(&one)?, other)))
         && let (Some(count), Some(memory)) = (memory.cycles, text(&memory))

@@ -76,7 +76,7 @@ use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, PIPELINE_SLOT, call_and_return, constants, store_forwarding};
 use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::results::document::{Axis, Curve};
+use crate::results::document::{Axis, Curve, Metric};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{CoreCycles, Labels, Unit};
@@ -476,12 +476,16 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     let figures = findings.metrics.clone();
     let cycles = |arguments, code, chain| {
         let labels = labels_with(arguments, code, chain);
-        let found = figures.iter().find(|found| found.name == "cpu.procedure_call.time" && found.labels == labels)?;
-        found.cycles.zip(found.cycles_text())
+        figures.iter().find(|found| found.name == "cpu.procedure_call.time" && found.labels == labels)
+    };
+    let shown = |arguments, code, chain| {
+        let found = cycles(arguments, code, chain)?;
+        found.cycles.zip(found.cycles_shown())
     };
     let mut rows = Vec::new();
     for (code, chain) in variants() {
-        let text = |arguments| cycles(arguments, code, chain).map_or_else(|| "–".to_owned(), |(_, text)| text);
+        let text =
+            |arguments| cycles(arguments, code, chain).and_then(Metric::cycles_text).unwrap_or_else(|| "–".to_owned());
         rows.push([code.to_owned(), chain.to_owned()].into_iter().chain((0..=MOST_ARGUMENTS).map(text)).collect());
     }
     findings.tabulate(
@@ -489,7 +493,7 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
         &["code", "chain", "0", "1", "2", "3", "4", "5", "6", "7"],
         rows,
     );
-    let first = cycles(0, "registers", "throughput").zip(cycles(6, "registers", "throughput"));
+    let first = shown(0, "registers", "throughput").zip(shown(6, "registers", "throughput"));
     if let Some(((bare, bare_text), (six, six_text))) = first {
         let free = if six - bare < NEARLY_FREE_CYCLES { FREE } else { "" };
         findings.say(format!(
@@ -497,14 +501,14 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
              in registers.{free}"
         ));
     }
-    let seventh = cycles(6, "memory", "throughput").zip(cycles(7, "memory", "throughput"));
+    let seventh = shown(6, "memory", "throughput").zip(shown(7, "memory", "throughput"));
     if let (Some(((_, six), (_, seven))), true) = (seventh, arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
         findings.say(format!(
             "Where the procedure keeps its arguments in memory, a call with six costs {six} cycles and with seven \
              {seven}. The caller pushes the seventh on the stack and the procedure loads it."
         ));
     }
-    let chained = cycles(1, "registers", "latency").zip(cycles(1, "memory", "latency"));
+    let chained = shown(1, "registers", "latency").zip(shown(1, "memory", "latency"));
     if let Some(((registers, registers_text), (memory, memory_text))) = chained {
         let reason = if memory < registers + 1.0 {
             "this core renames memory, so the path through it adds no visible cost"

@@ -316,7 +316,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         percent(most)
     );
     let stretch = |state: &str, quantile: &str| {
-        findings.metric(STRETCH, &labels(OTHERS, state).with("quantile", quantile)).map(Metric::text)
+        findings.metric(STRETCH, &labels(OTHERS, state).with("quantile", quantile)).map(Metric::shown)
     };
     if let (Some(half), Some(most)) = (stretch("shared", "p50"), stretch("shared", "p90")) {
         text += &format!(" Half of its visits lasted at most {half}, and nine of ten at most {most}.");

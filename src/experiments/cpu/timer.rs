@@ -72,8 +72,9 @@ use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::{Ratio, ratio_sentence, scaled};
 use crate::results::verdict::Gate;
-use crate::results::wording::{number, significant};
+use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::Workload;
 use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median, phase_concentration};
@@ -540,32 +541,33 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         (time(findings, "cpu.timer.overhead", "cpuid_rdtsc"), time(findings, "cpu.timer.overhead", "rdtsc"))
     {
         findings.say(format!(
-            "A reading serialised with CPUID costs {}, and RDTSC alone {}. The ratio is {}.",
-            cpuid.text(),
-            plain.text(),
-            significant(cpuid.value / plain.value, Unit::One, 2),
+            "A reading serialised with CPUID costs {}, and RDTSC alone {}.{}",
+            cpuid.shown(),
+            plain.shown(),
+            ratio_sentence(&cpuid, &plain),
         ));
     }
     if let (Some(real), Some(vdso)) = (
         time(findings, "cpu.timer.overhead", "clock_gettime_syscall"),
         time(findings, "cpu.timer.overhead", "clock_gettime"),
     ) {
+        // Both enter the kernel where the real call is less than this many times as long, beyond doubt.
+        let alike = Ratio::of(&scaled(&vdso, 1.5), &real, 1.0).is_some();
         findings.say(format!(
-            "clock_gettime costs {} as programs call it and {} as a real system call. The ratio is {}{}.",
-            vdso.text(),
-            real.text(),
-            significant(real.value / vdso.value, Unit::One, 2),
-            if real.value < 1.5 * vdso.value {
-                ", because the clock source of this machine makes every call a system call"
+            "clock_gettime costs {} as programs call it and {} as a real system call.{}",
+            vdso.shown(),
+            real.shown(),
+            if alike {
+                " The clock source of this machine makes every call a system call.".to_owned()
             } else {
-                ""
+                ratio_sentence(&real, &vdso)
             },
         ));
     }
     if let Some(step) = time(findings, "cpu.timer.resolution", "rdtsc") {
         findings.say(format!(
             "The counter advances in steps of {}. A single interval has at best this resolution.",
-            step.text()
+            step.shown()
         ));
     }
 }

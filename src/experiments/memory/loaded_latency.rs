@@ -55,8 +55,9 @@ use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::Order;
 use crate::results::verdict::Gate;
-use crate::results::wording::{number, quantity};
+use crate::results::wording::{Shown, quantity, times};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::setup::Setup;
@@ -288,33 +289,32 @@ fn agreement([low, high]: [f64; 2], elsewhere: &Metric) -> Gate {
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let time = |findings: &Findings, load: &str| findings.metric(LOADED, &labels(load)).map(|metric| metric.value);
+    let time = |findings: &Findings, load: &str| findings.metric(LOADED, &labels(load)).cloned();
     let Some(idle) = time(findings, "idle") else { return };
     let read = study.metric("memory.bandwidth.rate", &streams::labels(Operation::Read, MEMORY, 1));
     if let Some(read) = read {
         findings.say(format!(
             "By Little's law, one thread that reads {} at {} per load has {} lines of {LINE} bytes in flight at \
              once.",
-            quantity(read.value, Unit::BytesPerSecond),
-            quantity(idle, Unit::Nanoseconds),
-            number(read.value * idle / LINE as f64 / 1e9)
+            read.shown(),
+            idle.shown(),
+            times(read.shown().value * idle.shown().value / LINE as f64 / 1e9)
         ));
     }
     for load in ["half", "full"] {
         let moved = median(&study.values("load", &labels(load)));
         if let (Some(moved), Some(loaded)) = (moved, time(findings, load)) {
-            findings.say(format!(
-                "While the other CPUs read {}, a load takes {}, {} times its idle latency of {}.{}",
-                quantity(moved, Unit::BytesPerSecond),
-                quantity(loaded, Unit::Nanoseconds),
-                number(loaded / idle),
-                quantity(idle, Unit::Nanoseconds),
-                if loaded < idle {
-                    " Latency did not rise with load. Other activity on this machine outweighed the added load."
-                } else {
-                    ""
-                }
-            ));
+            let moved = Shown::of(moved, Unit::BytesPerSecond);
+            let begin = format!("While the other CPUs read {moved}, a load takes {}", loaded.shown());
+            let idle_text = idle.shown();
+            findings.say(match Order::of(&loaded, &idle) {
+                Order::Larger(ratio) => format!("{begin}, {} times its idle latency of {idle_text}.", ratio.text()),
+                Order::Smaller(_) => format!(
+                    "{begin}, and without load {idle_text}. Latency did not rise with load. Other activity on this \
+                     machine outweighed the added load."
+                ),
+                Order::Open => format!("{begin}, and without load {idle_text}. The intervals show no difference."),
+            });
         }
     }
 }

@@ -3,8 +3,9 @@
 use crate::machine::Machine;
 use crate::results::document::{Metric, Section};
 use crate::results::prediction::Prediction;
+use crate::results::ratio::against_prediction;
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::{count, factor, quantity};
+use crate::results::wording::{by_times, count};
 
 use super::coefficients::{Host, table};
 use super::families::model;
@@ -74,7 +75,7 @@ fn of_section(section: &Section, all: &[&Metric], host: &Host) -> Vec<String> {
 fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
     let off = |(metric, prediction): &Miss<'_>| metric.value / prediction.value;
     let farthest = found.iter().max_by(|one, other| off(one).ln().abs().total_cmp(&off(other).ln().abs()))?;
-    let (metric, prediction) = farthest;
+    let (metric, _) = farthest;
     let others = match found.len() - 1 {
         0 => String::new(),
         more => format!(
@@ -82,15 +83,7 @@ fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
             count(more as u64, "other result", "other results")
         ),
     };
-    Some(format!(
-        "{} is {} than predicted: {} against {} ({}).{others} {}",
-        metric.title(),
-        metric.verdict.against_prediction.word(),
-        metric.text(),
-        quantity(prediction.value, prediction.unit),
-        factor(off(farthest)),
-        cause.text()
-    ))
+    Some(format!("{}.{others} {}", against_prediction(&metric.title(), metric)?, cause.text()))
 }
 
 fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host) -> Cause {
@@ -113,8 +106,8 @@ fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host)
             "The prediction used the first launches of {}. That result is {} over the whole run, which changes the \
              prediction by {}.",
             primitive.title(),
-            primitive.text(),
-            factor(change)
+            primitive.shown(),
+            by_times(change)
         ));
     }
     Cause::Coefficient(prediction.terms.last().map_or_else(String::new, |term| term.what.clone()))

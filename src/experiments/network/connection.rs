@@ -73,8 +73,9 @@ use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::in_brackets;
 use crate::results::verdict::Gate;
-use crate::results::wording::{factor, quantity};
+use crate::results::wording::{Shown, by_times};
 use crate::rig::Rig;
 use crate::statistics::summary::median;
 use crate::sys::socket;
@@ -533,43 +534,41 @@ fn publish_net(study: &Study<'_>, findings: &mut Findings, path: ConnectionPath,
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let time = |findings: &Findings, path: ConnectionPath, phase: &str| {
-        findings.metric(TIME, &path.labels(phase)).map(|metric| metric.value)
-    };
-    let words = |value: f64| quantity(value, Unit::Nanoseconds);
+    let time =
+        |findings: &Findings, path: ConnectionPath, phase: &str| findings.metric(TIME, &path.labels(phase)).cloned();
     let here = ConnectionPath { ipv6: false, placement: Some(OTHER_CPU) };
     if let (Some(setup), Some(first)) = (time(findings, here, "setup"), time(findings, here, "first_byte")) {
         findings.say(format!(
             "On loopback a handshake takes {}, all of it inside the call. The first byte is back after {}, because \
              another process must run for it.",
-            words(setup),
-            words(first)
+            setup.shown(),
+            first.shown()
         ));
     }
     if let (Some(close), Some(teardown)) = (time(findings, here, "close"), time(findings, here, "teardown")) {
         findings.say(format!(
-            "close() returns after {}, and an orderly end takes {} ({}).",
-            words(close),
-            words(teardown),
-            factor(teardown / close)
+            "close() returns after {}, and an orderly end takes {}{}.",
+            close.shown(),
+            teardown.shown(),
+            in_brackets(&teardown, &close)
         ));
     }
     if let Some(peer) = study.setup.peer.as_ref() {
         findings.say(path_sentence(study, peer));
         let path = ConnectionPath { ipv6: peer.is_ipv6(), placement: None };
         if let (Some(setup), Some((round_trip, _))) = (time(findings, path, "setup"), round_trip(study.known, peer)) {
+            let (setup, round_trip) = (setup.shown(), Shown::of(round_trip, Unit::Nanoseconds));
             findings.say(format!(
-                "Over the remote path a handshake takes {}, {} of a TCP round trip. connect waits for one answer, \
-                 not for one and a half.",
-                words(setup),
-                factor(setup / round_trip)
+                "Over the remote path a handshake takes {setup}, and a TCP round trip {round_trip} ({}). The call waits \
+                 for one answer, not for one and a half.",
+                by_times(setup.value / round_trip.value)
             ));
         }
         if let (Some(close), Some(teardown)) = (time(findings, path, "close"), time(findings, path, "teardown")) {
             findings.say(format!(
                 "On that path close() returns after {}, and the other side's FIN is read after {}.",
-                words(close),
-                words(teardown)
+                close.shown(),
+                teardown.shown()
             ));
         }
     }

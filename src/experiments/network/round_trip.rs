@@ -78,8 +78,9 @@ use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::{Ratio, in_brackets};
 use crate::results::verdict::Gate;
-use crate::results::wording::{factor, percent, quantity};
+use crate::results::wording::{percent, quantity};
 use crate::rig::Rig;
 use crate::rig::shots::{Interleaved, Shot};
 use crate::sys::spinner::{Duty, Spinner};
@@ -478,23 +479,23 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     findings.figure(BY_BYTES).divided_by = Some("placement".to_owned());
     let value = |findings: &Findings, kind: Kind| {
         let labels = kind.labels().with("quantile", "p50");
-        findings.metric(TIME, &labels).map(|metric| metric.value)
+        findings.metric(TIME, &labels).cloned()
     };
-    let time = |value: f64| quantity(value, Unit::Nanoseconds);
     let same = value(findings, kind("tcp", 1, Some(SAME_CPU)));
     let other = value(findings, kind("tcp", 1, Some(OTHER_CPU)));
-    if let (Some(same), Some(other)) = (same, other) {
+    if let (Some(same), Some(other)) = (&same, &other) {
+        let (one, two) = (same.shown(), other.shown());
         findings.say(format!(
             "The loopback result depends on the placement. A byte through TCP and back takes {} on one CPU (two \
-             switches) and {} on two CPUs (two wake-ups, {}). Tools that report half of a round trip as latency \
+             switches) and {} on two CPUs (two wake-ups{}). Tools that report half of a round trip as latency \
              (sockperf, qperf) would show {} and {} for the same exchanges. Tools that let the kernel place both \
              sides show either value, depending on the run. Tools that poll the socket avoid the wake-ups and show \
              lower values than both.",
-            time(same),
-            time(other),
-            factor(other / same),
-            time(same / 2.0),
-            time(other / 2.0),
+            one,
+            two,
+            Ratio::of(other, same, 1.0).map_or_else(String::new, |ratio| format!(", ×{}", ratio.text())),
+            one.alike(one.value / 2.0),
+            two.alike(two.value / 2.0),
         ));
     }
     let icmp = value(findings, kind("icmp", 1, None));
@@ -503,17 +504,17 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let (Some(icmp), Some(idle)) = (icmp, idle_icmp) {
         let tcp = match (other, idle_tcp) {
             (Some(tcp), Some(idle)) => {
-                format!(". TCP takes {} and {} ({})", time(tcp), time(idle), factor(idle / tcp))
+                format!(". TCP takes {} and {}{}", tcp.shown(), idle.shown(), in_brackets(&idle, &tcp))
             }
             _ => String::new(),
         };
         findings.say(format!(
-            "The result depends on the pacing. ICMP echo takes {} back to back and {} after pauses of {} ms \
-             ({}){tcp}. Compare a ping that pauses between its requests with exchanges that pause as long.",
-            time(icmp),
-            time(idle),
+            "The result depends on the pacing. ICMP echo takes {} back to back and {}{} after pauses of \
+             {} ms{tcp}. Compare a ping that pauses between its requests with exchanges that pause as long.",
+            icmp.shown(),
+            idle.shown(),
+            in_brackets(&idle, &icmp),
             GAP.as_millis(),
-            factor(idle / icmp),
         ));
     }
     if let Some(peer) = study.setup.peer.as_ref() {

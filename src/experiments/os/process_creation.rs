@@ -69,6 +69,7 @@ use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::Ratio;
 use crate::results::verdict::Gate;
 use crate::results::wording::{number, significant};
 use crate::rig::Rig;
@@ -537,49 +538,44 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
         findings.say(format!(
             "From a small parent fork returns after {}, and its child has run and is reaped after {}. A child that \
              borrows the memory of the parent takes {}.",
-            fork.text(),
-            wait.text(),
-            vfork.text(),
+            fork.shown(),
+            wait.shown(),
+            vfork.shown(),
         ));
     }
     if let (Some(plain), Some(loaded)) = (time(findings, WAYS[5], BASE), time(findings, WAYS[6], BASE)) {
-        let loader = loaded.value - plain.value;
-        let difference = if loader > 0.0 {
-            format!(". The difference of {} is the loader", significant(loader, Unit::Nanoseconds, 2))
+        let (fixed, dynamic) = (plain.shown(), loaded.shown());
+        let difference = if Ratio::of(&loaded, &plain, 1.0).is_some() {
+            let loader = significant(dynamic.value - fixed.value, Unit::Nanoseconds, 2);
+            format!(". The difference of {loader} is the loader")
         } else {
-            ", so the cost of the loader is not measurable here".to_owned()
+            ". The intervals do not show a cost of the loader".to_owned()
         };
         findings.say(format!(
-            "The smallest static program takes {} from fork to reaping, a dynamic program {}{difference}.",
-            plain.text(),
-            loaded.text(),
+            "The smallest static program takes {fixed} from fork to reaping, a dynamic program {dynamic}{difference}."
         ));
     }
     let per_page = findings.metric(PER_PAGE, &Labels::of([("how", "fork")])).cloned();
     if let Some(per_page) = per_page {
-        let gibibyte = per_page.value * f64::from(1 << 30) / SMALL_PAGE;
+        let gibibyte = per_page.shown().value * f64::from(1 << 30) / SMALL_PAGE;
         findings.say(format!(
             "Each 4 KiB page of the parent adds {} to fork. A process with 1 GiB of such pages stops for about {} \
              whenever it forks.",
-            per_page.text(),
+            per_page.shown(),
             significant(gibibyte, Unit::Nanoseconds, 2),
         ));
     }
     let at = |pages| ForkSetting { resident: 256 * MIB, pages, ..BASE };
     if let (Some(small), Some(huge)) = (time(findings, WAYS[2], at("4k")), time(findings, WAYS[2], at("huge"))) {
-        let times = small.value / huge.value;
-        let why = if times > 1.0 {
-            format!(
-                ". The ratio is {}, because a huge page needs one table entry instead of 512",
-                significant(times, Unit::One, 2)
-            )
+        let why = if let Some(ratio) = Ratio::of(&small, &huge, 1.0) {
+            format!(". The ratio is {}, because a huge page needs one table entry instead of 512", ratio.text())
         } else {
-            ", which is not shorter, although a huge page needs one table entry instead of 512".to_owned()
+            ". The intervals do not show a gain, although a huge page needs one table entry instead of 512".to_owned()
         };
         findings.say(format!(
             "With 256 MiB on 4 KiB pages fork_wait takes {}, and on huge pages {}{why}.",
-            small.text(),
-            huge.text(),
+            small.shown(),
+            huge.shown(),
         ));
     }
 }

@@ -50,8 +50,9 @@ use crate::experiments::{Experiment, PredictionInput, Publication, little_memory
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::Ratio;
 use crate::results::verdict::Gate;
-use crate::results::wording::{number, significant};
+use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::sys::process::{self, Trial};
@@ -232,16 +233,16 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let (Some(install), Some(deliver)) = (time(findings, INSTALL), time(findings, DELIVER)) else { return };
     findings.say(format!(
         "Installing a signal handler costs {}. A signal to oneself costs {} until its handler returns.",
-        install.text(),
-        deliver.text()
+        install.shown(),
+        deliver.shown()
     ));
     let getppid = Labels::of([("call", "getppid")]);
     let call = study.metric("os.system_call.time", &getppid);
-    if let Some(call) = call {
+    if let Some(ratio) = call.and_then(|call| Ratio::of(&deliver, call, 1.0)) {
         findings.say(format!(
             "This is as much as {} calls of getppid. Two of them are kernel entry and exit, to send the signal and to \
              end its handler.",
-            significant(deliver.value / call.value, Unit::One, 2)
+            ratio.text()
         ));
     }
 }

@@ -63,9 +63,11 @@ use crate::experiments::constants::{
     THREAD_SWITCH, THREAD_TASK, WAKE_OTHER_CPU,
 };
 use crate::experiments::{Experiment, PredictionInput, Publication};
+use crate::results::document::Metric;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::Ratio;
 use crate::results::verdict::Gate;
 use crate::results::wording::{number, percent, significant};
 use crate::rig::Rig;
@@ -482,28 +484,23 @@ fn own_gates(study: &Study<'_>, how: &str, by: &str, child: &str, found: &Estima
         let thread =
             study.core.filter(|_| found.unit == Unit::Cycles).map_or(found.value, |core| found.value * core.period().0);
         let thread = Number::time(thread).named("{}");
-        gates.push(Gate::less_than(&CHEAPER_THAN_PROCESS, thread, process).because("a process by fork_wait"));
+        gates.push(Gate::less_than(&CHEAPER_THAN_PROCESS, thread, process.value).because("a process by fork_wait"));
     }
     gates
 }
 
 /// What a process from a small parent on the same CPU costs in this run.
-fn process(study: &Study<'_>, how: &str) -> Option<f64> {
+fn process<'a>(study: &Study<'a>, how: &str) -> Option<&'a Metric> {
     let labels = Labels::of([("how", how), ("child", SAME)]).with("resident", 0);
-    let found = study.metric("os.process_creation.time", &labels);
-    found.map(|metric| metric.value)
+    study.metric("os.process_creation.time", &labels)
 }
 
-fn time(findings: &Findings, how: &str, by: &str, child: &str) -> Option<f64> {
-    findings.metric(TIME, &labels(how, by, child)).map(|found| found.value)
+fn time(findings: &Findings, how: &str, by: &str, child: &str) -> Option<Metric> {
+    findings.metric(TIME, &labels(how, by, child)).cloned()
 }
 
 fn nanoseconds(value: f64) -> String {
     significant(value, Unit::Nanoseconds, 2)
-}
-
-fn ratio(value: f64) -> String {
-    significant(value, Unit::One, 2)
 }
 
 fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
@@ -511,24 +508,21 @@ fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
     let (Some(returned), Some(runs), Some(ended)) = (returned, runs, ended) else { return };
     findings.say(format!(
         "pthread_create() returns after {}, the thread runs after {}, and it has ended and is joined after {}.",
-        nanoseconds(returned),
-        nanoseconds(runs),
-        nanoseconds(ended),
+        returned.shown(),
+        runs.shown(),
+        ended.shown(),
     ));
     if let Some(fork) = process(study, "fork_wait") {
-        let vfork = process(study, "vfork_wait").map_or_else(String::new, |vfork| {
+        let longer = |process: &Metric| Some(Ratio::of(process, &ended, 1.0)?.text());
+        let vfork = process(study, "vfork_wait").and_then(longer).map_or_else(String::new, |times| {
             format!(
-                " A child by vfork shares memory as a thread does and takes {} times as long. It has separate files \
-                 and signals and notifies its parent at its end. The rest of the difference to fork is the copying of \
-                 page tables and the faults on copied pages.",
-                ratio(vfork / ended)
+                " A child by vfork shares memory as a thread does and takes {times} times as long. It has separate \
+                 files and signals and notifies its parent at its end. The rest of the difference to fork is the \
+                 copying of page tables and the faults on copied pages."
             )
         });
-        findings.say(format!(
-            "A process by fork that ends at once takes {}, {} times as long as a thread.{vfork}",
-            nanoseconds(fork),
-            ratio(fork / ended),
-        ));
+        let times = longer(fork).map_or_else(String::new, |times| format!(", {times} times as long as a thread"));
+        findings.say(format!("A process by fork that ends at once takes {}{times}.{vfork}", fork.shown()));
     }
 }
 
@@ -537,20 +531,22 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
     let library = study.remarks("library").first().map_or("the C library", |&name| name);
     let call = study.remarks("kernel").first().map_or("clone", |&name| name);
     let [whole, fresh, bare] = MAKERS.map(|by| time(findings, "create_join", by, SAME));
-    if let (Some(whole), Some(bare)) = (whole, bare) {
+    if let (Some(whole), Some(bare)) = (&whole, &bare) {
+        let (all, kernel) = (whole.shown(), bare.shown());
+        let rest = all.value - kernel.value;
+        let library = Ratio::of(whole, bare, 1.0).map_or_else(String::new, |_| {
+            format!(", and the library ({library}) {}, which is {}", nanoseconds(rest), percent(rest / all.value))
+        });
         findings.say(format!(
-            "A thread takes {} from creation to join. The kernel ({call}) takes {} of it, and the library ({library}) \
-             {}, which is {}.",
-            nanoseconds(whole),
-            nanoseconds(bare),
-            nanoseconds(whole - bare),
-            percent((whole - bare) / whole),
+            "A thread takes {all} from creation to join. The kernel ({call}) takes {kernel} of it{library}."
         ));
     }
-    if let (Some(kept), Some(fresh)) = (whole, fresh) {
+    if let (Some(kept), Some(fresh)) = (&whole, &fresh)
+        && Ratio::of(fresh, kept, 1.0).is_some()
+    {
         findings.say(format!(
             "A stack that the library has cached saves {} per thread: mapping, guard, first page fault and unmapping.",
-            nanoseconds(fresh - kept)
+            nanoseconds(fresh.shown().value - kept.shown().value)
         ));
     }
     let rows: Vec<Vec<String>> = MAKERS
@@ -568,8 +564,8 @@ fn tell_placement(study: &Study<'_>, findings: &mut Findings) {
     let share = median(&study.values("elsewhere", &Labels::of([("by", LIBRARY)]))).unwrap_or(0.0);
     findings.say(format!(
         "A thread that may run on any CPU begins after {} instead of {}, and {} of these threads began on another CPU.",
-        nanoseconds(free),
-        nanoseconds(same),
+        free.shown(),
+        same.shown(),
         percent(share),
     ));
 }

@@ -2,7 +2,7 @@
 //! operation on a page. Every row, term and gate is in the appendix.
 
 use super::operation;
-use super::{chapter_title, cost_ladder, why_missing};
+use super::{APPENDIX, PUBLISHED, chapter_title, cost_ladder, why_missing};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
 use crate::report::screen;
 use crate::results::document::{Document, Outcome};
@@ -102,6 +102,13 @@ fn costs(document: &Document) -> PagePart {
         return part;
     }
     part.add(Piece::Table(table));
+    part.add(Piece::Paragraph(vec![
+        Span::plain("All results are in the "),
+        Span::elsewhere("appendix", APPENDIX),
+        Span::plain(". Another page has the "),
+        Span::elsewhere("results of published reports", PUBLISHED),
+        Span::plain(" next to these."),
+    ]));
     part
 }
 

@@ -32,8 +32,12 @@ pub(super) fn tell(part: &mut PagePart, section: &Section) {
                 seen.push(&metric.estimator);
             }
         }
-        let estimators = Piece::Paragraph(vec![Span::plain(format!("Estimators: {}.", seen.join("; ")))]);
-        let pieces = vec![estimators, Piece::Table(passed)];
+        let estimators = seen.into_iter().map(|estimator| vec![Span::plain(estimator)]).collect();
+        let pieces = vec![
+            Piece::Paragraph(vec![Span::plain("Estimators of these results:")]),
+            Piece::List(estimators),
+            Piece::Table(passed),
+        ];
         part.add(Piece::Folded { summary: "Evidence: gates that passed".to_owned(), pieces });
     }
 }

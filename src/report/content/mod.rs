@@ -1,5 +1,6 @@
-//! What the report says, in order: front, machine, methodology, one section per experiment, summary, checks, published
-//! figures, what is missing, how to reproduce. Every part is computed from the document; none knows an experiment.
+//! What the report says, in order: front, machine, methodology, one section per experiment, summary, checks, what is missing,
+//! how to reproduce. Published figures have a page of their own. Every part is computed from the document; none knows an
+//! experiment.
 
 mod appendix;
 mod brief;
@@ -19,16 +20,15 @@ use std::collections::BTreeSet;
 
 use super::page::{Cell, Page, PagePart, Piece, Tone};
 use crate::results::document::{Document, Grade, Metric, Section};
-use crate::results::published::Published;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{factor, mark, percent, significant};
 
 pub use brief::brief;
-pub use published_comparison::part as published;
+pub use published_comparison::{page as published_page, part as published};
 
 /// Everything about a run: the appendix of its report.
-pub fn page(document: &Document, published: &Published) -> Page {
+pub fn page(document: &Document) -> Page {
     let mut parts = vec![front::part(document), machine::part(document), methodology::part(document)];
     let mut chapter = String::new();
     for section in &document.experiments {
@@ -40,7 +40,7 @@ pub fn page(document: &Document, published: &Published) -> Page {
     }
     parts.push(summary::figures(document));
     parts.push(summary::checks(document));
-    parts.push(published_comparison::part(published, Some(document)));
+    parts.push(published_comparison::pointer());
     parts.push(appendix::missing(document));
     parts.push(appendix::reproduce(document));
     name_drawings(&mut parts);
@@ -169,6 +169,8 @@ fn verdict(metric: &Metric) -> Cell {
 
 /// File of the appendix, beside the report.
 const APPENDIX: &str = "appendix.html";
+/// File of the published figures, beside the report.
+const PUBLISHED: &str = "published.html";
 
 /// One figure in a line.
 fn line(metric: &Metric) -> Vec<Cell> {

@@ -1,16 +1,62 @@
-//! Published figures beside those of this machine.
+//! Published figures beside those of this machine: a page of their own, and a part for a terminal.
 
-use super::chapter_title;
+use super::{PUBLISHED, chapter_title, name_drawings};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
-use crate::report::page::{Cell, PagePart, Piece, Table, Tone};
+use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
 use crate::results::document::Document;
 use crate::results::drawing_note::Scale;
 use crate::results::published::{Published, PublishedFigure, PublishedGroup};
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, factor, quantity};
 
+/// The page: machines, the drawings of each chapter, all figures.
+pub fn page(document: &Document, published: &Published) -> Page {
+    let mut parts = vec![introduction(published)];
+    let mut chapter = String::new();
+    for (own, drawing) in drawings(published, Some(document)) {
+        if own != chapter {
+            parts.push(PagePart::new(&format!("published-{own}"), &chapter_title(&own), 2));
+            chapter = own;
+        }
+        if let Some(part) = parts.last_mut() {
+            part.add(Piece::Drawing(Box::new(drawing)));
+        }
+    }
+    let mut all = PagePart::new("published-all", "All published results", 2);
+    all.add(Piece::Table(table(published, Some(document))));
+    parts.push(all);
+    name_drawings(&mut parts);
+    Page {
+        title: format!("Published results next to those of {}", super::host(document)),
+        subtitle: document.machine.summary_line(),
+        parts,
+    }
+}
+
+/// Where the page is, for the appendix.
+pub(super) fn pointer() -> PagePart {
+    let mut part = PagePart::new("published", "Published results", 2);
+    part.add(Piece::Paragraph(vec![
+        Span::plain("The page "),
+        Span::elsewhere(PUBLISHED, PUBLISHED),
+        Span::plain(" compares this run with five published reports on measurements of operating systems."),
+    ]));
+    part
+}
+
 /// The part: machines, drawings, and all figures. Without a document it is about the published figures alone.
 pub fn part(published: &Published, document: Option<&Document>) -> PagePart {
+    let mut part = introduction(published);
+    for (_, drawing) in drawings(published, document) {
+        part.add(Piece::Drawing(Box::new(drawing)));
+    }
+    let all = table(published, document);
+    part.add(Piece::Folded { summary: "All published results".to_owned(), pieces: vec![Piece::Table(all)] });
+    part
+}
+
+/// What the figures are, and the machines that they are of.
+fn introduction(published: &Published) -> PagePart {
     let mut part = PagePart::new("published", "Published results next to this machine's", 2);
     let doubted = published.figures.iter().filter(|figure| figure.doubt.is_some()).count();
     part.say(format!(
@@ -34,16 +80,11 @@ pub fn part(published: &Published, document: Option<&Document>) -> PagePart {
     });
     let heads = ["report", "year", "processor", "memory", "storage", "network", "system"];
     part.add(Piece::Table(Table::of_texts("Machines of the reports", &heads, rows)));
-    for drawing in drawings(published, document) {
-        part.add(Piece::Drawing(Box::new(drawing)));
-    }
-    let all = table(published, document);
-    part.add(Piece::Folded { summary: "All published results".to_owned(), pieces: vec![Piece::Table(all)] });
     part
 }
 
-/// One drawing for each chapter and unit; operations without a figure of ours by name are in the table alone.
-fn drawings(published: &Published, document: Option<&Document>) -> Vec<Drawing> {
+/// One drawing for each chapter and unit, with its chapter; operations without a figure of ours by name are in the table alone.
+fn drawings(published: &Published, document: Option<&Document>) -> Vec<(String, Drawing)> {
     let mut found: Vec<(String, Unit, Vec<&PublishedGroup>)> = Vec::new();
     for group in &published.groups {
         let Some(metric) = &group.metric else { continue };
@@ -56,7 +97,14 @@ fn drawings(published: &Published, document: Option<&Document>) -> Vec<Drawing> 
             None => found.push((chapter, group.unit, vec![group])),
         }
     }
-    found.iter().map(|(chapter, unit, groups)| drawing(published, document, chapter, *unit, groups)).collect()
+    let mut drawn: Vec<(String, Drawing)> = Vec::new();
+    for (chapter, unit, groups) in &found {
+        let drawing = drawing(published, document, chapter, *unit, groups);
+        // After the others of its chapter.
+        let place = drawn.iter().rposition(|(other, _)| other == chapter).map_or(drawn.len(), |last| last + 1);
+        drawn.insert(place, (chapter.clone(), drawing));
+    }
+    drawn
 }
 
 fn drawing(

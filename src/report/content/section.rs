@@ -9,7 +9,7 @@ use crate::results::document::{Block, Metric, Outcome, Section, record};
 use crate::results::drawing_note::Scale;
 use crate::results::prediction::{Basis, Part, Prediction};
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::{count, duration, factor, interval, quantity, rough};
+use crate::results::wording::{Shown, count, duration, interval, quantity, rough, times};
 
 /// Rows of a drawing beyond which only the headline figures are drawn.
 const MOST_ROWS: usize = 20;
@@ -112,7 +112,7 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
 
 /// One prediction worked out: the sum, what was measured, how far they are apart.
 pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
-    let range = interval([found.low, found.high], found.unit);
+    let range = format!("{} … {}", Shown::of(found.low, found.unit), Shown::of(found.high, found.unit));
     let judged = match metric.verdict.against_prediction {
         AgainstPrediction::TooWide => format!("The range {range} is wider than a factor of 4, so it does not count."),
         AgainstPrediction::AsPredicted => format!("The result is inside the range {range}."),
@@ -122,10 +122,10 @@ pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
     vec![
         Span::strong(&metric.phrase),
         Span::plain(format!(
-            ". Predicted: {}. Measured: {} ({} of the prediction). {judged}",
+            ". Predicted: {}. Measured: {} ({} times the prediction). {judged}",
             found.sum_text(),
-            metric.text(),
-            factor(metric.value / found.value),
+            metric.shown(),
+            times(metric.shown().value / Shown::of(found.value, found.unit).value),
         )),
     ]
 }

@@ -66,11 +66,18 @@ impl PlotRow {
 }
 
 impl RowPlot {
+    /// The values that the axis reaches. One that is doubted stretches no axis: it stands at the edge.
+    fn reach(&self) -> Vec<f64> {
+        let of = |doubted: bool| -> Vec<f64> {
+            let marks = self.rows.iter().flat_map(|row| &row.marks).filter(|mark| doubted || !mark.hollow);
+            let marks = marks.flat_map(|mark| mark.interval.into_iter().flatten().chain([mark.value]));
+            marks.chain(self.rows.iter().filter_map(|row| row.bar).flatten()).chain(self.reference).collect()
+        };
+        let sure = of(false);
+        if sure.is_empty() { of(true) } else { sure }
+    }
+
     pub(super) fn draw(&self, ink: &Ink) -> (u32, u32) {
-        let values = self.rows.iter().flat_map(|row| {
-            let marks = row.marks.iter().flat_map(|mark| mark.interval.into_iter().flatten().chain([mark.value]));
-            marks.chain(row.bar.into_iter().flatten())
-        });
         let count = self.rows.len().max(1) as f64;
         let y = PlotAxis {
             label: String::new(),
@@ -82,7 +89,12 @@ impl RowPlot {
         };
         let mut names = self.series.clone();
         names.extend(self.bars.clone());
-        names.extend(self.hollow.clone());
+        let reach = self.reach();
+        let low = reach.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = reach.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let clipped = self.rows.iter().flat_map(|row| &row.marks).any(|mark| mark.value < low || mark.value > high);
+        let arrow = if clipped { ", arrow: beyond the axis" } else { "" };
+        names.extend(self.hollow.as_ref().map(|words| format!("{words}{arrow}")));
         let (places, tall) = legend(&names, f64::from(WIDTH) - 20.0);
         let top = tall + 10;
         let height = top + self.rows.len().max(1) as u32 * ROW + BELOW;
@@ -91,7 +103,7 @@ impl RowPlot {
         let left = (longest as f64 * LETTER) as u32 + 16;
         // The widest marks take some eighty pixels.
         let marks = (WIDTH - left) as usize / 80;
-        let x = PlotAxis::over(&self.label, self.unit, values.chain(self.reference), self.scale, marks);
+        let x = PlotAxis::over(&self.label, self.unit, reach.into_iter(), self.scale, marks);
         let space = ChartLayout { width: WIDTH, height, top, left, vertical_marks: false };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
@@ -148,7 +160,9 @@ fn draw_row(frame: &Frame, row: &PlotRow, y: f64) -> String {
                 );
             }
         }
-        content += &if mark.strong {
+        content += &if let Some(edge) = beyond(frame, mark.value) {
+            edge_sign(mark, x, y, edge)
+        } else if mark.strong {
             format!("<circle class=\"f s{} us\" cx=\"{}\" cy=\"{}\" r=\"6\"/>", mark.series % SERIES, at(x), at(y))
         } else {
             sign(mark.series, mark.hollow, x, y)
@@ -156,4 +170,66 @@ fn draw_row(frame: &Frame, row: &PlotRow, y: f64) -> String {
         out += &touchable(&mark.title, &content);
     }
     out
+}
+
+/// On which side of the axis a value lies that has no place on it: −1 or 1.
+fn beyond(frame: &Frame, value: f64) -> Option<f64> {
+    let place = if frame.x.logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
+    if place > frame.x.high {
+        Some(1.0)
+    } else if place < frame.x.low {
+        Some(-1.0)
+    } else {
+        None
+    }
+}
+
+/// A sign next to the edge, and a point towards where it would stand.
+fn edge_sign(mark: &PlotMark, x: f64, y: f64, side: f64) -> String {
+    let (tip, back) = (at(x - 1.0 * side), at(-5.0 * side));
+    let sign = sign(mark.series, mark.hollow, x - 12.0 * side, y);
+    let class = mark.series % SERIES;
+    format!("{sign}<path class=\"w s{class}\" d=\"M{tip} {}m{back} -4.5L{tip} {}l{back} 4.5\"/>", at(y), at(y))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    fn mark(value: f64, hollow: bool) -> PlotMark {
+        PlotMark { value, interval: None, series: 0, hollow, strong: false, title: format!("value {value}") }
+    }
+
+    fn drawn(marks: Vec<PlotMark>) -> String {
+        let rows = vec![PlotRow { name: "one".to_owned(), head: false, bar: None, marks }];
+        let (label, series) = (String::new(), vec!["a report".to_owned()]);
+        let plot = RowPlot {
+            label,
+            unit: Unit::Nanoseconds,
+            scale: Scale::Logarithmic,
+            series,
+            bars: None,
+            hollow: Some("hollow: doubtful".to_owned()),
+            reference: None,
+            rows,
+        };
+        let ink: Ink = Rc::new(RefCell::new(String::new()));
+        plot.draw(&ink);
+        ink.take()
+    }
+
+    #[test]
+    fn a_doubted_value_stretches_no_axis() {
+        // 34 days beside microseconds.
+        let text = drawn(vec![mark(4e3, false), mark(9e5, false), mark(2.9e15, true), mark(1e-3, true)]);
+        assert!(text.contains("1 ms") || text.contains("100 µs"), "{text}");
+        assert!(!text.contains(">1000000 s<") && !text.contains("1 s<"), "the axis ends where sure values end: {text}");
+        assert_eq!(text.matches("class=\"w s0\"").count(), 2, "both are marked at an edge: {text}");
+        assert!(text.contains("arrow"), "the legend says so: {text}");
+        let alone = drawn(vec![mark(4e3, true), mark(9e5, true)]);
+        assert_eq!(alone.matches("class=\"w s0\"").count(), 0, "doubted values alone have an axis: {alone}");
+    }
 }

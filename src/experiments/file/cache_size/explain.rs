@@ -5,7 +5,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::drawing_note::{MarkPlace, Scale};
 use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::{duration, factor, percent, quantity};
+use crate::results::wording::{Shown, by_times, duration, mark as size_of, percent, quantity};
 use crate::statistics::summary::median;
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
@@ -62,11 +62,11 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
         let text = format!(
             "A group of {} keeps {} of file data, {} of its limit. A file of up to {} is still whole after one read. \
              Of a larger file no more than {} stay, whatever its size.",
-            size(limit),
-            metric.text(),
+            size_of(limit, Unit::Bytes),
+            metric.shown(),
             percent(metric.value / limit),
-            size(metric.interval95[0]),
-            size(metric.interval95[1])
+            Shown::of(metric.interval95[0], Unit::Bytes),
+            Shown::of(metric.interval95[1], Unit::Bytes)
         );
         findings.say(text);
     }
@@ -83,29 +83,25 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
         (hits, misses)
     });
     if let Some((hit, miss)) = median(&hit).zip(median(&miss)).filter(|(hit, _)| *hit > 0.0) {
-        let word = if miss > SLOWER * hit {
-            "Read times confirm the result"
-        } else {
-            "Read times do not distinguish hits from \
-                                                                         misses"
-        };
+        let confirms = miss > SLOWER * hit;
+        let word =
+            if confirms { "Read times confirm the result" } else { "Read times do not distinguish hits from misses" };
+        let [hit, miss] = [hit, miss].map(|ticks| Shown::of(study.nanoseconds(ticks), Unit::Nanoseconds));
         findings.say(format!(
-            "{word}. The median read of a cached block took {}, of a block that was not cached {} ({}).",
-            quantity(study.nanoseconds(hit), Unit::Nanoseconds),
-            quantity(study.nanoseconds(miss), Unit::Nanoseconds),
-            factor(miss / hit)
+            "{word}. The median read of a cached block took {hit}, of a block that was not cached {miss}{}.",
+            if confirms { format!(" ({})", by_times(miss.value / hit.value)) } else { String::new() }
         ));
     }
     match (study.prediction(BYTES, &full()), findings.metric(BYTES, &full())) {
         (Some(prediction), None) => findings.say(format!(
             "By the numbers of the kernel, the file cache of this machine can grow to {} (range {} to {}). \
              The option `--full-cache` measures it, and evicts what other programs have cached.",
-            size(prediction.value),
-            size(prediction.low),
-            size(prediction.high)
+            Shown::of(prediction.value, Unit::Bytes),
+            Shown::of(prediction.low, Unit::Bytes),
+            Shown::of(prediction.high, Unit::Bytes)
         )),
         (_, Some(metric)) => {
-            let text = of_filling(study, &metric.text());
+            let text = of_filling(study, &metric.shown().to_string());
             findings.say(text);
         }
         _ => {}
@@ -136,7 +132,7 @@ pub(super) fn of_filling(study: &Study<'_>, kept: &str) -> String {
         let by = if by.is_empty() { "the kernel does not show the cause".to_owned() } else { by.join(", ") };
         text += &format!(
             " During the pass the kernel reclaimed {} although memory was unused: {by}.",
-            quantity(taken, Unit::Bytes)
+            Shown::of(taken, Unit::Bytes)
         );
     }
     text

@@ -5,6 +5,7 @@ use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, PROCESSES, RATE, TIME, cpu_shares, l
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::quantity::Unit;
+use crate::results::ratio::{Ratio, in_brackets, scaled};
 use crate::results::wording::{factor, number, quantity};
 use crate::statistics::summary::{self, median};
 
@@ -58,17 +59,18 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         rows,
     );
     let most = PROCESSES[PROCESSES.len() - 1];
-    let pair = |processes| findings.metric(TIME, &labels(Order::Random, processes)).map(|found| found.value);
+    let pair = |processes| findings.metric(TIME, &labels(Order::Random, processes)).cloned();
     if let (Some(one), Some(all)) = (pair(1), pair(most)) {
-        let line = one * most as f64;
+        let line = scaled(&one, most as f64);
+        let at_once = Ratio::of(&line, &all, 1.0).map_or_else(String::new, |ratio| {
+            format!(", so the device and the system serve {} reads at once", ratio.text())
+        });
         findings.say(format!(
-            "A random read takes {} alone and {} among {most} ({}). In a single queue it would take {}, so the device \
-             and the system serve {} reads at once.",
-            shown(one),
-            shown(all),
-            factor(all / one),
-            shown(line),
-            number(line / all)
+            "A random read takes {} alone and {} among {most}{}. In a single queue it would take {}{at_once}.",
+            one.shown(),
+            all.shown(),
+            in_brackets(&all, &one),
+            line.shown(),
         ));
     }
     let bound: Vec<String> = Order::ALL

@@ -4,8 +4,10 @@ use super::super::{BLOCK, DeviceClass, Order};
 use super::{CACHES, COLD, DEPTH_RATE, DEPTHS, DIRECT, SIZES, TIME, TOUCH_RATIO, WARM, judge, labels};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::results::document::Metric;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::{factor, percent, quantity};
+use crate::results::ratio::{Ratio, in_brackets, scaled};
+use crate::results::wording::{Shown, mark, percent, quantity};
 use crate::statistics::summary::median;
 
 /// A depth saturates a device when no other brings this many times its rate.
@@ -26,90 +28,100 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
             .iter()
             .find(|metric| metric.name == DEPTH_RATE && metric.labels.get("depth") == Some(depth.to_string().as_str()))
     };
-    let rates: Vec<f64> = DEPTHS.into_iter().filter_map(|of| Some(depth(of)?.value)).collect();
+    let rates: Vec<Metric> = DEPTHS.into_iter().filter_map(|of| depth(of).cloned()).collect();
     if let (Some(one), Some(most)) = (depth(1), depth(32)) {
+        let reads = |rate: Shown| Shown::of(rate.value / BLOCK as f64, Unit::One);
         let text = format!(
-            "One random read in flight gives {}, and 32 in flight give {} ({}). That is {} reads per second instead of \
-             {}. The latency of a read does not follow from the larger number.",
-            one.text(),
-            most.text(),
-            factor(most.value / one.value),
-            (most.value / BLOCK as f64).round(),
-            (one.value / BLOCK as f64).round(),
+            "One random read in flight gives {}, and 32 in flight give {}{}. These are {} and {} reads per second. The \
+             latency of a read does not follow from the number for 32.",
+            one.shown(),
+            most.shown(),
+            in_brackets(most, one),
+            reads(one.shown()),
+            reads(most.shown()),
         );
         findings.say(text);
     }
-    let highest = rates.iter().copied().fold(0.0, f64::max);
-    let saturated = rates.iter().position(|&rate| rate >= highest / SATURATED);
-    if let Some(saturated) = saturated.filter(|_| rates.len() == DEPTHS.len()) {
-        findings.say(match DEPTHS[saturated] {
-            32 => {
-                "The rate still rises from 16 reads in flight to 32, so the device is not saturated at 16.".to_owned()
-            }
-            depth => format!(
-                "More than {depth} reads in flight raise the rate by less than {}. At that depth the device or the \
-                 path to it is saturated.",
-                percent(SATURATED - 1.0)
-            ),
-        });
+    if let Some(text) = saturation(&rates).filter(|_| rates.len() == DEPTHS.len()) {
+        findings.say(text);
     }
+}
+
+/// From which depth on more reads in flight bring nothing, as far as the intervals of the rates decide that.
+fn saturation(rates: &[Metric]) -> Option<String> {
+    let [.., before, last] = rates else { return None };
+    if Ratio::of(last, before, 1.0).is_some() {
+        return Some(
+            "The rate still rises from 16 reads in flight to 32, so the device is not saturated at 16.".to_owned(),
+        );
+    }
+    // At this depth no other rate is this many times as high, beyond doubt.
+    let saturates = |rate: &Metric| rates.iter().all(|other| Ratio::of(&scaled(rate, SATURATED), other, 1.0).is_some());
+    let depth = DEPTHS[rates.iter().position(saturates)?];
+    Some(format!(
+        "More than {depth} reads in flight raise the rate by less than {}. At that depth the device or the path to it \
+         is saturated.",
+        percent(SATURATED - 1.0)
+    ))
 }
 
 /// What a read consists of: the parts that follow from the figures.
 pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) {
-    let value =
-        |order: Order, cache: &str| findings.metric(TIME, &labels(order, cache, bytes)).map(|found| found.value);
+    let value = |order: Order, cache: &str| findings.metric(TIME, &labels(order, cache, bytes)).cloned();
     let refused = Labels::of([("call", "enosys")]);
     let entry = study.metric("os.system_call.time", &refused);
     let shown = |value: f64| quantity(value, Unit::Nanoseconds);
     let (direct, cold, warm) = (value(Order::Random, DIRECT), value(Order::Random, COLD), value(Order::Random, WARM));
     let next = value(Order::Sequential, COLD);
     let mut rows = Vec::new();
-    if let (Some(warm), Some(entry)) = (warm, entry) {
+    if let (Some(warm), Some(entry)) = (&warm, entry)
+        && Ratio::of(warm, entry, 1.0).is_some()
+    {
         rows.push(vec![
             "warm − rejected system call".to_owned(),
-            shown(warm - entry.value),
+            shown(warm.value - entry.value),
             "page lookup and copy".to_owned(),
         ]);
     }
-    if let (Some(warm), Some(cold)) = (warm, cold) {
+    if let (Some(warm), Some(cold)) = (&warm, &cold)
+        && Ratio::of(cold, warm, 1.0).is_some()
+    {
         rows.push(vec![
             "cold − warm".to_owned(),
-            shown(cold - warm),
+            shown(cold.value - warm.value),
             "the device, a new page, two switches".to_owned(),
         ]);
     }
     // Both are medians of a device that scatters: where the difference is lost in that, it is none.
-    if let (Some(direct), Some(cold)) = (direct, cold)
-        && cold > direct
+    if let (Some(direct), Some(cold)) = (&direct, &cold)
+        && Ratio::of(cold, direct, 1.0).is_some()
     {
         rows.push(vec![
             "cold − direct".to_owned(),
-            shown(cold - direct),
+            shown(cold.value - direct.value),
             "cost of the page cache on a miss".to_owned(),
         ]);
     }
     if !rows.is_empty() {
         findings.tabulate(
-            &format!("Components of a random read of 4 KiB in a file of {}", quantity(bytes as f64, Unit::Bytes)),
+            &format!("Components of a random read of 4 KiB in a file of {}", mark(bytes as f64, Unit::Bytes)),
             &["difference", "time", "component"],
             rows,
         );
     }
-    if let (Some(cold), Some(warm)) = (cold, warm) {
+    if let (Some(cold), Some(warm)) = (&cold, &warm) {
         findings.say(format!(
-            "A random read takes {} on a cache miss and {} on a hit ({}).",
-            shown(cold),
-            shown(warm),
-            factor(cold / warm)
+            "A random read takes {} on a cache miss and {} on a hit{}.",
+            cold.shown(),
+            warm.shown(),
+            in_brackets(cold, warm)
         ));
     }
-    if let (Some(random), Some(next)) = (cold, next) {
-        findings.say(format!(
-            "In sequential order a cold block takes {}, {} of a random block, because the kernel reads ahead.",
-            shown(next),
-            percent(next / random)
-        ));
+    if let (Some(random), Some(next)) = (&cold, &next) {
+        let share = Ratio::of(random, next, 1.0).map_or_else(String::new, |ratio| {
+            format!(", {} of a random block, because the kernel reads ahead", percent(1.0 / ratio.value))
+        });
+        findings.say(format!("In sequential order a cold block takes {}{share}.", next.shown()));
     }
 }
 
@@ -117,19 +129,19 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
 pub(super) fn explain_device(study: &Study<'_>, findings: &mut Findings) {
     let class = DeviceClass::of(&study.setup.machine);
     let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());
-    let random: Vec<(u64, f64)> = SIZES
+    let random: Vec<(u64, Metric)> = SIZES
         .into_iter()
-        .filter_map(|bytes| Some((bytes, findings.metric(TIME, &labels(Order::Random, DIRECT, bytes))?.value)))
+        .filter_map(|bytes| Some((bytes, findings.metric(TIME, &labels(Order::Random, DIRECT, bytes))?.clone())))
         .collect();
-    let Some(&(largest, slowest)) = random.last() else { return };
+    let Some((largest, slowest)) = random.last() else { return };
     let name = device.map_or_else(String::new, |device| format!(" {}", device.name));
     if let Some((floor, why)) = class.floor()
-        && slowest < floor
+        && slowest.interval95[1] < floor
     {
         findings.say(format!(
             "The {}{name} answers in {}. A cache below the kernel or memory served these reads: {why}.",
             class.word(),
-            quantity(slowest, Unit::Nanoseconds)
+            slowest.shown()
         ));
     }
     if let Some(reason) = study.remarks("below").first() {
@@ -156,17 +168,17 @@ pub(super) fn explain_device(study: &Study<'_>, findings: &mut Findings) {
             )
         });
     }
-    if let Some(&(least, fastest)) = random.first().filter(|(bytes, _)| *bytes < largest) {
+    if let Some((least, fastest)) = random.first().filter(|(bytes, _)| bytes < largest) {
         findings.say(format!(
             "A direct random read takes {} in a file of {} and {} in one of {}.",
-            quantity(fastest, Unit::Nanoseconds),
-            quantity(least as f64, Unit::Bytes),
-            quantity(slowest, Unit::Nanoseconds),
-            quantity(largest as f64, Unit::Bytes)
+            fastest.shown(),
+            mark(*least as f64, Unit::Bytes),
+            slowest.shown(),
+            mark(*largest as f64, Unit::Bytes)
         ));
     }
     let written: Vec<f64> = study.values("writing", &Labels::none());
     if let Some(rate) = median(&written) {
-        findings.say(format!("The files were written at {}.", quantity(rate, Unit::BytesPerSecond)));
+        findings.say(format!("The files were written at {}.", Shown::of(rate, Unit::BytesPerSecond)));
     }
 }

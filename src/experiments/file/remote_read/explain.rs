@@ -4,9 +4,10 @@ use super::{PENALTY, RANDOM, RemoteAccess, SIZES, TIME, carried, cold, labels, t
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::network::{quantile_of_shots, remote_rate};
-use crate::results::document::Rejected;
+use crate::results::document::{Metric, Rejected};
 use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::{factor, number, percent, quantity};
+use crate::results::ratio::in_brackets;
+use crate::results::wording::{Shown, capital, mark, number, percent, quantity, times};
 use crate::statistics::summary::median;
 
 /// Says what the figures mean.
@@ -31,14 +32,14 @@ pub(super) fn compare_ways(study: &Study<'_>, findings: &mut Findings) {
             RemoteAccess::Nfs(_) => "over NFS",
             RemoteAccess::Peer(_) => "from the peer",
         };
-        added.push(format!("{} more {words}", penalty.text()));
+        added.push(format!("{} more {words}", penalty.shown()));
         here.extend(quantile_of_shots(study, "read", &labels(way.via(), RANDOM, SIZES[0], "here"), 0.5));
     }
     let here: Vec<f64> = here.iter().map(|found| found.value).collect();
     if let (Some(here), [first, .., _]) = (median(&here), &added[..]) {
         findings.say(format!(
             "A random block takes {} from this machine's memory, {first}, {}.",
-            time(here),
+            Shown::of(here, Unit::Nanoseconds),
             added[1..].join(", ")
         ));
     }
@@ -56,8 +57,8 @@ pub(super) fn introduction(study: &Study<'_>, way: RemoteAccess<'_>) -> String {
                 format!(
                     " The client counted {} calls. The server answered {} after a call left, and a whole call took {}.",
                     counts[0],
-                    time(counts[3] / counts[0] * 1e6),
-                    time(counts[4] / counts[0] * 1e6)
+                    Shown::of(counts[3] / counts[0] * 1e6, Unit::Nanoseconds),
+                    Shown::of(counts[4] / counts[0] * 1e6, Unit::Nanoseconds)
                 )
             } else {
                 String::new()
@@ -75,14 +76,14 @@ pub(super) fn introduction(study: &Study<'_>, way: RemoteAccess<'_>) -> String {
             file.port,
             file.local_address,
             if file.on_link { " on the same link" } else { "" },
-            quantity(f64::from(file.longest_read), Unit::Bytes)
+            mark(f64::from(file.longest_read), Unit::Bytes)
         ),
         RemoteAccess::Peer(peer) => {
             let residence = median(&study.values("residence", &Labels::of([("via", "peer")])));
             let kept = residence.map_or_else(String::new, |kept| {
                 format!(
                     " The peer needed {} (median over all sizes) from the arrival of a call to its answer.",
-                    time(kept)
+                    Shown::of(kept, Unit::Nanoseconds)
                 )
             });
             let on = study.remarks("peer.file_system");
@@ -121,51 +122,46 @@ pub(super) fn tabulate(study: &Study<'_>, findings: &mut Findings, way: RemoteAc
 pub(super) fn explain_line(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess<'_>) {
     let via = way.via();
     let of = Labels::of([("via", via), ("order", RANDOM)]);
-    let value = |name: &str| findings.metric(name, &of).map(|metric| (metric.value, metric.text()));
+    let value = |name: &str| findings.metric(name, &of).map(Metric::shown);
     let (Some(intercept), Some(slope)) = (value("file.remote_read.intercept"), value("file.remote_read.per_byte"))
     else {
         return;
     };
     let mut text = format!(
         "A random read (via {via}) has a fixed cost of {} and takes {} more for each byte, a rate of {} in one stream.",
-        intercept.1,
-        slope.1,
-        quantity(1e9 / slope.0, Unit::BytesPerSecond)
+        intercept,
+        slope,
+        Shown::of(1e9 / slope.value, Unit::BytesPerSecond)
     );
     if let Some((trip, what)) = trip(study, way) {
+        let trip = Shown::of(trip, Unit::Nanoseconds);
         text += &format!(
-            " {} is {}, and the fixed cost is {} of it.",
+            " {} is {trip}, and the fixed cost is {} times as long.",
             capital(what),
-            time(trip),
-            factor(intercept.0 / trip)
+            times(intercept.value / trip.value)
         );
     }
     if let Some(rate) = carried(study, via) {
-        let share = 1e9 / rate / slope.0;
+        let share = 1e9 / rate / slope.value;
         text += &format!(
             " With several reads in flight the path carried {}. The path is therefore {} of the cost of a byte.",
-            quantity(rate, Unit::BytesPerSecond),
+            Shown::of(rate, Unit::BytesPerSecond),
             percent(share.min(1.0))
         );
     }
     if let RemoteAccess::Peer(_) = way
         && let Some((rate, name)) = remote_rate(study.known)
     {
-        text += &format!(" {name} of this run is {}.", quantity(rate, Unit::BytesPerSecond));
+        text += &format!(" {name} of this run is {}.", Shown::of(rate, Unit::BytesPerSecond));
     }
     findings.say(text);
-}
-
-pub(super) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 pub(super) fn explain_disk(findings: &mut Findings, way: RemoteAccess<'_>) {
     let via = way.via();
     let value = |server: &str| {
         let of = labels(via, RANDOM, SIZES[0], server);
-        findings.metric(TIME, &of).map(|metric| metric.value)
+        findings.metric(TIME, &of).cloned()
     };
     let no_cold_read = |found: &&Rejected| found.gates.is_empty() && found.labels.includes(&cold(via));
     if let (Some(cold), Some(warm)) = (value("cold"), value("warm")) {
@@ -174,23 +170,13 @@ pub(super) fn explain_disk(findings: &mut Findings, way: RemoteAccess<'_>) {
             _ => "read for the first time in this run",
         };
         findings.say(format!(
-            "A random block (via {via}) {what} takes {}, {} of a block in the server's memory ({}).",
-            time(cold),
-            factor(cold / warm),
-            time(warm)
+            "A random block (via {via}) {what} takes {}, and one in the server's memory {}{}.",
+            cold.shown(),
+            warm.shown(),
+            in_brackets(&cold, &warm)
         ));
     } else if let Some(missing) = findings.rejected.iter().find(no_cold_read) {
         let text = format!("No cold reads via {via}: {}.", missing.reason);
         findings.say(text);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sentences_begin_with_a_capital() {
-        assert_eq!((capital("a trip").as_str(), capital("").as_str()), ("A trip", ""));
     }
 }

@@ -5,9 +5,14 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
 use crate::experiments::memory::streams;
+use crate::results::document::Metric;
 use crate::results::quantity::Unit;
-use crate::results::wording::{factor, number, quantity};
+use crate::results::ratio::{Ratio, in_brackets, scaled};
+use crate::results::wording::{number, quantity};
 use crate::sys::stream::Operation;
+
+/// Plain stores that reach less than this share of stores past the caches read each line first.
+const READS_FIRST: f64 = 0.8;
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let rate = |findings: &Findings, operation, level: &str, threads| {
@@ -39,25 +44,18 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         &["operation", "chosen most often"],
         rows,
     );
-    if let (Some(plain), Some(past)) =
-        (rate(findings, Operation::Write, MEMORY, 1), rate(findings, Operation::WriteNt, MEMORY, 1))
-    {
-        findings.say(if plain >= 0.8 * past {
-            format!(
-                "Plain stores reach {}, stores past the caches {}. The processor recognises fully overwritten \
-                     lines and does not read them first. The bus bytes of plain stores and copies are an upper bound \
-                     here.",
-                shown(plain),
-                shown(past)
-            )
+    let found = |findings: &Findings, operation| findings.metric(RATE, &streams::labels(operation, MEMORY, 1)).cloned();
+    if let (Some(plain), Some(past)) = (found(findings, Operation::Write), found(findings, Operation::WriteNt)) {
+        let as_fast = Ratio::of(&scaled(&plain, 1.0 / READS_FIRST), &past, 1.0).is_some();
+        let why = if as_fast {
+            " The processor recognises fully overwritten lines and does not read them first. The bus bytes of plain \
+             stores and copies are an upper bound here."
+        } else if Ratio::of(&past, &plain, 1.0 / READS_FIRST).is_some() {
+            " Plain stores are slower because each line is read before it is written."
         } else {
-            format!(
-                "Plain stores reach {}, stores past the caches {}. Plain stores are slower because each line is \
-                     read before it is written.",
-                shown(plain),
-                shown(past)
-            )
-        });
+            ""
+        };
+        findings.say(format!("Plain stores reach {}, stores past the caches {}.{why}", plain.shown(), past.shown()));
     }
     if study.setup.machine.is_guest() {
         findings.say(
@@ -74,17 +72,18 @@ fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
     let of = |own: bool| {
         let all = findings.metrics.iter().filter(|metric| metric.name == NODE);
         let wanted = all.filter(|metric| (metric.labels.get("cpu_node") == metric.labels.get("memory_node")) == own);
-        wanted.map(|metric| metric.value).collect::<Vec<f64>>()
+        wanted.collect::<Vec<&Metric>>()
     };
-    let (near, far) = (of(true).into_iter().reduce(f64::max), of(false).into_iter().reduce(f64::min));
+    let by_value = |one: &&Metric, other: &&Metric| one.value.total_cmp(&other.value);
+    let (near, far) = (of(true).into_iter().max_by(by_value), of(false).into_iter().min_by(by_value));
     findings.say(match (study.setup.machine.memory.nodes.len(), near, far) {
         (0 | 1, ..) => "All memory is on one node, so no remote node was measured.".to_owned(),
         (_, Some(near), Some(far)) => format!(
-            "One thread reads {} from the memory of the local node at best, and {} from a remote node's at worst \
-             ({}).",
-            quantity(near, Unit::BytesPerSecond),
-            quantity(far, Unit::BytesPerSecond),
-            factor(far / near)
+            "One thread reads {} from the memory of the local node at best, and {} from a remote node's at \
+             worst{}.",
+            near.shown(),
+            far.shown(),
+            in_brackets(near, far)
         ),
         (nodes, ..) => format!("This machine has {nodes} nodes, but this run could not compare them."),
     });

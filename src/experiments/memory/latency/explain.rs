@@ -9,9 +9,11 @@ use super::walk::{Pattern, RECIPES, Scope, curve, pages_label};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
+use crate::results::document::Metric;
 use crate::results::drawing_note::MarkPlace;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::{count, factor, interval, number, percent, quantity};
+use crate::results::ratio::in_brackets;
+use crate::results::wording::{Shown, by_times, count, interval, number, percent, quantity};
 use crate::sys::memory::Pages;
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
@@ -26,8 +28,9 @@ fn nanoseconds(value: f64) -> String {
     quantity(value, Unit::Nanoseconds)
 }
 
-fn bytes(value: f64) -> String {
-    quantity(value, Unit::Bytes)
+/// A size in a sentence.
+fn bytes(value: f64) -> Shown {
+    Shown::of(value, Unit::Bytes)
 }
 
 pub(super) fn tell(
@@ -73,7 +76,7 @@ fn tell_levels(findings: &mut Findings, found: &FoundLevels, deciding: Option<Pa
                 value(&level.name, Pages::Small).map_or_else(dash, nanoseconds),
                 cycles.map_or_else(dash, number),
                 level.ends.map_or_else(dash, |ends| interval(ends, Unit::Bytes)),
-                level.claimed.map_or_else(dash, |size| bytes(size as f64)),
+                level.claimed.map_or_else(dash, |size| quantity(size as f64, Unit::Bytes)),
                 sureness(level).to_owned(),
             ]
         })
@@ -212,28 +215,28 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
     };
     let cost = |found_in: &str| {
         let labels = Labels::of([("found_in", found_in), ("pages", pages_label(Pages::Small))]);
-        findings.metric("memory.latency.translation", &labels).map(|metric| (metric.value, metric.cycles))
+        findings.metric("memory.latency.translation", &labels).map(|metric| (metric.shown(), metric.cycles_shown()))
     };
     let mut text = String::new();
     if let Some(ends) = reach("first") {
         let pages = ends.map(|end| end / crate::sys::memory::page_size() as f64);
         text += &format!(
-            "The first-level TLB covers {} of small pages ({} to {} pages).",
-            interval(ends, Unit::Bytes),
-            number(pages[0]),
-            number(pages[1])
+            "The first-level TLB covers {} to {} of small pages ({} to {} pages).",
+            bytes(ends[0]),
+            bytes(ends[1]),
+            Shown::of(pages[0], Unit::One),
+            Shown::of(pages[1], Unit::One)
         );
     }
     if let Some((value, cycles)) = cost("second") {
         text += &format!(
             " A miss there that hits the second-level TLB costs {} more{}.",
-            nanoseconds(value),
-            cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", number(cycles)))
+            value,
+            cycles.map_or_else(String::new, |cycles| format!(" ({cycles} cycles)"))
         );
     }
     if let Some((value, _)) = cost(MEMORY) {
-        text +=
-            &format!(" Random loads from DRAM take {} longer on small pages than on huge pages.", nanoseconds(value));
+        text += &format!(" Random loads from DRAM take {value} longer on small pages than on huge pages.");
     }
     if huge_pages_help(scope, curves, found) == Some(false) {
         text += if study.setup.machine.is_guest() {
@@ -266,7 +269,7 @@ fn tell_long(findings: &mut Findings, curves: &Curves) {
             "Chains that repeat later take longer at {above} of {} footprints, by {} at {}. A prefetcher learns \
              sequences here, so use the long curve.",
             pairs.len(),
-            factor(most),
+            by_times(most),
             bytes(at as f64)
         )
     } else {
@@ -288,7 +291,7 @@ fn tell_rules(findings: &mut Findings, curves: &Curves) {
             let metric = findings.metric("memory.latency.by_rule", &rule_labels(rule, point.bytes))?;
             Some(vec![
                 rule.what.to_owned(),
-                bytes(point.bytes as f64),
+                quantity(point.bytes as f64, Unit::Bytes),
                 nanoseconds(metric.value),
                 interval(metric.interval95, Unit::Nanoseconds),
                 count(u64::from(metric.launches), "launch", "launches"),
@@ -312,22 +315,19 @@ fn tell_rules(findings: &mut Findings, curves: &Curves) {
 
 fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
     let pairs: Vec<_> = findings.metrics.iter().filter(|metric| metric.name == "memory.latency.node").collect();
-    let local: Vec<f64> = pairs
-        .iter()
-        .filter(|metric| metric.labels.get("cpu_node") == metric.labels.get("memory_node"))
-        .map(|metric| metric.value)
-        .collect();
-    let remote =
-        |metric: &&&crate::results::document::Metric| metric.labels.get("cpu_node") != metric.labels.get("memory_node");
-    let farthest = pairs.iter().filter(remote).map(|metric| metric.value).reduce(f64::max);
-    let nearest = local.iter().copied().reduce(f64::min);
+    let of = |own: bool| {
+        let is = move |metric: &&&Metric| (metric.labels.get("cpu_node") == metric.labels.get("memory_node")) == own;
+        pairs.iter().copied().filter(move |metric| is(&metric))
+    };
+    let by_value = |one: &&Metric, other: &&Metric| one.value.total_cmp(&other.value);
+    let (nearest, farthest) = (of(true).min_by(by_value), of(false).max_by(by_value));
     let text = match (study.setup.machine.memory.nodes.len(), nearest, farthest) {
         (0 | 1, ..) => "All memory is on one node, so no remote node was measured.".to_owned(),
         (_, Some(near), Some(far)) => format!(
-            "A load from the local node takes {} at best, and from another node {} at worst ({}).",
-            nanoseconds(near),
-            nanoseconds(far),
-            factor(far / near)
+            "A load from the local node takes {} at best, and from another node {} at worst{}.",
+            near.shown(),
+            far.shown(),
+            in_brackets(far, near)
         ),
         (nodes, ..) => format!("This machine has {nodes} nodes, but this run could not compare them."),
     };

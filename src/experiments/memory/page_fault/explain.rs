@@ -7,7 +7,8 @@ use crate::experiments::memory::footprint::MEMORY;
 use crate::experiments::memory::streams;
 use crate::experiments::memory::touching::labels;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::{number, quantity};
+use crate::results::ratio::{Ratio, scaled};
+use crate::results::wording::{Shown, number, quantity};
 use crate::sys::fault::HUGE_PAGE;
 use crate::sys::memory::page_size;
 use crate::sys::stream::Operation;
@@ -47,37 +48,37 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         &columns,
         rows,
     );
+    let found = |findings: &Findings, kind: &str| findings.metric(TIME, &labels(kind)).cloned();
     if let (Some(around), Some(mapped), Some(single)) =
-        (time(findings, CACHED), pages(findings, CACHED), time(findings, SINGLE))
+        (found(findings, CACHED), pages(findings, CACHED), found(findings, SINGLE))
     {
+        let (around, mapped) = (around.shown(), Shown::of(mapped, Unit::One));
         findings.say(format!(
-            "A fault on a cached file maps {} pages and takes {}, or {} per page. A fault that can map only one page \
-             takes {}.",
-            number(mapped),
-            shown(around),
-            shown(around / mapped),
-            shown(single)
+            "A fault on a cached file maps {mapped} pages and takes {around}, or {} per page. A fault that can map \
+             only one page takes {}.",
+            around.alike(around.value / mapped.value),
+            single.shown()
         ));
     }
-    if let (Some(small), Some(huge)) = (time(findings, WRITE), time(findings, HUGE)) {
-        let small_ones = HUGE_PAGE as f64 / page * small;
+    if let (Some(small), Some(huge)) = (found(findings, WRITE), found(findings, HUGE)) {
+        let small_ones = scaled(&small, HUGE_PAGE as f64 / page);
+        let longer = Ratio::of(&small_ones, &huge, 1.0);
+        let longer = longer.map_or_else(String::new, |ratio| format!(", {} times as long", ratio.text()));
         findings.say(format!(
-            "A fault for a huge page takes {}. Faults for the small pages of the same 2 MiB take {}, {} times as \
-             long. A program that touches only one byte still waits for the whole huge page.",
-            shown(huge),
-            shown(small_ones),
-            number(small_ones / huge)
+            "A fault for a huge page takes {}. Faults for the small pages of the same 2 MiB take {}{longer}. A \
+             program that touches only one byte still waits for the whole huge page.",
+            huge.shown(),
+            small_ones.shown(),
         ));
     }
     let direct = study.sample(DIRECT, &Labels::none()).as_ref().and_then(Estimate::median);
-    if let (Some(cold), Some(direct), Some(single)) = (time(findings, COLD), direct, time(findings, SINGLE)) {
+    if let (Some(cold), Some(direct), Some(single)) = (found(findings, COLD), direct, found(findings, SINGLE)) {
+        let (cold, direct) = (cold.shown(), Shown::measured(direct.value, direct.interval, Unit::Nanoseconds));
+        let single = single.shown();
         findings.say(format!(
-            "A major fault takes {}. A read of one of the same pages past the cache takes {} and a minor fault {}, \
-             together {}.",
-            shown(cold),
-            shown(direct.value),
-            shown(single),
-            shown(direct.value + single)
+            "A major fault takes {cold}. A read of one of the same pages past the cache takes {direct} and a minor \
+             fault {single}, together {}.",
+            direct.alike(direct.value + single.value)
         ));
     }
     let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());

@@ -4,6 +4,7 @@ use super::super::{SAME_CPU, path_sentence};
 use super::{BUSY, Case, PLAIN, RATE, cases, middle};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::results::document::Metric;
 use crate::results::quantity::Unit;
 use crate::results::wording::{percent, quantity};
 use crate::statistics::summary::median;
@@ -27,14 +28,12 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     if !rows.is_empty() {
         findings.tabulate("What limits each flow", &["flow", "payload", "limit"], rows);
     }
-    let rate = |findings: &Findings, case: Case| findings.metric(RATE, &case.labels()).map(|metric| metric.value);
+    let rate = |findings: &Findings, case: Case| findings.metric(RATE, &case.labels()).map(Metric::shown);
     let (two, one) = (rate(findings, PLAIN), rate(findings, Case { placement: Some(SAME_CPU), ..PLAIN }));
     if let (Some(two), Some(one)) = (two, one) {
         findings.say(format!(
-            "The loopback moves {} with both sides on two CPUs and {} on one. A tool that leaves the placement to \
-             the kernel may show either.",
-            quantity(two, Unit::BytesPerSecond),
-            quantity(one, Unit::BytesPerSecond)
+            "The loopback moves {two} with both sides on two CPUs and {one} on one. A tool that leaves the placement \
+             to the kernel may show either."
         ));
     }
     if let Some(name) = study.remarks("congestion_control").first() {

@@ -5,7 +5,8 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::Metric;
 use crate::results::quantity::{DISTANCE, Labels, Unit};
-use crate::results::wording::{count, mark, percent, significant};
+use crate::results::ratio::{Order, Ratio};
+use crate::results::wording::{count, mark, percent, significant, times};
 use crate::statistics::summary::median;
 
 /// The published hop or net cost of a pairing.
@@ -45,10 +46,6 @@ fn nanoseconds(value: f64) -> String {
     significant(value, Unit::Nanoseconds, 2)
 }
 
-fn ratio(value: f64) -> String {
-    significant(value, Unit::One, 2)
-}
-
 fn gross_and_net(study: &Study<'_>, findings: &Findings) -> Option<String> {
     let gross = found(findings, "os.context_switch.time", "processes", "pipe")?;
     let mut text = format!(
@@ -60,11 +57,11 @@ fn gross_and_net(study: &Study<'_>, findings: &Findings) -> Option<String> {
         text.push_str(&format!(
             " Without the cost of the pipe, {} remain for sleep, wake-up and switch{}.",
             nanoseconds(net.value),
-            net.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", ratio(cycles))),
+            net.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", times(cycles))),
         ));
         let floor = study.metric("os.system_call.time", &Labels::of([("call", "enosys")]));
-        if let Some(floor) = floor {
-            text.push_str(&format!(" This is {} times the smallest system call.", ratio(net.value / floor.value)));
+        if let Some(ratio) = floor.and_then(|floor| Ratio::of(net, floor, 1.0)) {
+            text.push_str(&format!(" This is {} times the smallest system call.", ratio.text()));
         }
     }
     Some(text)
@@ -73,28 +70,22 @@ fn gross_and_net(study: &Study<'_>, findings: &Findings) -> Option<String> {
 fn processes_and_threads(findings: &Findings) -> Option<String> {
     let processes = found(findings, "os.context_switch.time", "processes", "pipe")?;
     let threads = found(findings, "os.context_switch.time", "threads", "pipe")?;
-    let difference = processes.value - threads.value;
-    // Two intervals that overlap do not show a difference.
-    if threads.interval95[1] < processes.interval95[0] {
-        Some(format!(
-            "A handoff between threads takes {}, {} less than between processes, which change the page table and \
-             refill the TLB.",
-            nanoseconds(threads.value),
-            nanoseconds(difference)
-        ))
-    } else if processes.interval95[1] < threads.interval95[0] {
-        Some(format!(
-            "A handoff between threads takes {}, {} more than between processes, although threads keep the page table.",
-            nanoseconds(threads.value),
-            nanoseconds(-difference)
-        ))
-    } else {
-        Some(format!(
-            "A handoff between threads takes {}, the same as between processes within the intervals. The change of \
-             the page table has no measurable cost.",
-            nanoseconds(threads.value)
-        ))
-    }
+    let taken = format!("A handoff between threads takes {}", threads.shown());
+    let difference = nanoseconds((processes.shown().value - threads.shown().value).abs());
+    let overlap = threads.interval95[0] <= processes.interval95[1] && processes.interval95[0] <= threads.interval95[1];
+    Some(match Order::of(processes, threads) {
+        Order::Larger(_) => format!(
+            "{taken}, {difference} less than between processes, which change the page table and refill the TLB."
+        ),
+        Order::Smaller(_) => {
+            format!("{taken}, {difference} more than between processes, although threads keep the page table.")
+        }
+        Order::Open if overlap => format!(
+            "{taken}, the same as between processes within the intervals. The change of the page table has no \
+             measurable cost."
+        ),
+        Order::Open => format!("{taken}, and between processes {}.", processes.shown()),
+    })
 }
 
 fn passages(findings: &Findings) -> Option<String> {
@@ -132,7 +123,7 @@ fn creation(study: &Study<'_>, findings: &Findings) -> Option<String> {
     Some(format!(
         "The creation and end of a process without exec cost as much as {} handoffs. A pool of waiting processes \
          avoids this cost.",
-        ratio(created.value / switch.value)
+        Ratio::of(created, switch, 1.0)?.text()
     ))
 }
 
@@ -150,7 +141,7 @@ fn other_cpus(findings: &Findings) -> Option<String> {
     let of = |target: &str| wake_ups.iter().find(|metric| metric.labels.get("target") == Some(target));
     let idle = of("idle")?;
     let mut text = format!(
-        "Waking a process on another CPU ({}) takes {} per handoff if that CPU is idle",
+        "A handoff to another CPU ({}) takes {} if that CPU is idle",
         place(&idle.labels),
         nanoseconds(idle.value)
     );
@@ -213,11 +204,11 @@ fn refill(study: &Study<'_>, findings: &Findings) -> Option<String> {
         .filter(|(_, size)| *size < total)
         .max_by_key(|(level, _)| *level)
         .map_or_else(String::new, |(level, size)| {
-            format!(", which exceeds the level {level} cache ({})", mark(size, Unit::Bytes))
+            format!(" This exceeds the level {level} cache ({}).", mark(size, Unit::Bytes))
         });
     Some(format!(
-        "In a ring of {members} processes a switch costs {} without data, and {} when each process sums {}, in total \
-         {}{cache}.",
+        "In a ring of {members} processes a switch costs {} without data, and {} when each process sums {}. All of \
+         them sum {}.{cache}",
         nanoseconds(first[1]),
         nanoseconds(last[1]),
         mark(last[0], Unit::Bytes),

@@ -3,8 +3,14 @@
 use super::{DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, among_others, is_filtered, labels};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::significant;
+use crate::results::quantity::Labels;
+use crate::results::ratio::{Order, Ratio, scaled};
+use crate::results::wording::percent;
+
+/// A call through a function that takes this share longer has lost its return predictions.
+const LOST: f64 = 0.05;
+/// A clock read that enters the kernel takes at most this many times less than a real call.
+const ENTERS: f64 = 1.5;
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, call: &str| findings.metric("os.system_call.time", &labels(call)).cloned();
@@ -14,68 +20,71 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         &Labels::of([("args", "0"), ("code", "registers"), ("chain", "throughput")]),
     );
     if let Some(call) = call {
+        let calls = Ratio::of(&floor, call, 1.0).map_or_else(String::new, |ratio| {
+            format!(", as much as {} procedure calls without arguments", ratio.text())
+        });
         findings.say(format!(
-            "Kernel entry and exit cost {}{}, as much as {} procedure calls without arguments.",
-            floor.text(),
-            floor.cycles_text().map_or_else(String::new, |cycles| format!(" ({cycles} cycles)")),
-            significant(floor.value / call.value, Unit::One, 2),
+            "Kernel entry and exit cost {}{}{calls}.",
+            floor.shown(),
+            floor.cycles_shown().map_or_else(String::new, |cycles| format!(" ({cycles} cycles)")),
         ));
     }
     if let Some(among) = findings.metric("os.system_call.time", &among_others()) {
+        let why = match Order::of(&floor, among) {
+            Order::Open => "",
+            _ => " Earlier calls decide how well the CPU predicts the branches of the kernel.",
+        };
         let text = format!(
-            "The refused call costs {} when repeated and {} among other calls. Earlier calls decide how well the CPU \
-             predicts the branches of the kernel.",
-            floor.text(),
-            among.text(),
+            "The refused call costs {} when repeated and {} among other calls.{why}",
+            floor.shown(),
+            among.shown(),
         );
         findings.say(text);
     }
     if let (Some(direct), Some(function)) = (time(findings, "getppid"), time(findings, FUNCTION)) {
-        let lost = function.value / direct.value - 1.0;
-        findings.say(if lost > 0.05 {
+        let (shown, bare) = (function.shown(), direct.shown());
+        let lost = Ratio::of(&function, &direct, 1.0).filter(|ratio| ratio.value > 1.0 + LOST);
+        let kept = Ratio::of(&scaled(&direct, 1.0 + LOST), &function, 1.0).is_some();
+        findings.say(if let Some(lost) = lost {
             format!(
-                "Called through a function, as in C libraries, getppid costs {} instead of {}, {} % more for one call \
-                 and its return. Return predictions most likely do not survive the kernel. Tools that call a library \
-                 print the larger result.",
-                function.text(),
-                direct.text(),
-                significant(lost * 100.0, Unit::One, 2)
+                "Called through a function, as in C libraries, getppid costs {shown} instead of {bare}, {} more for \
+                 one call and its return. Return predictions most likely do not survive the kernel. Tools that call a \
+                 library print the larger result.",
+                percent(lost.value - 1.0)
             )
         } else {
             format!(
-                "Called through a function, as in C libraries, getppid costs {}, and directly {}. Return predictions \
-                 survive the kernel.",
-                function.text(),
-                direct.text()
+                "Called through a function, as in C libraries, getppid costs {shown}, and directly {bare}.{}",
+                if kept { " Return predictions survive the kernel." } else { "" }
             )
         });
     }
     if let (Some(real), Some(vdso)) = (time(findings, "clock_gettime"), time(findings, VDSO)) {
-        let times = real.value / vdso.value;
-        findings.say(if times >= 1.5 {
+        findings.say(if Ratio::of(&real, &vdso, ENTERS).is_some() {
             format!(
                 "A clock read through the vDSO costs {} instead of {}, because it does not enter the kernel.",
-                vdso.text(),
-                real.text()
+                vdso.shown(),
+                real.shown()
             )
         } else {
+            let enters = Ratio::of(&scaled(&vdso, ENTERS), &real, 1.0).is_some();
             format!(
-                "A clock read through the vDSO costs {}, and a real call {}. On this machine the vDSO also enters the \
-                 kernel.",
-                vdso.text(),
-                real.text()
+                "A clock read through the vDSO costs {}, and a real call {}.{}",
+                vdso.shown(),
+                real.shown(),
+                if enters { " On this machine the vDSO also enters the kernel." } else { "" }
             )
         });
     }
     if let (Some(single), Some(batched)) = (time(findings, RING), time(findings, RING_BATCHED)) {
         findings.say(format!(
             "A no-operation through io_uring costs {} alone, and {} as one of 32 in a system call.",
-            single.text(),
-            batched.text(),
+            single.shown(),
+            batched.shown(),
         ));
     }
     if let (Some(depth), Some(getcwd)) = (study.remarks(DEPTH).first(), time(findings, "getcwd")) {
-        findings.say(format!("getcwd costs {} in a working directory {depth} levels deep.", getcwd.text()));
+        findings.say(format!("getcwd costs {} in a working directory {depth} levels deep.", getcwd.shown()));
     }
     if is_filtered(study) {
         findings.say(

@@ -1,0 +1,116 @@
+//! Two results beside each other: a sentence says that one is larger only where their intervals leave no doubt.
+
+use super::document::{Grade, Metric};
+use super::quantity::Unit;
+use super::wording::{Shown, by_times, times};
+
+impl Metric {
+    /// The figure as a sentence shows it.
+    pub fn shown(&self) -> Shown {
+        Shown::measured(self.value, self.interval95, self.unit).at_least(self.at_least)
+    }
+
+    /// The figure in core cycles as a sentence shows it, where it has any.
+    pub fn cycles_shown(&self) -> Option<Shown> {
+        Some(Shown::measured(self.cycles?, self.cycles_interval95?, Unit::One))
+    }
+}
+
+/// One result over another that is smaller, as far as both intervals support it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// As both are shown.
+    pub value: f64,
+    /// The least that the intervals allow.
+    pub least: f64,
+}
+
+/// Which of two results is larger.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Order {
+    /// The first, by this ratio.
+    Larger(Ratio),
+    /// The second, by this ratio.
+    Smaller(Ratio),
+    /// The intervals overlap, or one result is too uncertain.
+    Open,
+}
+
+impl Ratio {
+    /// Of two results in one unit; none where the intervals do not support at least so much, or one of them is unresolved or
+    /// contaminated.
+    pub fn of(large: &Metric, small: &Metric, at_least: f64) -> Option<Ratio> {
+        let settled = |metric: &Metric| matches!(metric.grade, Grade::Good | Grade::Rough);
+        let known = settled(large) && settled(small) && large.unit == small.unit;
+        let ratio =
+            Ratio::between((large.shown().value, large.interval95), (small.shown().value, small.interval95), at_least);
+        ratio.filter(|_| known)
+    }
+
+    /// Of two numbers with their intervals; none where these do not support at least so much.
+    pub fn between(large: (f64, [f64; 2]), small: (f64, [f64; 2]), at_least: f64) -> Option<Ratio> {
+        let least = large.1[0] / small.1[1];
+        // Intervals that touch show no difference.
+        let apart = least.is_finite() && least >= at_least && large.1[0] > small.1[1];
+        apart.then(|| Ratio { value: large.0 / small.0, least })
+    }
+
+    /// Two digits: each result of a ratio has its own interval.
+    pub fn text(&self) -> String {
+        times(self.value)
+    }
+}
+
+impl Order {
+    /// Of two results.
+    pub fn of(one: &Metric, other: &Metric) -> Order {
+        match (Ratio::of(one, other, 1.0), Ratio::of(other, one, 1.0)) {
+            (Some(ratio), _) => Order::Larger(ratio),
+            (_, Some(ratio)) => Order::Smaller(ratio),
+            _ => Order::Open,
+        }
+    }
+}
+
+/// A result so many times, such as the faults of all small pages of a huge one.
+pub fn scaled(metric: &Metric, times: f64) -> Metric {
+    Metric { value: metric.value * times, interval95: metric.interval95.map(|end| end * times), ..metric.clone() }
+}
+
+/// A result outside of its predicted range, in words: `TITLE is slower than predicted: 31.8 µs against 19.0 µs (×1.7)`. Both
+/// numbers have equally many digits.
+pub fn against_prediction(title: &str, metric: &Metric) -> Option<String> {
+    let (measured, predicted) = (metric.shown(), metric.prediction.as_ref()?);
+    let predicted = measured.alike(predicted.value);
+    let word = metric.verdict.against_prediction.word();
+    Some(format!(
+        "{title} is {word} than predicted: {measured} against {predicted} ({})",
+        by_times(measured.value / predicted.value)
+    ))
+}
+
+/// ` The ratio is 1.7.` behind a sentence on two results, where the first is larger beyond doubt; nothing where that is open.
+pub fn ratio_sentence(large: &Metric, small: &Metric) -> String {
+    Ratio::of(large, small, 1.0).map_or_else(String::new, |ratio| format!(" The ratio is {}.", ratio.text()))
+}
+
+/// ` (×1.7)` behind two results, where the first is larger beyond doubt; nothing where that is open.
+pub fn in_brackets(large: &Metric, small: &Metric) -> String {
+    Ratio::of(large, small, 1.0).map_or_else(String::new, |ratio| format!(" (×{})", ratio.text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_that_overlap_show_no_order() {
+        let ratio = |large, small, at_least| Ratio::between(large, small, at_least);
+        assert_eq!(ratio((10.0, [9.0, 11.0]), (10.5, [10.0, 11.0]), 1.0), None);
+        assert_eq!(ratio((10.0, [9.0, 11.0]), (8.0, [7.0, 9.0]), 1.0), None, "they touch");
+        let found = ratio((10.0, [9.0, 11.0]), (5.0, [4.0, 6.0]), 1.0).unwrap();
+        assert_eq!((found.value, found.least, found.text().as_str()), (2.0, 1.5, "2.0"));
+        assert_eq!(ratio((10.0, [9.0, 11.0]), (5.0, [4.0, 6.0]), 2.0), None);
+        assert_eq!(ratio((1.0, [1.0, 1.0]), (0.0, [0.0, 0.0]), 1.0), None, "nothing is so many times nothing");
+    }
+}
