@@ -145,7 +145,7 @@ fn a_limit_decides_what_fails() {
 #[test]
 fn several_runs_of_a_side_outweigh_what_is_assumed_of_one() {
     let runs = Runs::new();
-    for (side, factor) in [("a", 1.0), ("b", 1.2)] {
+    for (side, factor) in [("a", 1.0), ("b", 1.4)] {
         fs::create_dir(runs.keep.path().join(side)).unwrap();
         for number in 0..6 {
             let jitter = 1.0 + 0.005 * f64::from(number % 3);
