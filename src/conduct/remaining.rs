@@ -13,14 +13,27 @@ pub(super) struct Known<'a> {
     plan: &'a Plan,
     setup: &'a Setup,
     state: &'a Rounds,
-    /// Seconds of the next launch of each experiment.
+    /// Seconds of the next launch of each experiment, by which rounds are chosen.
     expected: BTreeMap<&'static str, f64>,
+    /// How many times its plan a launch takes of which nothing is known but the first, which does more.
+    drift: f64,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn of(plan: &'a Plan, setup: &'a Setup, state: &'a Rounds) -> Self {
         let expected = plan.running.iter().map(|experiment| (experiment.id, state.expected(experiment, setup)));
-        Known { plan, setup, state, expected: expected.collect() }
+        Known { plan, setup, state, expected: expected.collect(), drift: drift(plan, setup, state) }
+    }
+
+    /// Seconds of the next launch as it is likely to be.
+    fn likely(&self, experiment: &Experiment) -> f64 {
+        let seen = self.state.seconds.get(experiment.id).map_or(0, Vec::len);
+        let known = seen > 1 || seen == 1 && self.is_seldom(experiment);
+        self.seconds(experiment) * if known { 1.0 } else { self.drift }
+    }
+
+    fn likely_round(&self, order: &[&'static Experiment]) -> f64 {
+        plan::CANARY_SECONDS + order.iter().map(|experiment| self.likely(experiment)).sum::<f64>()
     }
 
     fn seconds(&self, experiment: &Experiment) -> f64 {
@@ -90,15 +103,29 @@ impl<'a> Known<'a> {
         let mut had = self.state.launches.clone();
         count(&mut had, &[now]);
         count(&mut had, after);
-        let mut left = (self.seconds(now) + self.round_seconds(after)) * pace;
+        let mut left = (self.likely(now) + self.likely_round(after)) * pace;
         let rounds = self.plan.most_rounds.saturating_sub(self.state.ended + 1);
         for coming in 1..=rounds {
             let (Some(order), _) = self.affordable(round + coming, &had, limit - left) else { break };
-            left += self.round_seconds(&order) * pace;
+            left += self.likely_round(&order) * pace;
             count(&mut had, &order);
         }
         left.min(limit)
     }
+}
+
+/// What launches took beside their plan: those after the first of their experiment, else a guess between the first and the plan.
+fn drift(plan: &Plan, setup: &Setup, state: &Rounds) -> f64 {
+    let (mut later, mut first) = ((0.0, 0.0), (0.0, 0.0));
+    for experiment in &plan.running {
+        let planned = plan::launch_seconds(experiment, setup);
+        if let Some([one, others @ ..]) = state.seconds.get(experiment.id).map(Vec::as_slice) {
+            first = (first.0 + one, first.1 + planned);
+            later = (later.0 + others.iter().sum::<f64>(), later.1 + planned * others.len() as f64);
+        }
+    }
+    let ratio = if later.1 > 0.0 { later.0 / later.1 } else { (first.0 / first.1).sqrt() };
+    if ratio.is_finite() { ratio } else { 1.0 }
 }
 
 /// Counts a launch of each.
@@ -114,17 +141,19 @@ mod tests {
     use crate::conduct::launch::Ended;
     use crate::setup::Profile;
 
-    /// How far an estimate may be off, and seconds that nobody waits for.
+    /// How far an estimate may be off.
     const OFF: f64 = 1.5;
-    const MOMENT: f64 = 0.3;
+    /// Share of the time limit by which it may be off at the end: whether a last round fits is decided by a moment.
+    const MOMENT: f64 = 0.02;
 
     /// A run by a scripted clock: each launch takes as many times its plan as the script says, and each round some time besides.
-    /// Gives the seconds that were left at each launch from the second round on, as estimated and as they were.
+    /// Gives the seconds that were left at each launch from a round on, as estimated and as they were.
     fn scripted(
         words: &[&str],
         profile: Profile,
         script: impl Fn(u32, &Experiment) -> f64,
         besides: f64,
+        from: u32,
     ) -> Vec<(f64, f64)> {
         let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], profile);
@@ -138,7 +167,7 @@ mod tests {
             let Some(order) = order.filter(|_| state.ended < plan.most_rounds) else { break };
             for (place, experiment) in order.iter().enumerate() {
                 let left = Known::of(&plan, &setup, &state).seconds_left(round, experiment, &order[place + 1..], clock);
-                if round > 1 {
+                if round >= from {
                     seen.push((clock, left));
                 }
                 let seconds = plan::launch_seconds(experiment, &setup) * script(round, experiment);
@@ -154,10 +183,11 @@ mod tests {
         seen.into_iter().map(|(at, left)| (left, clock - at)).collect()
     }
 
-    fn assert_near(seen: &[(f64, f64)], what: &str) {
+    fn assert_near(seen: &[(f64, f64)], profile: Profile, what: &str) {
+        let moment = MOMENT * profile.limit_seconds();
         assert!(seen.len() > 4, "{what}: {seen:?}");
         for (left, real) in seen {
-            assert!(*left <= real * OFF + MOMENT && *left >= real / OFF - MOMENT, "{what}: {left} s for {real} s");
+            assert!(*left <= real * OFF + moment && *left >= real / OFF - moment, "{what}: {left} s for {real} s");
         }
     }
 
@@ -166,21 +196,22 @@ mod tests {
         for profile in [Profile::Quick, Profile::Default] {
             for words in [["cpu"].as_slice(), &["cpu", "os", "memory"], &["os.system_call"], &["memory.latency"]] {
                 let named = |what: &str| format!("{profile:?} {words:?} {what}");
-                assert_near(&scripted(words, profile, |_, _| 1.0, 0.0), &named("as planned"));
-                assert_near(&scripted(words, profile, |_, _| 2.5, 0.0), &named("slow"));
-                assert_near(&scripted(words, profile, |_, _| 0.4, 0.0), &named("fast"));
-                // A first round that does more than the others, launches that vary, a log that takes its time.
-                let first = |round, _: &Experiment| if round == 1 { 4.0 } else { 1.0 };
-                assert_near(&scripted(words, profile, first, 0.0), &named("long first round"));
                 let uneven = |round: u32, one: &Experiment| [0.7, 1.3, 1.0][(round as usize + one.id.len()) % 3];
-                assert_near(&scripted(words, profile, uneven, 0.02), &named("uneven"));
+                assert_near(&scripted(words, profile, |_, _| 1.0, 0.0, 2), profile, &named("as planned"));
+                assert_near(&scripted(words, profile, |_, _| 1.9, 0.0, 2), profile, &named("slow"));
+                assert_near(&scripted(words, profile, |_, _| 0.5, 0.0, 2), profile, &named("fast"));
+                assert_near(&scripted(words, profile, uneven, 0.02, 2), profile, &named("uneven"));
+                // The second round shows how much more the first one did.
+                let first = |round: u32, _: &Experiment| if round == 1 { 4.0 } else { 1.0 };
+                assert_near(&scripted(words, profile, first, 0.0, 3), profile, &named("long first round"));
+                assert_near(&scripted(words, profile, |_, _| 4.0, 0.0, 3), profile, &named("very slow"));
             }
         }
     }
 
     #[test]
     fn no_more_than_the_limit_is_left() {
-        for (left, _) in scripted(&["memory"], Profile::Quick, |_, _| 3.0, 0.5) {
+        for (left, _) in scripted(&["memory"], Profile::Quick, |_, _| 3.0, 0.5, 2) {
             assert!(left <= Profile::Quick.limit_seconds(), "{left}");
         }
     }

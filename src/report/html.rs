@@ -94,8 +94,11 @@ fn text(spans: &[Span]) -> Markup {
     html! {
         @for span in spans {
             @match &span.style {
-                Style::Plain => (number(&span.text, span.datum.as_ref().map(|datum| (datum.record.as_str(), datum.value)))),
-                Style::Strong => strong { (span.text) },
+                Style::Plain => @match &span.datum {
+                    Some(datum) => (number(&span.text, Some((datum.record.as_str(), datum.value)))),
+                    None => (running(&span.text)),
+                },
+                Style::Strong => strong { (running(&span.text)) },
                 Style::Link(part) => a href=(format!("#{part}")) { (span.text) },
                 Style::Elsewhere(address) => a href=(address) { (span.text) },
             }
@@ -110,6 +113,25 @@ fn number(text: &str, datum: Option<(&str, f64)>) -> Markup {
         @match datum {
             Some((record, value)) => data value=(value.to_string()) data-record=(record) { (text) },
             None => (text),
+        }
+    }
+}
+
+/// Units that stay on the line of their number.
+const UNITS: [&str; 17] =
+    ["ns", "µs", "ms", "s", "%", "Hz", "kHz", "MHz", "GHz", "B", "KiB", "MiB", "GiB", "kB/s", "MB/s", "GB/s", "cycles"];
+
+/// Running text, in which no end of a line divides a number from its unit, or a command-line flag.
+fn running(text: &str) -> Markup {
+    let words: Vec<&str> = text.split(' ').collect();
+    let gap = |before: &str, after: &str| {
+        let unit = after.trim_end_matches(['.', ',', ')', ':']);
+        if before.ends_with(|letter: char| letter.is_ascii_digit()) && UNITS.contains(&unit) { "\u{a0}" } else { " " }
+    };
+    html! {
+        @for (index, word) in words.iter().enumerate() {
+            @if index > 0 { (gap(words[index - 1], word)) }
+            @if word.starts_with("--") { span.flag { (word) } } @else { (word) }
         }
     }
 }

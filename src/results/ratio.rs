@@ -32,16 +32,17 @@ pub enum Order {
     Larger(Ratio),
     /// The second, by this ratio.
     Smaller(Ratio),
-    /// The intervals overlap, or one result is too uncertain.
+    /// Neither: their intervals overlap.
+    Alike,
+    /// One of them has no interval, or was disturbed.
     Open,
 }
 
 impl Ratio {
-    /// Of two results in one unit; none where the intervals do not support at least so much, or one of them is unresolved or
-    /// contaminated.
+    /// Of two results in one unit; none where the intervals do not support at least so much, or one of them is contaminated or
+    /// has no interval.
     pub fn of(large: &Metric, small: &Metric, at_least: f64) -> Option<Ratio> {
-        let settled = |metric: &Metric| matches!(metric.grade, Grade::Good | Grade::Rough);
-        let known = settled(large) && settled(small) && large.unit == small.unit;
+        let known = is_comparable(large, small);
         let ratio =
             Ratio::between((large.shown().value, large.interval95), (small.shown().value, small.interval95), at_least);
         ratio.filter(|_| known)
@@ -67,9 +68,15 @@ impl Order {
         match (Ratio::of(one, other, 1.0), Ratio::of(other, one, 1.0)) {
             (Some(ratio), _) => Order::Larger(ratio),
             (_, Some(ratio)) => Order::Smaller(ratio),
+            _ if is_comparable(one, other) => Order::Alike,
             _ => Order::Open,
         }
     }
+}
+
+fn is_comparable(one: &Metric, other: &Metric) -> bool {
+    let has_interval = |metric: &Metric| metric.interval_level > 0.0 && metric.grade != Grade::Contaminated;
+    one.unit == other.unit && has_interval(one) && has_interval(other)
 }
 
 /// A result so many times, such as the faults of all small pages of a huge one.

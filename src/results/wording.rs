@@ -255,6 +255,16 @@ pub fn percent(share: f64) -> String {
     )
 }
 
+/// A share in a sentence: two digits, of which a zero behind the point is left out.
+pub fn share(part: f64) -> String {
+    if !part.is_finite() {
+        return NOTHING.to_owned();
+    }
+    let text = significant(part * 100.0, Unit::One, 2);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
+}
+
 /// A factor between two figures: `×1.13`.
 pub fn factor(ratio: f64) -> String {
     format!("×{}", if ratio >= 100.0 { format!("{ratio:.0}") } else { format!("{ratio:.2}") })
@@ -315,6 +325,7 @@ mod tests {
     fn words_for_shares_durations_and_counts() {
         assert_eq!(percent(0.004), "0.40 %");
         assert_eq!(percent(0.5), "50 %");
+        assert_eq!([0.05, 0.0443, 0.0001, 0.88, 1.0].map(share), ["5 %", "4.4 %", "0.01 %", "88 %", "100 %"]);
         assert_eq!(duration(0.83), "0.8 s");
         assert_eq!(duration(190.0), "3 min 10 s");
         assert_eq!(count(1, "launch", "launches"), "1 launch");

@@ -21,6 +21,7 @@ mod methodology;
 mod neighbours;
 mod report;
 mod report_files;
+mod report_truth;
 mod sampler;
 mod schema;
 mod sharing;

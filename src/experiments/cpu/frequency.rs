@@ -69,7 +69,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::{Shown, number, percent, quantity};
+use crate::results::wording::{Shown, number, quantity, share};
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::sys::arch;
@@ -351,12 +351,12 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
         findings.say(format!(
             "Under load this core ran at {} and the counter ticked at {}, one tick per {} core cycles. A tool that \
              reports ticks as cycles is wrong by this factor. The core clock changed by {} over the launches of this \
-             section. A multiply takes {} cycles, an addition one{agree}.",
+             section. A multiply takes {:.0} cycles, an addition one{agree}.",
             core,
             counter,
             Shown::of(core.value / counter.value, Unit::One),
-            percent(moved),
-            number(latency),
+            share(moved),
+            latency,
         ));
     }
 }

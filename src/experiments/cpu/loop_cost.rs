@@ -59,7 +59,7 @@ use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::number;
+use crate::results::wording::Shown;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::sys::arch;
@@ -257,7 +257,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     }
     let alignments = alignments(study);
     if !alignments.is_empty() {
-        let values: Vec<String> = alignments.iter().map(|&value| number(value)).collect();
+        let values: Vec<String> = alignments.iter().map(|&value| Shown::of(value, Unit::One).to_string()).collect();
         findings.say(format!(
             "At 0, 16, 32 and 48 bytes into a 64-byte block, the register loop takes {} cycles per iteration.",
             values.join(", ")

@@ -313,7 +313,8 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
                     "{begin}, and without load {idle_text}. Latency did not rise with load. Other activity on this \
                      machine outweighed the added load."
                 ),
-                Order::Open => format!("{begin}, and without load {idle_text}. The intervals show no difference."),
+                Order::Alike => format!("{begin}, and without load {idle_text}. The intervals show no difference."),
+                Order::Open => format!("{begin}, and without load {idle_text}."),
             });
         }
     }

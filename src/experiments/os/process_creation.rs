@@ -69,7 +69,7 @@ use crate::results::document::{Axis, Curve};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::Ratio;
+use crate::results::ratio::Order;
 use crate::results::verdict::Gate;
 use crate::results::wording::{number, significant};
 use crate::rig::Rig;
@@ -545,11 +545,13 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     }
     if let (Some(plain), Some(loaded)) = (time(findings, WAYS[5], BASE), time(findings, WAYS[6], BASE)) {
         let (fixed, dynamic) = (plain.shown(), loaded.shown());
-        let difference = if Ratio::of(&loaded, &plain, 1.0).is_some() {
-            let loader = significant(dynamic.value - fixed.value, Unit::Nanoseconds, 2);
-            format!(". The difference of {loader} is the loader")
-        } else {
-            ". The intervals do not show a cost of the loader".to_owned()
+        let difference = match Order::of(&loaded, &plain) {
+            Order::Larger(_) => {
+                let loader = significant(dynamic.value - fixed.value, Unit::Nanoseconds, 2);
+                format!(". The difference of {loader} is the loader")
+            }
+            Order::Alike => ". The intervals do not show a cost of the loader".to_owned(),
+            Order::Smaller(_) | Order::Open => String::new(),
         };
         findings.say(format!(
             "The smallest static program takes {fixed} from fork to reaping, a dynamic program {dynamic}{difference}."
@@ -567,10 +569,12 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     }
     let at = |pages| ForkSetting { resident: 256 * MIB, pages, ..BASE };
     if let (Some(small), Some(huge)) = (time(findings, WAYS[2], at("4k")), time(findings, WAYS[2], at("huge"))) {
-        let why = if let Some(ratio) = Ratio::of(&small, &huge, 1.0) {
-            format!(". The ratio is {}, because a huge page needs one table entry instead of 512", ratio.text())
-        } else {
-            ". The intervals do not show a gain, although a huge page needs one table entry instead of 512".to_owned()
+        let why = match Order::of(&small, &huge) {
+            Order::Larger(ratio) => {
+                format!(". The ratio is {}, because a huge page needs one table entry instead of 512", ratio.text())
+            }
+            Order::Alike => ". The intervals do not show a gain from huge pages".to_owned(),
+            Order::Smaller(_) | Order::Open => String::new(),
         };
         findings.say(format!(
             "With 256 MiB on 4 KiB pages fork_wait takes {}, and on huge pages {}{why}.",

@@ -69,7 +69,7 @@ use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::Ratio;
 use crate::results::verdict::Gate;
-use crate::results::wording::{number, percent, significant};
+use crate::results::wording::{number, share, significant};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::statistics::summary::median;
@@ -535,7 +535,7 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
         let (all, kernel) = (whole.shown(), bare.shown());
         let rest = all.value - kernel.value;
         let library = Ratio::of(whole, bare, 1.0).map_or_else(String::new, |_| {
-            format!(", and the library ({library}) {}, which is {}", nanoseconds(rest), percent(rest / all.value))
+            format!(", and the library ({library}) {}, which is {}", nanoseconds(rest), share(rest / all.value))
         });
         findings.say(format!(
             "A thread takes {all} from creation to join. The kernel ({call}) takes {kernel} of it{library}."
@@ -561,12 +561,12 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
 fn tell_placement(study: &Study<'_>, findings: &mut Findings) {
     let run = |child| time(findings, "create_run", LIBRARY, child);
     let (Some(same), Some(free)) = (run(SAME), run(FREE)) else { return };
-    let share = median(&study.values("elsewhere", &Labels::of([("by", LIBRARY)]))).unwrap_or(0.0);
+    let elsewhere = median(&study.values("elsewhere", &Labels::of([("by", LIBRARY)]))).unwrap_or(0.0);
     findings.say(format!(
         "A thread that may run on any CPU begins after {} instead of {}, and {} of these threads began on another CPU.",
         free.shown(),
         same.shown(),
-        percent(share),
+        share(elsewhere),
     ));
 }
 

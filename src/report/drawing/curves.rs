@@ -2,7 +2,7 @@
 
 use super::axis::PlotAxis;
 use super::canvas::{Ink, escaped};
-use super::{ChartLayout, FONT, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
+use super::{BELOW, ChartLayout, FONT, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
 use crate::results::document;
 use crate::results::drawing_note::{DrawingNote, Join, MarkPlace};
 use crate::results::quantity::Labels;
@@ -85,7 +85,7 @@ impl CurvePlot {
         let (places, tall) = legend(&names, f64::from(WIDTH) - 100.0);
         let top = tall + 34;
         let height = HEIGHT + tall;
-        let space = ChartLayout { width: WIDTH, height, top, left: 84, vertical_marks: true };
+        let space = ChartLayout { width: WIDTH, height, top, left: 84, below: BELOW, vertical_marks: true };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
         for (index, ((left, line), name)) in places.into_iter().zip(&names).enumerate() {

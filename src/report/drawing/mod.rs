@@ -32,6 +32,8 @@ const FONT: f64 = 13.0;
 const LETTER: f64 = 7.3;
 /// Space below a chart for marks and the name of the axis.
 const BELOW: u32 = 52;
+/// Space below a chart whose axis has no name.
+const BELOW_MARKS: u32 = 28;
 /// Height of a line of the legend.
 const LEGEND_LINE: u32 = 20;
 
@@ -95,6 +97,8 @@ struct ChartLayout {
     height: u32,
     top: u32,
     left: u32,
+    /// Space below it for marks and the name of the axis.
+    below: u32,
     /// Whether the vertical axis has marks and a name.
     vertical_marks: bool,
 }
@@ -104,7 +108,7 @@ impl Frame {
     fn draw(ink: &Ink, space: &ChartLayout, x: PlotAxis, y: PlotAxis) -> Frame {
         let area = Canvas::new((space.width, space.height), ink).into_drawing_area();
         let mut builder = ChartBuilder::on(&area);
-        builder.margin_top(space.top).margin_right(28_u32).x_label_area_size(BELOW).y_label_area_size(space.left);
+        builder.margin_top(space.top).margin_right(28_u32).x_label_area_size(space.below).y_label_area_size(space.left);
         let Ok(mut chart) = builder.build_cartesian_2d(x.clone(), y.clone()) else {
             unreachable!("a canvas that cannot fail has room for a chart")
         };

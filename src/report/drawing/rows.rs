@@ -2,7 +2,7 @@
 
 use super::axis::PlotAxis;
 use super::canvas::Ink;
-use super::{BELOW, ChartLayout, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
+use super::{BELOW, BELOW_MARKS, ChartLayout, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 
@@ -97,14 +97,15 @@ impl RowPlot {
         names.extend(self.hollow.as_ref().map(|words| format!("{words}{arrow}")));
         let (places, tall) = legend(&names, f64::from(WIDTH) - 20.0);
         let top = tall + 10;
-        let height = top + self.rows.len().max(1) as u32 * ROW + BELOW;
+        let below = if self.label.is_empty() { BELOW_MARKS } else { BELOW };
+        let height = top + self.rows.len().max(1) as u32 * ROW + below;
         let names_of_rows = self.rows.iter().filter(|row| !row.head);
         let longest = names_of_rows.map(|row| row.name.chars().count().min(LONGEST)).max().unwrap_or(0).max(12);
         let left = (longest as f64 * LETTER) as u32 + 16;
         // The widest marks take some eighty pixels.
         let marks = (WIDTH - left) as usize / 80;
         let x = PlotAxis::over(&self.label, self.unit, reach.into_iter(), self.scale, marks);
-        let space = ChartLayout { width: WIDTH, height, top, left, vertical_marks: false };
+        let space = ChartLayout { width: WIDTH, height, top, left, below, vertical_marks: false };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
         for (index, ((left, line), name)) in places.into_iter().zip(&names).enumerate() {

@@ -7,7 +7,7 @@ use crate::evaluate::study::Study;
 use crate::results::document::Metric;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::{Ratio, in_brackets, scaled};
-use crate::results::wording::{Shown, mark, percent, quantity};
+use crate::results::wording::{Shown, mark, quantity, share};
 use crate::statistics::summary::median;
 
 /// A depth saturates a device when no other brings this many times its rate.
@@ -61,7 +61,7 @@ fn saturation(rates: &[Metric]) -> Option<String> {
     Some(format!(
         "More than {depth} reads in flight raise the rate by less than {}. At that depth the device or the path to it \
          is saturated.",
-        percent(SATURATED - 1.0)
+        share(SATURATED - 1.0)
     ))
 }
 
@@ -119,7 +119,7 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
     }
     if let (Some(random), Some(next)) = (&cold, &next) {
         let share = Ratio::of(random, next, 1.0).map_or_else(String::new, |ratio| {
-            format!(", {} of a random block, because the kernel reads ahead", percent(1.0 / ratio.value))
+            format!(", {} of a random block, because the kernel reads ahead", share(1.0 / ratio.value))
         });
         findings.say(format!("In sequential order a cold block takes {}{share}.", next.shown()));
     }
@@ -158,13 +158,13 @@ pub(super) fn explain_device(study: &Study<'_>, findings: &mut Findings) {
             format!(
                 "A second direct read of the same places takes {} of the first, so a cache below the kernel answers. \
                  Direct and cold results are first touches.",
-                percent(1.0 / ratio)
+                share(1.0 / ratio)
             )
         } else {
             format!(
                 "A second direct read of the same places takes {} of the first. No cache below the kernel is visible \
                  between the two.",
-                percent(1.0 / ratio)
+                share(1.0 / ratio)
             )
         });
     }

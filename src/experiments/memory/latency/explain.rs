@@ -13,7 +13,7 @@ use crate::results::document::Metric;
 use crate::results::drawing_note::MarkPlace;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::in_brackets;
-use crate::results::wording::{Shown, by_times, count, interval, number, percent, quantity};
+use crate::results::wording::{Shown, by_times, count, interval, number, quantity, share};
 use crate::sys::memory::Pages;
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
@@ -91,8 +91,8 @@ fn tell_levels(findings: &mut Findings, found: &FoundLevels, deciding: Option<Pa
         findings.say(format!(
             "The page-blocked curve deviates by {} from a non-decreasing one (limit {}). Neighbours used caches or \
              memory during the measurement, so read the sizes with care.",
-            percent(found.residual),
-            percent(RESIDUAL)
+            share(found.residual),
+            share(RESIDUAL)
         ));
     }
 }
@@ -224,8 +224,8 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
             "The first-level TLB covers {} to {} of small pages ({} to {} pages).",
             bytes(ends[0]),
             bytes(ends[1]),
-            Shown::of(pages[0], Unit::One),
-            Shown::of(pages[1], Unit::One)
+            pages[0].round(),
+            pages[1].round()
         );
     }
     if let Some((value, cycles)) = cost("second") {
@@ -278,7 +278,7 @@ fn tell_long(findings: &mut Findings, curves: &Curves) {
              sequence.",
             pairs.len() - above,
             pairs.len(),
-            percent(LONG_TOLERANCE - 1.0)
+            share(LONG_TOLERANCE - 1.0)
         )
     });
 }

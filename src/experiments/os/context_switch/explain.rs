@@ -6,7 +6,7 @@ use crate::evaluate::study::Study;
 use crate::results::document::Metric;
 use crate::results::quantity::{DISTANCE, Labels, Unit};
 use crate::results::ratio::{Order, Ratio};
-use crate::results::wording::{count, mark, percent, significant, times};
+use crate::results::wording::{Shown, count, mark, percent, significant, times};
 use crate::statistics::summary::median;
 
 /// The published hop or net cost of a pairing.
@@ -51,12 +51,12 @@ fn gross_and_net(study: &Study<'_>, findings: &Findings) -> Option<String> {
     let mut text = format!(
         "Between two processes on one CPU, one handoff of the token through a pipe takes {}. A round trip takes twice \
          as long, and some tools print the round trip.",
-        nanoseconds(gross.value)
+        gross.shown()
     );
     if let Some(net) = found(findings, "os.context_switch.net", "processes", "pipe") {
         text.push_str(&format!(
             " Without the cost of the pipe, {} remain for sleep, wake-up and switch{}.",
-            nanoseconds(net.value),
+            net.shown(),
             net.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", times(cycles))),
         ));
         let floor = study.metric("os.system_call.time", &Labels::of([("call", "enosys")]));
@@ -72,7 +72,6 @@ fn processes_and_threads(findings: &Findings) -> Option<String> {
     let threads = found(findings, "os.context_switch.time", "threads", "pipe")?;
     let taken = format!("A handoff between threads takes {}", threads.shown());
     let difference = nanoseconds((processes.shown().value - threads.shown().value).abs());
-    let overlap = threads.interval95[0] <= processes.interval95[1] && processes.interval95[0] <= threads.interval95[1];
     Some(match Order::of(processes, threads) {
         Order::Larger(_) => format!(
             "{taken}, {difference} less than between processes, which change the page table and refill the TLB."
@@ -80,7 +79,7 @@ fn processes_and_threads(findings: &Findings) -> Option<String> {
         Order::Smaller(_) => {
             format!("{taken}, {difference} more than between processes, although threads keep the page table.")
         }
-        Order::Open if overlap => format!(
+        Order::Alike => format!(
             "{taken}, the same as between processes within the intervals. The change of the page table has no \
              measurable cost."
         ),
@@ -89,16 +88,14 @@ fn processes_and_threads(findings: &Findings) -> Option<String> {
 }
 
 fn passages(findings: &Findings) -> Option<String> {
-    let times: Option<Vec<f64>> = ["pipe", "eventfd", "futex"]
+    let shown: Option<Vec<Shown>> = ["pipe", "eventfd", "futex"]
         .into_iter()
-        .map(|through| Some(found(findings, "os.context_switch.time", "processes", through)?.value))
+        .map(|through| Some(found(findings, "os.context_switch.time", "processes", through)?.shown()))
         .collect();
-    let [pipe, eventfd, futex] = times?[..] else { return None };
+    let [pipe, eventfd, futex] = shown?[..] else { return None };
     Some(format!(
-        "The channel is part of the handoff: {} through a pipe, {} through an eventfd, {} through a futex.",
-        nanoseconds(pipe),
-        nanoseconds(eventfd),
-        nanoseconds(futex)
+        "The channel is part of the handoff: {pipe} through a pipe, {eventfd} through an eventfd, {futex} through a \
+         futex."
     ))
 }
 
@@ -140,15 +137,12 @@ fn other_cpus(findings: &Findings) -> Option<String> {
         .collect();
     let of = |target: &str| wake_ups.iter().find(|metric| metric.labels.get("target") == Some(target));
     let idle = of("idle")?;
-    let mut text = format!(
-        "A handoff to another CPU ({}) takes {} if that CPU is idle",
-        place(&idle.labels),
-        nanoseconds(idle.value)
+    let mut text =
+        format!("A handoff to another CPU ({}) takes {} if that CPU is idle", place(&idle.labels), idle.shown());
+    text.push_str(
+        &of("awake")
+            .map_or_else(|| ".".to_owned(), |awake| format!(" and {} if another task keeps it awake.", awake.shown())),
     );
-    text.push_str(&of("awake").map_or_else(
-        || ".".to_owned(),
-        |awake| format!(" and {} if another task keeps it awake.", nanoseconds(awake.value)),
-    ));
     Some(text)
 }
 
@@ -169,8 +163,7 @@ fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {
         ""
     };
     (!lines.is_empty()).then_some(())?;
-    let all: Vec<String> =
-        lines.iter().map(|line| format!("{} ({})", nanoseconds(line.value), place(&line.labels))).collect();
+    let all: Vec<String> = lines.iter().map(|line| format!("{} ({})", line.shown(), place(&line.labels))).collect();
     let apart = if lines.iter().any(|line| line.labels.get(DISTANCE).is_some()) {
         " The host moved these virtual CPUs during the run. Results with two CPUs are given for both distances, by \
          the transfer time of the line before and after each batch."

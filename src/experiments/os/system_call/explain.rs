@@ -5,7 +5,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::quantity::Labels;
 use crate::results::ratio::{Order, Ratio, scaled};
-use crate::results::wording::percent;
+use crate::results::wording::share;
 
 /// A call through a function that takes this share longer has lost its return predictions.
 const LOST: f64 = 0.05;
@@ -31,8 +31,10 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     }
     if let Some(among) = findings.metric("os.system_call.time", &among_others()) {
         let why = match Order::of(&floor, among) {
-            Order::Open => "",
-            _ => " Earlier calls decide how well the CPU predicts the branches of the kernel.",
+            Order::Alike | Order::Open => "",
+            Order::Larger(_) | Order::Smaller(_) => {
+                " Earlier calls decide how well the CPU predicts the branches of the kernel."
+            }
         };
         let text = format!(
             "The refused call costs {} when repeated and {} among other calls.{why}",
@@ -50,7 +52,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
                 "Called through a function, as in C libraries, getppid costs {shown} instead of {bare}, {} more for \
                  one call and its return. Return predictions most likely do not survive the kernel. Tools that call a \
                  library print the larger result.",
-                percent(lost.value - 1.0)
+                share(lost.value - 1.0)
             )
         } else {
             format!(
