@@ -7,15 +7,12 @@ pub(super) fn groups(rows: &[ComparedResult]) -> Vec<ChangedGroup> {
     let mut groups: Vec<ChangedGroup> = Vec::new();
     for row in rows.iter().filter(|row| row.headline && row.is_changed()) {
         let what = row.phrase.split(", ").next().unwrap_or(&row.phrase).to_owned();
-        match groups.iter_mut().find(|group| group.what == what && group.finding == row.finding) {
-            Some(group) => {
-                group.range = [group.range[0].min(row.change), group.range[1].max(row.change)];
-                group.results += 1;
-            }
-            None => {
-                let range = [row.change, row.change];
-                groups.push(ChangedGroup { what, finding: row.finding, range, results: 1 });
-            }
+        if let Some(group) = groups.iter_mut().find(|group| group.what == what && group.finding == row.finding) {
+            group.range = [group.range[0].min(row.change), group.range[1].max(row.change)];
+            group.results += 1;
+        } else {
+            let range = [row.change, row.change];
+            groups.push(ChangedGroup { what, finding: row.finding, range, results: 1 });
         }
     }
     // One result says it in full.

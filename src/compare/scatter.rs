@@ -6,8 +6,11 @@
 
 use crate::results::quantity::Labels;
 
-/// Beginning of the metric's name, a label that the result has (none: any), and the standard deviation. The first that fits holds.
-const SCATTER: [(&str, Option<(&str, &str)>, f64); 24] = [
+/// Beginning of the metric's name, a label that the result has (none: any), and the standard deviation.
+type Row = (&'static str, Option<(&'static str, &'static str)>, f64);
+
+/// The first row that fits holds.
+const SCATTER: [Row; 24] = [
     // The host moves virtual CPUs between caches, and lets them sleep in different states.
     ("os.cache_line_transfer.", None, 0.5),
     ("os.context_switch.", Some(("distance", "far")), 0.17),
@@ -39,7 +42,7 @@ const SCATTER: [(&str, Option<(&str, &str)>, f64); 24] = [
 
 /// The relative standard deviation of a result between runs, as far as records say; 0 where they say nothing.
 pub(super) fn between(metric: &str, labels: &Labels) -> f64 {
-    let fits = |(name, label, _): &&(&str, Option<(&str, &str)>, f64)| {
+    let fits = |(name, label, _): &&Row| {
         metric.starts_with(name) && label.is_none_or(|(key, value)| labels.get(key) == Some(value))
     };
     SCATTER.iter().find(fits).map_or(0.0, |(.., found)| *found)
@@ -51,8 +54,8 @@ mod tests {
 
     #[test]
     fn the_first_row_that_fits_holds() {
-        assert_eq!(between("os.context_switch.time", &Labels::of([("placement", "same_cpu")])), 0.02);
-        assert_eq!(between("os.context_switch.time", &Labels::of([("placement", "other_cpu")])), 0.13);
-        assert_eq!(between("os.system_call.time", &Labels::none()), 0.0);
+        assert!((between("os.context_switch.time", &Labels::of([("placement", "same_cpu")])) - 0.02).abs() < 1e-12);
+        assert!((between("os.context_switch.time", &Labels::of([("placement", "other_cpu")])) - 0.13).abs() < 1e-12);
+        assert!((between("os.system_call.time", &Labels::none()) - 0.0).abs() < 1e-12);
     }
 }

@@ -152,7 +152,7 @@ pub enum Needed {
 
 /// What finds a change of the threshold four times in five; none where the threshold is 0.
 pub fn needed(base: &Side, new: &Side, threshold: f64) -> Option<Needed> {
-    let reach = normal_quantile((1.0 + LEVEL) / 2.0)? + normal_quantile(POWER)?;
+    let reach = normal_quantile(f64::midpoint(1.0, LEVEL))? + normal_quantile(POWER)?;
     let wanted = (threshold.ln_1p() / reach).powi(2);
     if wanted <= 0.0 {
         return None;
@@ -201,7 +201,7 @@ mod tests {
         let estimates = launch_estimates(&launches, 0.25);
         let value = median(&estimates).unwrap();
         let found = median_interval(&estimates, LEVEL).unwrap();
-        let within = (found.high - found.low) / 2.0 / value / normal_quantile((1.0 + found.level) / 2.0).unwrap();
+        let within = (found.high - found.low) / 2.0 / value / normal_quantile(f64::midpoint(1.0, found.level)).unwrap();
         Observed { value, within, launches: LAUNCHES as u32, between: BETWEEN }
     }
 
