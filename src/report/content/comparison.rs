@@ -24,7 +24,10 @@ pub fn page(comparison: &Comparison) -> Page {
             "Changed results, with the interval of the change",
             &rows,
         ))));
-        changed.add(Piece::Table(table("Every result that changed. Headline results come first.", &rows)));
+        changed.add(Piece::Table(table(
+            "Every result that changed, the worst first. A dot marks results that are not headline results.",
+            &rows,
+        )));
     }
     parts.push(changed);
     for (id, title, finding, about) in [
