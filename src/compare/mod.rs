@@ -1,4 +1,8 @@
 //! Runs compared with runs: result by result, with the scatter within and between runs.
+//!
+//! [`compare`] pairs the results of both sides, judges each pair by `statistics::compare`, and adjusts for their number. `facts` says
+//! what differs between machines and conditions, `scatter` what is known of the scatter between runs, `reasons` what explains a
+//! change, and `groups` sums up the changes.
 
 mod facts;
 mod groups;

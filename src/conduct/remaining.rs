@@ -64,7 +64,7 @@ impl<'a> Known<'a> {
     }
 
     /// Who takes part in a round within the time that is left, and whether these are all who are due. Where not all of them fit,
-    /// those that take part in every round do, so that what is dear leaves time to what is not. None where not even they fit.
+    /// those that take part in every round do, so that expensive experiments leave time to the others. None if not even those fit.
     pub(super) fn affordable(
         &self,
         round: u32,

@@ -1,4 +1,4 @@
-//! Two results beside each other: a sentence says that one is larger only where their intervals leave no doubt.
+//! Two results in one sentence: one is called larger only where both intervals agree.
 
 use super::document::{Grade, Metric};
 use super::quantity::Unit;
