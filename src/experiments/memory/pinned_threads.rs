@@ -28,8 +28,12 @@ pub type Pass = Box<dyn FnMut(usize) -> u64>;
 /// Makes what a member needs, in the member's own thread, on its CPU: memory lies on that CPU's node.
 type Equip = dyn Fn(usize) -> Result<Pass, String> + Send + Sync;
 
-/// Share of a window that a member may wait for its CPU, or be alone, before the window is called disturbed.
+/// Share of a window that a member may wait for its CPU, be stopped, or be alone, before the window is called disturbed.
 const DISTURBED: f64 = 0.02;
+
+/// A member was stopped between two readings where its bytes took more than this many times their median time. A
+/// hypervisor that takes the CPU away leaves such a gap, and the kernel of the guest does not see it.
+const STOPPED: f64 = 1.5;
 
 /// Readings of the clock that are kept for one turn are at least this share of it apart.
 const READINGS: i64 = 4096;
@@ -91,6 +95,21 @@ pub struct Together {
     pub known: bool,
     /// Why the span is not what it should be, if it is not.
     pub disturbed: Option<&'static str>,
+}
+
+impl MemberProgress {
+    /// Ticks for which the member made no progress: what the slowest stretches took above the median time of their bytes.
+    fn stopped(&self) -> f64 {
+        let stretches = || {
+            let pairs = self.readings.windows(2).filter(|pair| pair[1].1 > pair[0].1);
+            pairs.map(|pair| ((pair[1].0 - pair[0].0) as f64, (pair[1].1 - pair[0].1) as f64))
+        };
+        let mut paces: Vec<f64> = stretches().map(|(ticks, bytes)| ticks / bytes).collect();
+        paces.sort_unstable_by(f64::total_cmp);
+        let Some(&median) = paces.get(paces.len() / 2) else { return 0.0 };
+        let over = stretches().map(|(ticks, bytes)| (ticks, bytes * median));
+        over.filter(|(ticks, usual)| *ticks > STOPPED * usual).map(|(ticks, usual)| ticks - usual).sum()
+    }
 }
 
 impl Team {
@@ -284,6 +303,8 @@ pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, Strin
     let waited = tracks.iter().filter_map(|track| track.waited).fold(0.0, f64::max);
     let disturbed = if waited > DISTURBED * ticks / hertz * 1e9 {
         Some("a thread waited for its CPU")
+    } else if tracks.iter().any(|track| track.stopped() > DISTURBED * ticks) {
+        Some("a thread was stopped for a while")
     } else if ticks < (1.0 - DISTURBED) * longest {
         Some("threads began or ended at different times")
     } else {
@@ -340,6 +361,18 @@ mod tests {
     fn waiting_for_the_cpu_disturbs_a_window() {
         let waited = MemberProgress { waited: Some(50.0), ..track(&[(0, 0), (1000, 10)]) };
         assert_eq!(together(&[waited], 1e9).unwrap().disturbed, Some("a thread waited for its CPU"));
+    }
+
+    #[test]
+    fn a_member_that_is_stopped_disturbs_a_window() {
+        let steady: Vec<(i64, u64)> = (0..=100).map(|pass| (pass * 100, pass as u64)).collect();
+        assert_eq!(together(&[track(&steady)], 1e9).unwrap().disturbed, None);
+        let stopped = |ticks: i64| -> Vec<(i64, u64)> {
+            steady.iter().map(|&(tick, pass)| (if tick > 5000 { tick + ticks } else { tick }, pass)).collect()
+        };
+        let found = |ticks: i64| together(&[track(&stopped(ticks))], 1e9).unwrap().disturbed;
+        assert_eq!(found(150), None, "1.5 % of the window");
+        assert_eq!(found(250), Some("a thread was stopped for a while"));
     }
 
     #[test]

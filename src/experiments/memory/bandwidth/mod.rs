@@ -31,8 +31,9 @@
 //!
 //! **Threads.** Each thread runs on a separate CPU, first one per core, then on the siblings. All threads start
 //! together and work for 16 ms. The rate is the bytes that all threads moved while all of them worked, divided by
-//! that time. A window is disturbed if a thread waited for its CPU or worked alone for more than 2 % of it. Such a
-//! window is repeated at most three times. The value plays no part in that decision, and the repetitions are counted.
+//! that time. A window is disturbed if a thread waited for its CPU, was stopped by the host, or worked alone for more
+//! than 2 % of it. Such a window is repeated at most three times. The value plays no part in that decision, and the
+//! repetitions are counted.
 //!
 //! **Bytes.** *rate* counts the bytes that a program gets, a copied byte once. *bus_rate* is an upper bound of the
 //! bytes on the memory bus. A plain store reads its line before it writes it (×2), and a plain copy makes three
