@@ -95,6 +95,9 @@ fn run(log: &Log) -> Run {
         damage: log.damage.clone(),
         log_sha256: None,
         identity: log.header.identity.as_ref().map(Identity::published),
+        binary: log.header.binary.clone(),
+        engine: log.header.engine.clone(),
+        labels: log.header.labels.clone(),
         earlier_runs: log.history.as_ref().map(|history| history.runs),
     }
 }

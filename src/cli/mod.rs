@@ -26,6 +26,7 @@ mod remote_options;
 mod report;
 mod run;
 mod runs;
+mod values;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -86,7 +87,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let command: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let outcome = match arguments.verb {
-        Verb::Run(options) => run::run(&options, &command),
+        Verb::Run(options) => run::run(&options.settled(), &command),
         Verb::List(options) => list::list(&options),
         Verb::Explain(options) => explain::explain(&options),
         Verb::Machine(options) => machine::machine(&options),

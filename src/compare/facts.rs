@@ -89,7 +89,10 @@ pub(super) fn differences(base: &[PlacedRun], new: &[PlacedRun]) -> Vec<Differen
     look("machine", &machine);
     look("CPU", &|run| run.run.cpu.to_string());
     look("profile", &|run| run.run.profile.clone());
-    look("sysdyno", &|run| format!("{} ({})", run.run.version, run.run.build));
+    look("sysdyno", &|run| {
+        let binary = run.run.binary.as_ref().map_or_else(String::new, |binary| format!(", binary {binary}"));
+        format!("{} ({}{binary})", run.run.version, run.run.build)
+    });
     look("boot", &|run| run.node.boot.clone().unwrap_or_default());
     let names: BTreeSet<&str> =
         base.iter().chain(new).flat_map(|placed| placed.run.facts.keys()).map(|name| kind(name)).collect();

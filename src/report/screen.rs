@@ -1,6 +1,8 @@
 //! What a run ends with: the answer on one screen. The machine, a verdict, how sure it is, the costs that everybody asks for
 //! first, what is special about the machine, what is missing. At most 24 lines, whatever the width.
 
+use std::path::Path;
+
 use crate::results::document::{Cost, Document, Grade, Highlight, HighlightKind, Metric, Outcome, Section};
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{count, duration, factor, significant};
@@ -46,6 +48,25 @@ pub enum Ink {
 
 /// A line in pieces.
 pub type Line = Vec<(String, Ink)>;
+
+/// A run in one line, for the log of a job: node, results by grade, duration, and where it is.
+pub fn in_one_line(document: &Document, place: &Path) -> String {
+    let run = &document.run;
+    let node = run.identity.as_ref().map_or(run.id.as_str(), |identity| identity.node.as_str());
+    let of = |grade: Grade| document.metrics().filter(|metric| metric.headline && metric.grade == grade).count();
+    let all = document.metrics().filter(|metric| metric.headline).count() as u64;
+    format!(
+        "{node}: {}, {} good, {} rough, {} unresolved, {} contaminated, {}{}: {}",
+        count(all, "headline result", "headline results"),
+        of(Grade::Good),
+        of(Grade::Rough),
+        of(Grade::Unresolved),
+        of(Grade::Contaminated),
+        duration(run.wall_seconds),
+        if run.complete { "" } else { ", incomplete" },
+        place.display()
+    )
+}
 
 /// The screen of a run. `report` is where the whole report is.
 pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> Vec<Line> {

@@ -15,6 +15,7 @@ use super::quantity::{Better, Unit};
 use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Trust};
 use crate::machine::Machine;
+use crate::machine::engine::Engine;
 
 /// Version of the format.
 pub const FORMAT: &str = "sysdyno-node/1";
@@ -42,6 +43,9 @@ pub struct Compact {
     pub node: CompactNode,
     /// The run.
     pub run: CompactRun,
+    /// The engine that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
     /// How the shared methodology was carried out.
     pub practice: Practice,
     /// Names of the doctor's checks that were not passed.
@@ -69,6 +73,9 @@ pub struct CompactNode {
     /// Release of its kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// Labels that the user gave, such as its rack.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// The run in a few facts.
@@ -84,6 +91,9 @@ pub struct CompactRun {
     pub version: String,
     /// How the tool was built.
     pub build: String,
+    /// First digits of the SHA-256 of its binary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
     /// Profile: quick, default or rigorous.
     pub profile: String,
     /// The command as typed.
@@ -225,6 +235,7 @@ impl Compact {
                 boot: identity.boot,
                 fingerprint: document.machine.fingerprint.clone(),
                 kernel: kernel(&document.machine),
+                labels: run.labels.clone(),
             },
             run: CompactRun {
                 id: run.id.clone(),
@@ -232,6 +243,7 @@ impl Compact {
                 seconds: six_digits(run.wall_seconds),
                 version: run.version.clone(),
                 build: run.build.clone(),
+                binary: run.binary.clone(),
                 profile: run.profile.clone(),
                 command: run.command.clone(),
                 seed: run.seed,
@@ -243,6 +255,7 @@ impl Compact {
                 peer: document.peer.as_deref().map(peer),
                 remote: document.remote.as_deref().map(remote).unwrap_or_default(),
             },
+            engine: run.engine.clone(),
             practice: document.practice.clone(),
             not_quiet: document.quiet.iter().filter(|check| !check.ok).map(|check| check.check.clone()).collect(),
             facts: facts(&document.machine),

@@ -19,6 +19,9 @@ pub struct Comparison {
     pub new: Vec<ComparedRun>,
     /// True where runs of different machines, peers or methods were compared on request.
     pub across: bool,
+    /// The two conditions, where they were measured in turn; absent where runs were compared that existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternation: Option<Alternation>,
     /// Facts about machine and runs that differ, the most important first.
     pub differences: Vec<Difference>,
     /// One entry for each result that both sides have, the largest consequence first.
@@ -27,6 +30,22 @@ pub struct Comparison {
     pub groups: Vec<ChangedGroup>,
     /// Results that could not be compared.
     pub not_compared: Vec<NotCompared>,
+}
+
+/// Two conditions that were measured in turn, one run of each in a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Alternation {
+    /// Command of the base.
+    pub base: String,
+    /// Command of the new condition.
+    pub new: String,
+    /// Rounds that ended.
+    pub rounds: u32,
+    /// Seconds that they took.
+    pub seconds: f64,
+    /// Command that restored the first condition at the end; absent where nothing had to be restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<String>,
 }
 
 /// A run of one side.

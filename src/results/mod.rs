@@ -19,6 +19,7 @@ pub mod published;
 pub mod quantity;
 pub mod ratio;
 pub mod remote;
+pub mod run;
 pub mod schema;
 pub mod score;
 pub mod series;

@@ -123,6 +123,18 @@ impl Labels {
         wanted.0.iter().all(|(key, value)| self.get(key) == Some(value))
     }
 
+    /// The labels but one.
+    #[must_use]
+    pub fn without(&self, key: &str) -> Labels {
+        Labels(
+            self.0
+                .iter()
+                .filter(|(known, _)| known.as_str() != key)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
     /// True when both name the same figure of a run: a condition that only one of them states does not tell figures apart.
     pub fn same_figure(&self, other: &Labels) -> bool {
         let told_apart = |one: &Labels, other: &Labels| {
