@@ -12,6 +12,9 @@ pub mod experiments {
     pub mod consistency {
         pub use crate::experiments::consistency::checks;
     }
+    pub mod highlights {
+        pub use crate::experiments::highlights::certain;
+    }
     pub use crate::experiments::{Experiment, PredictionInput, TABLE, catalogue, chapters, find};
     pub mod constants {
         pub use crate::experiments::constants::UNITS;

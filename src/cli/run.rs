@@ -70,7 +70,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     warn(&quiet, options.scratch.is_some());
     warn_of_full_cache(&setup, &plan);
     warn_of_own_peer(&setup);
-    let progress = Progress::new(!options.no_progress);
+    let progress = Progress::new(!options.no_progress, terminal_width());
     let directory = recording.directory.clone();
     let outcome = conduct::run(&setup, &plan, &quiet, source, recording, &progress, &interrupt);
     if let (Some(store), Ok(outcome)) = (&store, &outcome) {

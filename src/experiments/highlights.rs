@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::machine::Machine;
-use crate::results::document::{CheckOutcome, CompositeCheck, Grade, Highlight, HighlightKind, Metric, Section};
+use crate::results::document::{
+    CheckOutcome, CompositeCheck, Document, Grade, Highlight, HighlightKind, Metric, Section,
+};
 use crate::results::wording::count;
 
 use super::insights::insights;
@@ -31,6 +33,18 @@ pub fn highlights(sections: &[Section], checks: &[CompositeCheck], machine: &Mac
     found.extend(weighted.into_iter().map(|(_, highlight)| highlight));
     found.truncate(MOST);
     found
+}
+
+/// The weightiest insight that a run already supports: its report would state it now, from good results alone. None while other
+/// results could change it.
+pub fn certain(document: &Document) -> Option<Highlight> {
+    let mut sections = document.experiments.clone();
+    for section in &mut sections {
+        section.metrics.retain(|metric| metric.grade == Grade::Good);
+    }
+    let stated = |found: &Highlight| document.highlights.iter().any(|highlight| highlight.text == found.text);
+    let found = insights(&sections, &document.machine, document.run.cpu);
+    found.into_iter().map(|(_, highlight)| highlight).find(stated)
 }
 
 fn highlight(kind: HighlightKind, text: String, section: &str) -> Highlight {

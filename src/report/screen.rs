@@ -57,12 +57,7 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
     above.extend(folded(&certainty(document), wide, "", Ink::Plain, 2));
     let mut below: Vec<Line> = Vec::new();
     for (number, found) in insights(document).iter().enumerate() {
-        let mark = format!("{} ", number + 1);
-        // Advice that does not fit is left out: half of it would mislead.
-        let mut with =
-            found.advice.iter().map(|advice| folded(&format!("{} {advice}", found.text), wide, &mark, Ink::Plain, 3));
-        let whole = with.find(|lines| lines.len() <= 2);
-        below.extend(whole.unwrap_or_else(|| folded(&found.text, wide, &mark, Ink::Plain, 2)));
+        below.extend(insight(found, &format!("{} ", number + 1), wide));
     }
     let mut end: Vec<Line> = Vec::new();
     let missing = missing(document);
@@ -107,6 +102,21 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
     lines.extend(below);
     lines.truncate(LINES);
     lines
+}
+
+/// An insight in two lines at most, behind a mark. Advice that does not fit is left out: half of it would mislead.
+fn insight(found: &Highlight, mark: &str, wide: usize) -> Vec<Line> {
+    let mut with =
+        found.advice.iter().map(|advice| folded(&format!("{} {advice}", found.text), wide, mark, Ink::Plain, 3));
+    let whole = with.find(|lines| lines.len() <= 2);
+    whole.unwrap_or_else(|| folded(&found.text, wide, mark, Ink::Plain, 2))
+}
+
+/// The first insight of a run that goes on, as plain text without a final line break.
+pub fn first_insight(found: &Highlight, width: Option<u16>) -> String {
+    let wide = usize::from(width.unwrap_or(WIDTH)).max(40);
+    let text = plain(&insight(found, "First finding: ", wide));
+    text.trim_end().to_owned()
 }
 
 /// The screen as plain text.
