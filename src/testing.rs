@@ -118,6 +118,9 @@ pub mod report {
     pub mod page {
         pub use crate::report::page::{Page, Piece, Span};
     }
+    pub mod reference {
+        pub use crate::report::reference::ReferenceRun;
+    }
     pub mod screen {
         pub use crate::report::screen::{plain, screen};
     }

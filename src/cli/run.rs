@@ -315,7 +315,7 @@ fn tell(
     options: &ScreenOptions,
 ) -> Result<(), Failure> {
     let report = directory.path().join("report.html");
-    let lines = |width| screen::screen(document, width, report.to_str());
+    let lines = |width| screen::screen(document, width, report.to_str(), None);
     if matches!(target, Some(Target::Stdout)) {
         let summary = if options.all { terminal::summary(document, None) } else { screen::plain(&lines(None)) };
         talk::text(summary);

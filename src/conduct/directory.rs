@@ -156,7 +156,7 @@ impl RunDirectory {
 /// The report, its appendix and the published figures, by the names of their files.
 fn pages(document: &Document) -> [(&'static str, Page); 3] {
     [
-        (PAGE, content::brief(document)),
+        (PAGE, content::brief(document, None)),
         (APPENDIX, content::page(document)),
         (PUBLISHED, content::published_page(document, &Published::embedded())),
     ]

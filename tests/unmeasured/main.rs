@@ -20,6 +20,7 @@ mod log_contradictions;
 mod machine;
 mod methodology;
 mod neighbours;
+mod reference;
 mod report;
 mod report_files;
 mod report_truth;

@@ -140,8 +140,8 @@ fn assert_true(document: &Document, how: &str) {
         markdown::render(&page),
         text::render(&page, None),
         terminal::summary(document, None),
-        screen::plain(&screen::screen(document, None, None)),
-        html::render(&content::brief(document)),
+        screen::plain(&screen::screen(document, None, None, None)),
+        html::render(&content::brief(document, None)),
     ] {
         let nonsense = text.lines().find(|line| line.contains("NaN") || line.contains(" inf "));
         assert!(nonsense.is_none(), "{how}: {nonsense:?}");

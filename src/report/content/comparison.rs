@@ -237,6 +237,7 @@ fn drawing(id: &str, what: &str, rows: &[&ComparedResult]) -> Drawing {
             unit: Unit::One,
             scale: Scale::Logarithmic,
             series: vec!["worse".to_owned(), "better".to_owned()],
+            diamonds: None,
             bars: None,
             hollow: None,
             reference: Some(1.0),

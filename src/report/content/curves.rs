@@ -117,7 +117,10 @@ fn by_number(one: &Labels, other: &Labels) -> Ordering {
 /// A label in plain words. In a legend the usual case has a name too.
 fn words(curve: &Curve, key: &str, value: &str) -> String {
     let said = curve.words.get(key).filter(|words| !words.is_empty());
-    said.cloned().unwrap_or_else(|| value.replace('_', " "))
+    said.cloned().unwrap_or_else(|| match value.parse::<f64>() {
+        Ok(_) => format!("{} {value}", key.replace('_', " ")),
+        Err(_) => value.replace('_', " "),
+    })
 }
 
 fn capitalised(text: &str) -> String {

@@ -2,13 +2,15 @@
 
 use super::axis::PlotAxis;
 use super::canvas::{Ink, escaped};
-use super::{BELOW, ChartLayout, FONT, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
+use super::{BELOW, ChartLayout, DrawnFor, FONT, Frame, LETTER, SERIES, at, legend, sign, text_at};
 use crate::results::document;
 use crate::results::drawing_note::{DrawingNote, Join, MarkPlace};
 use crate::results::quantity::Labels;
 
 /// Height of a drawing of curves, legend left out.
 const HEIGHT: u32 = 400;
+/// Height of one for narrow screens.
+const LOW: u32 = 320;
 
 /// Curves on common axes.
 #[derive(Debug, Clone)]
@@ -49,7 +51,8 @@ pub struct PlotPoint {
 }
 
 impl CurvePlot {
-    pub(super) fn draw(&self, ink: &Ink) -> (u32, u32) {
+    pub(super) fn draw(&self, ink: &Ink, form: DrawnFor) -> (u32, u32) {
+        let (width, narrow) = (form.width(), form.is_narrow());
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let levels = self.note.marks.iter().filter_map(|mark| match mark.place {
             MarkPlace::Level { at } => Some(at),
@@ -64,7 +67,7 @@ impl CurvePlot {
             self.x.unit,
             points().map(|point| point.x).chain(claims),
             self.note.x_scale,
-            8,
+            if narrow { 4 } else { 8 },
         );
         let heights = points().flat_map(|point| {
             // A range that nobody measured near must not make the curve small.
@@ -74,7 +77,14 @@ impl CurvePlot {
                 .chain([point.y])
                 .chain(point.interval)
         });
-        let y = PlotAxis::beside(&x, &self.y.label, self.y.unit, heights.chain(levels), self.note.y_scale, 9);
+        let y = PlotAxis::beside(
+            &x,
+            &self.y.label,
+            self.y.unit,
+            heights.chain(levels),
+            self.note.y_scale,
+            if narrow { 7 } else { 9 },
+        );
         let banded = self.has_bands();
         let mut names: Vec<String> = self.lines.iter().map(|line| line.name.clone()).collect();
         if banded {
@@ -82,14 +92,14 @@ impl CurvePlot {
         }
         let shown = names.len() > 1 || !names.first().is_none_or(String::is_empty);
         let names = if shown { names } else { Vec::new() };
-        let (places, tall) = legend(&names, f64::from(WIDTH) - 100.0);
+        let (places, tall) = legend(&names, f64::from(width) - if narrow { 10.0 } else { 100.0 });
         let top = tall + 34;
-        let height = HEIGHT + tall;
-        let space = ChartLayout { width: WIDTH, height, top, left: 84, below: BELOW, vertical_marks: true };
+        let height = tall + if narrow { LOW } else { HEIGHT };
+        let space = ChartLayout { width, height, top, left: 84, below: BELOW, vertical_marks: true };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
         for (index, ((left, line), name)) in places.into_iter().zip(&names).enumerate() {
-            let (x, y) = (frame.origin.0 + left, 16.0 + line);
+            let (x, y) = (left + if narrow { 4.0 } else { frame.origin.0 }, 16.0 + line);
             *out += &if index < self.lines.len() {
                 format!("<path class=\"l s{} d{}\" d=\"M{} {}h26\"/>", index % SERIES, index / SERIES, at(x), at(y))
                     + &sign(index, false, x + 13.0, y)
@@ -103,9 +113,9 @@ impl CurvePlot {
         }
         *out += &self.marks(&frame);
         for (index, line) in self.lines.iter().enumerate() {
-            *out += &self.line(&frame, index, line);
+            *out += &self.line(&frame, index, line, form);
         }
-        (WIDTH, height)
+        (width, height)
     }
 
     /// Bands of many curves would cover each other; then only points say what was predicted.
@@ -114,7 +124,7 @@ impl CurvePlot {
             && self.lines.iter().any(|line| line.points.iter().filter(|point| point.predicted.is_some()).count() > 1)
     }
 
-    fn line(&self, frame: &Frame, index: usize, line: &PlotLine) -> String {
+    fn line(&self, frame: &Frame, index: usize, line: &PlotLine, form: DrawnFor) -> String {
         let mut out = String::new();
         let mut path = String::new();
         let mut last: Option<f64> = None;
@@ -146,7 +156,7 @@ impl CurvePlot {
             } else {
                 sign(index, false, x, y)
             };
-            out += &touchable(&point.title, &content);
+            out += &form.touchable(&point.title, &content);
         }
         out
     }
