@@ -7,6 +7,7 @@ use crate::machine::Machine;
 use crate::results::document::{
     CheckOutcome, CompositeCheck, Document, Grade, Highlight, HighlightKind, Metric, Section,
 };
+use crate::results::gate_numbers::GateNumbers;
 use crate::results::wording::count;
 
 use super::insights::insights;
@@ -74,9 +75,10 @@ fn disturbance(sections: &[Section]) -> Option<(f64, Highlight)> {
     if share < DISTURBED {
         return None;
     }
-    let mut reasons: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, (u64, String)> = BTreeMap::new();
     for gate in unclean.iter().filter_map(|metric| metric.verdict.failures().first().copied()) {
-        reasons.entry(&gate.id).or_insert((0, &gate.evidence)).0 += 1;
+        let evidence = || gate.numbers.as_ref().map_or_else(|| gate.evidence.clone(), GateNumbers::demand);
+        reasons.entry(&gate.id).or_insert_with(|| (0, evidence())).0 += 1;
     }
     let reason = reasons.values().max_by_key(|(count, _)| *count).map_or_else(String::new, |(times, evidence)| {
         format!(" The most frequent reason applies to {times} of them. Example: {evidence}.")

@@ -159,7 +159,7 @@ fn table_markup(table: &Table) -> Markup {
     let folds = others >= FOLDED;
     let classes: Vec<String> = right.chain(folds.then(|| "fold".to_owned())).collect();
     let classes = (!classes.is_empty()).then(|| classes.join(" "));
-    let style = folds.then(|| format!("--n:{others}"));
+    let style = folds.then(|| format!("--n:{}", others - 1));
     html! {
         div.scroll tabindex="0" role="region" aria-label=(if table.caption.is_empty() { "Table" } else { &table.caption }) {
             table class=[classes] style=[style] {

@@ -68,13 +68,14 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         [one] => format!("1 of {all} costs is outside its predicted range: {one}."),
         some => format!("{} of {all} costs are outside their predicted ranges: {}.", some.len(), some.join(", ")),
     };
+    let other = reference.map_or_else(String::new, |run| format!(" Diamonds are the reference run {}.", run.name()));
     let mut series = vec!["measured".to_owned()];
     if !outside.is_empty() {
         series.push("measured, outside the predicted range".to_owned());
     }
     Some(Drawing {
         id: "costs".to_owned(),
-        caption: format!("From a core cycle to a fork, on one logarithmic axis. {finding}"),
+        caption: format!("From a core cycle to a fork, on one logarithmic axis. {finding}{other}"),
         alt: format!("Measured costs with their predicted ranges. {finding}"),
         plot: Plot::Rows(RowPlot {
             label: "time of one operation".to_owned(),

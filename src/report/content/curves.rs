@@ -79,7 +79,15 @@ fn drawing(section: &Section, name: &str, note: &DrawingNote, common: &Labels, c
     let mut curves = curves.to_vec();
     curves.sort_by(|one, other| by_number(&one.labels, &other.labels));
     let own = |curve: &Curve| -> Vec<String> {
-        let own = curve.labels.pairs().filter(|(key, _)| common.get(key).is_none());
+        // The usual case is left out where no other case is drawn.
+        let usual = |key: &str| curve.words.get(key).is_some_and(String::is_empty);
+        let differs = |key: &str, value: &str| {
+            curves.iter().any(|other| other.labels.get(key).is_some_and(|other| other != value))
+        };
+        let own = curve
+            .labels
+            .pairs()
+            .filter(|(key, value)| common.get(key).is_none() && (!usual(key) || differs(key, value)));
         own.map(|(key, value)| words(curve, key, value)).collect()
     };
     let title = |curve: &Curve| own(curve).join(", ");

@@ -111,10 +111,13 @@ impl CurvePlot {
         if banded {
             self.lines.iter().enumerate().for_each(|(index, line)| *out += &band(&frame, index, line));
         }
-        *out += &self.marks(&frame);
+        let (shapes, words) = self.marks(&frame);
+        *out += &shapes;
         for (index, line) in self.lines.iter().enumerate() {
             *out += &self.line(&frame, index, line, form);
         }
+        // Above the curves, which would hide them.
+        *out += &words;
         (width, height)
     }
 
@@ -161,23 +164,22 @@ impl CurvePlot {
         out
     }
 
-    /// Knees, plateaus, limits and claims, each with its words.
-    fn marks(&self, frame: &Frame) -> String {
-        let mut out = String::new();
+    /// Knees, plateaus, limits and claims, and the words of each.
+    fn marks(&self, frame: &Frame) -> (String, String) {
+        let (mut shapes, mut texts) = (String::new(), String::new());
         // Words side by side would run into each other: each goes one line further than the one before, and then begins again;
         // what was found from the top down, what is claimed from the bottom up.
         let (mut lines, mut claims) = (0_u32, 0_u32);
         for mark in &self.note.marks {
             let series = self.series_of(mark);
-            let words = |x: f64, y: f64| -> String {
+            let mut words = |x: f64, y: f64| {
                 let wide = mark.text.chars().count() as f64 * LETTER;
                 let end = frame.corner.0;
-                if x + wide > end {
-                    let class = "note end";
-                    text_at(x - 5.0, y, class, &mark.text)
+                texts += &if x + wide > end {
+                    text_at(x - 5.0, y, "note end", &mark.text)
                 } else {
                     text_at(x + 5.0, y, "note", &mark.text)
-                }
+                };
             };
             let mut next = || {
                 lines += 1;
@@ -188,6 +190,7 @@ impl CurvePlot {
                 MarkPlace::Knee { at: place, low, high } => {
                     let (x, from, to) = (frame.x(place), frame.x(low), frame.x(high));
                     let wide = (to - from).max(1.0);
+                    words(x, next());
                     format!(
                         "<path class=\"zone\" d=\"M{} {}h{}V{}h-{}z\"/>",
                         at(from),
@@ -196,28 +199,27 @@ impl CurvePlot {
                         at(bottom),
                         at(wide)
                     ) + &format!("<path class=\"knee {series}\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom))
-                        + &words(x, next())
                 }
                 MarkPlace::Claim { at: place } => {
                     let x = frame.x(place);
                     claims += 1;
-                    let y = frame.origin.1 - 5.0 - f64::from((claims - 1) % 6) * (FONT + 3.0);
-                    format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom)) + &words(x, y)
+                    words(x, frame.origin.1 - 5.0 - f64::from((claims - 1) % 6) * (FONT + 3.0));
+                    format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom))
                 }
                 MarkPlace::Plateau { from, to, level } => {
                     let (from, to, y) = (frame.x(from), frame.x(to), frame.y(level));
+                    words(from, y - 6.0);
                     format!("<path class=\"plateau {series}\" d=\"M{} {}H{}\"/>", at(from), at(y), at(to))
-                        + &words(from, y - 6.0)
                 }
                 MarkPlace::Level { at: level } => {
                     let y = frame.y(level);
+                    words(frame.origin.0, y - 5.0);
                     format!("<path class=\"claim\" d=\"M{} {}H{}\"/>", at(frame.origin.0), at(y), at(frame.corner.0))
-                        + &words(frame.origin.0, y - 5.0)
                 }
             };
-            out += &format!("<g class=\"mark\"><title>{}</title>{content}</g>", escaped(&mark.text));
+            shapes += &format!("<g class=\"mark\"><title>{}</title>{content}</g>", escaped(&mark.text));
         }
-        out
+        (shapes, texts)
     }
 
     fn series_of(&self, mark: &crate::results::drawing_note::Mark) -> String {

@@ -11,9 +11,9 @@ const ROW: u32 = 20;
 /// Height of a row whose name is above its marks.
 const TALL_ROW: u32 = 36;
 /// Letters of a row's name that are shown; the rest is in the table.
-const LONGEST: usize = 50;
+const LONGEST: usize = 56;
 /// Letters of a name above the marks.
-const LONGEST_ABOVE: usize = 47;
+const LONGEST_ABOVE: usize = 50;
 /// Number of the series whose sign is a diamond.
 pub const DIAMOND: usize = 3;
 
@@ -171,7 +171,7 @@ fn cut(text: &str, most: usize) -> String {
 fn draw_row(frame: &Frame, row: &PlotRow, y: f64, form: DrawnFor) -> String {
     if row.head {
         // A heading may be longer than the names below it: it stands over the line.
-        return text_at(2.0, y + 8.0, "text head", &row.name);
+        return text_at(2.0, y + if form.is_narrow() { 8.0 } else { 4.5 }, "text head", &row.name);
     }
     let (y, name) = if form.is_narrow() {
         (y + 8.0, text_at(2.0, y - 5.0, "text", &cut(&row.name, LONGEST_ABOVE)))

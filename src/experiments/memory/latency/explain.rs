@@ -152,7 +152,7 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
                 "Random physical pages fill the sets of a cache unevenly, and that blurs the end"
             };
             findings.say(format!(
-                "{sides}. The {} that the kernel reports are possible but not confirmed. {why}.",
+                "{sides}. The {} that the kernel reports is possible but not confirmed. {why}.",
                 bytes(claimed)
             ));
             return;
