@@ -51,7 +51,7 @@ mod tests {
     fn names_are_plain_and_differ() {
         assert_eq!(name("cpu.timer.overhead", ""), "cpu.timer.overhead");
         assert_eq!(name("a.b_c", "args=3 chain=latency"), "a.b_c/args=3/chain=latency");
-        assert_eq!(name("a", "size=1.5MiB path=near-far"), "a/size=1.5MiB/path=near-far");
+        assert_eq!(name("a", "size=1.5MiB path=near-far"), "a/path=near-far/size=1.5MiB", "ordered by key");
         let hostile =
             ["a=b/c=d", "a=b%2Fc%3Dd", "a=b c=d", "a=b c", "a=b\nc=d", "a=\"b", "a=b,c", "=1", "a=", "a=-1", "ä=µ"];
         let names: std::collections::BTreeSet<String> = hostile.iter().map(|labels| name("m", labels)).collect();
