@@ -12,6 +12,9 @@ pub mod experiments {
     pub mod consistency {
         pub use crate::experiments::consistency::checks;
     }
+    pub mod highlights {
+        pub use crate::experiments::highlights::certain;
+    }
     pub use crate::experiments::{Experiment, PredictionInput, TABLE, catalogue, chapters, find};
     pub mod constants {
         pub use crate::experiments::constants::UNITS;
@@ -114,6 +117,9 @@ pub mod report {
     }
     pub mod page {
         pub use crate::report::page::{Page, Piece, Span};
+    }
+    pub mod reference {
+        pub use crate::report::reference::ReferenceRun;
     }
     pub mod screen {
         pub use crate::report::screen::{plain, screen};

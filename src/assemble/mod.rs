@@ -142,6 +142,9 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
             let mut findings = Findings::default();
             (experiment.figures)(&study, &mut findings);
             name_unavailable(&study, &mut findings);
+            for metric in &mut findings.metrics {
+                metric.phrase = phrase(&metric.name, &metric.labels);
+            }
             (experiment.explain)(&study, &mut findings);
             findings.say_modes();
             findings.say_host_load();
@@ -184,7 +187,6 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     };
     section.metrics = findings.metrics;
     for metric in &mut section.metrics {
-        metric.phrase = phrase(&metric.name, &metric.labels);
         metric.headline = is_headline(&metric.name, &metric.labels);
     }
     // In the order of the table's publications, figures of one metric together.

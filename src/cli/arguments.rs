@@ -433,6 +433,10 @@ pub(super) struct ReportOptions {
     /// Print the page of published results, next to this run's results, instead of the report
     #[arg(long, conflicts_with = "full")]
     pub published: bool,
+    /// Show the costs of another run next to those of RUN, in the report and in the summary. REFERENCE is a run directory, its log or
+    /// its node.json, also of another machine
+    #[arg(long, value_name = "REFERENCE", conflicts_with_all = ["full", "published", "all"])]
+    pub reference: Option<PathBuf>,
     /// Write to a file instead of standard output (Markdown: figures in the folder figures/ next to it)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

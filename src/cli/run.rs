@@ -75,7 +75,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     warn(&quiet, options.scratch.is_some() || Engine::here().is_some());
     warn_of_full_cache(&setup, &plan);
     warn_of_own_peer(&setup);
-    let progress = Progress::new(!options.no_progress);
+    let progress = Progress::new(!options.no_progress, terminal_width());
     let directory = recording.directory.clone();
     let outcome = conduct::run(&setup, &plan, &quiet, source, recording, &progress, &interrupt);
     if let (Some(store), Ok(outcome)) = (&store, &outcome) {
@@ -359,7 +359,7 @@ fn tell(
         return print(&format!("{}\n", screen::in_one_line(document, directory.path())));
     }
     let (options, report) = (&options.screen, directory.report());
-    let lines = |width| screen::screen(document, width, report.as_ref().and_then(|report| report.to_str()));
+    let lines = |width| screen::screen(document, width, report.as_ref().and_then(|report| report.to_str()), None);
     if matches!(target, Some(Target::Stdout)) {
         let summary = if options.all { terminal::summary(document, None) } else { screen::plain(&lines(None)) };
         talk::text(summary);

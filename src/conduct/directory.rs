@@ -206,7 +206,7 @@ fn is_json(bytes: &[u8]) -> bool {
 /// The report, its appendix and the published figures, by the names of their files.
 fn pages(document: &Document) -> [(&'static str, Page); 3] {
     [
-        (PAGE, content::brief(document)),
+        (PAGE, content::brief(document, None)),
         (APPENDIX, content::page(document)),
         (PUBLISHED, content::published_page(document, &Published::embedded())),
     ]

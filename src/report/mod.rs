@@ -21,6 +21,7 @@ pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod page;
+pub mod reference;
 pub mod screen;
 mod table;
 pub mod terminal;

@@ -2,7 +2,8 @@
 //! from the document and from nothing else.
 //!
 //! What a run can be computed again from (samples, gates with their evidence, curves, sentences) is left to the log and to
-//! `result.json`. Measured numbers have six digits, which no interval resolves. Predicted ones have four, as in reports.
+//! `result.json`. Measured numbers have six digits, which no interval resolves. Their parts between runs and
+//! beside a neighbour have four, and predicted ranges three.
 
 use std::collections::BTreeMap;
 

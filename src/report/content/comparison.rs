@@ -253,6 +253,7 @@ fn drawing(id: &str, what: &str, unit: &str, rows: &[&ComparedResult]) -> Drawin
             unit: Unit::One,
             scale: Scale::Logarithmic,
             series: vec!["worse".to_owned(), "better".to_owned()],
+            diamonds: None,
             bars: None,
             hollow: None,
             reference: Some(1.0),

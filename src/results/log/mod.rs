@@ -1,7 +1,7 @@
 //! The log: an append-only JSON Lines record of a run. It is the truth; everything else is computed from it.
 //!
 //! One record per line, each flushed before the next is made, so that a run that dies keeps all but its last launch. The
-//! first line names the format version; readers accept every version that was ever written.
+//! first line names the format version. A reader refuses a version that it does not know.
 
 mod builder;
 mod writer;
@@ -189,7 +189,7 @@ pub enum Record {
     RoundEnd {
         /// Round.
         round: u32,
-        /// Canaries that deviated from their median over the rounds so far; the round is repeated once for them.
+        /// Canaries that deviated from their median over the rounds so far.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         disturbed: Vec<String>,
         /// CPUs that other processes of this machine used during the round, if the kernel says so; at least 0.
