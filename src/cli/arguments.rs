@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::compare_options::CompareOptions;
+use super::history_options::HistoryOptions;
 use super::paint::ColourChoice;
 use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
@@ -71,6 +72,8 @@ pub(super) enum Verb {
     Report(ReportOptions),
     /// Compare two runs, or runs with runs: what changed, by how much, how sure
     Compare(CompareOptions),
+    /// Show what changed in the runs of this machine over time, and at which run
+    History(HistoryOptions),
     /// Show the results published in five reports, next to those of a run
     Published(PublishedOptions),
     /// Serve the network and remote-file experiments of another machine

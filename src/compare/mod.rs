@@ -2,12 +2,13 @@
 //!
 //! [`compare`] pairs the results of both sides, judges each pair by `statistics::compare`, and adjusts for their number. `facts` says
 //! what differs between machines and conditions, `scatter` what is known of the scatter between runs, `reasons` what explains a
-//! change, and `groups` sums up the changes.
+//! change, `groups` sums up the changes, and `timeline` judges runs of one machine over time.
 
 mod facts;
 mod groups;
 mod reasons;
 mod scatter;
+pub mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -40,19 +41,20 @@ const LEVEL: f64 = 0.95;
 /// Beginning of metrics that describe the host and no cost of the machine: they are differences of the runs.
 const OF_THE_HOST: &str = "cpu.sharing.";
 
-/// Which of two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Base,
-    New,
-}
-
 /// One result: its labels, and what each side has.
 struct Pair<'a> {
     labels: Labels,
     facts: MetricFacts,
     base: Vec<&'a CompactFigure>,
     new: Vec<&'a CompactFigure>,
+}
+
+/// One result of several runs.
+struct Collected<'a> {
+    labels: Labels,
+    facts: MetricFacts,
+    /// The number of each run that has it, and what it has.
+    figures: Vec<(usize, &'a CompactFigure)>,
 }
 
 /// What is the same for all results of a metric.
@@ -91,7 +93,7 @@ pub fn compare(base: &[PlacedRun], new: &[PlacedRun], across: bool) -> Result<Co
         new: new.iter().map(compared_run).collect(),
         across: !unlike.is_empty(),
         differences,
-        groups: groups::groups(&rows),
+        groups: groups::groups(&groups::Changed::of(&rows)),
         rows,
         not_compared,
     })
@@ -112,26 +114,35 @@ fn compared_run(placed: &PlacedRun) -> ComparedRun {
 
 /// Every result that one of the sides has.
 fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Vec<Pair<'a>>> {
-    let mut pairs: BTreeMap<String, Vec<Pair<'a>>> = BTreeMap::new();
-    for (which, placed) in base.iter().map(|run| (Which::Base, run)).chain(new.iter().map(|run| (Which::New, run))) {
+    let pair = |found: Collected<'a>| {
+        let of = |is_new: bool| -> Vec<&'a CompactFigure> {
+            let side = found.figures.iter().filter(|(run, _)| (*run >= base.len()) == is_new);
+            side.map(|(_, figure)| *figure).collect()
+        };
+        Pair { base: of(false), new: of(true), labels: found.labels, facts: found.facts }
+    };
+    let all = collected(base.iter().chain(new).enumerate());
+    all.into_iter().map(|(metric, found)| (metric, found.into_iter().map(pair).collect())).collect()
+}
+
+/// Every result of several runs by its metric, with the numbers of the runs that have it.
+fn collected<'a>(runs: impl Iterator<Item = (usize, &'a PlacedRun)>) -> BTreeMap<String, Vec<Collected<'a>>> {
+    let mut results: BTreeMap<String, Vec<Collected<'a>>> = BTreeMap::new();
+    for (run, placed) in runs {
         for (facts, metric, figure) in figures(&placed.run) {
             let Some(labels) = Labels::parse(&figure.labels) else { continue };
-            let known = pairs.entry(metric.name.clone()).or_default();
-            let exact = known.iter().position(|pair| pair.labels == labels);
-            // A condition that only one side states does not make another result of it.
+            let known = results.entry(metric.name.clone()).or_default();
+            let exact = known.iter().position(|found| found.labels == labels);
+            // A condition that only one run states does not make another result of it.
             let alike: Vec<usize> = (0..known.len()).filter(|&at| known[at].labels.same_figure(&labels)).collect();
             let place = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1));
-            let place = place.unwrap_or_else(|| {
-                known.push(Pair { labels, facts, base: Vec::new(), new: Vec::new() });
-                known.len() - 1
-            });
-            match which {
-                Which::Base => known[place].base.push(figure),
-                Which::New => known[place].new.push(figure),
+            match place {
+                Some(place) => known[place].figures.push((run, figure)),
+                None => known.push(Collected { labels, facts, figures: vec![(run, figure)] }),
             }
         }
     }
-    pairs
+    results
 }
 
 /// The results of a run whose experiment this build knows.

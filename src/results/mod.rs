@@ -22,5 +22,6 @@ pub mod remote;
 pub mod schema;
 pub mod score;
 pub mod series;
+pub mod timeline;
 pub mod verdict;
 pub mod wording;

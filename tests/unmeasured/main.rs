@@ -13,6 +13,7 @@ mod english;
 mod evaluation;
 mod exports;
 mod golden;
+mod history;
 mod layering;
 mod linearity;
 mod log_contradictions;
