@@ -32,6 +32,7 @@ const EXAMPLES: &str = concat!(
     "  sysdyno explain cpu.timer       the method of an experiment and what could fool us\n",
     "  sysdyno report sysdyno-runs/X   the full report of a run, from its log\n",
     "  sysdyno run network --peer ssh://HOST   also the path to another machine\n",
+    "  sysdyno history                 what changed in the runs of this machine over time\n",
     "  sysdyno neighbours --for 1m     neighbours on the cores, second by second\n",
     "\n",
     "Exit codes: 0 done, 1 an experiment failed, 2 wrong command, 3 a state of --fail-on was found,\n",

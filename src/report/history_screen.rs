@@ -112,7 +112,7 @@ fn line(result: &ResultTimeline, name: usize) -> Line {
     };
     let last = result.changes.last().map(|change| signed(change.change));
     let change = last.or_else(|| drift(result)).unwrap_or_else(|| "–".to_owned());
-    let finds = result.detectable.map_or_else(|| "–".to_owned(), signed);
+    let finds = result.detectable.filter(|_| !result.is_changed()).map_or_else(|| "–".to_owned(), signed);
     vec![
         (format!("{:name$}{now:>12}", cut(&result.phrase, name.saturating_sub(1))), Ink::Plain),
         (format!("{change:>12}"), ink),

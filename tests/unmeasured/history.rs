@@ -94,7 +94,7 @@ fn a_change_is_found_at_its_run_with_its_size_and_what_else_changed() {
     // What became faster is better, and what came back is not worse than before.
     let faster = series(&runs, "faster", 12, |number, run| {
         if number < 6 {
-            scale(run, SLOWER, FACTOR)
+            scale(run, SLOWER, FACTOR);
         }
     });
     let (code, found) = history(&[], &faster);
@@ -103,7 +103,7 @@ fn a_change_is_found_at_its_run_with_its_size_and_what_else_changed() {
     );
     let back = series(&runs, "back", 15, |number, run| {
         if (5..10).contains(&number) {
-            scale(run, SLOWER, FACTOR)
+            scale(run, SLOWER, FACTOR);
         }
     });
     let (code, found) = history(&[], &back);
@@ -116,7 +116,7 @@ fn one_wild_run_and_contaminated_runs_are_no_change() {
     let runs = Runs::new();
     let wild = series(&runs, "wild", 12, |number, run| {
         if number == 4 {
-            scale(run, "", 3.0)
+            scale(run, "", 3.0);
         }
     });
     let (code, found) = history(&[], &wild);
@@ -229,7 +229,7 @@ fn every_form_says_the_same() {
     assert!(screen.contains("Kernel: release") && screen.contains("6.19.0"), "{screen}");
     let answer = screen.split(". ").next().unwrap().replace('\n', " ");
     for words in [&["--format", "markdown"][..], &["--format", "html"], &["--all"]] {
-        let form = of(words).replace('\n', " ").replace('\u{a0}', " ");
+        let form = of(words).replace(['\n', '\u{a0}'], " ");
         assert!(form.contains(&answer) && form.contains("+15 %") && form.contains("getppid"), "{words:?}: {answer}");
         assert!(form.contains("6.19.0") && (!words.contains(&"html") || !form.contains("</script><b>")), "{words:?}");
     }
@@ -237,7 +237,7 @@ fn every_form_says_the_same() {
     let words = ["history", "--format", "markdown", "-o", place.to_str().unwrap(), directory.to_str().unwrap()];
     assert_eq!(output(&words).status.code(), Some(1));
     assert!(fs::read_to_string(&place).unwrap().contains("figures/moment-1.svg"));
-    assert!(fs::read_to_string(runs.keep.path().join("figures/moment-1.svg")).unwrap().contains("getppid"));
+    assert!(fs::read_to_string(runs.keep.path().join("figures/moment-2.svg")).unwrap().contains("getppid"));
 }
 
 #[test]

@@ -146,21 +146,16 @@ fn series<'a>(metric: &str, of: Collected<'a>) -> Result<Judged<'a>, NotCompared
     let floor = scatter::between(metric, &of.labels);
     let usable = of.figures.iter().filter_map(|(run, figure)| Some((*run, observed(figure, floor)?)));
     let (runs, observed): (Vec<usize>, Vec<Observed>) = usable.filter(|(_, found)| found.value > 0.0).unzip();
-    match RunSeries::of(&observed) {
-        Some(series) => Ok(Judged { metric: metric.to_owned(), of, runs, observed, series }),
-        None => {
-            let reason = if runs.len() < LEAST_RUNS {
-                format!(
-                    "{} of {} can be used, and {LEAST_RUNS} are needed",
-                    runs.len(),
-                    count(of.figures.len() as u64, "run", "runs")
-                )
-            } else {
-                "the numbers are too large or too small".to_owned()
-            };
-            Err(NotCompared { metric: metric.to_owned(), labels: of.labels, reason })
-        }
+    if let Some(series) = RunSeries::of(&observed) {
+        return Ok(Judged { metric: metric.to_owned(), of, runs, observed, series });
     }
+    let reason = if runs.len() < LEAST_RUNS {
+        let all = count(of.figures.len() as u64, "run", "runs");
+        format!("{} of {all} can be used, and {LEAST_RUNS} are needed", runs.len())
+    } else {
+        "the numbers are too large or too small".to_owned()
+    };
+    Err(NotCompared { metric: metric.to_owned(), labels: of.labels, reason })
 }
 
 /// A result with its levels. Moments are not known yet.
