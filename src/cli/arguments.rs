@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::compare_options::CompareOptions;
+use super::history_options::HistoryOptions;
 use super::paint::ColourChoice;
 use super::values::{parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
 use crate::conduct::directory::Kept;
@@ -33,6 +34,7 @@ const EXAMPLES: &str = concat!(
     "  sysdyno explain cpu.timer       the method of an experiment and what could fool us\n",
     "  sysdyno report sysdyno-runs/X   the full report of a run, from its log\n",
     "  sysdyno run network --peer ssh://HOST   also the path to another machine\n",
+    "  sysdyno history                 what changed in the runs of this machine over time\n",
     "  sysdyno neighbours --for 1m     neighbours on the cores, second by second\n",
     "\n",
     "Exit codes: 0 done, 1 an experiment failed, 2 wrong command, 3 a state of --fail-on was found,\n",
@@ -73,6 +75,8 @@ pub(super) enum Verb {
     Report(ReportOptions),
     /// Compare two runs, or runs with runs: what changed, by how much, how sure
     Compare(CompareOptions),
+    /// Show what changed in the runs of this machine over time, and at which run
+    History(HistoryOptions),
     /// Show the results published in five reports, next to those of a run
     Published(PublishedOptions),
     /// Serve the network and remote-file experiments of another machine

@@ -2,27 +2,22 @@
 
 use std::path::Path;
 
-use super::compare_options::{CompareOptions, ComparisonForm};
-use super::paint::painted;
-use super::{DONE, Failure, INTERRUPTED, json, print, print_painted, quietest, runs, terminal_width};
+use super::answer::{self, Answer};
+use super::compare_options::CompareOptions;
+use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, json, quietest, runs, terminal_width};
 use crate::compare::{self, PlacedRun};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition, LiveRequest};
-use crate::conduct::{figures, prepare};
+use crate::conduct::prepare;
 use crate::experiments::Experiment;
 use crate::plan;
+use crate::report::comparison_screen;
 use crate::report::content::comparison::page;
-use crate::report::{comparison_screen, html, markdown, screen};
 use crate::results::comparison::{Alternation, ComparedResult, Comparison, Finding};
 use crate::results::problem::Problem;
 use crate::results::wording::count;
 use crate::setup::{Profile, Setup};
 use crate::sys::{affinity, talk};
-
-/// A result is worse.
-const WORSE: u8 = 1;
-/// The data do not decide.
-const UNDECIDED: u8 = 3;
 
 pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
     if options.live {
@@ -93,33 +88,15 @@ fn run_seconds(selected: &[&'static Experiment], setup: &Setup, seconds: f64) ->
 }
 
 fn show(comparison: &Comparison, options: &CompareOptions) -> Result<(), Failure> {
-    let file = options.output.as_deref().filter(|file| file.as_os_str() != "-");
-    let text = match options.format {
-        ComparisonForm::Text => {
-            let lines = comparison_screen::screen(comparison, terminal_width(), options.all);
-            if file.is_none() && !options.all {
-                return print_painted(&painted(&lines, options.color)).map(drop);
-            }
-            screen::plain(&lines)
-        }
-        ComparisonForm::Html => html::render(&page(comparison)),
-        ComparisonForm::Markdown => {
-            let page = page(comparison);
-            if let Some(file) = file {
-                figures::write(file.parent().unwrap_or(Path::new("")), &page).map_err(Failure::from)?;
-            }
-            markdown::render(&page)
-        }
-        ComparisonForm::Json => json(comparison)?,
-    };
-    match file {
-        None => print(&text),
-        Some(file) => std::fs::write(file, &text).map_err(|error| {
-            Problem::new(format!("cannot write {}: {error}", file.display()))
-                .hint("choose another file with --output")
-                .into()
-        }),
-    }
+    answer::show(&Answer {
+        screen: &|| comparison_screen::screen(comparison, terminal_width(), options.all),
+        page: &|| page(comparison),
+        json: &|| json(comparison),
+        form: options.format,
+        output: options.output.as_deref(),
+        all: options.all,
+        colour: options.color,
+    })
 }
 
 /// 1 where a headline result is worse, 3 where the data leave that open, 0 otherwise.
@@ -129,7 +106,7 @@ fn exit_code(comparison: &Comparison, options: &CompareOptions) -> u8 {
     let open = |row: &ComparedResult| row.finding == Finding::Inconclusive && row.worst() >= least.max(row.threshold);
     match () {
         () if comparison.headline().any(worse) => WORSE,
-        () if !options.lenient && comparison.headline().any(open) => UNDECIDED,
+        () if !options.lenient && comparison.headline().any(open) => FOUND,
         () => DONE,
     }
 }

@@ -86,7 +86,7 @@ pub(super) enum ComparisonForm {
 }
 
 /// A relative change: 0.1 from `worse:10%`.
-fn parse_change(text: &str) -> Result<f64, String> {
+pub(super) fn parse_change(text: &str) -> Result<f64, String> {
     let wrong = || format!("'{text}' is not a change. Examples: worse:10%, slower:2.5%");
     let (word, size) = text.split_once(':').ok_or_else(wrong)?;
     let size: f64 = size.trim().strip_suffix('%').ok_or_else(wrong)?.trim().parse().map_err(|_| wrong())?;

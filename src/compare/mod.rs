@@ -2,12 +2,13 @@
 //!
 //! [`compare`] pairs the results of both sides, judges each pair by `statistics::compare`, and adjusts for their number. `facts` says
 //! what differs between machines and conditions, `scatter` what is known of the scatter between runs, `reasons` what explains a
-//! change, and `groups` sums up the changes.
+//! change, `groups` sums up the changes, and `timeline` judges runs of one machine over time.
 
 mod facts;
 mod groups;
 mod reasons;
 mod scatter;
+pub mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -45,13 +46,6 @@ const PAGES: &str = "pages";
 /// Beginning of metrics that describe the host and no cost of the machine: they are differences of the runs.
 const OF_THE_HOST: &str = "cpu.sharing.";
 
-/// Which of two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Base,
-    New,
-}
-
 /// How the runs of the sides belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Design {
@@ -69,6 +63,14 @@ struct Pair<'a> {
     new: Vec<(usize, &'a CompactFigure)>,
     /// Words for the pages of the base, where it has the result with other pages only.
     instead: Option<String>,
+}
+
+/// One result of several runs.
+struct Collected<'a> {
+    labels: Labels,
+    facts: MetricFacts,
+    /// The number of each run that has it, and what it has.
+    figures: Vec<(usize, &'a CompactFigure)>,
 }
 
 /// What is the same for all results of a metric.
@@ -118,7 +120,7 @@ fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design) -> Comparison
         across: false,
         alternation: None,
         differences,
-        groups: groups::groups(&rows),
+        groups: groups::groups(&groups::Changed::of(&rows)),
         rows,
         not_compared,
     }
@@ -139,31 +141,40 @@ fn compared_run(placed: &PlacedRun) -> ComparedRun {
 
 /// Every result that one of the sides has.
 fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Vec<Pair<'a>>> {
-    let mut pairs: BTreeMap<String, Vec<Pair<'a>>> = BTreeMap::new();
-    let numbered =
-        |which: Which, runs: &'a [PlacedRun]| runs.iter().enumerate().map(move |(number, run)| (which, number, run));
-    for (which, number, placed) in numbered(Which::Base, base).chain(numbered(Which::New, new)) {
-        for (facts, metric, figure) in figures(&placed.run) {
-            let Some(labels) = Labels::parse(&figure.labels) else { continue };
-            let known = pairs.entry(metric.name.clone()).or_default();
-            let exact = known.iter().position(|pair| pair.labels == labels);
-            // A condition that only one side states does not make another result of it.
-            let alike: Vec<usize> = (0..known.len()).filter(|&at| known[at].labels.same_figure(&labels)).collect();
-            let place = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1));
-            let place = place.unwrap_or_else(|| {
-                known.push(Pair { labels, facts, base: Vec::new(), new: Vec::new(), instead: None });
-                known.len() - 1
-            });
-            match which {
-                Which::Base => known[place].base.push((number, figure)),
-                Which::New => known[place].new.push((number, figure)),
-            }
-        }
-    }
+    let pair = |found: Collected<'a>| {
+        let of = |is_new: bool| -> Vec<(usize, &'a CompactFigure)> {
+            let side = found.figures.iter().filter(|(run, _)| (*run >= base.len()) == is_new);
+            side.map(|(run, figure)| (if is_new { run - base.len() } else { *run }, *figure)).collect()
+        };
+        Pair { base: of(false), new: of(true), labels: found.labels, facts: found.facts, instead: None }
+    };
+    let all = collected(base.iter().chain(new).enumerate());
+    let mut pairs: BTreeMap<String, Vec<Pair<'a>>> =
+        all.into_iter().map(|(metric, found)| (metric, found.into_iter().map(pair).collect())).collect();
     for (metric, known) in &mut pairs {
         stand_in(metric, known);
     }
     pairs
+}
+
+/// Every result of several runs by its metric, with the numbers of the runs that have it.
+fn collected<'a>(runs: impl Iterator<Item = (usize, &'a PlacedRun)>) -> BTreeMap<String, Vec<Collected<'a>>> {
+    let mut results: BTreeMap<String, Vec<Collected<'a>>> = BTreeMap::new();
+    for (run, placed) in runs {
+        for (facts, metric, figure) in figures(&placed.run) {
+            let Some(labels) = Labels::parse(&figure.labels) else { continue };
+            let known = results.entry(metric.name.clone()).or_default();
+            let exact = known.iter().position(|found| found.labels == labels);
+            // A condition that only one run states does not make another result of it.
+            let alike: Vec<usize> = (0..known.len()).filter(|&at| known[at].labels.same_figure(&labels)).collect();
+            let place = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1));
+            match place {
+                Some(place) => known[place].figures.push((run, figure)),
+                None => known.push(Collected { labels, facts, figures: vec![(run, figure)] }),
+            }
+        }
+    }
+    results
 }
 
 /// A result that only the new runs have because the base has no such pages is compared with that of the pages which the base has:

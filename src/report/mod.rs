@@ -17,6 +17,7 @@ pub mod content;
 pub mod csv;
 pub mod drawing;
 pub mod exports;
+pub mod history_screen;
 pub mod html;
 pub mod json;
 pub mod markdown;

@@ -182,19 +182,12 @@ impl ComparedResult {
 
     /// The change for the worse as a relative number: above 0 where the new side costs more or gives less.
     pub fn worsening(&self) -> f64 {
-        self.for_the_worse(self.change)
+        self.better.worsening(self.change)
     }
 
     /// The largest change for the worse that the data permit.
     pub fn worst(&self) -> f64 {
-        self.interval.map(|end| self.for_the_worse(end)).into_iter().fold(f64::NEG_INFINITY, f64::max)
-    }
-
-    fn for_the_worse(&self, change: f64) -> f64 {
-        match self.better {
-            Better::Lower => change,
-            Better::Higher => 1.0 / (1.0 + change) - 1.0,
-        }
+        self.interval.map(|end| self.better.worsening(end)).into_iter().fold(f64::NEG_INFINITY, f64::max)
     }
 }
 

@@ -23,5 +23,6 @@ pub mod run;
 pub mod schema;
 pub mod score;
 pub mod series;
+pub mod timeline;
 pub mod verdict;
 pub mod wording;

@@ -71,6 +71,16 @@ pub enum Better {
     Higher,
 }
 
+impl Better {
+    /// A relative change as one for the worse: above 0 where there is more of a cost or less of a rate.
+    pub fn worsening(self, change: f64) -> f64 {
+        match self {
+            Better::Lower => change,
+            Better::Higher => 1.0 / (1.0 + change) - 1.0,
+        }
+    }
+}
+
 /// Labels that tell the figures of one metric apart, such as `args=3 code=registers`; ordered by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

@@ -1,4 +1,4 @@
-//! The JSON Schemas of the log, of the result, of the compact form and of a comparison, generated from the types that write them.
+//! The JSON Schemas of the log, of the result, of the compact form and of a comparison and of a history, generated from the types that write them.
 
 use schemars::{Schema, schema_for};
 
@@ -6,6 +6,7 @@ use super::compact::Compact;
 use super::comparison::Comparison;
 use super::document::Document;
 use super::log::Record;
+use super::timeline::Timeline;
 
 /// Schema of one line of `log.jsonl`.
 pub fn of_log_line() -> Schema {
@@ -25,4 +26,9 @@ pub fn of_compact() -> Schema {
 /// Schema of `sysdyno compare --format json`.
 pub fn of_comparison() -> Schema {
     schema_for!(Comparison)
+}
+
+/// Schema of `sysdyno history --format json`.
+pub fn of_history() -> Schema {
+    schema_for!(Timeline)
 }

@@ -242,42 +242,15 @@ pub fn needed(base: &Side, new: &Side, threshold: f64) -> Option<Needed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::interval::median_interval;
-    use super::super::location::launch_estimates;
     use super::super::significance::benjamini_hochberg;
     use super::super::summary::median;
-    use super::super::synthetic::{assert_close, autoregressive, normal_draw};
+    use super::super::synthetic::{assert_close, measured_run, normal_draw};
     use super::*;
 
-    const LAUNCHES: usize = 16;
     const BETWEEN: f64 = 0.01;
 
-    /// One run: lognormal batches that depend on their predecessors, one in fifty with a heavy tail, launches in one of two modes,
-    /// an effect of the launch on all of its batches, and one of the run on all of its launches.
-    fn run(random: &mut fastrand::Rng, factor: f64) -> Observed {
-        let of_run = BETWEEN * normal_draw(random);
-        let launches: Vec<Vec<f64>> = (0..LAUNCHES)
-            .map(|_| {
-                let mode = if random.f64() < 0.25 { 0.03 } else { 0.0 };
-                let own = 0.01 * normal_draw(random) + mode + of_run;
-                autoregressive(random, 12, 0.5)
-                    .into_iter()
-                    .map(|noise| {
-                        let tail = if random.f64() < 0.02 { (1.0 - random.f64()).powf(-1.0 / 1.5) } else { 1.0 };
-                        factor * 500.0 * (own + 0.02 * noise).exp() * tail
-                    })
-                    .collect()
-            })
-            .collect();
-        let estimates = launch_estimates(&launches, 0.25);
-        let value = median(&estimates).unwrap();
-        let found = median_interval(&estimates, LEVEL).unwrap();
-        let within = (found.high - found.low) / 2.0 / value / normal_quantile(f64::midpoint(1.0, found.level)).unwrap();
-        Observed { value, within, launches: LAUNCHES as u32, between: BETWEEN }
-    }
-
     fn side(random: &mut fastrand::Rng, runs: usize, factor: f64) -> Side {
-        Side::of(&(0..runs).map(|_| run(random, factor)).collect::<Vec<_>>()).unwrap()
+        Side::of(&(0..runs).map(|_| measured_run(random, factor, BETWEEN)).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -331,7 +304,7 @@ mod tests {
             .map(|_| {
                 drift += 0.02 * normal_draw(random);
                 let shared = f64::exp(drift);
-                (run(random, shared), run(random, shared * factor))
+                (measured_run(random, shared, BETWEEN), measured_run(random, shared * factor, BETWEEN))
             })
             .collect()
     }

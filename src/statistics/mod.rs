@@ -26,6 +26,7 @@
 //! | [`dip`] | the dip statistic behind the test for two modes |
 //! | [`significance`] | many tests at once |
 //! | [`compare`] | changed, equivalent or inconclusive |
+//! | [`steps`] | where a series of runs changes its level, or drifts |
 
 pub mod change;
 pub mod compare;
@@ -44,6 +45,7 @@ pub mod resampling;
 pub mod segmentation;
 pub mod significance;
 pub mod step;
+pub mod steps;
 pub mod summary;
 #[cfg(test)]
 pub mod synthetic;

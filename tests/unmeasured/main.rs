@@ -13,6 +13,7 @@ mod english;
 mod evaluation;
 mod exports;
 mod golden;
+mod history;
 mod insights;
 mod layering;
 mod linearity;

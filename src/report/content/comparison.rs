@@ -183,7 +183,7 @@ fn front(comparison: &Comparison) -> PagePart {
     part
 }
 
-fn word(finding: Finding) -> &'static str {
+pub(super) fn word(finding: Finding) -> &'static str {
     match finding {
         Finding::Worse => "worse",
         Finding::Better => "better",

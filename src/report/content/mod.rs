@@ -9,6 +9,7 @@ mod cost_ladder;
 mod curves;
 mod evidence;
 mod front;
+pub mod history;
 mod machine;
 mod methodology;
 mod operation;

@@ -1,4 +1,4 @@
-//! Drawings: curves over a parameter, and rows of marks on one axis. plotters lays out axes, grid and labels; marks are
+//! Drawings: curves over a parameter, rows of marks on one axis, and small series next to each other. plotters lays out axes, grid and labels; marks are
 //! written directly, because each of them says its values when a pointer rests on it.
 //!
 //! A drawing names no colour. Inside a page the page's style sheet colours it; as a file of its own it brings the same rules.
@@ -6,6 +6,7 @@
 mod axis;
 mod canvas;
 mod curves;
+mod panels;
 mod rows;
 
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use axis::PlotAxis;
 use canvas::{AXIS, Canvas, GRID, Ink, TEXT, escaped};
 
 pub use curves::{CurvePlot, PlotLine, PlotPoint};
+pub use panels::{PanelLevel, PanelPlot, PlotPanel};
 pub use rows::{DIAMOND, PlotMark, PlotRow, RowPlot};
 
 /// Rules that every drawing follows, on a page or alone.
@@ -84,6 +86,8 @@ pub enum Plot {
     Curves(CurvePlot),
     /// Rows of marks on one axis.
     Rows(RowPlot),
+    /// Small series next to each other, each with an axis.
+    Panels(PanelPlot),
 }
 
 impl Drawing {
@@ -93,6 +97,7 @@ impl Drawing {
         let (width, height) = match &self.plot {
             Plot::Curves(plot) => plot.draw(&ink, form),
             Plot::Rows(plot) => plot.draw(&ink, form),
+            Plot::Panels(plot) => plot.draw(&ink, form),
         };
         let content = ink.borrow();
         let ground = || format!("<style>{STYLE}</style><rect class=\"ground\" width=\"100%\" height=\"100%\"/>");
