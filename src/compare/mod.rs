@@ -108,6 +108,9 @@ fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design) -> Comparison
             }
         }
     }
+    if rows.is_empty() && not_compared.is_empty() {
+        not_compared = without_results(base.iter().chain(new));
+    }
     judge(&mut rows);
     for row in rows.iter_mut().filter(|row| row.is_changed() && row.explanation.is_none()) {
         row.explanation = reasons::explanation(row, base, new, &differences);
@@ -124,6 +127,20 @@ fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design) -> Comparison
         rows,
         not_compared,
     }
+}
+
+/// Experiments that have no result in any run, with the reason of the first.
+fn without_results<'a>(runs: impl Iterator<Item = &'a PlacedRun>) -> Vec<NotCompared> {
+    let mut reasons: BTreeMap<&str, &str> = BTreeMap::new();
+    for found in runs.flat_map(|placed| &placed.run.experiments).filter(|found| found.metrics.is_empty()) {
+        reasons.entry(&found.id).or_insert_with(|| found.reason.as_deref().unwrap_or("it has no result"));
+    }
+    let entry = |(id, reason): (&str, &str)| NotCompared {
+        metric: id.to_owned(),
+        labels: Labels::none(),
+        reason: reason.to_owned(),
+    };
+    reasons.into_iter().map(entry).collect()
 }
 
 fn compared_run(placed: &PlacedRun) -> ComparedRun {

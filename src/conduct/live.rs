@@ -286,9 +286,8 @@ fn failed(condition: &Condition, ended: ExitStatus, said: &Path) -> Problem {
     let begin = error.unwrap_or_else(|| lines.len().saturating_sub(SHOWN_LINES));
     let shown: Vec<&str> = lines[begin..].iter().take(SHOWN_LINES).copied().collect();
     let shown = shown.join("\n  ");
-    Problem::new(format!("a run under '{}' left no result ({ended}):\n  {shown}", condition.0)).hint(
-        "a command that wraps a run must pass on its arguments, and `{}` or `{args}` must be separate words",
-    )
+    Problem::new(format!("a run under '{}' left no result ({ended}):\n  {shown}", condition.0))
+        .hint("a command that wraps a run must pass on its arguments, and `{}` or `{args}` must be separate words")
 }
 
 /// The directory for the runs, where none was named.

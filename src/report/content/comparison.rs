@@ -1,5 +1,6 @@
 //! The page of a comparison: what changed first, then what is open, then what stayed the same.
 
+use super::comparison_curves;
 use super::field_of;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
@@ -27,6 +28,9 @@ pub fn page(comparison: &Comparison) -> Page {
             unit,
             &rows,
         ))));
+        for drawing in comparison_curves::drawings(&comparison.rows, unit) {
+            changed.add(Piece::Drawing(Box::new(drawing)));
+        }
         changed.add(Piece::Table(table(
             "Every result that changed, the worst first. A dot marks results that are not headline results.",
             unit,
@@ -92,6 +96,12 @@ pub fn verdict(comparison: &Comparison) -> String {
     let of = |finding| comparison.count(finding);
     let (worse, better) = (of(Finding::Worse), of(Finding::Better));
     let (same, open) = (of(Finding::Equivalent), of(Finding::Inconclusive));
+    if comparison.rows.is_empty() {
+        return match comparison.not_compared.first() {
+            Some(first) => format!("No result could be compared. {}: {}.", first.metric, first.reason),
+            None => "No result could be compared, because the runs have none.".to_owned(),
+        };
+    }
     let answer = match (worse, better) {
         (0, 0) => "No headline result changed".to_owned(),
         (worse, 0) => format!("{worse} of {all} headline results are worse"),
@@ -192,7 +202,7 @@ pub(super) fn word(finding: Finding) -> &'static str {
     }
 }
 
-fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
+pub(super) fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
     let mut table = Table::new(
         caption,
         &["result", ">base", ">new", ">change", ">95 % interval", ">threshold", "finding", "reason"],

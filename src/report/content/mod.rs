@@ -5,6 +5,7 @@
 mod appendix;
 mod brief;
 pub mod comparison;
+mod comparison_curves;
 mod cost_ladder;
 mod curves;
 mod evidence;
