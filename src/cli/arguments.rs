@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::compare_options::CompareOptions;
+use super::fleet_options::FleetOptions;
 use super::paint::ColourChoice;
 use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
@@ -71,6 +72,8 @@ pub(super) enum Verb {
     Report(ReportOptions),
     /// Compare two runs, or runs with runs: what changed, by how much, how sure
     Compare(CompareOptions),
+    /// Find the odd nodes of many, from the node files of their runs
+    Fleet(FleetOptions),
     /// Show the results published in five reports, next to those of a run
     Published(PublishedOptions),
     /// Serve the network and remote-file experiments of another machine

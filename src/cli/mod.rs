@@ -9,6 +9,8 @@ mod compare_options;
 mod completions;
 mod doctor;
 mod explain;
+mod fleet;
+mod fleet_options;
 mod footing;
 mod json_target;
 mod launch;
@@ -95,6 +97,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Predict(options) => predict::predict(&options),
         Verb::Report(options) => report::report(&options),
         Verb::Compare(options) => compare::compare(&options),
+        Verb::Fleet(options) => fleet::fleet(&options),
         Verb::Published(options) => published::published(&options),
         Verb::Completions(options) => completions::completions(&options),
         Verb::Man => completions::manual(),

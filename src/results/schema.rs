@@ -1,10 +1,12 @@
-//! The JSON Schemas of the log, of the result, of the compact form and of a comparison, generated from the types that write them.
+//! The JSON Schemas of the log, of the result, of the compact form, of a comparison and of a fleet, generated from the types that write them.
 
 use schemars::{Schema, schema_for};
 
+use super::accepted::Accepted;
 use super::compact::Compact;
 use super::comparison::Comparison;
 use super::document::Document;
+use super::fleet::Fleet;
 use super::log::Record;
 
 /// Schema of one line of `log.jsonl`.
@@ -25,4 +27,14 @@ pub fn of_compact() -> Schema {
 /// Schema of `sysdyno compare --format json`.
 pub fn of_comparison() -> Schema {
     schema_for!(Comparison)
+}
+
+/// Schema of `sysdyno fleet --format json`.
+pub fn of_fleet() -> Schema {
+    schema_for!(Fleet)
+}
+
+/// Schema of `sysdyno fleet --accepted FILE`.
+pub fn of_accepted() -> Schema {
+    schema_for!(Accepted)
 }

@@ -8,6 +8,7 @@ pub mod comparison;
 mod cost_ladder;
 mod curves;
 mod evidence;
+pub mod fleet;
 mod front;
 mod machine;
 mod methodology;

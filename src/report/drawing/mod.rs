@@ -7,6 +7,7 @@ mod axis;
 mod canvas;
 mod curves;
 mod rows;
+mod strips;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,6 +21,7 @@ use canvas::{AXIS, Canvas, GRID, Ink, TEXT, escaped};
 
 pub use curves::{CurvePlot, PlotLine, PlotPoint};
 pub use rows::{PlotMark, PlotRow, RowPlot};
+pub use strips::{StripPlot, StripRow};
 
 /// Rules that every drawing follows, on a page or alone.
 pub const STYLE: &str = include_str!("drawing.css");
@@ -57,6 +59,8 @@ pub enum Plot {
     Curves(CurvePlot),
     /// Rows of marks on one axis.
     Rows(RowPlot),
+    /// Rows of ticks on one axis of ratios.
+    Strips(StripPlot),
 }
 
 impl Drawing {
@@ -66,6 +70,7 @@ impl Drawing {
         let (width, height) = match &self.plot {
             Plot::Curves(plot) => plot.draw(&ink),
             Plot::Rows(plot) => plot.draw(&ink),
+            Plot::Strips(plot) => plot.draw(&ink),
         };
         let content = ink.borrow();
         let (space, style) = if alone {
