@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
+
+use super::reading::Reading;
 use super::synthetic::{FAULTS, Injected, Synthetic, name};
 use super::*;
 use crate::results::fleet::NodeVerdict;
@@ -89,4 +92,95 @@ fn one_run_makes_suspects_and_names_nobody() {
     assert!(
         faults().map(|tally| tally.suspect).sum::<usize>() * 10 >= 9 * faults().map(|tally| tally.nodes).sum::<usize>()
     );
+}
+
+/// Half a per cent of all system calls: too little for one node, and enough for forty.
+#[test]
+fn an_upgrade_of_half_a_per_cent_is_found_with_forty_nodes() {
+    let (mut found, mut wrong) = (0, 0);
+    for seed in 1..=20 {
+        let fleet = Synthetic::new(seed, 40, 0);
+        let upgrade = upgrade(&fleet.runs(1, None), &fleet.runs(1, Some(Injected::Upgrade)));
+        assert!(upgrade.nodes >= upgrade.least_nodes);
+        let changed = |axis: Axis| upgrade.axes.iter().any(|found| found.axis == axis && found.changed);
+        found += u32::from(changed(Axis::SystemCalls));
+        wrong += Axis::ALL.into_iter().filter(|axis| *axis != Axis::SystemCalls && changed(*axis)).count();
+    }
+    println!("found {found} of 20, wrong {wrong}");
+    assert!(found == 20 && wrong <= 3, "found {found} of 20, and {wrong} axes that did not change");
+}
+
+#[test]
+fn limits_come_from_healthy_nodes() {
+    let synthetic = Synthetic::new(5, 200, 1);
+    let read = synthetic.runs(2, None);
+    let fleet = analyse(&read, None);
+    let limits = accepted(&read, &fleet).unwrap();
+    let model = &limits.models[0];
+    assert_eq!(model.nodes as usize, fleet.names(NodeVerdict::Healthy).len());
+    let random = model.limits.iter().find(|limit| limit.axis == Axis::Disk).unwrap();
+    assert!(random.high / random.low > 1.3, "a disk varies by more than 5 %: {random:?}");
+    // The serial number is different on each node, and limits nothing.
+    assert!(model.facts.iter().all(|fact| !fact.fact.contains("serial")));
+    let vendors = model.facts.iter().find(|fact| fact.fact.contains("vendor")).unwrap();
+    assert_eq!(vendors.values.len(), 2);
+}
+
+/// Small fleets with a change that a test chooses.
+fn small(seed: u64, nodes: usize, runs: usize) -> ReadFleet {
+    Synthetic::new(seed, nodes, 0).runs(runs, None)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn the_order_of_files_does_not_matter(seed in 0_u64..1000, nodes in 1_usize..30) {
+        let mut read = small(seed, nodes, 2);
+        let one = analyse(&read, None);
+        // The reader orders by node and start; nodes of another order are the same nodes.
+        read.readings.sort_by(|one, other| other.node.cmp(&one.node).then_with(|| one.started.cmp(&other.started)));
+        prop_assert_eq!(one.groups, analyse(&read, None).groups);
+    }
+
+    #[test]
+    fn missing_halves_end_in_an_answer(seed in 0_u64..1000, nodes in 0_usize..30) {
+        let mut read = small(seed, nodes, 2);
+        let mut random = fastrand::Rng::with_seed(seed);
+        for run in &mut read.readings {
+            run.keys.retain(|_| random.bool());
+            run.results.retain(|_| random.bool());
+            run.facts.retain(|_| random.bool());
+        }
+        read.readings.retain(|_| random.bool());
+        let fleet = analyse(&read, None);
+        let judged: usize = fleet.groups.iter().map(|group| group.nodes.len()).sum();
+        prop_assert!(judged <= nodes);
+        for (_, node) in [NodeVerdict::Odd, NodeVerdict::Suspect].into_iter().flat_map(|verdict| fleet.nodes(verdict)) {
+            prop_assert!(node.axes.iter().all(|axis| axis.effect.is_none_or(f64::is_finite)));
+        }
+    }
+
+    #[test]
+    fn alike_nodes_are_healthy_and_one_node_is_not_judged(nodes in 1_usize..30) {
+        let read = small(1, 1, 1);
+        let alike = |node: usize| Reading { node: name(node), id: format!("{node}"), ..read.readings[0].clone() };
+        let fleet = analyse(&ReadFleet { readings: (0..nodes).map(alike).collect(), ..ReadFleet::default() }, None);
+        let verdict = if nodes < LEAST_NODES { NodeVerdict::NotJudged } else { NodeVerdict::Healthy };
+        prop_assert_eq!(fleet.nodes(verdict).count(), nodes, "{:?}", fleet.groups);
+    }
+
+    #[test]
+    fn where_all_are_different_none_is_odd(seed in 0_u64..1000) {
+        let mut read = small(seed, 40, 2);
+        for (number, run) in read.readings.iter_mut().enumerate() {
+            for key in &mut run.keys {
+                // The same factor in both runs of a node, and another one for each node.
+                key.value *= 1.0 + 0.02 * (number / 2) as f64;
+                key.by_clock = key.by_clock.map(|value| value * (1.0 + 0.02 * (number / 2) as f64));
+            }
+        }
+        let fleet = analyse(&read, None);
+        prop_assert_eq!(fleet.names(NodeVerdict::Odd), Vec::<String>::new());
+    }
 }

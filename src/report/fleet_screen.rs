@@ -2,7 +2,7 @@
 
 use super::fleet_words as words;
 use super::screen::{Ink, Line, cut, folded};
-use crate::results::fleet::{AxisState, Fleet, FleetNode, NodeVerdict, Upgrade};
+use crate::results::fleet::{AxisState, ChangedFact, Fleet, FleetNode, NodeGroup, NodeVerdict, Upgrade};
 use crate::results::wording::count;
 
 /// Width where there is no terminal.
@@ -16,117 +16,128 @@ const FACTS: usize = 3;
 const SPLITS: usize = 2;
 const GROUPS: usize = 2;
 const CHANGES: usize = 4;
+const CHANGED_FACTS: usize = 2;
 const ASIDE: usize = 1;
 /// Width of the word before a line.
 const MARK: usize = 11;
 
 /// The screen; with `all`, everything.
 pub fn screen(fleet: &Fleet, width: Option<u16>, all: bool) -> Vec<Line> {
-    let wide = usize::from(width.unwrap_or(WIDTH)).max(60);
-    let most = |number: usize| if all { usize::MAX } else { number };
-    let mut lines = folded(&words::verdict(fleet), wide, "", Ink::Strong, if all { 999 } else { 2 });
-    for group in fleet.groups.iter().take(most(GROUPS)) {
-        lines.push(entry("group", &words::group(group), wide, Ink::Faint));
-    }
+    let place = Place { wide: usize::from(width.unwrap_or(WIDTH)).max(60), all };
+    let mut lines = folded(&words::verdict(fleet), place.wide, "", Ink::Strong, if all { usize::MAX } else { 2 });
+    let of_groups =
+        |words: &dyn Fn(&NodeGroup) -> Vec<String>| -> Vec<String> { fleet.groups.iter().flat_map(words).collect() };
+    lines.extend(place.list("group", &of_groups(&|group| vec![words::group(group)]), GROUPS));
     if let Some(upgrade) = &fleet.before {
-        lines.extend(changes(upgrade, wide, most(CHANGES)));
+        lines.extend(changes(upgrade, &place));
     }
     let odd: Vec<&FleetNode> = fleet.nodes(NodeVerdict::Odd).map(|(_, node)| node).collect();
     // With a comparison there is less space for the rest.
-    let shown = most(if fleet.before.is_some() { 2 } else { ODD }).min(odd.len());
-    for node in &odd[..shown] {
-        lines.extend(of_node("odd", node, wide, Ink::Bad));
+    let most = if all {
+        usize::MAX
+    } else if fleet.before.is_some() {
+        2
+    } else {
+        ODD
+    };
+    for node in odd.iter().take(most) {
+        lines.extend(place.entry("odd", &words::name(node), Ink::Bad));
+        lines.extend(place.entry("", &words::findings(node, AxisState::Odd).join(", "), Ink::Bad));
     }
-    if odd.len() > shown {
-        let text = format!("{} more odd nodes: --all", odd.len() - shown);
-        lines.push(entry("", &text, wide, Ink::Bad));
+    if odd.len() > most {
+        lines.extend(place.entry("", &format!("{} more odd nodes: --all", odd.len() - most), Ink::Bad));
     }
-    let racks: Vec<String> = fleet.groups.iter().flat_map(|group| &group.racks).map(words::rack).collect();
-    lines.extend(list("rack", &racks, wide, most(RACKS)));
-    let facts: Vec<String> = fleet.groups.iter().flat_map(|group| &group.odd_facts).map(words::odd_fact).collect();
-    lines.extend(list("differs", &facts, wide, most(FACTS)));
-    let splits: Vec<String> = fleet.groups.iter().flat_map(|group| &group.splits).map(words::split).collect();
-    lines.extend(list("explained", &splits, wide, most(SPLITS)));
-    lines.extend(open(fleet, wide, all));
-    let aside: Vec<String> =
-        fleet.left_aside.iter().map(|aside| format!("{}: {}", aside.place, aside.reason)).collect();
-    lines.extend(list("not read", &aside, wide, most(ASIDE)));
+    lines.extend(place.list("rack", &of_groups(&|group| group.racks.iter().map(words::rack).collect()), RACKS));
+    lines.extend(place.list(
+        "differs",
+        &of_groups(&|group| group.odd_facts.iter().map(words::odd_fact).collect()),
+        FACTS,
+    ));
+    lines.extend(place.list("explained", &of_groups(&|group| group.splits.iter().map(words::split).collect()), SPLITS));
+    lines.extend(open(fleet, &place));
+    let aside = fleet.left_aside.iter().map(|aside| format!("{}: {}", aside.place, aside.reason));
+    lines.extend(place.list("not read", &aside.collect::<Vec<String>>(), ASIDE));
     if !all {
         lines.truncate(LINES - 1);
-        lines.push(entry("", &advice(fleet), wide, Ink::Faint));
+        lines.extend(place.entry("", &advice(fleet), Ink::Faint));
     }
     lines
 }
 
-fn entry(mark: &str, text: &str, wide: usize, ink: Ink) -> Line {
-    vec![(format!("{mark:<MARK$}"), ink), (cut(text, wide - MARK), Ink::Plain)]
+/// Where the answer is shown, and how much of it.
+struct Place {
+    wide: usize,
+    all: bool,
 }
 
-/// Some entries of a kind, and how many there are besides.
-fn list(mark: &str, texts: &[String], wide: usize, most: usize) -> Vec<Line> {
-    let shown = most.min(texts.len());
-    let mut lines: Vec<Line> = texts[..shown].iter().map(|text| entry(mark, text, wide, Ink::Notable)).collect();
-    if texts.len() > shown
-        && let Some(last) = lines.pop()
-    {
-        let rest = format!(" (+{} more: --all)", texts.len() - shown);
-        let text = cut(&last[1].0, wide - MARK - rest.chars().count());
-        lines.push(vec![last[0].clone(), (text + &rest, Ink::Plain)]);
+impl Place {
+    /// A text behind a mark: cut to a line, or folded where everything is shown.
+    fn entry(&self, mark: &str, text: &str, ink: Ink) -> Vec<Line> {
+        let space = self.wide - MARK;
+        let texts = if self.all {
+            folded(text, space, "", Ink::Plain, usize::MAX)
+        } else {
+            vec![vec![(cut(text, space), Ink::Plain)]]
+        };
+        let mark_of = |number: usize| if number == 0 { mark } else { "" };
+        let lines = texts.into_iter().enumerate();
+        lines.map(|(number, line)| [vec![(format!("{:<MARK$}", mark_of(number)), ink)], line].concat()).collect()
     }
-    lines
-}
 
-fn of_node(mark: &str, node: &FleetNode, wide: usize, ink: Ink) -> [Line; 2] {
-    let found = words::findings(node, words::state(node)).join(", ");
-    [entry(mark, &words::name(node), wide, ink), entry("", &found, wide, ink)]
+    /// Some entries of a kind, and how many there are besides.
+    fn list(&self, mark: &str, texts: &[String], most: usize) -> Vec<Line> {
+        let shown = if self.all { texts.len() } else { most.min(texts.len()) };
+        let mut lines = Vec::new();
+        for (number, text) in texts[..shown].iter().enumerate() {
+            let rest = texts.len() - shown;
+            if number + 1 == shown && rest > 0 {
+                let rest = format!(" (+{rest} more: --all)");
+                let text = cut(text, self.wide - MARK - rest.chars().count());
+                lines.extend(self.entry(mark, &(text + &rest), Ink::Notable));
+            } else {
+                lines.extend(self.entry(mark, text, Ink::Notable));
+            }
+        }
+        lines
+    }
 }
 
 /// What changed since the earlier state.
-fn changes(upgrade: &Upgrade, wide: usize, most: usize) -> Vec<Line> {
-    let mut lines = vec![entry("before", &words::upgrade(upgrade), wide, Ink::Strong)];
-    let facts: Vec<String> = upgrade
-        .facts
-        .iter()
-        .map(|fact| format!("{}: {} → {} on {}", fact.fact, fact.before, fact.now, words::names(&fact.nodes)))
-        .collect();
-    lines.extend(list("changed", &facts, wide, most.min(2)));
-    let axes: Vec<String> = upgrade.axes.iter().filter(|axis| axis.changed).map(words::change).collect();
-    lines.extend(list("changed", &axes, wide, most));
+fn changes(upgrade: &Upgrade, place: &Place) -> Vec<Line> {
+    let mut lines = place.entry("before", &words::upgrade(upgrade), Ink::Strong);
+    let fact =
+        |fact: &ChangedFact| format!("{}: {} → {} on {}", fact.fact, fact.before, fact.now, words::names(&fact.nodes));
+    lines.extend(place.list("changed", &upgrade.facts.iter().map(fact).collect::<Vec<String>>(), CHANGED_FACTS));
+    let axes = upgrade.axes.iter().filter(|axis| axis.changed).map(words::change);
+    lines.extend(place.list("changed", &axes.collect::<Vec<String>>(), CHANGES));
     lines
 }
 
-/// What is not decided, with names; with `all`, what each node shows.
-fn open(fleet: &Fleet, wide: usize, all: bool) -> Vec<Line> {
+/// What is not decided, with names; where everything is shown, what each node shows.
+fn open(fleet: &Fleet, place: &Place) -> Vec<Line> {
     let mut lines = Vec::new();
+    let names = |mark: &str, names: &[String]| {
+        let text = format!("{}: {}", count(names.len() as u64, "node", "nodes"), words::names(names));
+        if names.is_empty() { Vec::new() } else { place.entry(mark, &text, Ink::Notable) }
+    };
     for (mark, verdict) in [("suspect", NodeVerdict::Suspect), ("undecided", NodeVerdict::Undecided)] {
-        let names = fleet.names(verdict);
-        if names.is_empty() {
-            continue;
-        }
-        let text = format!("{}: {}", count(names.len() as u64, "node", "nodes"), words::names(&names));
-        lines.push(entry(mark, &text, wide, Ink::Notable));
-        for (_, node) in fleet.nodes(verdict).filter(|_| all) {
+        lines.extend(names(mark, &fleet.names(verdict)));
+        for (_, node) in fleet.nodes(verdict).filter(|_| place.all) {
             let found = if verdict == NodeVerdict::Suspect {
                 words::findings(node, AxisState::Suspect)
             } else {
-                let reason = |axis: &crate::results::fleet::NodeAxis| {
-                    format!("{} {}", axis.axis.name(), axis.reason.as_deref().unwrap_or("undecided"))
-                };
-                node.axes_in(AxisState::Undecided).map(reason).collect()
+                words::reasons(node)
             };
-            lines.push(entry("", &format!("{}: {}", node.name, found.join(", ")), wide, Ink::Faint));
+            lines.extend(place.entry("", &format!("{}: {}", node.name, found.join(", ")), Ink::Faint));
         }
     }
-    for (mark, names) in [("missing", &fleet.missing), ("partial", &fleet.partial), ("unexpected", &fleet.unexpected)] {
-        if !names.is_empty() {
-            let text = format!("{}: {}", count(names.len() as u64, "node", "nodes"), words::names(names));
-            lines.push(entry(mark, &text, wide, Ink::Notable));
-        }
+    for (mark, found) in [("missing", &fleet.missing), ("partial", &fleet.partial), ("unexpected", &fleet.unexpected)] {
+        lines.extend(names(mark, found));
     }
     lines
 }
 
 fn advice(fleet: &Fleet) -> String {
-    let again = if fleet.again.is_empty() { "" } else { "Nodes to measure again: --again. " };
+    let again = if fleet.again.is_empty() { "" } else { "Measure again: --again. " };
     format!("{again}Everything: --all. A page: --format html -o FILE")
 }

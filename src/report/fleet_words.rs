@@ -35,15 +35,15 @@ pub fn verdict(fleet: &Fleet) -> String {
     }
     let open = fleet.names(NodeVerdict::Suspect).len() + fleet.names(NodeVerdict::Undecided).len();
     let gone = fleet.missing.len() + fleet.partial.len();
-    let rest: Vec<String> = [(open, "to measure again"), (gone, "not completely measured")]
-        .into_iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, what)| format!("{number} {what}"))
-        .collect();
+    let again = |number: usize| format!("{number} must be measured again");
+    let incomplete = |number: usize| format!("{number} {} no complete run", if number == 1 { "has" } else { "have" });
+    let rest = [(open > 0).then(|| again(open)), (gone > 0).then(|| incomplete(gone))];
+    let rest: Vec<String> = rest.into_iter().flatten().collect();
+    let expected = count(u64::from(fleet.expected), "expected node", "expected nodes");
     if rest.is_empty() && fleet.verdict == FleetVerdict::NothingOdd {
-        parts.push(format!("All {} expected are complete", nodes(fleet.expected as usize)));
+        parts.push(format!("All {expected} are complete"));
     } else if !rest.is_empty() {
-        parts.push(format!("Of {} expected, {}", nodes(fleet.expected as usize), rest.join(" and ")));
+        parts.push(format!("Of {expected}, {}", rest.join(" and ")));
     }
     parts.join(". ") + "."
 }
@@ -82,6 +82,12 @@ pub fn findings(node: &FleetNode, state: AxisState) -> Vec<String> {
     }
     found.extend(node.slow.map(|times| format!("takes {times:.1} times as long")));
     found
+}
+
+/// Why axes of a node are undecided.
+pub fn reasons(node: &FleetNode) -> Vec<String> {
+    let reason = |axis: &NodeAxis| format!("{} {}", axis.axis.name(), axis.reason.as_deref().unwrap_or("undecided"));
+    node.axes_in(AxisState::Undecided).map(reason).collect()
 }
 
 /// The axes that a node is judged by: those of its verdict.

@@ -93,3 +93,34 @@ fn draw_row(frame: &Frame, row: &StripRow, y: f64) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    fn drawn(ticks: Vec<f64>, named: Vec<(f64, String)>) -> String {
+        let rows = vec![StripRow { name: "disk".to_owned(), band: [0.98, 1.02], ticks, named }];
+        let ink: Ink = Rc::new(RefCell::new(String::new()));
+        StripPlot { label: "ratio".to_owned(), rows }.draw(&ink);
+        ink.take()
+    }
+
+    #[test]
+    fn many_ticks_take_no_more_than_the_pixels_that_they_fill() {
+        let many = drawn((0..10_000).map(|number| 0.9 + 2e-5 * f64::from(number)).collect(), Vec::new());
+        assert!(many.len() < 40_000, "{}", many.len());
+        let wild = drawn(vec![1e-12, 1.0, 1e12], Vec::new());
+        assert!(!wild.contains("NaN") && !wild.contains("inf"), "{wild}");
+    }
+
+    #[test]
+    fn names_that_would_overlap_stay_where_a_pointer_finds_them() {
+        let named = (0..20).map(|number| (0.7 + 1e-4 * f64::from(number), format!("node{number:02}")));
+        let text = drawn(vec![1.0], named.collect());
+        assert_eq!(text.matches("<title>").count(), 20);
+        assert!(text.matches("class=\"note\"").count() < 4, "{text}");
+    }
+}
