@@ -11,8 +11,7 @@ use super::paint::ColourChoice;
 #[command(
     after_help = "DIR holds nodes/NODE/TIME/node.json, or a node.json for each node under any name that ends in .json.\n\
 Run `sysdyno run` on each node at least twice: one run makes suspects, and a second run confirms them.\n\n\
-Exit codes: 0 nothing is odd, 1 a node is odd or an axis is worse than before, 2 wrong command,\n\
-3 nodes are missing, undecided or too few."
+Exit codes: 0 nothing is odd, 1 a node is odd or an axis is worse, 2 wrong command, 3 undecided or missing nodes."
 )]
 pub(super) struct FleetOptions {
     /// Directories with node files

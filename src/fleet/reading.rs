@@ -1,7 +1,7 @@
 //! What is kept of a run: its key results, the names of all others, and its facts. A node file has 120 kB, and of ten thousand of
 //! them this much fits into memory.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
@@ -63,7 +63,7 @@ impl NodeRun {
 }
 
 /// Which result: the same for all nodes.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResultName {
     pub metric: String,
     /// Labels without those that state a condition.
@@ -110,17 +110,21 @@ pub struct Reading {
     pub methods: Arc<str>,
     /// Sorted by name.
     pub keys: Vec<KeyResult>,
-    /// Metric and labels of every result that was published, or was measured and refused. Sorted.
+    /// Metric and labels of every result that was published, or was measured and refused.
     pub results: Vec<Arc<str>>,
     /// Sorted by name.
     pub facts: Vec<(Arc<str>, Arc<str>)>,
 }
 
+/// A result and its metric and labels in one text.
+type Named = (Arc<ResultName>, Arc<str>);
+
 /// Names and texts that many runs share.
 #[derive(Default)]
 pub struct Names {
     texts: Mutex<HashSet<Arc<str>>>,
-    results: Mutex<HashSet<Arc<ResultName>>>,
+    /// By metric, labels, unit and direction.
+    results: Mutex<HashMap<String, Named>>,
 }
 
 impl Names {
@@ -134,22 +138,21 @@ impl Names {
         new
     }
 
-    fn result(&self, metric: &CompactMetric, labels: &str) -> Arc<ResultName> {
-        let labels = without_conditions(labels);
-        let name = ResultName {
-            axis: axes::axis_of(&metric.name, &labels),
-            metric: metric.name.clone(),
-            labels,
-            unit: metric.unit,
-            higher_is_better: metric.better == Better::Higher,
-        };
+    fn result(&self, metric: &CompactMetric, labels: &str) -> Named {
+        let higher_is_better = metric.better == Better::Higher;
+        let direction = if higher_is_better { "+" } else { "-" };
+        let key = [&metric.name, " ", labels, " ", metric.unit.symbol(), direction].concat();
         let mut known = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known.get(&name) {
+        if let Some(found) = known.get(&key) {
             return found.clone();
         }
-        let new = Arc::new(name);
-        known.insert(new.clone());
-        new
+        let labels = without_conditions(labels);
+        let axis = axes::axis_of(&metric.name, &labels);
+        let whole = self.text(&text(&metric.name, &labels));
+        let name = ResultName { metric: metric.name.clone(), labels, unit: metric.unit, higher_is_better, axis };
+        let found = (Arc::new(name), whole);
+        known.insert(key, found.clone());
+        found
     }
 }
 
@@ -170,8 +173,8 @@ impl Reading {
         let (mut keys, mut results) = (Vec::new(), Vec::new());
         let metrics = run.experiments.iter().flat_map(|experiment| &experiment.metrics);
         for (metric, figure) in metrics.flat_map(|metric| metric.figures.iter().map(move |figure| (metric, figure))) {
-            let name = names.result(metric, &figure.labels);
-            results.push(names.text(&name.text()));
+            let (name, whole) = names.result(metric, &figure.labels);
+            results.push(whole);
             if name.axis.is_some()
                 && let Some(key) = key_result(name, figure, metric.unit, clock)
             {
@@ -181,8 +184,6 @@ impl Reading {
         for absent in run.experiments.iter().flat_map(|experiment| &experiment.absent).filter(|absent| absent.refused) {
             results.push(names.text(&text(&absent.name, &without_conditions(&absent.labels))));
         }
-        results.sort();
-        results.dedup();
         keys.sort_by(|one, other| one.name.cmp(&other.name));
         keys.dedup_by(|one, other| one.name == other.name);
         let mut facts: Vec<(Arc<str>, Arc<str>)> =

@@ -138,6 +138,6 @@ fn open(fleet: &Fleet, place: &Place) -> Vec<Line> {
 }
 
 fn advice(fleet: &Fleet) -> String {
-    let again = if fleet.again.is_empty() { "" } else { "Measure again: --again. " };
-    format!("{again}Everything: --all. A page: --format html -o FILE")
+    let again = if fleet.again.is_empty() { "" } else { "To measure again: --again. " };
+    format!("{again}All: --all. A page: --format html -o FILE")
 }

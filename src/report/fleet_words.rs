@@ -52,10 +52,10 @@ pub fn verdict(fleet: &Fleet) -> String {
 pub fn group(group: &NodeGroup) -> String {
     let model = if group.model.is_empty() { "unknown processor" } else { &group.model };
     let runs: Vec<String> = group.rounds.iter().map(u32::to_string).collect();
-    let rounds = if runs.len() > 1 { format!(", runs per round: {}", runs.join(", ")) } else { String::new() };
+    let rounds = if runs.len() > 1 { format!(", runs: {}", runs.join(" + ")) } else { String::new() };
     let judged = if group.judged { "" } else { ", too few to judge" };
     let nodes = count(group.nodes.len() as u64, "node", "nodes");
-    format!("{nodes} of model {} ({model}), {}{rounds}{judged}", group.fingerprint, group.profile)
+    format!("{nodes}, {model} ({}), {}{rounds}{judged}", group.fingerprint, group.profile)
 }
 
 /// An axis of a node: `DRAM latency −5.1 % (z −12)`.
