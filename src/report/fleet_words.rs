@@ -68,7 +68,11 @@ pub fn axis(axis: &NodeAxis) -> String {
 /// A number of deviations.
 pub fn deviations(z: f64) -> String {
     let sign = if z < 0.0 { "−" } else { "" };
-    if z.abs() > MOST_Z { format!("{sign}>{MOST_Z:.0}") } else { format!("{sign}{:.1}", z.abs()) }
+    match () {
+        () if z > MOST_Z => format!("above {MOST_Z:.0}"),
+        () if z < -MOST_Z => format!("below −{MOST_Z:.0}"),
+        () => format!("{sign}{:.1}", z.abs()),
+    }
 }
 
 /// What is found of a node, the largest difference first.

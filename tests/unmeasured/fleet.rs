@@ -116,7 +116,7 @@ fn alike_nodes_are_not_odd() {
     let (code, answer) = as_json(&[on_disk.place()]);
     assert_eq!((code, &answer["verdict"], &answer["again"]), (0, &json!("nothing_odd"), &json!([])), "{answer:#}");
     let (_, screen) = fleet(&[on_disk.place()]);
-    assert!(screen.starts_with("No node is odd. All 12 nodes expected are complete."), "{screen}");
+    assert!(screen.starts_with("No node is odd. All 12 expected nodes are complete."), "{screen}");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn the_changed_node_is_named_with_what_it_looks_like() {
     let (_, table) = fleet(&[on_disk.place(), "--format", "csv"]);
     assert!(table.contains(",n07,r1,odd,") && table.lines().count() > NODES * 10, "{table}");
     let (_, markdown) = fleet(&[on_disk.place(), "--format", "markdown"]);
-    assert!(markdown.contains("| n07 | r1 | odd |"), "{markdown}");
+    assert!(markdown.contains("| n07 | r1 | **odd** |"), "{markdown}");
 }
 
 #[test]
