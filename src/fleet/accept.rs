@@ -66,7 +66,7 @@ fn model(siblings: &[Sibling<'_>]) -> AcceptedModel {
 }
 
 fn accepted_fact(column: &facts::FactColumn) -> AcceptedFact {
-    let values = column.frequent(ACCEPTED_SHARE).map(|value| value.to_string()).collect();
+    let values = column.frequent(ACCEPTED_SHARE).map(ToString::to_string).collect();
     AcceptedFact { fact: column.fact.to_string(), values }
 }
 

@@ -128,7 +128,7 @@ const BY_THE_CLOCK: [&str; 2] = ["level=L1", "level=L2"];
 /// The axis that a result decides.
 pub fn axis_of(metric: &str, labels: &str) -> Option<Axis> {
     let has = |wanted: &&str| labels.split(' ').any(|pair| pair == *wanted);
-    let fits = |key: &Key| key.metric == metric && key.with.iter().all(has) && !key.without.iter().any(|key| has(&key));
+    let fits = |key: &Key| key.metric == metric && key.with.iter().all(has) && !key.without.iter().any(has);
     ROWS.iter().find(|row| row.keys.iter().any(fits)).map(|row| row.axis)
 }
 

@@ -186,7 +186,7 @@ impl Synthetic {
 
     /// Two racks have a bad evening in each round.
     fn evening(&self, round: usize) -> [usize; 2] {
-        let mut random = Rng::with_seed(self.seed ^ 77 ^ (round as u64) << 3);
+        let mut random = Rng::with_seed(self.seed ^ 0x4d ^ (round as u64) << 3);
         let racks = self.nodes.div_ceil(RACK).max(2);
         if self.nodes < 8 * RACK {
             return [usize::MAX; 2];

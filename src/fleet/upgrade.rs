@@ -163,7 +163,7 @@ fn facts(pairs: &[Pair<'_>]) -> Vec<ChangedFact> {
             nodes,
         })
         .collect();
-    facts.sort_by(|one, other| other.nodes.len().cmp(&one.nodes.len()));
+    facts.sort_by_key(|fact| std::cmp::Reverse(fact.nodes.len()));
     facts.truncate(MOST_FACTS);
     facts
 }
