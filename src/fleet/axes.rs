@@ -1,7 +1,7 @@
 //! The axes: what can be wrong with a node, and which results decide it.
 //!
-//! Key results are floors and headlines, no differences of results and no tails. A fault moves all key results of its axis, and other
-//! faults move few of them.
+//! Key results are floors and headlines, no differences of results and no tails. A fault moves all key results of its axis,
+//! and other faults move few of them.
 
 use crate::results::fleet::Axis;
 use crate::results::quantity::Unit;

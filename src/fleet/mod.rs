@@ -1,8 +1,9 @@
 //! Which node of many is odd, from the files that the nodes left.
 //!
-//! `read` reads files, and `reading` keeps the key results and facts of a run. `axes` says which results decide what. `scores` makes one
-//! number for each axis and run, from which `facts` and `racks` take what large groups share. `verdicts` judges nodes, `absent` finds
-//! results that a node never had, and `cause` names patterns. Everything is a pure function of the files.
+//! `read` reads files, and `reading` keeps the key results and facts of a run. `axes` says which results decide what.
+//! `scores` makes one number for each axis and run, from which `facts` and `racks` take what large groups share. `verdicts`
+//! judges nodes, `absent` finds results that a node never had, and `cause` names patterns. Everything is a pure function of
+//! the files.
 
 mod absent;
 mod accept;

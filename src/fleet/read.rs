@@ -1,5 +1,5 @@
-//! Node files from a directory. They can come from anywhere: a file that is no run is left aside with the reason and stops nothing, no
-//! symbolic link is followed, and no content leads to another file.
+//! Node files from a directory. They can come from anywhere: a file that is no run is left aside with the reason and stops
+//! nothing, no symbolic link is followed, and no content leads to another file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirEntry;
@@ -72,7 +72,8 @@ fn aside(place: &Path, reason: impl Into<String>) -> LeftAside {
     LeftAside { place: place.display().to_string(), reason: reason.into() }
 }
 
-/// The candidates of a directory: of `nodes/NODE/TIME/node.json`, or files that end in `.json` and directories with a `node.json`.
+/// The candidates of a directory: of `nodes/NODE/TIME/node.json`, or files that end in `.json` and directories with a
+/// `node.json`.
 fn look(
     directory: &Path,
     candidates: &mut Vec<Candidate>,

@@ -118,8 +118,8 @@ pub fn rounds(siblings: &[Sibling<'_>]) -> usize {
     siblings.iter().map(|node| node.runs.len()).max().unwrap_or(0)
 }
 
-/// Robust standard deviation. The median absolute deviation of few values is often too small by chance: the factor keeps the rate of
-/// values beyond four of them near that of many.
+/// Robust standard deviation. The median absolute deviation of few values is often too small by chance: the factor keeps the
+/// rate of values beyond four of them near that of many.
 pub fn scale(values: &[f64]) -> f64 {
     let deviation = median_absolute_deviation(values).unwrap_or(0.0) * NORMAL_CONSISTENCY;
     (deviation * (1.0 + 10.0 / values.len().max(1) as f64)).max(LEAST_SCALE)

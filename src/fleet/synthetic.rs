@@ -1,5 +1,5 @@
-//! Fleets by seed, made from the node file of a real run: spreads between siblings, hours that disturb, racks, two vendors of memory,
-//! missing results, dead nodes, and faults whose place is known.
+//! Fleets by seed, made from the node file of a real run: spreads between siblings, hours that disturb, racks, two vendors of
+//! memory, missing results, dead nodes, and faults whose place is known.
 
 use std::sync::Arc;
 

@@ -105,7 +105,8 @@ fn node(scores: &AxisScores, runs: &[Score], scatter: &Scatter, least: f64) -> N
     axis
 }
 
-/// What all axes of a node say together; `absent` and `slow` are findings that no axis has, and `confirmed` that several runs have them.
+/// What all axes of a node say together; `absent` and `slow` are findings that no axis has, and `confirmed` that several runs
+/// have them.
 pub fn verdict(axes: &[NodeAxis], other_finding: bool, confirmed: bool) -> NodeVerdict {
     let any = |state: AxisState| axes.iter().any(|axis| axis.state == state);
     match () {

@@ -1,4 +1,5 @@
-//! The answer about a fleet on one screen: which nodes are odd, what they look like, which facts differ, and what to measure again.
+//! The answer about a fleet on one screen: which nodes are odd, what they look like, which facts differ, and what to measure
+//! again.
 
 use super::fleet_words as words;
 use super::screen::{Ink, Line, cut, folded};

@@ -1,12 +1,13 @@
-//! Paired samples: whether their differences have the median zero, by the signed-rank test of Wilcoxon (Biometrics Bulletin 1, 1945).
+//! Paired samples: whether their differences have the median zero, by the signed-rank test of Wilcoxon (Biometrics Bulletin
+//! 1, 1945).
 
 use super::distribution::normal_two_sided;
 
 /// Up to this many differences the distribution is counted, and no approximation is needed.
 const COUNTED: usize = 60;
 
-/// Two-sided p value that the differences are symmetric about zero. Differences of zero take no part. `None` where nothing is left, or
-/// where a difference is not finite.
+/// Two-sided p value that the differences are symmetric about zero. Differences of zero take no part. `None` where nothing is
+/// left, or where a difference is not finite.
 pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     if !differences.iter().all(|value| value.is_finite()) {
         return None;

@@ -306,11 +306,14 @@ fn method(fleet: &Fleet) -> PagePart {
     let mut part = PagePart::new("method", "How it was decided", 2);
     for text in [
         "Siblings are nodes with the same model, methods, profile and build. Eight or more are judged.",
-        "Each axis has a few key results. The difference of a node on an axis is the weighted median of their logarithms against the siblings.",
-        "Work of the core is taken in cycles, because the clock is a separate axis. Contaminated results take no part. If fewer than half remain, the axis is undecided.",
-        "A run is suspect from 4 standard deviations on, if the difference is at least 2 %. The standard deviation comes from the median absolute deviation of the siblings.",
-        "A node is odd if the mean of two runs or more differs by 4.5 standard deviations, in one direction, and each run by 2.",
-        "Two runs that lack two or more results of a label, which 85 % of the siblings have, make a node odd too. So do runs of three times the usual duration.",
+        "Each axis has a few key results. A node differs on an axis by the weighted median of their logarithms over the siblings.",
+        "Work of the core is taken in cycles, because the clock is a separate axis. Contaminated results take no part.",
+        "If fewer than half of the key results remain, the axis is undecided.",
+        "A run is suspect from 4 standard deviations on, if the difference is at least 2 %.",
+        "The standard deviation comes from the median absolute deviation of the siblings.",
+        "A node is odd if the mean of its runs differs by 4.5 standard deviations. Two runs or more must show it by 2.",
+        "A node is odd, too, if two runs lack results of a label that 85 % of the siblings have.",
+        "The same holds for runs that take three times the usual duration.",
         "A cause is a pattern of axes. It names what such a pattern looks like, and proves nothing.",
     ] {
         part.say(text);

@@ -1,4 +1,5 @@
-//! Strips: many values on one axis, each a tick, a row for each quantity. Ten thousand ticks cost no more than the pixels they fill.
+//! Strips: many values on one axis, each a tick, a row for each quantity. Ten thousand ticks cost no more than the pixels
+//! they fill.
 
 use std::collections::BTreeSet;
 
