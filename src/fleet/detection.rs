@@ -131,6 +131,65 @@ fn small(seed: u64, nodes: usize, runs: usize) -> ReadFleet {
     Synthetic::new(seed, nodes, 0).runs(runs, None)
 }
 
+/// Multiplies the results of an axis in some runs, for the worse.
+fn slow_down(read: &mut ReadFleet, axis: Axis, factor: f64, which: impl Fn(&Reading) -> bool) {
+    for run in read.readings.iter_mut().filter(|run| which(run)) {
+        for key in run.keys.iter_mut().filter(|key| key.name.axis == Some(axis)) {
+            let times = if key.name.higher_is_better { 1.0 / factor } else { factor };
+            key.value *= times;
+            key.by_clock = key.by_clock.map(|value| value * times);
+            key.contaminated = false;
+        }
+    }
+}
+
+fn found<'a>(fleet: &'a Fleet, name: &str) -> &'a FleetNode {
+    fleet.groups[0].nodes.iter().find(|node| node.name == name).unwrap()
+}
+
+#[test]
+fn a_run_of_three_times_the_usual_duration_is_a_finding() {
+    let mut read = small(3, 20, 2);
+    for run in read.readings.iter_mut().filter(|run| run.node == "n3") {
+        run.seconds *= 4.0;
+    }
+    let fleet = analyse(&read, None);
+    let node = found(&fleet, "n3");
+    assert!(node.verdict == NodeVerdict::Odd && (node.slow.unwrap() - 4.0).abs() < 1e-9, "{node:?}");
+    assert!(fleet.groups[0].nodes.iter().filter(|node| node.slow.is_some()).count() == 1);
+}
+
+#[test]
+fn a_slow_rack_is_one_finding_and_hides_no_node_of_it() {
+    let mut read = Synthetic::new(9, 300, 0).runs(2, None);
+    slow_down(&mut read, Axis::Disk, 1.8, |run| run.rack.as_deref() == Some("r03"));
+    slow_down(&mut read, Axis::Disk, 1.8, |run| run.node == "n80");
+    let fleet = analyse(&read, None);
+    let racks: Vec<&OddRack> = fleet.groups[0].racks.iter().filter(|rack| rack.axis == Axis::Disk).collect();
+    let slow = racks.iter().find(|rack| rack.rack == "r03").unwrap();
+    assert!(slow.confirmed && (slow.effect + 0.44).abs() < 0.1, "{racks:?}");
+    assert_eq!(fleet.verdict, FleetVerdict::Odd);
+    let of_rack = fleet.groups[0].nodes.iter().filter(|node| node.rack.as_deref() == Some("r03"));
+    let odd: Vec<&str> =
+        of_rack.filter(|node| node.verdict == NodeVerdict::Odd).map(|node| node.name.as_str()).collect();
+    assert_eq!(odd, ["n80"]);
+}
+
+#[test]
+fn one_bad_run_of_two_is_turned_down_and_of_one_is_suspect() {
+    let mut read = small(4, 40, 2);
+    let disk = |node: &FleetNode| node.axes.iter().find(|axis| axis.axis == Axis::Disk).unwrap().clone();
+    // A node whose two runs decide, and show nothing.
+    let before = analyse(&read, None);
+    let plain = |node: &&FleetNode| disk(node).runs == 2 && disk(node).z.unwrap().abs() < 0.5;
+    let name = before.groups[0].nodes.iter().find(plain).unwrap().name.clone();
+    slow_down(&mut read, Axis::Disk, 2.0, |run| run.node == name && run.started.contains("-01T"));
+    let state = |fleet: &Fleet| disk(found(fleet, &name)).state;
+    assert_eq!(state(&analyse(&read, None)), AxisState::Usual);
+    read.readings.retain(|run| run.started.contains("-01T"));
+    assert_eq!(state(&analyse(&read, None)), AxisState::Suspect);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
