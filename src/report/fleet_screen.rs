@@ -46,7 +46,11 @@ pub fn screen(fleet: &Fleet, width: Option<u16>, all: bool) -> Vec<Line> {
         lines.extend(place.entry("", &words::findings(node, AxisState::Odd).join(", "), Ink::Bad));
     }
     if odd.len() > most {
-        lines.extend(place.entry("", &format!("{} more odd nodes: --all", odd.len() - most), Ink::Bad));
+        lines.extend(place.entry(
+            "",
+            &format!("{}: --all", count((odd.len() - most) as u64, "more odd node", "more odd nodes")),
+            Ink::Bad,
+        ));
     }
     lines.extend(place.list("rack", &of_groups(&|group| group.racks.iter().map(words::rack).collect()), RACKS));
     lines.extend(place.list(
