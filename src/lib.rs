@@ -1,5 +1,5 @@
-//! sysdyno puts a Linux machine and its operating system on the dyno: it predicts every primitive cost, measures it, and
-//! says of every figure whether it can be trusted.
+//! sysdyno predicts and measures the primitive costs of a Linux machine and its operating system. It reports how far each result
+//! can be trusted.
 //!
 //! Data flows one way, and a module imports only modules of a lower rank (a test reads the sources and enforces it):
 //!

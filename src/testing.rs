@@ -12,6 +12,9 @@ pub mod experiments {
     pub mod consistency {
         pub use crate::experiments::consistency::checks;
     }
+    pub mod highlights {
+        pub use crate::experiments::highlights::certain;
+    }
     pub use crate::experiments::{Experiment, PredictionInput, TABLE, catalogue, chapters, find};
     pub mod constants {
         pub use crate::experiments::constants::UNITS;
@@ -115,6 +118,9 @@ pub mod report {
     pub mod page {
         pub use crate::report::page::{Page, Piece, Span};
     }
+    pub mod reference {
+        pub use crate::report::reference::ReferenceRun;
+    }
     pub mod screen {
         pub use crate::report::screen::{plain, screen};
     }
@@ -154,7 +160,9 @@ pub mod results {
         pub use crate::results::remote::{NfsFile, Remote, RemoteDirectory};
     }
     pub mod schema {
-        pub use crate::results::schema::{of_accepted, of_compact, of_comparison, of_fleet, of_log_line, of_result};
+        pub use crate::results::schema::{
+            of_accepted, of_compact, of_comparison, of_fleet, of_history, of_log_line, of_result,
+        };
     }
     pub mod series {
         pub use crate::results::series::{Class, Classes, Series};

@@ -95,6 +95,9 @@ fn run(log: &Log) -> Run {
         damage: log.damage.clone(),
         log_sha256: None,
         identity: log.header.identity.as_ref().map(Identity::published),
+        binary: log.header.binary.clone(),
+        engine: log.header.engine.clone(),
+        labels: log.header.labels.clone(),
         earlier_runs: log.history.as_ref().map(|history| history.runs),
     }
 }
@@ -139,6 +142,9 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
             let mut findings = Findings::default();
             (experiment.figures)(&study, &mut findings);
             name_unavailable(&study, &mut findings);
+            for metric in &mut findings.metrics {
+                metric.phrase = phrase(&metric.name, &metric.labels);
+            }
             (experiment.explain)(&study, &mut findings);
             findings.say_modes();
             findings.say_host_load();
@@ -181,7 +187,6 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     };
     section.metrics = findings.metrics;
     for metric in &mut section.metrics {
-        metric.phrase = phrase(&metric.name, &metric.labels);
         metric.headline = is_headline(&metric.name, &metric.labels);
     }
     // In the order of the table's publications, figures of one metric together.

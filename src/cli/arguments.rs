@@ -1,16 +1,19 @@
 //! What can be typed. Help, man page and completions are generated from these definitions.
 
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::compare_options::CompareOptions;
 use super::fleet_options::FleetOptions;
+use super::history_options::HistoryOptions;
 use super::paint::ColourChoice;
+use super::values::{parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
+use crate::conduct::directory::Kept;
 use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
+use crate::plan;
 use crate::setup::{FillWith, Profile};
 use crate::sys::clock::Source;
 
@@ -32,6 +35,7 @@ const EXAMPLES: &str = concat!(
     "  sysdyno explain cpu.timer       the method of an experiment and what could fool us\n",
     "  sysdyno report sysdyno-runs/X   the full report of a run, from its log\n",
     "  sysdyno run network --peer ssh://HOST   also the path to another machine\n",
+    "  sysdyno history                 what changed in the runs of this machine over time\n",
     "  sysdyno neighbours --for 1m     neighbours on the cores, second by second\n",
     "\n",
     "Exit codes: 0 done, 1 an experiment failed, 2 wrong command, 3 a state of --fail-on was found,\n",
@@ -74,6 +78,8 @@ pub(super) enum Verb {
     Compare(CompareOptions),
     /// Find the odd nodes of many, from the node files of their runs
     Fleet(FleetOptions),
+    /// Show what changed in the runs of this machine over time, and at which run
+    History(HistoryOptions),
     /// Show the results published in five reports, next to those of a run
     Published(PublishedOptions),
     /// Serve the network and remote-file experiments of another machine
@@ -123,9 +129,22 @@ pub(super) struct RunOptions {
     /// Run directory to write (default: sysdyno-runs/HOST-TIME)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Write the result as JSON to a file, or to standard output with - (summary on standard error)
-    #[arg(long, value_name = "FILE|-")]
-    pub json: Option<PathBuf>,
+    /// Directory of a fleet: write to FLEET/nodes/NODE/TIME, or go on with the unfinished run of this node there
+    #[arg(long, value_name = "FLEET", conflicts_with_all = ["output", "resume"])]
+    pub into: Option<PathBuf>,
+    /// Label of this node for comparisons in a fleet, such as rack=r12 (repeatable)
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    pub labels: Vec<(String, String)>,
+    /// Files that stay of a complete run
+    #[arg(long, value_enum, default_value_t = KeptChoice::All, value_name = "FILES")]
+    pub keep: KeptChoice,
+    /// Write the result as JSON to a file, or to standard output with - (summary on standard error). `--json node FILE|-`
+    /// writes the compact form in one line
+    #[arg(long, value_names = ["node] [FILE|-"], num_args = 1..=2)]
+    pub json: Vec<PathBuf>,
+    /// True where the JSON is node.json instead of result.json.
+    #[arg(skip)]
+    pub json_node: bool,
     /// Resume an interrupted run
     #[arg(long, value_name = "RUN", conflicts_with_all = ["selection", "output", "seed", "cpu", "quick", "rigorous", "clock", "dry_run"])]
     pub resume: Option<PathBuf>,
@@ -147,6 +166,27 @@ pub(super) struct RunOptions {
     pub fail_on: Vec<FailOn>,
     #[command(flatten)]
     pub screen: ScreenOptions,
+}
+
+/// Files of a run directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum KeptChoice {
+    /// The log, the result and the report
+    All,
+    /// The log and node.json, the compact form: everything else can be computed from the log
+    Log,
+    /// node.json alone
+    Node,
+}
+
+impl KeptChoice {
+    pub fn kept(self) -> Kept {
+        match self {
+            KeptChoice::All => Kept::All,
+            KeptChoice::Log => Kept::Log,
+            KeptChoice::Node => Kept::Node,
+        }
+    }
 }
 
 /// What a run prints at its end.
@@ -243,6 +283,22 @@ pub(super) struct PeerOptions {
 }
 
 impl RunOptions {
+    /// The options with the words of `--json` in their places: it takes one word or two, and the second can be an experiment.
+    pub fn settled(mut self) -> Self {
+        if let [first, second] = self.json.as_slice() {
+            let word = second.to_string_lossy().into_owned();
+            let selects = plan::select(std::slice::from_ref(&word)).is_ok();
+            if first.as_os_str() == "node" && !selects {
+                self.json_node = true;
+                self.json = vec![second.clone()];
+            } else {
+                self.json.truncate(1);
+                self.selection.insert(0, word);
+            }
+        }
+        self
+    }
+
     pub fn full_cache(&self) -> Option<FillWith> {
         self.full_cache.map(|choice| match choice {
             FullCacheChoice::Holes => FillWith::Holes,
@@ -384,6 +440,10 @@ pub(super) struct ReportOptions {
     /// Print the page of published results, next to this run's results, instead of the report
     #[arg(long, conflicts_with = "full")]
     pub published: bool,
+    /// Show the costs of another run next to those of RUN, in the report and in the summary. REFERENCE is a run directory, its log or
+    /// its node.json, also of another machine
+    #[arg(long, value_name = "REFERENCE", conflicts_with_all = ["full", "published", "all"])]
+    pub reference: Option<PathBuf>,
     /// Write to a file instead of standard output (Markdown: figures in the folder figures/ next to it)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -449,57 +509,6 @@ pub(super) struct CompletionOptions {
     pub shell: clap_complete::Shell,
 }
 
-/// Longest time limit: a day, in seconds.
-const LONGEST: f64 = 86_400.0;
-
-/// Seconds in `90`, `90s`, `5m`, `1h`.
-fn parse_duration(text: &str) -> Result<f64, String> {
-    let (digits, unit) = match text.find(|letter: char| letter.is_ascii_alphabetic()) {
-        Some(end) => text.split_at(end),
-        None => (text, "s"),
-    };
-    let factor = match unit {
-        "ms" => 1e-3,
-        "s" | "sec" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("'{unit}' is not a valid unit of time. Use s, m or h, as in 90s or 5m")),
-    };
-    match digits.trim().parse::<f64>() {
-        Ok(number) if number > 0.0 && number * factor <= LONGEST => Ok(number * factor),
-        Ok(number) if number > 0.0 => Err("a time limit is at most 24h".to_owned()),
-        _ => Err("a time limit is a positive number of seconds, or one with s, m or h, as in 90s or 5m".to_owned()),
-    }
-}
-
-/// Intervals of a monitor in seconds. Shorter ones hold few looks, and reporting costs more than looking. All looks of an interval
-/// are kept until it ends, so longer ones would take much memory.
-const INTERVALS: RangeInclusive<f64> = 0.5..=600.0;
-
-fn parse_interval(text: &str) -> Result<f64, String> {
-    let seconds = parse_duration(text)?;
-    INTERVALS.contains(&seconds).then_some(seconds).ok_or_else(|| "an interval is 500ms to 10m".to_owned())
-}
-
-fn parse_cpus(text: &str) -> Result<CpuList, String> {
-    CpuList::parse(text).filter(|list| !list.is_empty()).ok_or_else(|| "a list of CPUs, such as 0 or 0-3,8".to_owned())
-}
-
-/// Bytes in `4096`, `500M`, `10G`: decimal prefixes, as rates of networks have them.
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let (digits, factor) =
-        match text.trim_end_matches('B').split_at_checked(text.trim_end_matches('B').len().saturating_sub(1)) {
-            Some((digits, "k" | "K")) => (digits, 1_000),
-            Some((digits, "M")) => (digits, 1_000_000),
-            Some((digits, "G")) => (digits, 1_000_000_000),
-            _ => (text, 1),
-        };
-    let number = digits.parse::<u64>().ok().filter(|&number| number > 0);
-    number
-        .and_then(|number| number.checked_mul(factor))
-        .ok_or_else(|| "a number of bytes, such as 500M or 10G".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -507,40 +516,5 @@ mod tests {
     #[test]
     fn the_definitions_are_consistent() {
         command().debug_assert();
-    }
-
-    #[test]
-    fn bytes_have_prefixes() {
-        assert_eq!(parse_bytes("4096"), Ok(4096));
-        assert_eq!(parse_bytes("500M"), Ok(500_000_000));
-        assert_eq!(parse_bytes("10GB"), Ok(10_000_000_000));
-        for wrong in ["", "0", "G", "1T", "-1", "99999999999G"] {
-            assert!(parse_bytes(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn intervals_and_lists_of_cpus_are_checked() {
-        assert_eq!(parse_interval("500ms"), Ok(0.5));
-        assert_eq!(parse_interval("10m"), Ok(600.0));
-        for wrong in ["100ms", "11m", "0", "x", "-1s"] {
-            assert!(parse_interval(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(parse_cpus("0-1,4").unwrap().len(), 3);
-        for wrong in ["", ",", "x", "-1", "3-1"] {
-            assert!(parse_cpus(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn durations_have_units() {
-        assert_eq!(parse_duration("90"), Ok(90.0));
-        assert_eq!(parse_duration("1.5m"), Ok(90.0));
-        assert_eq!(parse_duration("2h"), Ok(7200.0));
-        assert!(parse_duration("0s").is_err());
-        assert!(parse_duration("25h").is_err());
-        assert!(parse_duration("1e300").is_err());
-        assert!(parse_duration("5 parsecs").is_err());
-        assert!(parse_duration("").is_err());
     }
 }

@@ -3,6 +3,7 @@
 //! Data goes to standard output, talk to standard error. Exit codes: 0 done, 1 some experiment failed, 2 the command was
 //! wrong, 3 a figure is in a state that was to fail the run, 130 interrupted.
 
+mod answer;
 mod arguments;
 mod compare;
 mod compare_options;
@@ -12,6 +13,8 @@ mod explain;
 mod fleet;
 mod fleet_options;
 mod footing;
+mod history;
+mod history_options;
 mod json_target;
 mod launch;
 mod list;
@@ -28,6 +31,7 @@ mod remote_options;
 mod report;
 mod run;
 mod runs;
+mod values;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -45,9 +49,11 @@ use arguments::{Arguments, Verb};
 const DONE: u8 = 0;
 /// Some experiment failed, or a result could not be kept.
 const FAILED: u8 = 1;
+/// A result of a comparison or of a history is worse.
+const WORSE: u8 = 1;
 /// The command was wrong.
 const WRONG_COMMAND: u8 = 2;
-/// A headline figure is in a state that the caller wanted to fail on.
+/// A headline figure is in a state that the caller wanted to fail on, or the data do not decide.
 const FOUND: u8 = 3;
 /// A signal ended the run; what was measured is kept.
 const INTERRUPTED: u8 = 130;
@@ -88,7 +94,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let command: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let outcome = match arguments.verb {
-        Verb::Run(options) => run::run(&options, &command),
+        Verb::Run(options) => run::run(&options.settled(), &command),
         Verb::List(options) => list::list(&options),
         Verb::Explain(options) => explain::explain(&options),
         Verb::Machine(options) => machine::machine(&options),
@@ -98,6 +104,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Report(options) => report::report(&options),
         Verb::Compare(options) => compare::compare(&options),
         Verb::Fleet(options) => fleet::fleet(&options),
+        Verb::History(options) => history::history(&options),
         Verb::Published(options) => published::published(&options),
         Verb::Completions(options) => completions::completions(&options),
         Verb::Man => completions::manual(),

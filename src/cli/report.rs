@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::{Format, ReportOptions};
 use super::paint::painted;
-use super::{DONE, Failure, print, print_painted, terminal_width};
+use super::{DONE, Failure, print, print_painted, runs, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::figures;
 use crate::report::exports::{self, Form, Scope};
 use crate::report::page::Page;
+use crate::report::reference::ReferenceRun;
 use crate::report::{compact, content, csv, html, json, markdown, screen, terminal, text};
 use crate::results::compact::{Compact, FORMAT};
 use crate::results::document::Document;
@@ -22,32 +23,38 @@ const MOST_BYTES: u64 = 16 << 20;
 
 pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
     let document = || document_of(&options.run);
-    let page = |document: &Document| {
-        if options.published {
+    if options.reference.is_some() && !shows_costs(options.format) {
+        let problem = Problem::new("this format shows no reference run")
+            .hint("use --format text, summary, html or markdown. `sysdyno compare` compares two runs as data");
+        return Err(Failure::from(problem));
+    }
+    let page = |document: &Document| -> Result<Page, Problem> {
+        Ok(if options.published {
             content::published_page(document, &Published::embedded())
         } else if options.full {
             content::page(document)
         } else {
-            content::brief(document)
-        }
+            content::brief(document, reference(options, document)?.as_ref())
+        })
     };
     let text = match options.format {
-        Format::Text => text::render(&page(&document()?), terminal_width()),
+        Format::Text => text::render(&page(&document()?)?, terminal_width()),
         Format::Summary if options.screen.all => terminal::summary(&document()?, terminal_width()),
         Format::Summary => {
-            let lines = screen::screen(&document()?, terminal_width(), None);
+            let document = document()?;
+            let lines = screen::screen(&document, terminal_width(), None, reference(options, &document)?.as_ref());
             if file(options).is_none() {
                 return print_painted(&painted(&lines, options.screen.color)).map(|_| DONE);
             }
             screen::plain(&lines)
         }
         Format::Html => {
-            let page = page(&document()?);
+            let page = page(&document()?)?;
             name_the_others(options, &page);
             html::render(&page)
         }
         Format::Markdown => {
-            let page = page(&document()?);
+            let page = page(&document()?)?;
             write_drawings(options, &page)?;
             markdown::render(&page)
         }
@@ -75,6 +82,22 @@ fn document_of(run: &Path) -> Result<Document, Problem> {
         talk::line(format_args!("warning: {damage}. Everything before it is used"));
     }
     Ok(document)
+}
+
+/// Whether a format has the costs of a run for people.
+fn shows_costs(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Summary | Format::Html | Format::Markdown)
+}
+
+/// The run whose costs are shown next to those of a document.
+fn reference(options: &ReportOptions, document: &Document) -> Result<Option<ReferenceRun>, Problem> {
+    let Some(name) = &options.reference else { return Ok(None) };
+    let runs = runs::named(name)?;
+    let [placed] = runs.as_slice() else {
+        return Err(Problem::new(format!("{} has {} runs, and a reference is one run", name.display(), runs.len()))
+            .hint("name one of its run directories. `sysdyno compare` compares groups of runs"));
+    };
+    ReferenceRun::of(&placed.run, document).map(Some)
 }
 
 /// The run in a form for another program.

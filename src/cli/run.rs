@@ -1,9 +1,9 @@
 //! `sysdyno run`: measure, summarise, keep.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::arguments::{FailOn, RunOptions, ScreenOptions};
+use super::arguments::{FailOn, RunOptions};
 use super::json_target::Target;
 use super::paint::painted;
 use super::{
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};
+use crate::conduct::fleet_place::FleetRequest;
 use crate::conduct::history::{self, Store};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::other_machines::{self, Connected};
@@ -19,9 +20,10 @@ use crate::conduct::progress::Progress;
 use crate::conduct::{self, Recording, RunOutcome, prepare, scratch};
 use crate::experiments::Experiment;
 use crate::machine::Identity;
+use crate::machine::engine::Engine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
-use crate::report::{json, screen, terminal};
+use crate::report::{compact, json, screen, terminal};
 use crate::results::document::{self, Document, Grade, Metric};
 use crate::results::log::{FORMAT, Header};
 use crate::results::problem::Problem;
@@ -29,15 +31,16 @@ use crate::results::quantity::Unit;
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{count, duration, launches, quantity};
 use crate::setup::Setup;
-use crate::sys::{affinity, process, talk};
+use crate::sys::{affinity, talk};
 
 /// Length of the noise probe that belongs to the record of a run.
 const NOISE_SPAN: Duration = Duration::from_millis(50);
 
 pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
     footing::has_proc()?;
-    let target = options.json.as_deref().map(Target::of).transpose()?;
-    let before = options.resume.as_deref().map(Before::open).transpose()?;
+    let target = options.json.first().map(|place| Target::of(place)).transpose()?;
+    let identity = Identity::read(Path::new("/"));
+    let before = earlier_part(options, &identity)?;
     let (mut setup, selected, of_the_cpu) = describe_run(options, before.as_ref())?;
     let plan = plan::plan(&selected, &setup, options.time)?;
     if options.dry_run {
@@ -58,25 +61,48 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     let begins = before.is_none();
     let mut recording = match before {
         Some(before) => before.reopen(command)?,
-        None => start(options.output.as_deref(), header(&setup, command))?,
+        None => start(place(options, &selected, &identity)?.as_deref(), header(&setup, command, &identity, options))?,
     };
-    let store = if options.no_history { None } else { earlier_runs(begins, &setup, &plan, &mut recording) };
+    recording.directory = recording.directory.keeping(options.keep.kept());
+    let store = if options.no_history { None } else { earlier_runs(begins, &setup, &plan, &identity, &mut recording) };
     for words in of_the_cpu {
         talk::line(words);
     }
     for warning in &plan.warnings {
         talk::line(format_args!("warning: {warning}"));
     }
-    warn(&quiet, options.scratch.is_some());
+    // On the nodes of an engine the current directory is often on a file server that all of them share.
+    warn(&quiet, options.scratch.is_some() || Engine::here().is_some());
     warn_of_full_cache(&setup, &plan);
     warn_of_own_peer(&setup);
-    let progress = Progress::new(!options.no_progress);
+    let progress = Progress::new(!options.no_progress, terminal_width());
     let directory = recording.directory.clone();
     let outcome = conduct::run(&setup, &plan, &quiet, source, recording, &progress, &interrupt);
     if let (Some(store), Ok(outcome)) = (&store, &outcome) {
         keep(store, outcome);
     }
     conclude(outcome, &directory, target, options)
+}
+
+/// The beginning of this run, where it goes on: the run that was named, or the unfinished one of this node in a fleet.
+fn earlier_part(options: &RunOptions, identity: &Identity) -> Result<Option<Before>, Problem> {
+    if let Some(fleet) = options.into.as_deref().filter(|_| !options.dry_run) {
+        let selected = plan::select(&options.selection)?;
+        return FleetRequest { fleet, profile: options.profile(), selected: &selected }.unfinished(identity);
+    }
+    options.resume.as_deref().map(Before::open).transpose()
+}
+
+/// The directory for a run that begins, where one was named.
+fn place(
+    options: &RunOptions,
+    selected: &[&'static Experiment],
+    identity: &Identity,
+) -> Result<Option<PathBuf>, Problem> {
+    match &options.into {
+        None => Ok(options.output.clone()),
+        Some(fleet) => FleetRequest { fleet, profile: options.profile(), selected }.place(identity).map(Some),
+    }
 }
 
 /// A setup, the experiments of a run, and what its user should know of the CPU.
@@ -135,18 +161,21 @@ fn find_others(options: &RunOptions, before: Option<&Before>, setup: &mut Setup)
 }
 
 /// The first line of a log, for a run that begins now.
-fn header(setup: &Setup, command: Vec<String>) -> Header {
+fn header(setup: &Setup, command: Vec<String>, identity: &Identity, options: &RunOptions) -> Header {
     Header {
         log: FORMAT.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        id: directory::identifier(&process::host_name()),
+        id: directory::identifier(&identity.node),
         started: directory::now(),
         command,
         seed: setup.seed,
         profile: setup.profile.name().to_owned(),
         cpu: setup.cpu,
         build: build(),
-        identity: Some(Identity::read(Path::new("/"))),
+        identity: Some(identity.clone()),
+        binary: Identity::of_binary(),
+        engine: Engine::here(),
+        labels: options.labels.iter().cloned().collect(),
     }
 }
 
@@ -160,9 +189,14 @@ fn start(output: Option<&Path>, header: Header) -> Result<Recording, Problem> {
 }
 
 /// The place for runs of this machine, where it can be used. What the runs there say goes into the record of a run that begins.
-fn earlier_runs(begins: bool, setup: &Setup, plan: &Plan, recording: &mut Recording) -> Option<Store> {
-    let identity = Identity::read(Path::new("/"));
-    let store = Store::of(&identity)?;
+fn earlier_runs(
+    begins: bool,
+    setup: &Setup,
+    plan: &Plan,
+    identity: &Identity,
+    recording: &mut Recording,
+) -> Option<Store> {
+    let store = Store::of(identity)?;
     let found = match store.read() {
         Ok(found) => found,
         Err(error) => {
@@ -173,7 +207,7 @@ fn earlier_runs(begins: bool, setup: &Setup, plan: &Plan, recording: &mut Record
     if let Some(what) = found.left_aside {
         talk::line(format_args!("warning: in the history {}: {what}", store.place().display()));
     }
-    recording.history = begins.then(|| history::look_back(found.runs, setup, plan, &identity));
+    recording.history = begins.then(|| history::look_back(found.runs, setup, plan, identity));
     Some(store)
 }
 
@@ -191,11 +225,11 @@ fn keep(store: &Store, outcome: &RunOutcome) {
 
 /// A run that is complete needs no measuring. Results that could not be written when it ended are written now.
 fn complete(before: &Before, target: Option<Target>, options: &RunOptions) -> Result<u8, Failure> {
-    let (directory, id) = (&before.directory, &before.log.header.id);
+    let (directory, id) = (&before.directory.clone().keeping(options.keep.kept()), &before.log.header.id);
     let document = crate::assemble::document_of(&directory.log())?;
     if directory.has_results(&document) {
         talk::line(format_args!("{id} is complete, so no launch is left to do"));
-        tell(&document, target, directory, &options.screen)?;
+        tell(&document, target, directory, options)?;
         return Ok(verdict(&document, options));
     }
     talk::line(format_args!("{id} is complete, but some of its result files are missing. Writing them now"));
@@ -275,10 +309,16 @@ fn conclude(
         }
     };
     let document = &outcome.document;
-    tell(document, target, directory, &options.screen)?;
-    talk::line(format_args!("run directory: {}", directory.path().display()));
+    tell(document, target, directory, options)?;
+    if options.into.is_none() {
+        talk::line(format_args!("run directory: {}", directory.path().display()));
+    }
     if outcome.interrupted {
-        talk::line(format_args!("interrupted. Resume with: sysdyno run --resume {}", directory.path().display()));
+        let again = match &options.into {
+            Some(_) => "the same command on this node".to_owned(),
+            None => format!("sysdyno run --resume {}", directory.path().display()),
+        };
+        talk::line(format_args!("interrupted. Resume with: {again}"));
         return Ok(INTERRUPTED);
     }
     Ok(verdict(document, options))
@@ -312,14 +352,18 @@ fn tell(
     document: &Document,
     target: Option<Target>,
     directory: &RunDirectory,
-    options: &ScreenOptions,
+    options: &RunOptions,
 ) -> Result<(), Failure> {
-    let report = directory.path().join("report.html");
-    let lines = |width| screen::screen(document, width, report.to_str());
+    let rendered = || if options.json_node { compact::render(document) } else { json::render(document) };
+    if options.into.is_some() && target.is_none() {
+        return print(&format!("{}\n", screen::in_one_line(document, directory.path())));
+    }
+    let (options, report) = (&options.screen, directory.report());
+    let lines = |width| screen::screen(document, width, report.as_ref().and_then(|report| report.to_str()), None);
     if matches!(target, Some(Target::Stdout)) {
         let summary = if options.all { terminal::summary(document, None) } else { screen::plain(&lines(None)) };
         talk::text(summary);
-        return print(&json::render(document)?);
+        return print(&rendered()?);
     }
     if options.all {
         print(&terminal::summary(document, terminal_width()))?;
@@ -327,7 +371,7 @@ fn tell(
         print_painted(&painted(&lines(terminal_width()), options.color))?;
     }
     let Some(mut target) = target else { return Ok(()) };
-    target.write(&json::render(document)?).map_err(|problem| {
+    target.write(&rendered()?).map_err(|problem| {
         let elsewhere = format!("the same result is in {}", directory.path().join("result.json").display());
         Failure::while_working(problem.hint(elsewhere))
     })

@@ -66,8 +66,8 @@ fn holds_run(path: &Path) -> bool {
     }
 }
 
-/// One run.
-fn one(place: &Path) -> Result<PlacedRun, Problem> {
+/// One run: its directory, its log, or its compact form.
+pub(super) fn one(place: &Path) -> Result<PlacedRun, Problem> {
     let compact = if place.is_dir() { place.join(COMPACT) } else { place.to_path_buf() };
     let log = if place.is_dir() { place.join(LOG) } else { place.to_path_buf() };
     let is_log = log.is_file() && log.extension().is_some_and(|extension| extension == "jsonl");

@@ -57,7 +57,7 @@ fn methods(runs: &[PlacedRun]) -> BTreeSet<String> {
 }
 
 /// Which machine it was: by its identity, or by its model where the record has none.
-fn machine(run: &Compact) -> String {
+pub(super) fn machine(run: &Compact) -> String {
     let name = run.node.name.clone().unwrap_or_else(|| run.run.id.clone());
     let identity = run.node.machine.clone().unwrap_or_else(|| format!("of model {}", run.node.fingerprint));
     format!("{name} ({identity})")
@@ -77,27 +77,71 @@ fn kind(fact: &str) -> &str {
     fact.find(" of /").map_or(fact, |end| &fact[..end])
 }
 
+/// Beginnings of facts about a run: they change from run to run, and mean little for its results.
+const OF_THE_RUN: [&str; 2] = ["CPU", "boot"];
+
+/// A fact and how a run answers it.
+type Question = (String, Box<dyn Fn(&Compact) -> String>);
+
+/// Every fact that one of the runs has.
+fn questions<'a>(runs: impl Iterator<Item = &'a PlacedRun>) -> Vec<Question> {
+    let mut asked: Vec<Question> = vec![
+        ("machine".to_owned(), Box::new(machine)),
+        ("CPU".to_owned(), Box::new(|run| run.run.cpu.to_string())),
+        ("profile".to_owned(), Box::new(|run| run.run.profile.clone())),
+        ("sysdyno".to_owned(), Box::new(program)),
+        ("boot".to_owned(), Box::new(|run| run.node.boot.clone().unwrap_or_default())),
+    ];
+    let names: BTreeSet<String> =
+        runs.flat_map(|placed| placed.run.facts.keys()).map(|name| kind(name).to_owned()).collect();
+    asked.extend(names.into_iter().map(|name| {
+        let of = name.clone();
+        let answer = move |run: &Compact| {
+            let found = run.facts.iter().filter(|(fact, _)| kind(fact) == of).map(|(_, value)| value.clone());
+            found.collect::<Vec<_>>().join(", ")
+        };
+        (name, Box::new(answer) as Box<dyn Fn(&Compact) -> String>)
+    }));
+    asked
+}
+
+/// Whether facts about the machine, its kernel or the tool differ between two runs.
+pub(super) fn machine_differs(before: &PlacedRun, after: &PlacedRun) -> bool {
+    let asked = questions([before, after].into_iter());
+    let of_the_machine = |question: &&Question| !OF_THE_RUN.iter().any(|begin| question.0.starts_with(begin));
+    asked.iter().filter(of_the_machine).any(|(_, of)| of(&before.run) != of(&after.run))
+}
+
+/// Facts that changed between the last run of one stretch and the first run of the next one, and have no value in common between the
+/// two stretches. The most important first.
+pub(super) fn lasting(before: &[PlacedRun], after: &[PlacedRun]) -> Vec<Difference> {
+    let (Some(last), Some(first)) = (before.last(), after.first()) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (fact, of) in questions([last, first].into_iter()) {
+        let [one, other] = [last, first].map(|run| of(&run.run));
+        if one != other && values(before, &of).is_disjoint(&values(after, &of)) {
+            let known = |value: String| if value.is_empty() { "none".to_owned() } else { value };
+            found.push(Difference { fact, base: known(one), new: known(other) });
+        }
+    }
+    found.sort_by_key(|difference| rank(&difference.fact));
+    found
+}
+
+/// The tool that measured: two builds of one version can differ.
+fn program(run: &Compact) -> String {
+    let binary = run.run.binary.as_ref().map_or_else(String::new, |binary| format!(", binary {binary}"));
+    format!("{} ({}{binary})", run.run.version, run.run.build)
+}
+
 /// Every fact that differs, the most important first.
 pub(super) fn differences(base: &[PlacedRun], new: &[PlacedRun]) -> Vec<Difference> {
     let mut found = Vec::new();
-    let mut look = |fact: &str, of: &dyn Fn(&Compact) -> String| {
-        let (one, other) = (values(base, of), values(new, of));
+    for (fact, of) in questions(base.iter().chain(new)) {
+        let (one, other) = (values(base, &of), values(new, &of));
         if one != other {
-            found.push(Difference { fact: fact.to_owned(), base: joined(&one), new: joined(&other) });
+            found.push(Difference { fact, base: joined(&one), new: joined(&other) });
         }
-    };
-    look("machine", &machine);
-    look("CPU", &|run| run.run.cpu.to_string());
-    look("profile", &|run| run.run.profile.clone());
-    look("sysdyno", &|run| format!("{} ({})", run.run.version, run.run.build));
-    look("boot", &|run| run.node.boot.clone().unwrap_or_default());
-    let names: BTreeSet<&str> =
-        base.iter().chain(new).flat_map(|placed| placed.run.facts.keys()).map(|name| kind(name)).collect();
-    for name in names {
-        let facts = |run: &Compact| {
-            run.facts.iter().filter(|(fact, _)| kind(fact) == name).map(|(_, value)| value.clone()).collect::<Vec<_>>()
-        };
-        look(name, &|run| facts(run).join(", "));
     }
     let shares = |runs: &[PlacedRun]| {
         let mut shares: Vec<f64> = runs.iter().filter_map(|placed| placed.run.practice.shared_share).collect();
@@ -121,7 +165,11 @@ pub(super) fn differences(base: &[PlacedRun], new: &[PlacedRun]) -> Vec<Differen
         let fact = "neighbour on the core".to_owned();
         found.push(Difference { fact, base: text(least, most_other), new: text(least_other, most) });
     }
-    let rank = |fact: &str| FIRST.iter().position(|first| fact.starts_with(first)).unwrap_or(FIRST.len());
     found.sort_by_key(|difference| rank(&difference.fact));
     found
+}
+
+/// Place of a fact among all.
+fn rank(fact: &str) -> usize {
+    FIRST.iter().position(|first| fact.starts_with(first)).unwrap_or(FIRST.len())
 }

@@ -1,25 +1,44 @@
 //! Changes of headline results by what was measured: the first lines of an answer.
 
-use crate::results::comparison::{ChangedGroup, ComparedResult};
+use crate::results::comparison::{ChangedGroup, ComparedResult, Finding};
 
-/// Headline results that changed, those of one kind and direction together, the largest change first.
-pub(super) fn groups(rows: &[ComparedResult]) -> Vec<ChangedGroup> {
+/// A result that changed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Changed<'a> {
+    /// Its name in plain words.
+    pub phrase: &'a str,
+    /// Worse or better.
+    pub finding: Finding,
+    /// Relative change.
+    pub change: f64,
+}
+
+impl<'a> Changed<'a> {
+    /// Headline results of a comparison that changed.
+    pub fn of(rows: &'a [ComparedResult]) -> Vec<Self> {
+        let changed = rows.iter().filter(|row| row.headline && row.is_changed());
+        changed.map(|row| Changed { phrase: &row.phrase, finding: row.finding, change: row.change }).collect()
+    }
+}
+
+/// Changes of one kind and direction together, the largest change first.
+pub(super) fn groups(changed: &[Changed<'_>]) -> Vec<ChangedGroup> {
     let mut groups: Vec<ChangedGroup> = Vec::new();
-    for row in rows.iter().filter(|row| row.headline && row.is_changed()) {
-        let what = row.phrase.split(", ").next().unwrap_or(&row.phrase).to_owned();
-        if let Some(group) = groups.iter_mut().find(|group| group.what == what && group.finding == row.finding) {
-            group.range = [group.range[0].min(row.change), group.range[1].max(row.change)];
+    for &Changed { phrase, finding, change } in changed {
+        let what = phrase.split(", ").next().unwrap_or(phrase).to_owned();
+        if let Some(group) = groups.iter_mut().find(|group| group.what == what && group.finding == finding) {
+            group.range = [group.range[0].min(change), group.range[1].max(change)];
             group.results += 1;
         } else {
-            let range = [row.change, row.change];
-            groups.push(ChangedGroup { what, finding: row.finding, range, results: 1 });
+            groups.push(ChangedGroup { what, finding, range: [change, change], results: 1 });
         }
     }
     // One result says it in full.
     for group in groups.iter_mut().filter(|group| group.results == 1) {
-        let only = rows.iter().find(|row| row.headline && row.is_changed() && row.phrase.starts_with(&group.what));
-        if let Some(only) = only {
-            group.what.clone_from(&only.phrase);
+        let is_it =
+            |one: &&Changed<'_>| one.finding == group.finding && one.phrase.split(", ").next() == Some(&group.what);
+        if let Some(only) = changed.iter().find(is_it) {
+            only.phrase.clone_into(&mut group.what);
         }
     }
     let size = |group: &ChangedGroup| group.range.map(|end| end.ln_1p().abs()).into_iter().fold(0.0, f64::max);

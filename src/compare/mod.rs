@@ -2,23 +2,27 @@
 //!
 //! [`compare`] pairs the results of both sides, judges each pair by `statistics::compare`, and adjusts for their number. `facts` says
 //! what differs between machines and conditions, `scatter` what is known of the scatter between runs, `reasons` what explains a
-//! change, and `groups` sums up the changes.
+//! change, `groups` sums up the changes, and `timeline` judges runs of one machine over time.
 
 mod facts;
 mod groups;
 mod reasons;
 mod scatter;
+pub mod timeline;
 
 use std::collections::BTreeMap;
 
-use crate::experiments::phrases::phrase;
+use crate::experiments::phrases::{self, phrase};
 use crate::experiments::{self, Experiment};
 use crate::results::compact::{Compact, CompactExperiment, CompactFigure, CompactMetric};
-use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, FORMAT, Finding, NotCompared, SideValue};
+use crate::results::comparison::{
+    Alternation, ComparedResult, ComparedRun, Comparison, FORMAT, Finding, NotCompared, SideValue,
+};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Better, Labels, Unit};
 use crate::results::verdict::Trust;
-use crate::statistics::compare::{Conclusion, Needed, Observed, Shift, Side, needed};
+use crate::results::wording::count;
+use crate::statistics::compare::{Conclusion, LEAST_ROUNDS, Needed, Observed, Paired, Shift, Side, needed};
 use crate::statistics::distribution::normal_factor;
 use crate::statistics::significance::benjamini_hochberg;
 
@@ -37,22 +41,36 @@ const THRESHOLDS: [(&str, f64); 5] = [("cpu", 0.01), ("os", 0.03), ("memory", 0.
 const THRESHOLD: f64 = 0.05;
 /// Confidence of intervals.
 const LEVEL: f64 = 0.95;
+/// Label of the pages that the memory of a result has.
+const PAGES: &str = "pages";
 /// Beginning of metrics that describe the host and no cost of the machine: they are differences of the runs.
 const OF_THE_HOST: &str = "cpu.sharing.";
 
-/// Which of two sides.
+/// How the runs of the sides belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Base,
-    New,
+enum Design {
+    /// Runs at times of their own.
+    Apart,
+    /// Each run of one side belongs to the run of the other side that was made next to it.
+    Rounds,
 }
 
-/// One result: its labels, and what each side has.
+/// One result: its labels, and what each side has, by the number of the run.
 struct Pair<'a> {
     labels: Labels,
     facts: MetricFacts,
-    base: Vec<&'a CompactFigure>,
-    new: Vec<&'a CompactFigure>,
+    base: Vec<(usize, &'a CompactFigure)>,
+    new: Vec<(usize, &'a CompactFigure)>,
+    /// Words for the pages of the base, where it has the result with other pages only.
+    instead: Option<String>,
+}
+
+/// One result of several runs.
+struct Collected<'a> {
+    labels: Labels,
+    facts: MetricFacts,
+    /// The number of each run that has it, and what it has.
+    figures: Vec<(usize, &'a CompactFigure)>,
 }
 
 /// What is the same for all results of a metric.
@@ -70,31 +88,42 @@ pub fn compare(base: &[PlacedRun], new: &[PlacedRun], across: bool) -> Result<Co
         return Err(Problem::new(format!("the runs cannot be compared as runs of one machine: {unlike}"))
             .hint("to compare different machines, peers or methods, add --across"));
     }
+    Ok(Comparison { across: !unlike.is_empty(), ..compared(base, new, Design::Apart) })
+}
+
+/// Compares two conditions whose runs were made in turn: the first run of one side in the same round as the first of the other. What
+/// counts is the difference within rounds, so that what changes from round to round is in neither.
+pub fn live(base: &[PlacedRun], new: &[PlacedRun], alternation: Alternation) -> Comparison {
+    Comparison { alternation: Some(alternation), ..compared(base, new, Design::Rounds) }
+}
+
+fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design) -> Comparison {
     let differences = facts::differences(base, new);
     let (mut rows, mut not_compared) = (Vec::new(), Vec::new());
     for (metric, pairs) in pairs(base, new) {
         for pair in pairs {
-            match row(&metric, &pair) {
+            match row(&metric, &pair, design) {
                 Ok(row) => rows.push(row),
                 Err(reason) => not_compared.push(NotCompared { metric: metric.clone(), labels: pair.labels, reason }),
             }
         }
     }
     judge(&mut rows);
-    for row in rows.iter_mut().filter(|row| row.is_changed()) {
+    for row in rows.iter_mut().filter(|row| row.is_changed() && row.explanation.is_none()) {
         row.explanation = reasons::explanation(row, base, new, &differences);
     }
     rows.sort_by(|one, other| consequence(other).total_cmp(&consequence(one)));
-    Ok(Comparison {
+    Comparison {
         format: FORMAT.to_owned(),
         base: base.iter().map(compared_run).collect(),
         new: new.iter().map(compared_run).collect(),
-        across: !unlike.is_empty(),
+        across: false,
+        alternation: None,
         differences,
-        groups: groups::groups(&rows),
+        groups: groups::groups(&groups::Changed::of(&rows)),
         rows,
         not_compared,
-    })
+    }
 }
 
 fn compared_run(placed: &PlacedRun) -> ComparedRun {
@@ -112,26 +141,63 @@ fn compared_run(placed: &PlacedRun) -> ComparedRun {
 
 /// Every result that one of the sides has.
 fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Vec<Pair<'a>>> {
-    let mut pairs: BTreeMap<String, Vec<Pair<'a>>> = BTreeMap::new();
-    for (which, placed) in base.iter().map(|run| (Which::Base, run)).chain(new.iter().map(|run| (Which::New, run))) {
+    let pair = |found: Collected<'a>| {
+        let of = |is_new: bool| -> Vec<(usize, &'a CompactFigure)> {
+            let side = found.figures.iter().filter(|(run, _)| (*run >= base.len()) == is_new);
+            side.map(|(run, figure)| (if is_new { run - base.len() } else { *run }, *figure)).collect()
+        };
+        Pair { base: of(false), new: of(true), labels: found.labels, facts: found.facts, instead: None }
+    };
+    let all = collected(base.iter().chain(new).enumerate());
+    let mut pairs: BTreeMap<String, Vec<Pair<'a>>> =
+        all.into_iter().map(|(metric, found)| (metric, found.into_iter().map(pair).collect())).collect();
+    for (metric, known) in &mut pairs {
+        stand_in(metric, known);
+    }
+    pairs
+}
+
+/// Every result of several runs by its metric, with the numbers of the runs that have it.
+fn collected<'a>(runs: impl Iterator<Item = (usize, &'a PlacedRun)>) -> BTreeMap<String, Vec<Collected<'a>>> {
+    let mut results: BTreeMap<String, Vec<Collected<'a>>> = BTreeMap::new();
+    for (run, placed) in runs {
         for (facts, metric, figure) in figures(&placed.run) {
             let Some(labels) = Labels::parse(&figure.labels) else { continue };
-            let known = pairs.entry(metric.name.clone()).or_default();
-            let exact = known.iter().position(|pair| pair.labels == labels);
-            // A condition that only one side states does not make another result of it.
+            let known = results.entry(metric.name.clone()).or_default();
+            let exact = known.iter().position(|found| found.labels == labels);
+            // A condition that only one run states does not make another result of it.
             let alike: Vec<usize> = (0..known.len()).filter(|&at| known[at].labels.same_figure(&labels)).collect();
             let place = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1));
-            let place = place.unwrap_or_else(|| {
-                known.push(Pair { labels, facts, base: Vec::new(), new: Vec::new() });
-                known.len() - 1
-            });
-            match which {
-                Which::Base => known[place].base.push(figure),
-                Which::New => known[place].new.push(figure),
+            match place {
+                Some(place) => known[place].figures.push((run, figure)),
+                None => known.push(Collected { labels, facts, figures: vec![(run, figure)] }),
             }
         }
     }
-    pairs
+    results
+}
+
+/// A result that only the new runs have because the base has no such pages is compared with that of the pages which the base has:
+/// that is what the pages save.
+fn stand_in(metric: &str, known: &mut [Pair<'_>]) {
+    for at in 0..known.len() {
+        if !known[at].base.is_empty() || known[at].labels.get(PAGES).is_none() {
+            continue;
+        }
+        let others = known
+            .iter()
+            .filter(|other| !other.base.is_empty() && other.labels.without(PAGES) == known[at].labels.without(PAGES));
+        if let Some((words, base)) = others.map(|other| (page_words(metric, &other.labels), other.base.clone())).next()
+        {
+            known[at].base = base;
+            known[at].instead = Some(words);
+        }
+    }
+}
+
+/// The pages of a result in words.
+fn page_words(metric: &str, labels: &Labels) -> String {
+    phrases::label(metric, PAGES, labels.get(PAGES).unwrap_or_default())
 }
 
 /// The results of a run whose experiment this build knows.
@@ -147,43 +213,28 @@ fn figures(run: &Compact) -> impl Iterator<Item = (MetricFacts, &CompactMetric, 
 }
 
 /// One result, not yet judged; why not, if it cannot be compared.
-fn row(metric: &str, pair: &Pair<'_>) -> Result<ComparedResult, String> {
+fn row(metric: &str, pair: &Pair<'_>, design: Design) -> Result<ComparedResult, String> {
     let (labels, facts) = (&pair.labels, pair.facts);
-    let side = |figures: &[&CompactFigure], name: &str| -> Result<Side, String> {
-        if figures.is_empty() {
-            return Err(format!("only the other side has it: missing in {name}"));
-        }
-        let floor = scatter::between(metric, labels);
-        let usable: Vec<Observed> = figures.iter().filter_map(|figure| observed(figure, floor)).collect();
-        if usable.is_empty() {
-            let why = if figures.iter().all(|figure| figure.at_least) {
-                "a lower bound"
-            } else if figures.iter().all(|figure| figure.trust >= Trust::Contaminated) {
-                "contaminated"
-            } else {
-                "too few launches for an interval"
-            };
-            return Err(format!("{why} in {name}"));
-        }
-        Side::of(&usable).ok_or_else(|| format!("not a positive number in {name}"))
-    };
-    let (base, new) = (side(&pair.base, "the base")?, side(&pair.new, "the new runs")?);
-    let shift = Shift::between(&base, &new).ok_or("the numbers are too large or too small to compare")?;
+    let threshold = threshold(facts.experiment);
+    let sided = match design {
+        Design::Apart => apart(pair, scatter::between(metric, labels), threshold),
+        Design::Rounds => in_rounds(pair, threshold),
+    }?;
+    let Sided { base, new, shift, wanted } = sided;
     let value = |side: &Side| {
         let (value, interval) = side.value()?;
         Some(SideValue { value, interval: [interval.low, interval.high], launches: side.launches, runs: side.runs })
     };
-    let (Some(base_value), Some(new_value)) = (value(&base), value(&new)) else {
-        return Err("the numbers are too large or too small to compare".to_owned());
-    };
-    let threshold = threshold(facts.experiment);
+    let (Some(base_value), Some(new_value)) = (value(&base), value(&new)) else { return Err(TOO_LARGE.to_owned()) };
     let publication = facts.experiment.publication(metric);
-    let wanted = needed(&base, &new, threshold);
     Ok(ComparedResult {
         experiment: facts.experiment.id.to_owned(),
         metric: metric.to_owned(),
         labels: labels.clone(),
-        phrase: phrase(metric, labels),
+        phrase: match &pair.instead {
+            None => phrase(metric, labels),
+            Some(pages) => format!("{} (base: {pages})", phrase(metric, labels)),
+        },
         unit: facts.unit,
         better: facts.better,
         headline: publication.is_some_and(|publication| (publication.headline)(labels)),
@@ -198,8 +249,74 @@ fn row(metric: &str, pair: &Pair<'_>) -> Result<ComparedResult, String> {
         launches_needed: wanted
             .and_then(|wanted| if let Needed::Launches(count) = wanted { Some(count) } else { None }),
         runs_needed: wanted.and_then(|wanted| if let Needed::Runs(count) = wanted { Some(count) } else { None }),
-        explanation: None,
+        explanation: pair.instead.as_ref().map(|pages| format!("the base has this with {pages} only")),
     })
+}
+
+/// Numbers whose logarithms or exponentials are not finite.
+const TOO_LARGE: &str = "the numbers are too large or too small to compare";
+
+/// A result of both sides, and what separates them.
+struct Sided {
+    base: Side,
+    new: Side,
+    shift: Shift,
+    wanted: Option<Needed>,
+}
+
+/// What the runs of a side say of a result; why nothing, if they do not.
+fn side(figures: &[(usize, &CompactFigure)], floor: f64, name: &str) -> Result<Side, String> {
+    if figures.is_empty() {
+        return Err(format!("only the other side has it: missing in {name}"));
+    }
+    let usable: Vec<Observed> = figures.iter().filter_map(|(_, figure)| observed(figure, floor)).collect();
+    if usable.is_empty() {
+        let why = if figures.iter().all(|(_, figure)| figure.at_least) {
+            "a lower bound"
+        } else if figures.iter().all(|(_, figure)| figure.trust >= Trust::Contaminated) {
+            "contaminated"
+        } else {
+            "too few launches for an interval"
+        };
+        return Err(format!("{why} in {name}"));
+    }
+    Side::of(&usable).ok_or_else(|| format!("not a positive number in {name}"))
+}
+
+/// Runs at times of their own.
+fn apart(pair: &Pair<'_>, floor: f64, threshold: f64) -> Result<Sided, String> {
+    let (base, new) = (side(&pair.base, floor, "the base")?, side(&pair.new, floor, "the new runs")?);
+    let shift = Shift::between(&base, &new).ok_or(TOO_LARGE)?;
+    Ok(Sided { wanted: needed(&base, &new, threshold), base, new, shift })
+}
+
+/// Runs in rounds: only rounds count in which both sides have the result. Contaminated results count where too few rounds are left
+/// without them: what disturbs now one condition and now the other is in the scatter of the differences.
+fn in_rounds(pair: &Pair<'_>, threshold: f64) -> Result<Sided, String> {
+    let new: BTreeMap<usize, &CompactFigure> = pair.new.iter().copied().collect();
+    let both = |trust: Trust| -> Vec<(Observed, Observed)> {
+        let usable = |figure: &CompactFigure| {
+            let found = Observed { value: figure.value, within: 0.0, launches: figure.launches, between: 0.0 };
+            (figure.trust <= trust && !figure.at_least).then_some(found)
+        };
+        let rounds = pair.base.iter().filter_map(|(number, base)| Some((usable(base)?, usable(new.get(number)?)?)));
+        rounds.collect()
+    };
+    let clean = both(Trust::Noisy);
+    let rounds = if clean.len() < LEAST_ROUNDS { both(Trust::Contaminated) } else { clean };
+    if rounds.len() < LEAST_ROUNDS {
+        let side = match () {
+            () if pair.base.is_empty() => "only the other side has it: missing in the base".to_owned(),
+            () if pair.new.is_empty() => "only the other side has it: missing in the new runs".to_owned(),
+            () => format!(
+                "{} have it on both sides, at least {LEAST_ROUNDS} must",
+                count(rounds.len() as u64, "round", "rounds")
+            ),
+        };
+        return Err(side);
+    }
+    let paired = Paired::of(&rounds).ok_or(TOO_LARGE)?;
+    Ok(Sided { wanted: paired.needed(threshold), base: paired.base, new: paired.new, shift: paired.shift })
 }
 
 /// The result of one run, if it says what it costs on an undisturbed machine. The scatter between runs is what the run says of it, or

@@ -35,10 +35,23 @@ const FIGURES: &str = "figures";
 const RENDER_LATER: &str = "the log is complete. Free space, then write the rest with `sysdyno run --resume DIR`, or render it with `sysdyno \
      report DIR`";
 
+/// Which files stay of a run that is complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kept {
+    /// Everything that is computed from the log, and the log.
+    #[default]
+    All,
+    /// The log and `node.json`.
+    Log,
+    /// `node.json` alone.
+    Node,
+}
+
 /// A directory with one run in it.
 #[derive(Debug, Clone)]
 pub struct RunDirectory {
     path: PathBuf,
+    kept: Kept,
 }
 
 /// Now, RFC 3339 in UTC with whole seconds.
@@ -48,16 +61,30 @@ pub fn now() -> String {
 
 /// Name of a run: host and start, such as `alder-20260131T120000Z`.
 pub fn identifier(host: &str) -> String {
-    let now = Timestamp::now().to_zoned(TimeZone::UTC);
     let safe: String =
         host.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' }).collect();
-    format!("{safe}-{}", now.strftime("%Y%m%dT%H%M%SZ"))
+    format!("{safe}-{}", compact_now())
+}
+
+/// Now, such as `20260131T120000Z`.
+pub fn compact_now() -> String {
+    Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
 /// Most names that are tried for a directory that nobody named.
 const NAMES: u32 = 100;
 
 impl RunDirectory {
+    fn at(path: PathBuf) -> Self {
+        RunDirectory { path, kept: Kept::All }
+    }
+
+    /// The same directory, where only some files stay of a complete run.
+    #[must_use]
+    pub fn keeping(self, kept: Kept) -> Self {
+        RunDirectory { kept, ..self }
+    }
+
     /// Creates a directory of that name for a new run and begins its log. One that holds a run already, or that belongs to
     /// another user, is refused, and nothing is changed then.
     pub fn create(path: &Path, header: &Header) -> Result<(Self, LogWriter), Problem> {
@@ -65,7 +92,7 @@ impl RunDirectory {
             own(path)?;
         }
         std::fs::create_dir_all(path).map_err(|error| uncreatable(path, &error))?;
-        RunDirectory { path: path.to_path_buf() }.begin(header)
+        RunDirectory::at(path.to_path_buf()).begin(header)
     }
 
     /// Creates a directory for a new run in a place, named after the run: a free name, whatever began in the same second.
@@ -81,7 +108,7 @@ impl RunDirectory {
             match std::fs::create_dir(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(uncreatable(&path, &error)),
-                Ok(()) => return RunDirectory { path }.begin(&header),
+                Ok(()) => return RunDirectory::at(path).begin(&header),
             }
         }
         Err(Problem::new(format!("every candidate name for a run directory in {} exists", place.display()))
@@ -103,7 +130,7 @@ impl RunDirectory {
     /// The directory of a run that exists: its directory, or the log in it.
     pub fn open(path: &Path) -> Result<Self, Problem> {
         let directory = if path.is_file() { path.parent().unwrap_or(Path::new(".")) } else { path };
-        let directory = RunDirectory { path: directory.to_path_buf() };
+        let directory = RunDirectory::at(directory.to_path_buf());
         if directory.log().is_file() {
             Ok(directory)
         } else {
@@ -121,11 +148,27 @@ impl RunDirectory {
         self.path.join(LOG)
     }
 
-    /// Writes everything that is computed from the log, each file whole or not at all: `result.json`, `node.json`,
-    /// `metrics.csv`, `report.html`, `appendix.html`, `published.html` and their figures.
+    /// The report of a complete run, where it is kept.
+    pub fn report(&self) -> Option<PathBuf> {
+        (self.kept == Kept::All).then(|| self.path.join(PAGE))
+    }
+
+    /// Writes what is kept of all that is computed from the log, each file whole or not at all: `result.json`, `node.json`,
+    /// `metrics.csv`, `report.html`, `appendix.html`, `published.html` and their figures. The log of an incomplete run always
+    /// stays, because the run can be resumed from it.
     pub fn write_result(&self, document: &Document) -> Result<(), Problem> {
-        self.write_whole(RESULT, &json::render(document)?)?;
         self.write_whole(COMPACT, &compact::render(document)?)?;
+        match self.kept {
+            Kept::Node if document.run.complete => {
+                return std::fs::remove_file(self.log()).map_err(|error| {
+                    Problem::new(format!("cannot remove {}: {error}", self.log().display()))
+                        .hint("node.json is complete. Remove the log by hand")
+                });
+            }
+            Kept::Log | Kept::Node => return Ok(()),
+            Kept::All => {}
+        }
+        self.write_whole(RESULT, &json::render(document)?)?;
         self.write_whole(METRICS, &csv::render(document)?)?;
         for (name, page) in pages(document) {
             self.write_whole(name, &html::render(&page))?;
@@ -137,8 +180,11 @@ impl RunDirectory {
     /// Whether everything that is computed from the log is there, whole.
     pub fn has_results(&self, document: &Document) -> bool {
         let read = |name: &str| read_regular(&self.path.join(name)).unwrap_or_default();
+        if self.kept != Kept::All {
+            return is_json(&read(COMPACT));
+        }
         let pages = pages(document);
-        [RESULT, COMPACT].iter().all(|name| serde_json::from_slice::<serde::de::IgnoredAny>(&read(name)).is_ok())
+        [RESULT, COMPACT].iter().all(|name| is_json(&read(name)))
             && !read(METRICS).is_empty()
             && pages.iter().all(|(name, page)| {
                 read(name).trim_ascii_end().ends_with(b"</html>")
@@ -153,10 +199,14 @@ impl RunDirectory {
     }
 }
 
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
 /// The report, its appendix and the published figures, by the names of their files.
 fn pages(document: &Document) -> [(&'static str, Page); 3] {
     [
-        (PAGE, content::brief(document)),
+        (PAGE, content::brief(document, None)),
         (APPENDIX, content::page(document)),
         (PUBLISHED, content::published_page(document, &Published::embedded())),
     ]
@@ -207,18 +257,7 @@ mod tests {
     use crate::results::log::FORMAT;
 
     fn header() -> Header {
-        Header {
-            log: FORMAT.to_owned(),
-            version: String::new(),
-            id: "alder-20260131T120000Z".to_owned(),
-            started: now(),
-            command: Vec::new(),
-            seed: 0,
-            profile: String::new(),
-            cpu: 0,
-            build: String::new(),
-            identity: None,
-        }
+        Header { log: FORMAT.to_owned(), id: "alder-20260131T120000Z".to_owned(), started: now(), ..Header::default() }
     }
 
     #[test]

@@ -15,9 +15,11 @@ pub mod before;
 mod beside;
 pub mod directory;
 pub mod figures;
+pub mod fleet_place;
 pub mod history;
 pub mod interrupt;
 pub mod launch;
+pub mod live;
 pub mod other_machines;
 pub mod prepare;
 pub mod progress;
@@ -33,7 +35,7 @@ use std::time::{Duration, Instant};
 use crate::assemble;
 use crate::experiments::file::control_group;
 use crate::experiments::models::{self, Step};
-use crate::experiments::{Experiment, PredictionInput};
+use crate::experiments::{Experiment, PredictionInput, highlights};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::Plan;
@@ -45,6 +47,7 @@ use crate::results::problem::Problem;
 use crate::results::series::Series;
 use crate::rig::request::{CANARY, Request};
 use crate::setup::Setup;
+use crate::statistics::location::FEWEST_LAUNCHES;
 use crate::sys::affinity;
 use crate::sys::clock::Source;
 
@@ -64,6 +67,8 @@ const FIRST_SHARE: f64 = 0.25;
 const ROUNDS_BEFORE_LOOKS: u32 = 8;
 /// Rounds between looks at the figures.
 const ROUNDS_BETWEEN_LOOKS: u32 = 4;
+/// Rounds before a person may see an insight: with fewer launches no result is good.
+const ROUNDS_BEFORE_INSIGHT: u32 = FEWEST_LAUNCHES as u32;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
 const CALIBRATION: Duration = Duration::from_millis(200);
 
@@ -419,8 +424,15 @@ impl Conductor<'_> {
         }
         // Looks are few, because every look is a chance to stop at a lucky moment.
         let since = state.ended.checked_sub(ROUNDS_BEFORE_LOOKS);
-        if since.is_some_and(|since| since.is_multiple_of(ROUNDS_BETWEEN_LOOKS)) {
-            state.worth = Some(Worth::of(&assemble::document(&self.log()?), self.setup));
+        let looks = since.is_some_and(|since| since.is_multiple_of(ROUNDS_BETWEEN_LOOKS));
+        let asks = self.progress.is_shown() && !state.insight_shown && (looks || state.ended == ROUNDS_BEFORE_INSIGHT);
+        if looks || asks {
+            let document = assemble::document(&self.log()?);
+            state.worth = if looks { Some(Worth::of(&document, self.setup)) } else { state.worth.take() };
+            if let Some(found) = highlights::certain(&document).filter(|_| asks) {
+                self.progress.show_insight(&found);
+                state.insight_shown = true;
+            }
         }
         let rests = |experiment: &&Experiment| state.given_up(experiment.id) || state.rests(experiment.id);
         Ok(plan.running.iter().all(rests).then_some(Stop::Reached))

@@ -2,6 +2,8 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::report::screen;
+use crate::results::document::Highlight;
 use crate::results::wording::duration;
 use crate::sys::foreign;
 use crate::sys::talk;
@@ -16,17 +18,19 @@ fn whole_seconds(seconds: f64) -> String {
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
+    /// Columns of the terminal, if they are known.
+    width: Option<u16>,
 }
 
 impl Progress {
-    /// Progress that is shown, if standard error is a terminal and it is wanted.
-    pub fn new(wanted: bool) -> Self {
+    /// Progress that is shown, if standard error is a terminal and it is wanted. `width` is the terminal's, in columns.
+    pub fn new(wanted: bool, width: Option<u16>) -> Self {
         let target = if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(1), target);
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} rounds  {msg}") {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        Progress { bar }
+        Progress { bar, width }
     }
 
     /// Shows the state before a launch: rounds that ended, rounds planned, what is launched, seconds left.
@@ -43,6 +47,20 @@ impl Progress {
             talk::line(line);
         } else {
             self.bar.println(line);
+        }
+    }
+
+    /// Whether a person can see the bar.
+    pub fn is_shown(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
+    /// Shows the first insight of a run above the bar. Other streams than terminals get no part of the result early.
+    pub fn show_insight(&self, found: &Highlight) {
+        if self.is_shown() {
+            for line in screen::first_insight(found, self.width).lines() {
+                self.bar.println(foreign::shown(line));
+            }
         }
     }
 

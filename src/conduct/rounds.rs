@@ -47,6 +47,8 @@ pub(super) struct Rounds {
     pub(super) later: Option<(f64, f64)>,
     /// What the figures said when they were looked at last.
     pub(super) worth: Option<Worth>,
+    /// Whether an insight was shown while the run went on.
+    pub(super) insight_shown: bool,
 }
 
 impl Rounds {

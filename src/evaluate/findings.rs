@@ -150,14 +150,14 @@ impl Findings {
                 let FigureModes { lower, upper, upper_share } = metric.modes?;
                 let [lower, upper] = [lower, upper].map(|value| Shown::of(value, metric.unit));
                 Some(format!(
-                    "{}: {lower} or {upper} (in {} of the launches)",
-                    metric.title(),
+                    "{}: {lower}, or {upper} in {} of the launches.",
+                    wording::capital(&metric.phrase),
                     wording::percent(upper_share)
                 ))
             })
             .collect();
         if !told.is_empty() {
-            self.say(format!("Launches had one of two levels: {}.", told.join(", ")));
+            self.say(format!("The launches of these results had one of two levels. {}", told.join(" ")));
         }
     }
 
@@ -171,7 +171,7 @@ impl Findings {
                 [load.range[0], load.range[1], load.least_loaded].map(|value| Shown::of(value, metric.unit));
             format!(
                 "{} was between {low} and {high} over the launches, and {least} in the least loaded tenth.",
-                metric.title()
+                wording::capital(&metric.phrase)
             )
         });
         let told: Vec<String> = told.collect();

@@ -190,7 +190,7 @@ pub fn of_interval(estimate: &Estimate, precision: Precision) -> Vec<Gate> {
     let mut gates = vec![enough_launches(estimate)];
     if estimate.launches as usize >= FEWEST_LAUNCHES && estimate.value != 0.0 {
         let width = precision.relative(estimate.value, estimate.interval);
-        let width = Number::share(width).named("half-width {} of the value");
+        let width = Number::share(width).named("half of the interval is {} of the value");
         gates.push(Gate::at_most(&INTERVAL, width, precision.target));
     }
     gates

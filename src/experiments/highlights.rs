@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::machine::Machine;
-use crate::results::document::{CheckOutcome, CompositeCheck, Grade, Highlight, HighlightKind, Metric, Section};
+use crate::results::document::{
+    CheckOutcome, CompositeCheck, Document, Grade, Highlight, HighlightKind, Metric, Section,
+};
+use crate::results::gate_numbers::GateNumbers;
 use crate::results::wording::count;
 
 use super::insights::insights;
@@ -31,6 +34,18 @@ pub fn highlights(sections: &[Section], checks: &[CompositeCheck], machine: &Mac
     found.extend(weighted.into_iter().map(|(_, highlight)| highlight));
     found.truncate(MOST);
     found
+}
+
+/// The weightiest insight that a run already supports: its report would state it now, from good results alone. None while other
+/// results could change it.
+pub fn certain(document: &Document) -> Option<Highlight> {
+    let mut sections = document.experiments.clone();
+    for section in &mut sections {
+        section.metrics.retain(|metric| metric.grade == Grade::Good);
+    }
+    let stated = |found: &Highlight| document.highlights.iter().any(|highlight| highlight.text == found.text);
+    let found = insights(&sections, &document.machine, document.run.cpu);
+    found.into_iter().map(|(_, highlight)| highlight).find(stated)
 }
 
 fn highlight(kind: HighlightKind, text: String, section: &str) -> Highlight {
@@ -60,9 +75,10 @@ fn disturbance(sections: &[Section]) -> Option<(f64, Highlight)> {
     if share < DISTURBED {
         return None;
     }
-    let mut reasons: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, (u64, String)> = BTreeMap::new();
     for gate in unclean.iter().filter_map(|metric| metric.verdict.failures().first().copied()) {
-        reasons.entry(&gate.id).or_insert((0, &gate.evidence)).0 += 1;
+        let evidence = || gate.numbers.as_ref().map_or_else(|| gate.evidence.clone(), GateNumbers::demand);
+        reasons.entry(&gate.id).or_insert_with(|| (0, evidence())).0 += 1;
     }
     let reason = reasons.values().max_by_key(|(count, _)| *count).map_or_else(String::new, |(times, evidence)| {
         format!(" The most frequent reason applies to {times} of them. Example: {evidence}.")

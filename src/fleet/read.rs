@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::reading::{Names, NodeRun, Reading};
+use crate::machine::engine::is_node_name;
 use crate::results::compact::bytes_of;
 use crate::results::fleet::LeftAside;
-use crate::results::node_names::is_name;
 use crate::results::problem::Problem;
 
 /// Directory with one directory for each node.
@@ -90,7 +90,7 @@ fn look(
     for entry in entries(&inside)? {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if !is_directory || !is_name(&name) {
+        if !is_directory || !is_node_name(&name) {
             left_aside.push(aside(&entry.path(), "it is not a directory with the name of a node"));
             continue;
         }

@@ -1,64 +1,45 @@
 //! What is kept of a run: its key results, the names of all others, and its facts. A node file has 120 kB, and of ten thousand of
 //! them this much fits into memory.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Deserialize;
-
 use super::axes;
+use crate::machine::engine::is_node_name;
 use crate::results::compact::{Compact, CompactFigure, CompactMetric};
 use crate::results::fleet::Axis;
-use crate::results::node_names::is_name;
 use crate::results::quantity::{Better, Labels, Unit};
 use crate::results::verdict::Trust;
 use crate::statistics::distribution::normal_factor;
 
 /// Confidence of the part of an interval between runs.
 const LEVEL: f64 = 0.95;
-/// Labels and parts of a scheduler's topology that name a rack.
+/// The label that names a rack.
 const RACK: &str = "rack";
-const TOPOLOGY: &str = "topology";
 
 /// A run of a node.
 pub struct NodeRun {
     pub node: String,
-    pub labels: BTreeMap<String, String>,
     /// Where it was read.
     pub place: String,
     pub run: Compact,
-}
-
-/// The part of a node file that names labels.
-#[derive(Deserialize)]
-struct Labelled {
-    node: LabelledNode,
-}
-
-#[derive(Deserialize)]
-struct LabelledNode {
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
 }
 
 impl NodeRun {
     /// A run from the bytes of its file. `directory` names the node where the file does not.
     pub fn of(bytes: &[u8], directory: Option<&str>, place: &str) -> Result<Self, String> {
         let run = Compact::parse(bytes)?;
-        let labels = serde_json::from_slice::<Labelled>(bytes).map_err(|error| error.to_string())?.node.labels;
         let name = run.node.name.as_deref().or(directory).ok_or("it does not name its node")?;
-        if !is_name(name) {
+        if !is_node_name(name) {
             return Err("the name of its node has other characters than letters, digits, '.', '_' and '-'".to_owned());
         }
-        Ok(NodeRun { node: name.to_owned(), labels, place: place.to_owned(), run })
+        Ok(NodeRun { node: name.to_owned(), place: place.to_owned(), run })
     }
 
+    /// Its rack: by the label, or by the topology that the engine names.
     fn rack(&self) -> Option<String> {
-        let topology = || {
-            let path = self.labels.get(TOPOLOGY)?;
-            Some(path.rsplit_once('.')?.0.to_owned())
-        };
-        self.labels.get(RACK).cloned().or_else(topology)
+        let by_engine = || self.run.engine.as_ref()?.rack().map(str::to_owned);
+        self.run.node.labels.get(RACK).cloned().or_else(by_engine)
     }
 }
 

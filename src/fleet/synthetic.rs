@@ -88,7 +88,7 @@ pub fn record() -> NodeRun {
     for metric in run.experiments.iter_mut().flat_map(|experiment| &mut experiment.metrics) {
         add_link(metric);
     }
-    NodeRun { node: "n0".to_owned(), labels: std::collections::BTreeMap::new(), place: "record".to_owned(), run }
+    NodeRun { node: "n0".to_owned(), place: "record".to_owned(), run }
 }
 
 fn add_link(metric: &mut CompactMetric) {

@@ -6,8 +6,9 @@ use std::path::Path;
 use hmac::{Hmac, KeyInit, Mac};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
+use super::engine::Engine;
 use super::tree::Tree;
 use crate::sys::process;
 
@@ -21,7 +22,7 @@ const APPLICATION: &[u8] = b"sysdyno run identity 1";
 /// [`Identity::published`] instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
-    /// Name of the node.
+    /// Name of the node: the engine's that started the run, or the host name.
     pub node: String,
     /// Keyed hash of the machine's identifier, in what is published together with the name of the node; absent where the machine
     /// has no identifier that can be read.
@@ -47,11 +48,19 @@ impl Identity {
     /// The identity of the machine whose files lie under `root`.
     pub fn read(root: &Path) -> Identity {
         let tree = Tree::at(root);
+        // The host name of a container changes with each container, the engine's name of the node stays.
+        let engine = Engine::here();
         Identity {
-            node: process::host_name(),
+            node: engine.as_ref().and_then(Engine::node).map_or_else(process::host_name, str::to_owned),
             machine: IDENTIFIERS.iter().find_map(|path| hashed(&tree.trimmed(path)?)),
             boot: tree.trimmed("/proc/sys/kernel/random/boot_id"),
         }
+    }
+
+    /// The first 16 hexadecimal digits of the SHA-256 of the running binary: two builds of one version can differ.
+    pub fn of_binary() -> Option<String> {
+        let hash = Sha256::digest(std::fs::read("/proc/self/exe").ok()?);
+        Some(hash.iter().take(8).fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
     }
 
     /// The identity as a result and the compact form publish it: 16 hexadecimal digits each for the machine, the same from boot

@@ -11,6 +11,7 @@ mod cpu_list;
 mod cpuid;
 mod cpuinfo;
 mod description;
+pub mod engine;
 mod fact;
 mod fingerprint;
 mod frequency;

@@ -1,6 +1,6 @@
 //! The answer to a comparison on one screen: what changed, what else differs, and what would decide the rest.
 
-use super::content::comparison::{advice, range, signed, verdict};
+use super::content::comparison::{advice, range, rounds, signed, verdict};
 use super::screen::{Ink, Line, cut, folded};
 use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, Finding};
 use crate::results::wording::{count, measured};
@@ -18,8 +18,15 @@ const NUMBERS: usize = 36;
 pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Line> {
     let wide = usize::from(width.unwrap_or(WIDTH)).max(60);
     let mut lines = folded(&verdict(comparison), wide, "", Ink::Strong, 2);
-    for (name, runs) in [("base", &comparison.base), ("new ", &comparison.new)] {
-        lines.push(vec![(cut(&format!("{name}  {}", side(runs)), wide), Ink::Faint)]);
+    let [base, new] = match &comparison.alternation {
+        None => [side(&comparison.base), side(&comparison.new)],
+        Some(conditions) => [conditions.base.clone(), conditions.new.clone()],
+    };
+    for (name, side) in [("base", base), ("new ", new)] {
+        lines.push(vec![(cut(&format!("{name}  {side}"), wide), Ink::Faint)]);
+    }
+    if let Some(conditions) = &comparison.alternation {
+        lines.push(vec![(cut(&format!("      {}.", rounds(conditions)), wide), Ink::Faint)]);
     }
     if comparison.across {
         lines.extend(folded("The runs are not of one machine, one peer and one method.", wide, "", Ink::Bad, 2));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser};
 
-use super::drawing::{self, Drawing};
+use super::drawing::{self, Drawing, DrawnFor};
 use super::page::{Cell, Page, PagePart, Piece, Row, Span, Style, Table, Tone};
 
 const STYLE: &str = include_str!("page.css");
@@ -147,15 +147,22 @@ fn prose(markdown: &str) -> Markup {
     PreEscaped(out)
 }
 
+/// Columns next to the first from which on a row is folded on narrow screens.
+const FOLDED: usize = 3;
+
 /// The columns of numbers are named once, at the table: a class per cell is a tenth of a page.
 fn table_markup(table: &Table) -> Markup {
     let headed = table.columns.iter().any(|column| !column.head.is_empty());
     let right = table.columns.iter().zip(1..).filter(|(column, _)| column.right).map(|(_, place)| format!("r{place}"));
-    let right: Vec<String> = right.collect();
-    let right = (!right.is_empty()).then(|| right.join(" "));
+    // On a narrow screen the first cell of a row is a line of its own, and the others share the next one.
+    let others = table.columns.len().saturating_sub(1);
+    let folds = others >= FOLDED;
+    let classes: Vec<String> = right.chain(folds.then(|| "fold".to_owned())).collect();
+    let classes = (!classes.is_empty()).then(|| classes.join(" "));
+    let style = folds.then(|| format!("--n:{}", others - 1));
     html! {
         div.scroll tabindex="0" role="region" aria-label=(if table.caption.is_empty() { "Table" } else { &table.caption }) {
-            table class=[right] {
+            table class=[classes] style=[style] {
                 @if !table.caption.is_empty() { caption { (table.caption) } }
                 @if headed {
                     thead { tr { @for column in &table.columns { th scope="col" { (column.head) } } } }
@@ -202,7 +209,10 @@ fn cell_markup(cell: &Cell, figure_is_named: bool) -> Markup {
 fn drawing_markup(drawing: &Drawing) -> Markup {
     html! {
         figure id=(format!("drawing-{}", drawing.id)) {
-            div.scroll tabindex="0" role="region" aria-label=(drawing.caption) { (PreEscaped(drawing.svg(false))) }
+            div.scroll tabindex="0" role="region" aria-label=(drawing.caption) {
+                (PreEscaped(drawing.svg(DrawnFor::Page)))
+                (PreEscaped(drawing.svg(DrawnFor::Phone)))
+            }
             figcaption { (drawing.caption) }
             details { summary { "Values" } (table_markup(&drawing.values)) }
         }

@@ -1,6 +1,6 @@
 //! The report as Markdown for a Git hosting page, with its drawings as files beside it.
 
-use super::drawing::Drawing;
+use super::drawing::{Drawing, DrawnFor};
 use super::page::{Cell, Page, Piece, Row, Span, Style, Table, Tone};
 
 /// Folder of the drawings, as links name it.
@@ -30,7 +30,7 @@ pub fn drawings(page: &Page) -> Vec<(String, String)> {
         .iter()
         .flat_map(|part| &part.pieces)
         .filter_map(|piece| match piece {
-            Piece::Drawing(drawing) => Some((format!("{}.svg", drawing.id), drawing.svg(true))),
+            Piece::Drawing(drawing) => Some((format!("{}.svg", drawing.id), drawing.svg(DrawnFor::File))),
             _ => None,
         })
         .collect()

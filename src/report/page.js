@@ -3,21 +3,25 @@ for (const figure of document.querySelectorAll("figure")) {
   const out = document.createElement("output");
   out.className = "values";
   figure.querySelector(".scroll").after(out);
+  // The narrow form has the same points in the same order, without their words.
+  const points = [...figure.querySelectorAll(".wide .pt")];
+  const narrow = [...figure.querySelectorAll(".narrow .pt")];
+  const words = (place) => points[place].querySelector("title").textContent;
   const show = (event) => {
     const point = event.target.closest(".pt");
-    if (point) out.textContent = point.querySelector("title").textContent;
+    if (point) out.textContent = words(Math.max(points.indexOf(point), narrow.indexOf(point)));
   };
   figure.addEventListener("pointerover", show);
-  const points = [...figure.querySelectorAll(".pt")];
   let at = -1;
   figure.querySelector(".scroll").addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step || !points.length) return;
     event.preventDefault();
-    if (at !== -1) points[at].classList.remove("here");
+    const here = (is) => [points[at], narrow[at]].forEach((point) => point.classList.toggle("here", is));
+    if (at !== -1) here(false);
     at = at === -1 && step === -1 ? points.length - 1 : (at + step + points.length) % points.length;
-    points[at].classList.add("here");
-    out.textContent = points[at].querySelector("title").textContent;
+    here(true);
+    out.textContent = words(at);
   });
 }
 if ("IntersectionObserver" in window) {

@@ -1,6 +1,9 @@
 //! What a run ends with: the answer on one screen. The machine, a verdict, how sure it is, the costs that everybody asks for
 //! first, what is special about the machine, what is missing. At most 24 lines, whatever the width.
 
+use std::path::Path;
+
+use super::reference::ReferenceRun;
 use crate::results::document::{Cost, Document, Grade, Highlight, HighlightKind, Metric, Outcome, Section};
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{count, duration, factor, significant};
@@ -47,8 +50,32 @@ pub enum Ink {
 /// A line in pieces.
 pub type Line = Vec<(String, Ink)>;
 
-/// The screen of a run. `report` is where the whole report is.
-pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> Vec<Line> {
+/// A run in one line, for the log of a job: node, results by grade, duration, and where it is.
+pub fn in_one_line(document: &Document, place: &Path) -> String {
+    let run = &document.run;
+    let node = run.identity.as_ref().map_or(run.id.as_str(), |identity| identity.node.as_str());
+    let of = |grade: Grade| document.metrics().filter(|metric| metric.headline && metric.grade == grade).count();
+    let all = document.metrics().filter(|metric| metric.headline).count() as u64;
+    format!(
+        "{node}: {}, {} good, {} rough, {} unresolved, {} contaminated, {}{}: {}",
+        count(all, "headline result", "headline results"),
+        of(Grade::Good),
+        of(Grade::Rough),
+        of(Grade::Unresolved),
+        of(Grade::Contaminated),
+        duration(run.wall_seconds),
+        if run.complete { "" } else { ", incomplete" },
+        place.display()
+    )
+}
+
+/// The screen of a run. `report` is where the whole report is. The values of a reference run take the place of the predicted ones.
+pub fn screen(
+    document: &Document,
+    width: Option<u16>,
+    report: Option<&str>,
+    reference: Option<&ReferenceRun>,
+) -> Vec<Line> {
     let wide = usize::from(width.unwrap_or(WIDTH)).max(40);
     let took = took(document);
     let about = cut(&document.machine.summary_line(), wide.saturating_sub(took.chars().count() + 2));
@@ -57,14 +84,10 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
     above.extend(folded(&certainty(document), wide, "", Ink::Plain, 2));
     let mut below: Vec<Line> = Vec::new();
     for (number, found) in insights(document).iter().enumerate() {
-        let mark = format!("{} ", number + 1);
-        // Advice that does not fit is left out: half of it would mislead.
-        let mut with =
-            found.advice.iter().map(|advice| folded(&format!("{} {advice}", found.text), wide, &mark, Ink::Plain, 3));
-        let whole = with.find(|lines| lines.len() <= 2);
-        below.extend(whole.unwrap_or_else(|| folded(&found.text, wide, &mark, Ink::Plain, 2)));
+        below.extend(insight(found, &format!("{} ", number + 1), wide));
     }
-    let mut end: Vec<Line> = Vec::new();
+    let mut end: Vec<Line> =
+        reference.map_or_else(Vec::new, |run| folded(&format!("ref.: {}", run.name()), wide, "", Ink::Faint, 1));
     let missing = missing(document);
     if !missing.is_empty() {
         end.extend(folded(&missing, wide, "", Ink::Faint, 1));
@@ -89,16 +112,16 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
     let across = (wide / COST).max(1);
     let room = LINES.saturating_sub(above.len() + below.len() + 1).max(FEWEST_ROWS);
     let mut lines = above;
-    let costs = costs(document, room * across);
+    let costs = costs(document, room * across, reference);
     if document.costs.len() < FEW {
-        lines.extend(listed(document, wide, room));
+        lines.extend(listed(document, wide, room, reference));
         lines.extend(below);
         lines.truncate(LINES);
         return lines;
     }
     let rows = costs.len().div_ceil(across).min(room);
     if rows > 0 {
-        lines.push((0..across.min(costs.len())).flat_map(|_| head(NAME)).collect());
+        lines.push((0..across.min(costs.len())).flat_map(|_| head(NAME, reference)).collect());
         for row in 0..rows {
             let cells = (0..across).filter_map(|column| costs.get(column * rows + row));
             lines.push(cells.flat_map(Clone::clone).collect());
@@ -107,6 +130,21 @@ pub fn screen(document: &Document, width: Option<u16>, report: Option<&str>) -> 
     lines.extend(below);
     lines.truncate(LINES);
     lines
+}
+
+/// An insight in two lines at most, behind a mark. Advice that does not fit is left out: half of it would mislead.
+fn insight(found: &Highlight, mark: &str, wide: usize) -> Vec<Line> {
+    let mut with =
+        found.advice.iter().map(|advice| folded(&format!("{} {advice}", found.text), wide, mark, Ink::Plain, 3));
+    let whole = with.find(|lines| lines.len() <= 2);
+    whole.unwrap_or_else(|| folded(&found.text, wide, mark, Ink::Plain, 2))
+}
+
+/// The first insight of a run that goes on, as plain text without a final line break.
+pub fn first_insight(found: &Highlight, width: Option<u16>) -> String {
+    let wide = usize::from(width.unwrap_or(WIDTH)).max(40);
+    let text = plain(&insight(found, "First finding: ", wide));
+    text.trim_end().to_owned()
 }
 
 /// The screen as plain text.
@@ -256,15 +294,13 @@ fn alarms(document: &Document) -> Vec<String> {
     alarms
 }
 
-fn head(name: usize) -> Line {
-    vec![
-        (format!("{:<name$}{:>10}{:>9}{:>3}", "", "measured", "pred.", "±%"), Ink::Faint),
-        (" ".to_owned(), Ink::Plain),
-    ]
+fn head(name: usize, reference: Option<&ReferenceRun>) -> Line {
+    let other = if reference.is_some() { "ref." } else { "pred." };
+    vec![(format!("{:<name$}{:>10}{other:>9}{:>3}", "", "measured", "±%"), Ink::Faint), (" ".to_owned(), Ink::Plain)]
 }
 
 /// Every cost as a cell of the same width, as many as there is room for.
-fn costs(document: &Document, room: usize) -> Vec<Line> {
+fn costs(document: &Document, room: usize, reference: Option<&ReferenceRun>) -> Vec<Line> {
     let mut shown: Vec<(usize, &Cost, &Metric)> = document
         .costs
         .iter()
@@ -274,19 +310,19 @@ fn costs(document: &Document, room: usize) -> Vec<Line> {
     shown.sort_by_key(|(place, cost, _)| (cost.rank, *place));
     shown.truncate(room);
     shown.sort_by_key(|(place, ..)| *place);
-    shown.iter().map(|(_, cost, metric)| cell(&cost.name, NAME, metric)).collect()
+    shown.iter().map(|(_, cost, metric)| cell(&cost.name, NAME, metric, reference)).collect()
 }
 
 /// The headline figures of a run of few experiments, one in a line.
-fn listed(document: &Document, wide: usize, room: usize) -> Vec<Line> {
+fn listed(document: &Document, wide: usize, room: usize, reference: Option<&ReferenceRun>) -> Vec<Line> {
     let name = wide.saturating_sub(COST - 16).clamp(16, 60);
-    let mut lines = vec![head(name)];
+    let mut lines = vec![head(name, reference)];
     let headlines = document.metrics().filter(|metric| metric.headline);
-    lines.extend(headlines.take(room).map(|metric| cell(&metric.phrase, name, metric)));
+    lines.extend(headlines.take(room).map(|metric| cell(&metric.phrase, name, metric, reference)));
     if lines.len() == 1 { Vec::new() } else { lines }
 }
 
-fn cell(name: &str, width: usize, metric: &Metric) -> Line {
+fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceRun>) -> Line {
     let (mark, ink) = match (metric.grade, metric.verdict.against_prediction) {
         (Grade::Contaminated, _) => ("!", Ink::Bad),
         (_, AgainstPrediction::Slower | AgainstPrediction::Faster) => {
@@ -295,11 +331,12 @@ fn cell(name: &str, width: usize, metric: &Metric) -> Line {
         }
         _ => (" ", Ink::Plain),
     };
-    let predicted = metric
-        .prediction
-        .as_ref()
-        .filter(|prediction| prediction.says_something())
-        .map_or_else(|| "–".to_owned(), |prediction| significant(prediction.value, prediction.unit, 2));
+    let predicted = || metric.prediction.as_ref().filter(|prediction| prediction.says_something());
+    let other = match reference {
+        Some(run) => run.value(metric).map(|value| significant(value, metric.unit, 3)),
+        None => predicted().map(|prediction| significant(prediction.value, prediction.unit, 2)),
+    };
+    let other = other.unwrap_or_else(|| "–".to_owned());
     let half = if metric.interval_level <= 0.0 {
         "–".to_owned()
     } else {
@@ -315,7 +352,7 @@ fn cell(name: &str, width: usize, metric: &Metric) -> Line {
     vec![
         (format!("{:<width$}", cut(name, width)), Ink::Plain),
         (format!("{value:>10}"), ink),
-        (format!("{predicted:>9}{half:>3} "), Ink::Faint),
+        (format!("{other:>9}{half:>3} "), Ink::Faint),
     ]
 }
 

@@ -241,7 +241,7 @@ fn closing(document: &Document) -> String {
     if let Some(contaminated) = metrics.iter().find(|metric| metric.grade == Grade::Contaminated)
         && let Some(gate) = contaminated.verdict.failures().first()
     {
-        text += &format!("Contaminated, for example {}: {}.\n", contaminated.title(), gate.evidence);
+        text += &format!("Contaminated, for example {}: {}.\n", contaminated.phrase, gate.evidence);
     }
     if !run.disturbed_rounds.is_empty() {
         text += &format!(

@@ -2,7 +2,8 @@
 //! from the document and from nothing else.
 //!
 //! What a run can be computed again from (samples, gates with their evidence, curves, sentences) is left to the log and to
-//! `result.json`. Measured numbers have six digits, which no interval resolves. Predicted ones have four, as in reports.
+//! `result.json`. Measured numbers have six digits, which no interval resolves. Their parts between runs and
+//! beside a neighbour have four, and predicted ranges three.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,6 +20,7 @@ use super::quantity::{Better, Unit};
 use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Trust};
 use crate::machine::Machine;
+use crate::machine::engine::Engine;
 use crate::sys::file::REGULAR_ONLY;
 
 /// Version of the format.
@@ -47,6 +49,9 @@ pub struct Compact {
     pub node: CompactNode,
     /// The run.
     pub run: CompactRun,
+    /// The engine that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
     /// How the shared methodology was carried out.
     pub practice: Practice,
     /// Names of the doctor's checks that were not passed.
@@ -74,6 +79,9 @@ pub struct CompactNode {
     /// Release of its kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// Labels that the user gave, such as its rack.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// The run in a few facts.
@@ -89,6 +97,9 @@ pub struct CompactRun {
     pub version: String,
     /// How the tool was built.
     pub build: String,
+    /// First digits of the SHA-256 of its binary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
     /// Profile: quick, default or rigorous.
     pub profile: String,
     /// The command as typed.
@@ -246,6 +257,7 @@ impl Compact {
                 boot: identity.boot,
                 fingerprint: document.machine.fingerprint.clone(),
                 kernel: kernel(&document.machine),
+                labels: run.labels.clone(),
             },
             run: CompactRun {
                 id: run.id.clone(),
@@ -253,6 +265,7 @@ impl Compact {
                 seconds: six_digits(run.wall_seconds),
                 version: run.version.clone(),
                 build: run.build.clone(),
+                binary: run.binary.clone(),
                 profile: run.profile.clone(),
                 command: run.command.clone(),
                 seed: run.seed,
@@ -264,6 +277,7 @@ impl Compact {
                 peer: document.peer.as_deref().map(peer),
                 remote: document.remote.as_deref().map(remote).unwrap_or_default(),
             },
+            engine: run.engine.clone(),
             practice: document.practice.clone(),
             not_quiet: document.quiet.iter().filter(|check| !check.ok).map(|check| check.check.clone()).collect(),
             facts: facts(&document.machine),

@@ -19,6 +19,9 @@ pub struct Comparison {
     pub new: Vec<ComparedRun>,
     /// True where runs of different machines, peers or methods were compared on request.
     pub across: bool,
+    /// The two conditions, where they were measured in turn; absent where runs were compared that existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternation: Option<Alternation>,
     /// Facts about machine and runs that differ, the most important first.
     pub differences: Vec<Difference>,
     /// One entry for each result that both sides have, the largest consequence first.
@@ -27,6 +30,22 @@ pub struct Comparison {
     pub groups: Vec<ChangedGroup>,
     /// Results that could not be compared.
     pub not_compared: Vec<NotCompared>,
+}
+
+/// Two conditions that were measured in turn, one run of each in a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Alternation {
+    /// Command of the base.
+    pub base: String,
+    /// Command of the new condition.
+    pub new: String,
+    /// Rounds that ended.
+    pub rounds: u32,
+    /// Seconds that they took.
+    pub seconds: f64,
+    /// Command that restored the first condition at the end; absent where nothing had to be restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<String>,
 }
 
 /// A run of one side.
@@ -163,19 +182,12 @@ impl ComparedResult {
 
     /// The change for the worse as a relative number: above 0 where the new side costs more or gives less.
     pub fn worsening(&self) -> f64 {
-        self.for_the_worse(self.change)
+        self.better.worsening(self.change)
     }
 
     /// The largest change for the worse that the data permit.
     pub fn worst(&self) -> f64 {
-        self.interval.map(|end| self.for_the_worse(end)).into_iter().fold(f64::NEG_INFINITY, f64::max)
-    }
-
-    fn for_the_worse(&self, change: f64) -> f64 {
-        match self.better {
-            Better::Lower => change,
-            Better::Higher => 1.0 / (1.0 + change) - 1.0,
-        }
+        self.interval.map(|end| self.better.worsening(end)).into_iter().fold(f64::NEG_INFINITY, f64::max)
     }
 }
 

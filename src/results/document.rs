@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::between::BetweenRuns;
 use super::drawing_note::DrawingNote;
-use super::log::Clock;
 use super::peer::Peer;
 use super::prediction::Prediction;
 use super::quantity::{Better, Labels, Unit};
 use super::remote::Remote;
+pub use super::run::Run;
 use super::verdict::{AgainstPrediction, Gate, Verdict};
 use super::wording;
-use crate::machine::{Identity, Machine, quiet::Check};
+use crate::machine::{Machine, quiet::Check};
 
 /// Version of the result format.
 pub const SCHEMA: &str = "sysdyno-result/1";
@@ -180,53 +180,6 @@ pub struct Comparison {
     pub right: String,
     /// Whether it does.
     pub holds: bool,
-}
-
-/// The run in a few facts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Run {
-    /// Identifier: host and start time.
-    pub id: String,
-    /// Start, RFC 3339.
-    pub started: String,
-    /// End, RFC 3339; none when the run died.
-    pub finished: Option<String>,
-    /// The command as typed.
-    pub command: Vec<String>,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Version of the tool that measured.
-    pub version: String,
-    /// How that tool was built.
-    pub build: String,
-    /// Profile: quick, default or rigorous.
-    pub profile: String,
-    /// True when everything planned was measured.
-    pub complete: bool,
-    /// Why the run ended.
-    pub ended: String,
-    /// Rounds that ended.
-    pub rounds: u32,
-    /// Rounds in which a canary deviated.
-    pub disturbed_rounds: Vec<u32>,
-    /// How often the run was resumed.
-    pub resumed: u32,
-    /// Seconds measured.
-    pub wall_seconds: f64,
-    /// CPU on which launches measured.
-    pub cpu: u32,
-    /// The clock of the run.
-    pub clock: Option<Clock>,
-    /// What was wrong with the log, if anything was.
-    pub damage: Option<String>,
-    /// SHA-256 of the log file that all of this was computed from, in hexadecimal; none where it was no file.
-    pub log_sha256: Option<String>,
-    /// Which machine this was among others of its model, by keyed hashes; none where the log does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub identity: Option<Identity>,
-    /// Earlier runs of the same machine that the run looked at; none where it did not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub earlier_runs: Option<u32>,
 }
 
 /// What became of an experiment.

@@ -122,6 +122,13 @@ impl GateNumbers {
         self.what == other.what && self.relation == other.relation && self.unit == other.unit
     }
 
+    /// The number and what it had to be: `ratio 2.5 (must be at most 2)`.
+    pub fn demand(&self) -> String {
+        let bounds: Vec<String> = self.bounds.iter().map(|bound| self.unit.text(*bound)).collect();
+        let measured = self.what.replace("{}", &self.unit.text(self.value));
+        format!("{measured} (must be {} {})", self.relation.words(), bounds.join(" and "))
+    }
+
     /// One sentence about numbers that are compared alike: each number, or the least and the greatest; the reason, if it is the
     /// same for all.
     pub fn sentence(all: &[&GateNumbers]) -> String {
@@ -170,6 +177,7 @@ mod tests {
         assert!(!all[0].is_like(&GateNumbers { relation: GateRelation::AtLeast, ..ratio(1.1, 2.0) }));
         assert_eq!(GateNumbers::sentence(&all.iter().collect::<Vec<_>>()), "ratio 1.025 to 1.9, at most 2");
         assert_eq!(GateNumbers::sentence(&[&ratio(1.0, 2.0), &ratio(1.0, 3.0)]), "ratio 1, at most 2 to 3");
+        assert_eq!(ratio(2.5, 2.0).demand(), "ratio 2.5 (must be at most 2)");
         let share = |value: f64| GateNumbers { unit: GateUnit::Share, ..ratio(value, 0.05) };
         assert_eq!(GateNumbers::sentence(&[&share(0.01), &share(0.02)]), "ratio 1 to 2 %, at most 5 %");
     }

@@ -2,17 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::machine::engine::is_node_name;
+
 /// Most names that one list stands for. A corrupt range must not become thousands of millions of names.
 const MOST_NAMES: usize = 1 << 20;
-/// Longest name, as for a host.
-const LONGEST: usize = 253;
-
-/// Whether a name can be that of a node. Only such names are printed for other commands: none of their letters means anything to a
-/// shell, and none begins an option or leads to another directory.
-pub fn is_name(name: &str) -> bool {
-    let fits = |letter: u8| letter.is_ascii_alphanumeric() || b"._-".contains(&letter);
-    !name.is_empty() && name.len() <= LONGEST && !name.starts_with(['-', '.']) && name.bytes().all(fits)
-}
 
 /// Names as one list. Names that differ in the last number only share brackets.
 pub fn fold<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
@@ -74,7 +67,7 @@ pub fn unfold(list: &str) -> Result<Vec<String>, String> {
             return Err(format!("it has more than {MOST_NAMES} names"));
         }
     }
-    match names.iter().find(|name| !is_name(name)) {
+    match names.iter().find(|name| !is_node_name(name)) {
         Some(wrong) => Err(format!("'{wrong}' is not a node name: use letters, digits, dots, dashes and underscores")),
         None => Ok(names),
     }
@@ -165,7 +158,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "[n0-9,\\[\\] .-]{0,40}") {
             if let Ok(names) = unfold(&text) {
-                prop_assert!(names.iter().all(|name| is_name(name)));
+                prop_assert!(names.iter().all(|name| is_node_name(name)));
             }
         }
     }

@@ -151,12 +151,17 @@ impl Prediction {
     /// The terms as a sum in one line.
     pub fn sum_text(&self) -> String {
         let shown = |value: f64| Shown::of(value, self.unit);
-        let term = |term: &Term| format!("{} {}", shown(term.value), term.what);
-        let sum: Vec<String> = self.terms.iter().map(term).collect();
-        match sum.as_slice() {
-            [one] => one.clone(),
-            _ => format!("{} = {}", sum.join(" + "), shown(self.value)),
+        let mut sum = String::new();
+        for (index, term) in self.terms.iter().enumerate() {
+            let sign = match (index, term.value < 0.0) {
+                (0, false) => "",
+                (0, true) => "−",
+                (_, false) => " + ",
+                (_, true) => " − ",
+            };
+            sum += &format!("{sign}{} ({})", shown(term.value.abs()), term.what);
         }
+        if self.terms.len() == 1 { sum } else { format!("{sum} = {}", shown(self.value)) }
     }
 
     /// Upper end of the range over its lower end; infinite where that is nothing.

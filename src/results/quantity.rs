@@ -71,6 +71,16 @@ pub enum Better {
     Higher,
 }
 
+impl Better {
+    /// A relative change as one for the worse: above 0 where there is more of a cost or less of a rate.
+    pub fn worsening(self, change: f64) -> f64 {
+        match self {
+            Better::Lower => change,
+            Better::Higher => 1.0 / (1.0 + change) - 1.0,
+        }
+    }
+}
+
 /// Labels that tell the figures of one metric apart, such as `args=3 code=registers`; ordered by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -100,10 +110,20 @@ impl Labels {
         Labels(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
 
-    /// Labels from their text form; none where a word is not a pair.
+    /// Labels from their text form. A word that is no pair belongs to the value before it, because a value can have blanks. None
+    /// where the first word is no pair, or where a key has two values.
     pub fn parse(text: &str) -> Option<Self> {
-        let pair = |word: &str| word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-        text.split_whitespace().map(pair).collect::<Option<_>>().map(Labels)
+        let mut pairs: Vec<(&str, String)> = Vec::new();
+        for word in text.split(' ').filter(|_| !text.is_empty()) {
+            match (word.split_once('='), pairs.last_mut()) {
+                (Some((key, value)), _) => pairs.push((key, value.to_owned())),
+                (None, Some((_, value))) => *value += &format!(" {word}"),
+                (None, None) => return None,
+            }
+        }
+        let count = pairs.len();
+        let labels: BTreeMap<String, String> = pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        (labels.len() == count).then_some(Labels(labels))
     }
 
     /// These labels and one more.
@@ -121,6 +141,18 @@ impl Labels {
     /// True when every given label is present with the given value.
     pub fn includes(&self, wanted: &Labels) -> bool {
         wanted.0.iter().all(|(key, value)| self.get(key) == Some(value))
+    }
+
+    /// The labels but one.
+    #[must_use]
+    pub fn without(&self, key: &str) -> Labels {
+        Labels(
+            self.0
+                .iter()
+                .filter(|(known, _)| known.as_str() != key)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )
     }
 
     /// True when both name the same figure of a run: a condition that only one of them states does not tell figures apart.
@@ -201,6 +233,18 @@ mod tests {
         assert_eq!(labels.to_string(), "args=3 code=registers");
         assert!(labels.includes(&Labels::of([("args", "3")])));
         assert!(!labels.includes(&Labels::of([("args", "4")])));
+    }
+
+    #[test]
+    fn labels_come_back_from_their_text() {
+        for labels in
+            [Labels::none(), Labels::of([("code", "registers"), ("args", "3")]), Labels::of([("a", "b c"), ("d", "")])]
+        {
+            assert_eq!(Labels::parse(&labels.to_string()), Some(labels));
+        }
+        assert_eq!(Labels::parse("word"), None);
+        assert_eq!(Labels::parse("word a=b"), None);
+        assert_eq!(Labels::parse("a=1 a=2"), None, "a key has one value");
     }
 
     #[test]

@@ -84,14 +84,14 @@ pub fn scaled(metric: &Metric, times: f64) -> Metric {
     Metric { value: metric.value * times, interval95: metric.interval95.map(|end| end * times), ..metric.clone() }
 }
 
-/// A result outside of its predicted range, in words: `TITLE is slower than predicted: 31.8 µs against 19.0 µs (×1.7)`. Both
+/// A result outside of its predicted range, in words: `TITLE: slower than predicted, 31.8 µs against 19.0 µs (×1.7)`. Both
 /// numbers have equally many digits.
 pub fn against_prediction(title: &str, metric: &Metric) -> Option<String> {
     let (measured, predicted) = (metric.shown(), metric.prediction.as_ref()?);
     let predicted = measured.alike(predicted.value);
     let word = metric.verdict.against_prediction.word();
     Some(format!(
-        "{title} is {word} than predicted: {measured} against {predicted} ({})",
+        "{title}: {word} than predicted, {measured} against {predicted} ({})",
         by_times(measured.value / predicted.value)
     ))
 }

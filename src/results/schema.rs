@@ -1,4 +1,4 @@
-//! The JSON Schemas of the log, of the result, of the compact form, of a comparison and of a fleet, generated from the types that write them.
+//! The JSON Schemas of all files and answers, generated from the types that write them.
 
 use schemars::{Schema, schema_for};
 
@@ -8,6 +8,7 @@ use super::comparison::Comparison;
 use super::document::Document;
 use super::fleet::Fleet;
 use super::log::Record;
+use super::timeline::Timeline;
 
 /// Schema of one line of `log.jsonl`.
 pub fn of_log_line() -> Schema {
@@ -37,4 +38,9 @@ pub fn of_fleet() -> Schema {
 /// Schema of `sysdyno fleet --accepted FILE`.
 pub fn of_accepted() -> Schema {
     schema_for!(Accepted)
+}
+
+/// Schema of `sysdyno history --format json`.
+pub fn of_history() -> Schema {
+    schema_for!(Timeline)
 }

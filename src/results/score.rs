@@ -58,8 +58,8 @@ impl PredictionScore {
     /// In a sentence.
     pub fn text(&self) -> String {
         format!(
-            "{} of {} results were predicted within a factor of 4. {} of these are inside their ranges, whose median \
-             width is {}. The median error is {}.",
+            "{} of {} predictions have a range of at most a factor of 4. {} of these results are inside their ranges, \
+             whose median width is {}. The median error is {}.",
             self.predicted,
             self.figures,
             percent(self.inside),

@@ -211,6 +211,11 @@ pub fn by_times(ratio: f64) -> String {
 /// A number along an axis, with as few digits as tell it: `64 KiB`, `2.5 µs`.
 pub fn mark(value: f64, unit: Unit) -> String {
     let (factor, symbol) = scale(value, unit);
+    // A size that is no round number of KiB is read best in bytes, such as that of a packet: 1400 B.
+    let quarters = value / factor * 4.0;
+    if unit == Unit::Bytes && value < 1e5 && (quarters - quarters.round()).abs() > 1e-9 {
+        return format!("{value} B");
+    }
     let short = format!("{}", (value / factor * 1e6).round() / 1e6);
     if symbol.is_empty() { short } else { format!("{short} {symbol}") }
 }

@@ -10,6 +10,8 @@ use super::interval::Interval;
 const PROVEN: f64 = 0.05;
 /// Confidence of the interval that decides.
 const LEVEL: f64 = 0.95;
+/// Rounds from which a result of two conditions is judged.
+pub const LEAST_ROUNDS: usize = 4;
 /// Probability with which the change that matters is to be found.
 const POWER: f64 = 0.8;
 /// As many runs are behind what is assumed of the scatter between runs. More runs of one side than that outweigh it.
@@ -127,6 +129,24 @@ impl Shift {
         Some(Shift { shift, interval, p: student_two_sided(shift / error, degrees)?, error })
     }
 
+    /// Differences of pairs, at least two: their mean against their own scatter (Student 1908).
+    fn of_pairs(differences: &[f64]) -> Option<Self> {
+        let count = differences.len() as f64;
+        let shift = differences.iter().sum::<f64>() / count;
+        let squares: f64 = differences.iter().map(|difference| (difference - shift).powi(2)).sum();
+        let error = (squares / (count - 1.0) / count).sqrt();
+        if !error.is_finite() {
+            return None;
+        }
+        if error == 0.0 {
+            let p = if shift == 0.0 { 1.0 } else { 0.0 };
+            return Some(Shift { shift, interval: Interval::new(shift, shift, LEVEL)?, p, error });
+        }
+        let reach = student_factor(LEVEL, count - 1.0)? * error;
+        let interval = Interval::new(shift - reach, shift + reach, LEVEL)?;
+        Some(Shift { shift, interval, p: student_two_sided(shift / error, count - 1.0)?, error })
+    }
+
     /// The verdict. `adjusted_p` is the p value after [`benjamini_hochberg`](super::significance::benjamini_hochberg) over all
     /// results; `threshold` is the relative change that matters (0.01 for one per cent).
     pub fn verdict(&self, adjusted_p: f64, threshold: f64) -> Conclusion {
@@ -150,10 +170,61 @@ pub enum Needed {
     Runs(u64),
 }
 
+/// Two conditions measured in rounds, one run of each in a round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Paired {
+    /// The base, with the scatter of its runs over the rounds.
+    pub base: Side,
+    /// The new condition, likewise.
+    pub new: Side,
+    /// The mean difference within rounds.
+    pub shift: Shift,
+}
+
+impl Paired {
+    /// The runs of each round; none for fewer than two rounds, or where a value is not positive.
+    pub fn of(rounds: &[(Observed, Observed)]) -> Option<Self> {
+        let side = |of: fn(&(Observed, Observed)) -> Observed| -> Option<Side> {
+            let runs: Vec<Observed> = rounds.iter().map(of).collect();
+            let logarithms: Vec<f64> = runs.iter().map(|run| run.value.ln()).collect();
+            let scatter = Shift::of_pairs(&logarithms)?;
+            Some(Side {
+                centre: scatter.shift,
+                variance: scatter.error.powi(2),
+                degrees: runs.len() as f64 - 1.0,
+                runs: runs.len() as u32,
+                launches: runs.iter().map(|run| run.launches).sum(),
+                of_launches: 0.0,
+            })
+        };
+        let differences: Vec<f64> = rounds.iter().map(|(base, new)| (new.value / base.value).ln()).collect();
+        (rounds.len() > 1)
+            .then(|| {
+                Some(Paired {
+                    base: side(|round| round.0)?,
+                    new: side(|round| round.1)?,
+                    shift: Shift::of_pairs(&differences)?,
+                })
+            })
+            .flatten()
+    }
+
+    /// Rounds that find a change of the threshold four times in five.
+    pub fn needed(&self, threshold: f64) -> Option<Needed> {
+        let wanted = threshold.ln_1p() / found_at()?;
+        let of_one = self.shift.error.powi(2) * f64::from(self.base.runs);
+        (wanted > 0.0).then(|| Needed::Runs((of_one / wanted.powi(2)).ceil() as u64))
+    }
+}
+
+/// A change is found four times in five where it has this many standard errors.
+fn found_at() -> Option<f64> {
+    Some(normal_quantile(f64::midpoint(1.0, LEVEL))? + normal_quantile(POWER)?)
+}
+
 /// What finds a change of the threshold four times in five; none where the threshold is 0.
 pub fn needed(base: &Side, new: &Side, threshold: f64) -> Option<Needed> {
-    let reach = normal_quantile(f64::midpoint(1.0, LEVEL))? + normal_quantile(POWER)?;
-    let wanted = (threshold.ln_1p() / reach).powi(2);
+    let wanted = (threshold.ln_1p() / found_at()?).powi(2);
     if wanted <= 0.0 {
         return None;
     }
@@ -171,42 +242,15 @@ pub fn needed(base: &Side, new: &Side, threshold: f64) -> Option<Needed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::interval::median_interval;
-    use super::super::location::launch_estimates;
     use super::super::significance::benjamini_hochberg;
     use super::super::summary::median;
-    use super::super::synthetic::{assert_close, autoregressive, normal_draw};
+    use super::super::synthetic::{assert_close, measured_run, normal_draw};
     use super::*;
 
-    const LAUNCHES: usize = 16;
     const BETWEEN: f64 = 0.01;
 
-    /// One run: lognormal batches that depend on their predecessors, one in fifty with a heavy tail, launches in one of two modes,
-    /// an effect of the launch on all of its batches, and one of the run on all of its launches.
-    fn run(random: &mut fastrand::Rng, factor: f64) -> Observed {
-        let of_run = BETWEEN * normal_draw(random);
-        let launches: Vec<Vec<f64>> = (0..LAUNCHES)
-            .map(|_| {
-                let mode = if random.f64() < 0.25 { 0.03 } else { 0.0 };
-                let own = 0.01 * normal_draw(random) + mode + of_run;
-                autoregressive(random, 12, 0.5)
-                    .into_iter()
-                    .map(|noise| {
-                        let tail = if random.f64() < 0.02 { (1.0 - random.f64()).powf(-1.0 / 1.5) } else { 1.0 };
-                        factor * 500.0 * (own + 0.02 * noise).exp() * tail
-                    })
-                    .collect()
-            })
-            .collect();
-        let estimates = launch_estimates(&launches, 0.25);
-        let value = median(&estimates).unwrap();
-        let found = median_interval(&estimates, LEVEL).unwrap();
-        let within = (found.high - found.low) / 2.0 / value / normal_quantile(f64::midpoint(1.0, found.level)).unwrap();
-        Observed { value, within, launches: LAUNCHES as u32, between: BETWEEN }
-    }
-
     fn side(random: &mut fastrand::Rng, runs: usize, factor: f64) -> Side {
-        Side::of(&(0..runs).map(|_| run(random, factor)).collect::<Vec<_>>()).unwrap()
+        Side::of(&(0..runs).map(|_| measured_run(random, factor, BETWEEN)).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -251,6 +295,60 @@ mod tests {
             assert!((280..=370).contains(&found), "{runs} runs: {found} of 400");
             assert_eq!(wrong, 0, "{runs} runs");
         }
+    }
+
+    /// Rounds of two conditions: a drift that both runs of a round share, and what each run has alone.
+    fn rounds(random: &mut fastrand::Rng, count: usize, factor: f64) -> Vec<(Observed, Observed)> {
+        let mut drift = 0.0;
+        (0..count)
+            .map(|_| {
+                drift += 0.02 * normal_draw(random);
+                let shared = f64::exp(drift);
+                (measured_run(random, shared, BETWEEN), measured_run(random, shared * factor, BETWEEN))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn rounds_raise_few_false_alarms_and_find_what_they_promise() {
+        let mut random = fastrand::Rng::with_seed(36);
+        for count in [4, 8, 20] {
+            let found = |random: &mut fastrand::Rng, factor: f64| Paired::of(&rounds(random, count, factor)).unwrap();
+            let alarms = (0..1000).filter(|_| found(&mut random, 1.0).shift.p <= 0.05).count();
+            assert!((20..=80).contains(&alarms), "{count} rounds: {alarms} false alarms in 1000");
+            // The scatter of a run alone, and the number of rounds that it asks for.
+            let change = 0.03;
+            let runs: Vec<f64> = (0..100)
+                .filter_map(|_| match found(&mut random, 1.0).needed(change)? {
+                    Needed::Runs(runs) => Some(runs as f64),
+                    Needed::Launches(_) => None,
+                })
+                .collect();
+            let needed = median(&runs).unwrap().max(4.0) as usize;
+            let caught = (0..400).filter(|_| {
+                let paired = Paired::of(&rounds(&mut random, needed, 1.0 + change)).unwrap();
+                paired.shift.p <= 0.05 && paired.shift.shift > 0.0
+            });
+            let caught = caught.count();
+            assert!((200..=385).contains(&caught), "{needed} rounds: {caught} of 400");
+        }
+    }
+
+    #[test]
+    fn a_drift_that_rounds_share_is_in_no_difference() {
+        let pairs: Vec<(Observed, Observed)> = (0..6)
+            .map(|round| {
+                let drift = 1.2_f64.powi(round);
+                (observed(100.0 * drift, 0.01, 0.0), observed(105.0 * drift, 0.01, 0.0))
+            })
+            .collect();
+        let paired = Paired::of(&pairs).unwrap();
+        assert_close(paired.shift.shift.exp_m1(), 0.05, 1e-9);
+        assert!(paired.shift.p < 1e-9, "{}", paired.shift.p);
+        // Each side alone scatters with the drift.
+        assert!(paired.base.variance > 0.01, "{}", paired.base.variance);
+        assert_eq!(Paired::of(&pairs[..1]), None);
+        assert_eq!(Paired::of(&[(observed(0.0, 0.1, 0.0), observed(1.0, 0.1, 0.0)); 4]), None);
     }
 
     fn observed(value: f64, within: f64, between: f64) -> Observed {

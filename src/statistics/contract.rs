@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{
     change, compare, dip, fit, interval, knee, location, modes, monotone, outlier, segmentation, significance, step,
-    summary,
+    steps, summary,
 };
 
 /// Values as no healthy launch gives them: ties, zeros, both ends of the range of numbers, and no numbers at all.
@@ -72,6 +72,13 @@ proptest! {
             let run = |&value: &f64| compare::Observed { value, within: level, launches: 9, between: 0.1 };
             compare::Side::of(&values.iter().map(run).collect::<Vec<_>>())
         };
+        let run = |&value: &f64| compare::Observed { value, within: level, launches: 9, between: 0.1 };
+        if let Some(series) = steps::RunSeries::of(&one.iter().map(run).collect::<Vec<_>>()) {
+            assert_finite(series.p());
+            let shape = series.shape(0.05, 0.01);
+            assert_finite(&shape);
+            assert_finite(shape.and_then(|shape| series.detectable(0.05, &shape)));
+        }
         if let Some((one, other)) = side(&one).zip(side(&other)) {
             assert_finite(compare::Shift::between(&one, &other));
             assert_finite(one.value());

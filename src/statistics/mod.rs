@@ -27,6 +27,7 @@
 //! | [`significance`] | many tests at once |
 //! | [`signed_rank`] | paired samples |
 //! | [`compare`] | changed, equivalent or inconclusive |
+//! | [`steps`] | where a series of runs changes its level, or drifts |
 
 pub mod change;
 pub mod compare;
@@ -46,6 +47,7 @@ pub mod segmentation;
 pub mod signed_rank;
 pub mod significance;
 pub mod step;
+pub mod steps;
 pub mod summary;
 #[cfg(test)]
 pub mod synthetic;

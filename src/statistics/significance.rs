@@ -21,6 +21,14 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Option<Vec<f64>> {
     Some(adjusted)
 }
 
+/// The largest p value that counts as proven where the expected share of false ones is to be at most `q`: the largest one that
+/// [`benjamini_hochberg`] adjusts to `q` or less, or `q` over their number where there is none. 0 without a legal p value.
+pub fn cutoff(p_values: &[f64], q: f64) -> f64 {
+    let Some(adjusted) = benjamini_hochberg(p_values) else { return 0.0 };
+    let proven = p_values.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= q).map(|(p, _)| *p);
+    proven.fold(q / p_values.len().max(1) as f64, f64::max)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -41,6 +49,14 @@ mod tests {
         assert_eq!(benjamini_hochberg(&[]), Some(vec![]));
         assert_eq!(benjamini_hochberg(&[1.5]), None);
         assert_eq!(benjamini_hochberg(&[f64::NAN]), None);
+    }
+
+    #[test]
+    fn the_cutoff_is_what_the_adjustment_accepts() {
+        let p_values = [0.0001, 0.004, 0.019, 0.5];
+        assert_close(cutoff(&p_values, 0.05), 0.019, 1e-12);
+        assert_close(cutoff(&[0.3, 0.6], 0.05), 0.025, 1e-12);
+        assert_close(1.0 + cutoff(&[f64::NAN], 0.05), 1.0, 1e-15);
     }
 
     proptest! {

@@ -1,5 +1,11 @@
 //! Samples of known distribution for the tests, always from a seed, and the measured set that more than one test needs.
 
+use super::compare::Observed;
+use super::distribution::normal_factor;
+use super::interval::median_interval;
+use super::location::launch_estimates;
+use super::summary::median;
+
 /// Fails when two numbers differ by more than `tolerance`, relative to the expected one (absolute near zero).
 #[track_caller]
 pub fn assert_close(found: f64, expected: f64, tolerance: f64) {
@@ -28,6 +34,30 @@ pub fn autoregressive(random: &mut fastrand::Rng, count: usize, coefficient: f64
             state
         })
         .collect()
+}
+
+/// One run of sixteen launches: lognormal batches that depend on their predecessors, one in fifty with a heavy tail, launches in one
+/// of two modes, an effect of the launch on all of its batches, and one of the run on all of its launches.
+pub fn measured_run(random: &mut fastrand::Rng, factor: f64, between: f64) -> Observed {
+    let of_run = between * normal_draw(random);
+    let launches: Vec<Vec<f64>> = (0..16)
+        .map(|_| {
+            let mode = if random.f64() < 0.25 { 0.03 } else { 0.0 };
+            let own = 0.01 * normal_draw(random) + mode + of_run;
+            autoregressive(random, 12, 0.5)
+                .into_iter()
+                .map(|noise| {
+                    let tail = if random.f64() < 0.02 { (1.0 - random.f64()).powf(-1.0 / 1.5) } else { 1.0 };
+                    factor * 500.0 * (own + 0.02 * noise).exp() * tail
+                })
+                .collect()
+        })
+        .collect();
+    let estimates = launch_estimates(&launches, 0.25);
+    let value = median(&estimates).unwrap();
+    let found = median_interval(&estimates, 0.95).unwrap();
+    let within = (found.high - found.low) / 2.0 / value / normal_factor(found.level).unwrap();
+    Observed { value, within, launches: 16, between }
 }
 
 /// Michelson's speed of light of 1879 in thousands of kilometres per second, in the order of measurement: the set Michelso

@@ -18,6 +18,12 @@ pub fn kill_group(leader: u32) {
     let _ = killpg(Pid::from_raw(leader as i32), Signal::SIGKILL);
 }
 
+/// Asks a process group to end.
+pub fn terminate_group(leader: u32) {
+    // The group may have ended already: that is the outcome asked for.
+    let _ = killpg(Pid::from_raw(leader as i32), Signal::SIGTERM);
+}
+
 /// Whether this process ignores a signal, as one does that was started by nohup or in the background of a script.
 pub fn ignores(signal: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();

@@ -11,19 +11,19 @@ use crate::support::runs::{output, text, told};
 const RECORD: &str = "records/guest-zen4-2cpu-quiet-hour/node.json";
 
 /// Runs in a directory that goes when the test ends.
-struct Runs {
-    keep: tempfile::TempDir,
+pub(super) struct Runs {
+    pub keep: tempfile::TempDir,
     run: Value,
 }
 
 impl Runs {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(RECORD);
         Runs { keep: tempfile::tempdir().unwrap(), run: serde_json::from_slice(&fs::read(record).unwrap()).unwrap() }
     }
 
     /// The run with a change, as a file.
-    fn with(&self, name: &str, change: impl Fn(&mut Value)) -> PathBuf {
+    pub(super) fn with(&self, name: &str, change: impl Fn(&mut Value)) -> PathBuf {
         let mut run = self.run.clone();
         change(&mut run);
         let place = self.keep.path().join(name);
@@ -33,7 +33,7 @@ impl Runs {
 }
 
 /// Every result of a compact run, with the name of its metric.
-fn figures(run: &mut Value) -> Vec<(String, &mut Value)> {
+pub(super) fn figures(run: &mut Value) -> Vec<(String, &mut Value)> {
     let experiments = run["experiments"].as_array_mut().unwrap().iter_mut();
     let metrics = experiments.filter_map(|experiment| experiment.get_mut("metrics")?.as_array_mut()).flatten();
     metrics
@@ -45,7 +45,7 @@ fn figures(run: &mut Value) -> Vec<(String, &mut Value)> {
 }
 
 /// Makes every result well known, so that a comparison can decide.
-fn sharpen(run: &mut Value) {
+pub(super) fn sharpen(run: &mut Value) {
     for (_, figure) in figures(run) {
         let value = figure["value"].as_f64().unwrap();
         figure["interval"] = json!([value * 0.9999, value * 1.0001]);
@@ -58,7 +58,7 @@ fn sharpen(run: &mut Value) {
 }
 
 /// Multiplies the results of metrics whose names begin so.
-fn scale(run: &mut Value, begin: &str, by: f64) {
+pub(super) fn scale(run: &mut Value, begin: &str, by: f64) {
     for (name, figure) in figures(run) {
         if name.starts_with(begin) {
             let times = |value: &Value| json!(value.as_f64().unwrap() * by);

@@ -102,8 +102,7 @@ pub fn log(change: impl Fn(&mut Launch)) -> Log {
             seed: 1,
             profile: "quick".to_owned(),
             cpu: 0,
-            build: String::new(),
-            identity: None,
+            ..Header::default()
         },
         machine: machine::detect(&tree("desktop-hybrid"), Path::new("/home")),
         quiet: Vec::new(),

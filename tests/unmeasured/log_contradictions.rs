@@ -220,7 +220,7 @@ fn evidence_is_not_negative() {
 }
 
 #[test]
-fn classes_and_clocks_are_as_many_as_the_values() {
+fn what_is_known_of_each_value_is_known_of_all() {
     let short = |lines: &mut Vec<Value>| {
         let at = first(lines, "series");
         let classes = lines[at]["classes"].as_str().unwrap().to_owned();
@@ -229,6 +229,9 @@ fn classes_and_clocks_are_as_many_as_the_values() {
     };
     refuses(short, " classes of ");
     refuses(changed("series", "clock", json!([0.7])), "1 clock probes of ");
+    refuses(changed("series", "widths", json!([[1.0, 1.0]])), "1 widths of ");
+    refuses(changed("series", "lines", json!([[30.0, 31.0]])), "1 lines of ");
+    refuses(changed("series", "partner_widths", json!([[1.0, 1.1]])), "1 partner widths of ");
 }
 
 /// The stored run as on a machine that states the rate of its counter.

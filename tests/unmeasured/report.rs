@@ -284,7 +284,7 @@ fn the_table_of_figures_has_every_figure_in_full() {
 
 #[test]
 fn the_report_is_small_and_its_appendix_has_the_rest() {
-    let brief = html::render(&content::brief(real()));
+    let brief = html::render(&content::brief(real(), None));
     let full = html::render(&content::page(real()));
     assert_sound(&brief);
     // A number stays with its unit.
@@ -308,7 +308,7 @@ fn the_report_is_small_and_its_appendix_has_the_rest() {
 #[test]
 fn the_screen_has_24_lines_at_every_width() {
     for width in [40, 60, 80, 100, 120, 160, 200] {
-        let shown = screen::plain(&screen::screen(real(), Some(width), Some("runs/a/report.html")));
+        let shown = screen::plain(&screen::screen(real(), Some(width), Some("runs/a/report.html"), None));
         let lines: Vec<&str> = shown.lines().collect();
         assert!((10..=24).contains(&lines.len()), "{width}: {} lines\n{shown}", lines.len());
         assert!(lines.iter().all(|line| line.chars().count() <= usize::from(width)), "{width}:\n{shown}");

@@ -86,9 +86,9 @@ fn assert_true(document: &Document, how: &str) {
             assert!(!sentence.contains(nonsense), "{at}");
         }
         for (word, verdict) in [("faster", AgainstPrediction::Faster), ("slower", AgainstPrediction::Slower)] {
-            let Some((title, rest)) = sentence.split_once(&format!(" is {word} than predicted: ")) else { continue };
-            assert!(title.contains('.') || title.starts_with(char::is_uppercase), "{at}: a small letter");
-            let named = |metric: &&Metric| title == metric.title() || title == capital(&metric.phrase);
+            let Some((title, rest)) = sentence.split_once(&format!(": {word} than predicted, ")) else { continue };
+            assert!(!title.starts_with(char::is_lowercase), "{at}: a small letter");
+            let named = |metric: &&Metric| title == capital(&metric.phrase);
             let metric =
                 document.metrics().find(|metric| named(metric) && sentence.contains(&metric.shown().to_string()));
             let metric = metric.unwrap_or_else(|| panic!("{at}: no such figure"));
@@ -105,7 +105,7 @@ fn assert_true(document: &Document, how: &str) {
             let near = |computed: f64| (computed / ratio - 1.0).abs() < 0.051;
             assert!(near(one / other) || near(other / one), "{at}: {one} and {other}");
             // The read times of the cache are no results; a miss is judged by its range.
-            if section != "file.cache_size" && !sentence.contains(" than predicted: ") {
+            if section != "file.cache_size" && !sentence.contains(" than predicted, ") {
                 let of = |metric: &&Metric| sentence.contains(&metric.shown().to_string());
                 let named: Vec<&Metric> = document.metrics().filter(of).collect();
                 let apart = |one: &Metric| named.iter().any(|other| one.interval95[0] > other.interval95[1]);
@@ -140,8 +140,8 @@ fn assert_true(document: &Document, how: &str) {
         markdown::render(&page),
         text::render(&page, None),
         terminal::summary(document, None),
-        screen::plain(&screen::screen(document, None, None)),
-        html::render(&content::brief(document)),
+        screen::plain(&screen::screen(document, None, None, None)),
+        html::render(&content::brief(document, None)),
     ] {
         let nonsense = text.lines().find(|line| line.contains("NaN") || line.contains(" inf "));
         assert!(nonsense.is_none(), "{how}: {nonsense:?}");

@@ -7,6 +7,7 @@
 mod cli_run;
 mod deadlines;
 mod faults;
+mod fleet_places;
 mod history;
 mod nfs_hostile;
 mod one_writer;

@@ -6,7 +6,7 @@
 //!
 //! One CPU follows a random pointer chain through the footprint of `memory.latency`, which only main memory holds.
 //! Each load needs the result of the load before it, in an order that no prefetcher follows. Each of the other CPUs
-//! reads a separate footprint of that kind under one of three loads:
+//! is idle, reads half of the time, or reads without a pause. Each has a separate footprint of that kind. The loads are:
 //!
 //! - **idle**: no reads.
 //! - **half**: 16 KiB, then a pause of the same duration, repeatedly.

@@ -5,7 +5,7 @@ use crate::results::document::{Metric, Section};
 use crate::results::prediction::Prediction;
 use crate::results::ratio::against_prediction;
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::{by_times, count};
+use crate::results::wording::{by_times, capital, count};
 
 use super::coefficients::{Host, table};
 use super::families::model;
@@ -83,7 +83,7 @@ fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
             count(more as u64, "other result", "other results")
         ),
     };
-    Some(format!("{}.{others} {}", against_prediction(&metric.title(), metric)?, cause.text()))
+    Some(format!("{}.{others} {}", capital(&against_prediction(&metric.phrase, metric)?), cause.text()))
 }
 
 fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host) -> Cause {
@@ -103,9 +103,9 @@ fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host)
     let change = value / prediction.value;
     if holds && change.max(1.0 / change) > MOVED {
         return Cause::Primitive(format!(
-            "The prediction used the first launches of {}. That result is {} over the whole run, which changes the \
+            "The prediction used the first launches of \"{}\". That result is {} over the whole run, which changes the \
              prediction by {}.",
-            primitive.title(),
+            primitive.phrase,
             primitive.shown(),
             by_times(change)
         ));

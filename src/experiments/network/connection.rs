@@ -6,7 +6,8 @@
 //! # Method
 //!
 //! Each connection is timed separately. The next one starts only after the other side has reported the end of the
-//! last, so nothing queues at the listener. Each result is the time of one phase:
+//! last, so nothing queues at the listener. Each result is the time of one phase.
+//! The phases are:
 //!
 //! - **setup**: the connect call. It returns after one round trip (SYN, SYN-ACK), not one and a half. On loopback the
 //!   whole handshake runs inside the call, without waiting for the listening process.

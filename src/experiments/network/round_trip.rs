@@ -525,7 +525,10 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         .map(|kind| losses(study, kind))
         .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     if lost.1 > 0.0 {
-        findings.say(format!("{} of {} exchanges were lost.", lost.0, lost.1));
+        findings.say(match lost {
+            (none, all) if none < 1.0 => format!("All {all} exchanges were answered."),
+            (some, all) => format!("{some} of {all} exchanges were lost."),
+        });
     }
 }
 

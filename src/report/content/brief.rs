@@ -4,13 +4,14 @@
 use super::operation;
 use super::{APPENDIX, PUBLISHED, chapter_title, cost_ladder, why_missing};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
+use crate::report::reference::ReferenceRun;
 use crate::report::screen;
 use crate::results::document::{Document, Outcome};
 use crate::results::wording::{count, duration};
 
-/// The main document of a run.
-pub fn brief(document: &Document) -> Page {
-    let mut parts = vec![front(document), costs(document), machine(document), method(document)];
+/// The main document of a run, with the costs of a reference run next to its own if there is one.
+pub fn brief(document: &Document, reference: Option<&ReferenceRun>) -> Page {
+    let mut parts = vec![front(document, reference), costs(document), machine(document), method(document)];
     let mut chapter = String::new();
     for section in document.experiments.iter().filter(|section| section.outcome == Outcome::Measured) {
         if section.chapter != chapter {
@@ -29,13 +30,13 @@ pub fn brief(document: &Document) -> Page {
 }
 
 /// Verdict, how sure it is, what is special, the ladder of costs, what is missing.
-fn front(document: &Document) -> PagePart {
+fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
     let mut part = PagePart::new("front", "At a glance", 2);
     for alarm in super::front::alarms(document) {
         part.add(Piece::Alarm(alarm));
     }
-    part.add(Piece::Paragraph(vec![Span::strong("Verdict: "), Span::plain(screen::verdict(document))]));
-    part.add(Piece::Paragraph(vec![Span::strong("Confidence: "), Span::plain(certainty(document))]));
+    part.add(Piece::Paragraph(vec![Span::strong("Verdict. "), Span::plain(screen::verdict(document))]));
+    part.add(Piece::Paragraph(vec![Span::strong("Confidence. "), Span::plain(certainty(document))]));
     for (found, number) in document.highlights.iter().zip(1..) {
         let mut spans = vec![Span::strong(format!("{number}. {}", found.text))];
         for more in found.why.iter().chain(&found.advice) {
@@ -47,7 +48,7 @@ fn front(document: &Document) -> PagePart {
         }
         part.add(Piece::Paragraph(spans));
     }
-    if let Some(ladder) = cost_ladder::drawing(document) {
+    if let Some(ladder) = cost_ladder::drawing(document, reference) {
         part.add(Piece::Drawing(Box::new(ladder)));
     }
     let without: Vec<Vec<Span>> = document

@@ -3,10 +3,10 @@
 use super::field_of;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
-use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, Finding, SideValue};
+use crate::results::comparison::{Alternation, ComparedResult, ComparedRun, Comparison, Finding, SideValue};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
-use crate::results::wording::{count, measured, percent};
+use crate::results::wording::{count, duration, measured, percent};
 
 /// Rows of a drawing.
 const MOST_DRAWN: usize = 40;
@@ -14,6 +14,8 @@ const MOST_DRAWN: usize = 40;
 /// The page.
 pub fn page(comparison: &Comparison) -> Page {
     let mut parts = vec![front(comparison)];
+    // What there can be more of.
+    let unit = if comparison.alternation.is_some() { "rounds" } else { "runs" };
     let mut changed = PagePart::new("changed", "What changed", 2);
     let rows: Vec<&ComparedResult> = comparison.rows.iter().filter(|row| row.is_changed()).collect();
     if rows.is_empty() {
@@ -22,10 +24,12 @@ pub fn page(comparison: &Comparison) -> Page {
         changed.add(Piece::Drawing(Box::new(drawing(
             "changes",
             "Changed results, with the interval of the change",
+            unit,
             &rows,
         ))));
         changed.add(Piece::Table(table(
             "Every result that changed, the worst first. A dot marks results that are not headline results.",
+            unit,
             &rows,
         )));
     }
@@ -49,7 +53,7 @@ pub fn page(comparison: &Comparison) -> Page {
         part.say(format!("{}. {about}", count(rows.len() as u64, "result", "results")));
         if !rows.is_empty() {
             let summary = "All of them".to_owned();
-            part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table("", &rows))] });
+            part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table("", unit, &rows))] });
         }
         parts.push(part);
     }
@@ -59,7 +63,17 @@ pub fn page(comparison: &Comparison) -> Page {
 
 /// The two sides in a line.
 pub(super) fn sides(comparison: &Comparison) -> String {
-    format!("base: {} · new: {}", side(&comparison.base), side(&comparison.new))
+    match &comparison.alternation {
+        None => format!("base: {} · new: {}", side(&comparison.base), side(&comparison.new)),
+        Some(conditions) => format!("base: {} · new: {} · {}", conditions.base, conditions.new, rounds(conditions)),
+    }
+}
+
+/// How two conditions were measured, in words.
+pub fn rounds(conditions: &Alternation) -> String {
+    let rounds = count(u64::from(conditions.rounds), "round", "rounds");
+    let left = if conditions.restored.is_some() { ". The machine is in the condition of the base again" } else { "" };
+    format!("{rounds} in turn, {}{left}", duration(conditions.seconds))
 }
 
 fn side(runs: &[ComparedRun]) -> String {
@@ -127,10 +141,12 @@ pub fn advice(comparison: &Comparison) -> Option<String> {
     let runs = RUNS.into_iter().find(|&runs| runs > have && 3 * decided(runs) >= most)?;
     let found = decided(runs) as u64;
     (found > 0).then(|| {
-        format!(
-            "With {runs} runs on each side, about {found} of the {} undecided results would be decided.",
-            open.len()
-        )
+        let runs = if comparison.alternation.is_some() {
+            format!("{runs} rounds (--time)")
+        } else {
+            format!("{runs} runs on each side")
+        };
+        format!("With {runs}, about {found} of the {} undecided results would be decided.", open.len())
     })
 }
 
@@ -167,7 +183,7 @@ fn front(comparison: &Comparison) -> PagePart {
     part
 }
 
-fn word(finding: Finding) -> &'static str {
+pub(super) fn word(finding: Finding) -> &'static str {
     match finding {
         Finding::Worse => "worse",
         Finding::Better => "better",
@@ -176,7 +192,7 @@ fn word(finding: Finding) -> &'static str {
     }
 }
 
-fn table(caption: &str, rows: &[&ComparedResult]) -> Table {
+fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
     let mut table = Table::new(
         caption,
         &["result", ">base", ">new", ">change", ">95 % interval", ">threshold", "finding", "reason"],
@@ -193,7 +209,7 @@ fn table(caption: &str, rows: &[&ComparedResult]) -> Table {
         };
         let needed = || {
             let launches = row.launches_needed.map(|count| format!("needs {count} launches"));
-            launches.or_else(|| row.runs_needed.map(|count| format!("needs {count} runs")))
+            launches.or_else(|| row.runs_needed.map(|count| format!("needs {count} {unit}")))
         };
         table.row(vec![
             Cell::of(if row.headline { row.phrase.clone() } else { format!("{} ·", row.phrase) }),
@@ -210,7 +226,7 @@ fn table(caption: &str, rows: &[&ComparedResult]) -> Table {
 }
 
 /// Changes on one axis of ratios, with their intervals.
-fn drawing(id: &str, what: &str, rows: &[&ComparedResult]) -> Drawing {
+fn drawing(id: &str, what: &str, unit: &str, rows: &[&ComparedResult]) -> Drawing {
     let shown = &rows[..rows.len().min(MOST_DRAWN)];
     let plotted = shown.iter().map(|row| PlotRow {
         name: row.phrase.clone(),
@@ -237,12 +253,13 @@ fn drawing(id: &str, what: &str, rows: &[&ComparedResult]) -> Drawing {
             unit: Unit::One,
             scale: Scale::Logarithmic,
             series: vec!["worse".to_owned(), "better".to_owned()],
+            diamonds: None,
             bars: None,
             hollow: None,
             reference: Some(1.0),
             rows: plotted.collect(),
         }),
-        values: table("", shown),
+        values: table("", unit, shown),
     }
 }
 

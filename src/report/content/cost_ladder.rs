@@ -1,8 +1,9 @@
 //! The ladder of costs: every time that everybody asks for on one axis, from a cycle to a fork, beside what was predicted.
 
 use super::chapter_title;
-use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
+use crate::report::drawing::{DIAMOND, Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Table};
+use crate::report::reference::ReferenceRun;
 use crate::results::document::{Document, Metric};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
@@ -12,10 +13,12 @@ use crate::results::wording::{factor, interval, significant};
 /// Fewest costs that make a ladder.
 const FEWEST: usize = 3;
 
-/// The drawing; none where a run has few times.
-pub(super) fn drawing(document: &Document) -> Option<Drawing> {
+/// The drawing; none where a run has few times. The costs of a reference run are diamonds.
+pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> Option<Drawing> {
     let mut rows: Vec<PlotRow> = Vec::new();
-    let mut values = Table::new("", &["cost", ">measured", ">predicted range"]);
+    let mut heads = vec!["cost", ">measured", ">predicted range"];
+    heads.extend(reference.map(|_| ">reference"));
+    let mut values = Table::new("", &heads);
     let (mut chapter, mut outside, mut all) = ("", Vec::new(), 0);
     for cost in &document.costs {
         let Some(metric) = document.metric(&cost.metric, &cost.labels) else { continue };
@@ -34,19 +37,27 @@ pub(super) fn drawing(document: &Document) -> Option<Drawing> {
         let range = metric.prediction.as_ref().filter(|found| found.says_something());
         let range = range.map(|found| [found.low, found.high]);
         let words = range.map_or_else(|| "not predicted".to_owned(), |range| interval(range, metric.unit));
-        values.row(vec![Cell::of(&cost.name), super::measured(metric), Cell::of(words.clone())]);
+        let mut cells = vec![Cell::of(&cost.name), super::measured(metric), Cell::of(words.clone())];
+        let diamond = reference.and_then(|run| diamond(run, metric));
+        if reference.is_some() {
+            cells.push(
+                diamond.as_ref().map_or_else(Cell::none, |mark| Cell::of(significant(mark.value, metric.unit, 3))),
+            );
+        }
+        values.row(cells);
+        let own = PlotMark {
+            value: metric.value,
+            interval: None,
+            series: usize::from(is_outside(metric)),
+            hollow: false,
+            strong: false,
+            title: format!("{}: {}, predicted {words}", metric.phrase, metric.text()),
+        };
         rows.push(PlotRow {
             name: format!("{}  {}", cost.name, significant(metric.value, metric.unit, 3)),
             head: false,
             bar: range,
-            marks: vec![PlotMark {
-                value: metric.value,
-                interval: None,
-                series: usize::from(is_outside(metric)),
-                hollow: false,
-                strong: false,
-                title: format!("{}: {}, predicted {words}", metric.phrase, metric.text()),
-            }],
+            marks: diamond.into_iter().chain([own]).collect(),
         });
     }
     if all < FEWEST {
@@ -54,27 +65,43 @@ pub(super) fn drawing(document: &Document) -> Option<Drawing> {
     }
     let finding = match outside.as_slice() {
         [] => format!("All {all} costs are inside their predicted ranges or were not predicted."),
+        [one] => format!("1 of {all} costs is outside its predicted range: {one}."),
         some => format!("{} of {all} costs are outside their predicted ranges: {}.", some.len(), some.join(", ")),
     };
+    let other = reference.map_or_else(String::new, |run| format!(" Diamonds are the reference run {}.", run.name()));
     let mut series = vec!["measured".to_owned()];
     if !outside.is_empty() {
         series.push("measured, outside the predicted range".to_owned());
     }
     Some(Drawing {
         id: "costs".to_owned(),
-        caption: format!("From a core cycle to a fork, on one logarithmic axis. {finding}"),
+        caption: format!("From a core cycle to a fork, on one logarithmic axis. {finding}{other}"),
         alt: format!("Measured costs with their predicted ranges. {finding}"),
         plot: Plot::Rows(RowPlot {
             label: "time of one operation".to_owned(),
             unit: Unit::Nanoseconds,
             scale: Scale::Logarithmic,
             series,
+            diamonds: reference.map(|run| format!("reference: {}", run.name())),
             bars: Some("predicted range".to_owned()),
             hollow: None,
             reference: None,
             rows,
         }),
         values,
+    })
+}
+
+/// The value of a reference run, below the run's own mark.
+fn diamond(reference: &ReferenceRun, metric: &Metric) -> Option<PlotMark> {
+    let [value, interval] = reference.text(metric)?;
+    Some(PlotMark {
+        value: reference.value(metric)?,
+        interval: None,
+        series: DIAMOND,
+        hollow: false,
+        strong: false,
+        title: format!("{}, reference {}: {value}, interval {interval}", metric.phrase, reference.name()),
     })
 }
 

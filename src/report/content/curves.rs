@@ -79,7 +79,15 @@ fn drawing(section: &Section, name: &str, note: &DrawingNote, common: &Labels, c
     let mut curves = curves.to_vec();
     curves.sort_by(|one, other| by_number(&one.labels, &other.labels));
     let own = |curve: &Curve| -> Vec<String> {
-        let own = curve.labels.pairs().filter(|(key, _)| common.get(key).is_none());
+        // The usual case is left out where no other case is drawn.
+        let usual = |key: &str| curve.words.get(key).is_some_and(String::is_empty);
+        let differs = |key: &str, value: &str| {
+            curves.iter().any(|other| other.labels.get(key).is_some_and(|other| other != value))
+        };
+        let own = curve
+            .labels
+            .pairs()
+            .filter(|(key, value)| common.get(key).is_none() && (!usual(key) || differs(key, value)));
         own.map(|(key, value)| words(curve, key, value)).collect()
     };
     let title = |curve: &Curve| own(curve).join(", ");
@@ -117,7 +125,10 @@ fn by_number(one: &Labels, other: &Labels) -> Ordering {
 /// A label in plain words. In a legend the usual case has a name too.
 fn words(curve: &Curve, key: &str, value: &str) -> String {
     let said = curve.words.get(key).filter(|words| !words.is_empty());
-    said.cloned().unwrap_or_else(|| value.replace('_', " "))
+    said.cloned().unwrap_or_else(|| match value.parse::<f64>() {
+        Ok(_) => format!("{} {value}", key.replace('_', " ")),
+        Err(_) => value.replace('_', " "),
+    })
 }
 
 fn capitalised(text: &str) -> String {

@@ -65,7 +65,7 @@ fn failed(section: &Section) -> Table {
             Severity::Hard | Severity::Remark => ("remark", Tone::Plain),
         };
         let figures = match metrics.as_slice() {
-            [one] => one.title(),
+            [one] => one.phrase.clone(),
             all => figures(all.len(), section),
         };
         table.row(vec![Cell::toned(format!("{id}: {word}"), tone), Cell::of(figures), Cell::of(evidence)]);

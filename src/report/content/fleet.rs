@@ -146,6 +146,7 @@ fn bars(nodes: &[&FleetNode]) -> Drawing {
             scale: Scale::Logarithmic,
             series: vec!["worse".to_owned(), "better".to_owned()],
             bars: None,
+            diamonds: None,
             hollow: Some("hollow: suspect".to_owned()),
             reference: Some(1.0),
             rows,

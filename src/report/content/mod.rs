@@ -10,6 +10,7 @@ mod curves;
 mod evidence;
 pub mod fleet;
 mod front;
+pub mod history;
 mod machine;
 mod methodology;
 mod operation;

@@ -133,6 +133,7 @@ fn drawing(
             unit,
             scale: Scale::Logarithmic,
             series,
+            diamonds: None,
             bars: None,
             hollow: Some("hollow: doubtful".to_owned()),
             reference: None,

@@ -82,7 +82,7 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
         let mut table =
             Table::new("", &["result and terms", ">base hardware", ">software overhead", ">range", "basis"]);
         for (metric, found) in of {
-            terms(&mut table, &metric.title(), found, Some(metric), &mut told);
+            terms(&mut table, &metric.phrase, found, Some(metric), &mut told);
         }
         table
     };
@@ -274,7 +274,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
             let range = found.map(|found| [found.low, found.high]);
             let words = range.map_or_else(|| "not predicted".to_owned(), |range| interval(range, metric.unit));
             values.row(vec![
-                Cell::of(label(metric)),
+                Cell::of(own_words(metric, &metrics)),
                 measured(metric),
                 Cell::of(metric.interval_text()),
                 Cell::of(words.clone()),
@@ -291,7 +291,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
                     strong: false,
                     title: format!(
                         "{}: {}, interval {}, predicted {words}, {}",
-                        metric.title(),
+                        metric.phrase,
                         metric.text(),
                         metric.interval_text(),
                         metric.verdict_text()
@@ -311,6 +311,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
             unit: first.unit,
             scale: Scale::Automatic,
             series: vec!["measured".to_owned()],
+            diamonds: None,
             bars: Some("predicted range".to_owned()),
             hollow: None,
             reference: None,
@@ -336,6 +337,8 @@ fn finding(base: &str, metrics: &[&Metric]) -> String {
         (1, 0) => format!("{base}: the only judged result is inside its predicted range."),
         (2, 0) => format!("{base}: both judged results are inside their predicted ranges."),
         (inside, 0) => format!("{base}: all {inside} judged results are inside their predicted ranges."),
+        (0, 1) => format!("{base}: the only judged result is outside its predicted range."),
+        (inside, 1) => format!("{base}: 1 of {} judged results is outside its predicted range.", inside + 1),
         (inside, outside) => {
             format!("{base}: {outside} of {} judged results are outside their predicted ranges.", inside + outside)
         }

@@ -211,6 +211,7 @@ fn overview(chapter: &str, metrics: &[&Metric]) -> Drawing {
             unit: Unit::One,
             scale: Scale::Logarithmic,
             series: vec!["measured".to_owned()],
+            diamonds: None,
             bars: Some("predicted range".to_owned()),
             hollow: None,
             reference: Some(1.0),

@@ -2,13 +2,15 @@
 
 use super::axis::PlotAxis;
 use super::canvas::{Ink, escaped};
-use super::{BELOW, ChartLayout, FONT, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
+use super::{BELOW, ChartLayout, DrawnFor, FONT, Frame, LETTER, SERIES, at, legend, sign, text_at};
 use crate::results::document;
 use crate::results::drawing_note::{DrawingNote, Join, MarkPlace};
 use crate::results::quantity::Labels;
 
 /// Height of a drawing of curves, legend left out.
 const HEIGHT: u32 = 400;
+/// Height of one for narrow screens.
+const LOW: u32 = 320;
 
 /// Curves on common axes.
 #[derive(Debug, Clone)]
@@ -49,7 +51,8 @@ pub struct PlotPoint {
 }
 
 impl CurvePlot {
-    pub(super) fn draw(&self, ink: &Ink) -> (u32, u32) {
+    pub(super) fn draw(&self, ink: &Ink, form: DrawnFor) -> (u32, u32) {
+        let (width, narrow) = (form.width(), form.is_narrow());
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let levels = self.note.marks.iter().filter_map(|mark| match mark.place {
             MarkPlace::Level { at } => Some(at),
@@ -64,7 +67,7 @@ impl CurvePlot {
             self.x.unit,
             points().map(|point| point.x).chain(claims),
             self.note.x_scale,
-            8,
+            if narrow { 4 } else { 8 },
         );
         let heights = points().flat_map(|point| {
             // A range that nobody measured near must not make the curve small.
@@ -74,7 +77,14 @@ impl CurvePlot {
                 .chain([point.y])
                 .chain(point.interval)
         });
-        let y = PlotAxis::beside(&x, &self.y.label, self.y.unit, heights.chain(levels), self.note.y_scale, 9);
+        let y = PlotAxis::beside(
+            &x,
+            &self.y.label,
+            self.y.unit,
+            heights.chain(levels),
+            self.note.y_scale,
+            if narrow { 7 } else { 9 },
+        );
         let banded = self.has_bands();
         let mut names: Vec<String> = self.lines.iter().map(|line| line.name.clone()).collect();
         if banded {
@@ -82,14 +92,14 @@ impl CurvePlot {
         }
         let shown = names.len() > 1 || !names.first().is_none_or(String::is_empty);
         let names = if shown { names } else { Vec::new() };
-        let (places, tall) = legend(&names, f64::from(WIDTH) - 100.0);
+        let (places, tall) = legend(&names, f64::from(width) - if narrow { 10.0 } else { 100.0 });
         let top = tall + 34;
-        let height = HEIGHT + tall;
-        let space = ChartLayout { width: WIDTH, height, top, left: 84, below: BELOW, vertical_marks: true };
+        let height = tall + if narrow { LOW } else { HEIGHT };
+        let space = ChartLayout { width, height, top, left: 84, below: BELOW, vertical_marks: true };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
         for (index, ((left, line), name)) in places.into_iter().zip(&names).enumerate() {
-            let (x, y) = (frame.origin.0 + left, 16.0 + line);
+            let (x, y) = (left + if narrow { 4.0 } else { frame.origin.0 }, 16.0 + line);
             *out += &if index < self.lines.len() {
                 format!("<path class=\"l s{} d{}\" d=\"M{} {}h26\"/>", index % SERIES, index / SERIES, at(x), at(y))
                     + &sign(index, false, x + 13.0, y)
@@ -101,11 +111,14 @@ impl CurvePlot {
         if banded {
             self.lines.iter().enumerate().for_each(|(index, line)| *out += &band(&frame, index, line));
         }
-        *out += &self.marks(&frame);
+        let (shapes, words) = self.marks(&frame);
+        *out += &shapes;
         for (index, line) in self.lines.iter().enumerate() {
-            *out += &self.line(&frame, index, line);
+            *out += &self.line(&frame, index, line, form);
         }
-        (WIDTH, height)
+        // Above the curves, which would hide them.
+        *out += &words;
+        (width, height)
     }
 
     /// Bands of many curves would cover each other; then only points say what was predicted.
@@ -114,7 +127,7 @@ impl CurvePlot {
             && self.lines.iter().any(|line| line.points.iter().filter(|point| point.predicted.is_some()).count() > 1)
     }
 
-    fn line(&self, frame: &Frame, index: usize, line: &PlotLine) -> String {
+    fn line(&self, frame: &Frame, index: usize, line: &PlotLine, form: DrawnFor) -> String {
         let mut out = String::new();
         let mut path = String::new();
         let mut last: Option<f64> = None;
@@ -146,28 +159,27 @@ impl CurvePlot {
             } else {
                 sign(index, false, x, y)
             };
-            out += &touchable(&point.title, &content);
+            out += &form.touchable(&point.title, &content);
         }
         out
     }
 
-    /// Knees, plateaus, limits and claims, each with its words.
-    fn marks(&self, frame: &Frame) -> String {
-        let mut out = String::new();
+    /// Knees, plateaus, limits and claims, and the words of each.
+    fn marks(&self, frame: &Frame) -> (String, String) {
+        let (mut shapes, mut texts) = (String::new(), String::new());
         // Words side by side would run into each other: each goes one line further than the one before, and then begins again;
         // what was found from the top down, what is claimed from the bottom up.
         let (mut lines, mut claims) = (0_u32, 0_u32);
         for mark in &self.note.marks {
             let series = self.series_of(mark);
-            let words = |x: f64, y: f64| -> String {
+            let mut words = |x: f64, y: f64| {
                 let wide = mark.text.chars().count() as f64 * LETTER;
                 let end = frame.corner.0;
-                if x + wide > end {
-                    let class = "note end";
-                    text_at(x - 5.0, y, class, &mark.text)
+                texts += &if x + wide > end {
+                    text_at(x - 5.0, y, "note end", &mark.text)
                 } else {
                     text_at(x + 5.0, y, "note", &mark.text)
-                }
+                };
             };
             let mut next = || {
                 lines += 1;
@@ -178,6 +190,7 @@ impl CurvePlot {
                 MarkPlace::Knee { at: place, low, high } => {
                     let (x, from, to) = (frame.x(place), frame.x(low), frame.x(high));
                     let wide = (to - from).max(1.0);
+                    words(x, next());
                     format!(
                         "<path class=\"zone\" d=\"M{} {}h{}V{}h-{}z\"/>",
                         at(from),
@@ -186,28 +199,27 @@ impl CurvePlot {
                         at(bottom),
                         at(wide)
                     ) + &format!("<path class=\"knee {series}\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom))
-                        + &words(x, next())
                 }
                 MarkPlace::Claim { at: place } => {
                     let x = frame.x(place);
                     claims += 1;
-                    let y = frame.origin.1 - 5.0 - f64::from((claims - 1) % 6) * (FONT + 3.0);
-                    format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom)) + &words(x, y)
+                    words(x, frame.origin.1 - 5.0 - f64::from((claims - 1) % 6) * (FONT + 3.0));
+                    format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom))
                 }
                 MarkPlace::Plateau { from, to, level } => {
                     let (from, to, y) = (frame.x(from), frame.x(to), frame.y(level));
+                    words(from, y - 6.0);
                     format!("<path class=\"plateau {series}\" d=\"M{} {}H{}\"/>", at(from), at(y), at(to))
-                        + &words(from, y - 6.0)
                 }
                 MarkPlace::Level { at: level } => {
                     let y = frame.y(level);
+                    words(frame.origin.0, y - 5.0);
                     format!("<path class=\"claim\" d=\"M{} {}H{}\"/>", at(frame.origin.0), at(y), at(frame.corner.0))
-                        + &words(frame.origin.0, y - 5.0)
                 }
             };
-            out += &format!("<g class=\"mark\"><title>{}</title>{content}</g>", escaped(&mark.text));
+            shapes += &format!("<g class=\"mark\"><title>{}</title>{content}</g>", escaped(&mark.text));
         }
-        out
+        (shapes, texts)
     }
 
     fn series_of(&self, mark: &crate::results::drawing_note::Mark) -> String {

@@ -1,4 +1,4 @@
-//! Drawings: curves over a parameter, and rows of marks on one axis. plotters lays out axes, grid and labels; marks are
+//! Drawings: curves over a parameter, rows of marks on one axis, and small series next to each other. plotters lays out axes, grid and labels; marks are
 //! written directly, because each of them says its values when a pointer rests on it.
 //!
 //! A drawing names no colour. Inside a page the page's style sheet colours it; as a file of its own it brings the same rules.
@@ -6,6 +6,7 @@
 mod axis;
 mod canvas;
 mod curves;
+mod panels;
 mod rows;
 mod strips;
 
@@ -20,14 +21,13 @@ use axis::PlotAxis;
 use canvas::{AXIS, Canvas, GRID, Ink, TEXT, escaped};
 
 pub use curves::{CurvePlot, PlotLine, PlotPoint};
-pub use rows::{PlotMark, PlotRow, RowPlot};
+pub use panels::{PanelLevel, PanelPlot, PlotPanel};
+pub use rows::{DIAMOND, PlotMark, PlotRow, RowPlot};
 pub use strips::{StripPlot, StripRow};
 
 /// Rules that every drawing follows, on a page or alone.
 pub const STYLE: &str = include_str!("drawing.css");
 
-/// Width of a drawing in its own coordinates, which are pixels where it is shown at its natural size.
-const WIDTH: u32 = 760;
 /// Size of letters.
 const FONT: f64 = 13.0;
 /// Width of a letter, about.
@@ -38,6 +38,35 @@ const BELOW: u32 = 52;
 const BELOW_MARKS: u32 = 28;
 /// Height of a line of the legend.
 const LEGEND_LINE: u32 = 20;
+
+/// What a drawing is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrawnFor {
+    /// A file that an image viewer shows: it brings its name space, style and background.
+    File,
+    /// A page on a screen or on paper.
+    Page,
+    /// The same page on a screen as narrow as that of a phone. The form for a page has the words of each point.
+    Phone,
+}
+
+impl DrawnFor {
+    /// Width in the drawing's own coordinates, which are pixels where it is shown at its natural size.
+    fn width(self) -> u32 {
+        if self == DrawnFor::Phone { 360 } else { 760 }
+    }
+
+    fn is_narrow(self) -> bool {
+        self == DrawnFor::Phone
+    }
+
+    /// Something that shows its values when a pointer rests on it. The table below the drawing has them for the keyboard: a stop
+    /// at every point would be thousands of stops.
+    fn touchable(self, title: &str, content: &str) -> String {
+        let title = if self.is_narrow() { String::new() } else { format!("<title>{}</title>", escaped(title)) };
+        format!("<g class=\"pt\">{title}{content}</g>")
+    }
+}
 
 /// A drawing with what a reader who does not see it needs.
 #[derive(Debug, Clone)]
@@ -61,28 +90,34 @@ pub enum Plot {
     Rows(RowPlot),
     /// Rows of ticks on one axis of ratios.
     Strips(StripPlot),
+    /// Small series next to each other, each with an axis.
+    Panels(PanelPlot),
 }
 
 impl Drawing {
-    /// The drawing as an SVG element. `alone` adds what a file needs: the name space, the style, a background.
-    pub fn svg(&self, alone: bool) -> String {
+    /// The drawing as an SVG element.
+    pub fn svg(&self, form: DrawnFor) -> String {
         let ink: Ink = Rc::new(RefCell::new(String::new()));
         let (width, height) = match &self.plot {
-            Plot::Curves(plot) => plot.draw(&ink),
-            Plot::Rows(plot) => plot.draw(&ink),
-            Plot::Strips(plot) => plot.draw(&ink),
+            Plot::Curves(plot) => plot.draw(&ink, form),
+            Plot::Rows(plot) => plot.draw(&ink, form),
+            Plot::Panels(plot) => plot.draw(&ink, form),
+            Plot::Strips(plot) => plot.draw(&ink, form),
         };
         let content = ink.borrow();
-        let (space, style) = if alone {
-            let ground = "<rect class=\"ground\" width=\"100%\" height=\"100%\"/>";
-            (" xmlns=\"http://www.w3.org/2000/svg\"", format!("<style>{STYLE}</style>{ground}"))
-        } else {
-            ("", String::new())
+        let ground = || format!("<style>{STYLE}</style><rect class=\"ground\" width=\"100%\" height=\"100%\"/>");
+        let (class, attributes, style) = match form {
+            // An image viewer shows a drawing as wide as its coordinates say.
+            DrawnFor::File => {
+                let space = "xmlns=\"http://www.w3.org/2000/svg\"";
+                ("drawing", format!(" {space} width=\"{width}\" height=\"{height}\""), ground())
+            }
+            // The height decides how far paper may shrink it.
+            DrawnFor::Page => ("drawing wide", format!(" style=\"--tall:{height}px\""), String::new()),
+            DrawnFor::Phone => ("drawing narrow", String::new(), String::new()),
         };
-        // What an image viewer shows without a page is as wide as the coordinates say.
-        let size = if alone { format!(" width=\"{width}\" height=\"{height}\"") } else { String::new() };
         format!(
-            "<svg{space} class=\"drawing\" viewBox=\"0 0 {width} {height}\"{size} role=\"img\" aria-label=\"{}\">{style}{content}</svg>",
+            "<svg{attributes} class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">{style}{content}</svg>",
             escaped(&self.alt)
         )
     }
@@ -176,12 +211,6 @@ fn sign(series: usize, hollow: bool, x: f64, y: f64) -> String {
 
 /// Colours that there are; further series begin again with other dashes.
 const SERIES: usize = 8;
-
-/// Something that shows its values when a pointer rests on it. The table below the drawing has them for the keyboard: a stop at
-/// every point would be thousands of stops.
-fn touchable(title: &str, content: &str) -> String {
-    format!("<g class=\"pt\"><title>{}</title>{content}</g>", escaped(title))
-}
 
 fn text_at(x: f64, y: f64, class: &str, text: &str) -> String {
     format!("<text class=\"{class}\" x=\"{}\" y=\"{}\">{}</text>", at(x), at(y), escaped(text))

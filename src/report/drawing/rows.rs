@@ -2,14 +2,20 @@
 
 use super::axis::PlotAxis;
 use super::canvas::Ink;
-use super::{BELOW, BELOW_MARKS, ChartLayout, Frame, LETTER, SERIES, WIDTH, at, legend, sign, text_at, touchable};
+use super::{BELOW, BELOW_MARKS, ChartLayout, DrawnFor, Frame, LETTER, SERIES, at, legend, sign, text_at};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 
 /// Height of a row.
-const ROW: u32 = 24;
+const ROW: u32 = 20;
+/// Height of a row whose name is above its marks.
+const TALL_ROW: u32 = 36;
 /// Letters of a row's name that are shown; the rest is in the table.
-const LONGEST: usize = 50;
+const LONGEST: usize = 56;
+/// Letters of a name above the marks.
+const LONGEST_ABOVE: usize = 50;
+/// Number of the series whose sign is a diamond.
+pub const DIAMOND: usize = 3;
 
 /// Rows on a common axis.
 #[derive(Debug, Clone)]
@@ -21,6 +27,8 @@ pub struct RowPlot {
     pub scale: Scale,
     /// Names of the series of marks, in the order of their numbers.
     pub series: Vec<String>,
+    /// What the diamonds are, where there are any.
+    pub diamonds: Option<String>,
     /// What the bars are, where there are any.
     pub bars: Option<String>,
     /// What hollow marks are, where there are any.
@@ -77,7 +85,8 @@ impl RowPlot {
         if sure.is_empty() { of(true) } else { sure }
     }
 
-    pub(super) fn draw(&self, ink: &Ink) -> (u32, u32) {
+    pub(super) fn draw(&self, ink: &Ink, form: DrawnFor) -> (u32, u32) {
+        let width = form.width();
         let count = self.rows.len().max(1) as f64;
         let y = PlotAxis {
             label: String::new(),
@@ -87,62 +96,90 @@ impl RowPlot {
             high: count,
             marks: Vec::new(),
         };
-        let mut names = self.series.clone();
-        names.extend(self.bars.clone());
         let reach = self.reach();
         let low = reach.iter().copied().fold(f64::INFINITY, f64::min);
         let high = reach.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let clipped = self.rows.iter().flat_map(|row| &row.marks).any(|mark| mark.value < low || mark.value > high);
-        let arrow = if clipped { ", arrow: beyond the axis" } else { "" };
-        names.extend(self.hollow.as_ref().map(|words| format!("{words}{arrow}")));
-        let (places, tall) = legend(&names, f64::from(WIDTH) - 20.0);
+        let (legend, tall) = self.legend(clipped, f64::from(width) - 20.0);
         let top = tall + 10;
         let below = if self.label.is_empty() { BELOW_MARKS } else { BELOW };
-        let height = top + self.rows.len().max(1) as u32 * ROW + below;
+        let row = if form.is_narrow() { TALL_ROW } else { ROW };
+        let height = top + self.rows.len().max(1) as u32 * row + below;
         let names_of_rows = self.rows.iter().filter(|row| !row.head);
         let longest = names_of_rows.map(|row| row.name.chars().count().min(LONGEST)).max().unwrap_or(0).max(12);
-        let left = (longest as f64 * LETTER) as u32 + 16;
+        let left = if form.is_narrow() { 20 } else { (longest as f64 * LETTER) as u32 + 16 };
         // The widest marks take some eighty pixels.
-        let marks = (WIDTH - left) as usize / 80;
+        let marks = (width - left) as usize / 80;
         let x = PlotAxis::over(&self.label, self.unit, reach.into_iter(), self.scale, marks);
-        let space = ChartLayout { width: WIDTH, height, top, left, below, vertical_marks: false };
+        let space = ChartLayout { width, height, top, left, below, vertical_marks: false };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
-        for (index, ((left, line), name)) in places.into_iter().zip(&names).enumerate() {
-            let (x, y) = (left + 8.0, 14.0 + line);
-            *out += &if index < self.series.len() {
-                sign(index, false, x + 13.0, y)
-            } else if self.bars.is_some() && index == self.series.len() {
-                format!("<path class=\"range\" d=\"M{} {}h26v12h-26z\"/>", at(x), at(y - 6.0))
-            } else {
-                sign(0, true, x + 13.0, y)
-            };
-            *out += &text_at(x + 31.0, y + 4.5, "text", name);
-        }
+        *out += &legend;
         if let Some(reference) = self.reference {
             let (x, top, bottom) = (at(frame.x(reference)), at(frame.corner.1), at(frame.origin.1));
             *out += &format!("<path class=\"claim\" d=\"M{x} {top}V{bottom}\"/>");
         }
         for (index, row) in self.rows.iter().enumerate() {
             let y = frame.y(count - index as f64 - 0.5);
-            *out += &draw_row(&frame, row, y);
+            *out += &draw_row(&frame, row, y, form);
         }
-        (WIDTH, height)
+        (width, height)
+    }
+
+    /// What the signs are, and the height of that.
+    fn legend(&self, clipped: bool, width: f64) -> (String, u32) {
+        let arrow = if clipped { ", arrow: beyond the axis" } else { "" };
+        let hollow = self.hollow.as_ref().map(|words| format!("{words}{arrow}"));
+        let series = self.series.iter().enumerate();
+        let mut items: Vec<(String, LegendSign)> =
+            series.map(|(index, name)| (name.clone(), LegendSign::Series(index, false))).collect();
+        items.extend(self.diamonds.clone().map(|name| (name, LegendSign::Series(DIAMOND, false))));
+        items.extend(self.bars.clone().map(|name| (name, LegendSign::Bar)));
+        items.extend(hollow.map(|name| (name, LegendSign::Series(0, true))));
+        let most = ((width - 40.0) / LETTER) as usize;
+        let names: Vec<String> = items.iter().map(|(name, _)| cut(name, most)).collect();
+        let (places, tall) = legend(&names, width);
+        let mut out = String::new();
+        for (((left, line), name), (_, shape)) in places.into_iter().zip(&names).zip(&items) {
+            let (x, y) = (left + 8.0, 14.0 + line);
+            out += &match shape {
+                LegendSign::Series(number, hollow) => sign(*number, *hollow, x + 13.0, y),
+                LegendSign::Bar => format!("<path class=\"range\" d=\"M{} {}h26v12h-26z\"/>", at(x), at(y - 6.0)),
+            };
+            out += &text_at(x + 31.0, y + 4.5, "text", name);
+        }
+        (out, tall)
     }
 }
 
-fn draw_row(frame: &Frame, row: &PlotRow, y: f64) -> String {
-    let mut out = format!("<path class=\"grid\" d=\"M{} {}H{}\"/>", at(frame.origin.0), at(y), at(frame.corner.0));
-    let name: String = if row.name.chars().count() > LONGEST {
-        row.name.chars().take(LONGEST - 1).chain(['…']).collect()
-    } else {
-        row.name.clone()
-    };
+/// A sign of the legend.
+enum LegendSign {
+    /// The number of a series, and whether the sign is hollow.
+    Series(usize, bool),
+    /// A range.
+    Bar,
+}
+
+/// Text of at most so many letters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+fn draw_row(frame: &Frame, row: &PlotRow, y: f64, form: DrawnFor) -> String {
     if row.head {
         // A heading may be longer than the names below it: it stands over the line.
-        return text_at(2.0, y + 8.0, "text head", &row.name);
+        return text_at(2.0, y + if form.is_narrow() { 8.0 } else { 4.5 }, "text head", &row.name);
     }
-    out += &text_at(frame.origin.0 - 8.0, y + 4.5, "text end", &name);
+    let (y, name) = if form.is_narrow() {
+        (y + 8.0, text_at(2.0, y - 5.0, "text", &cut(&row.name, LONGEST_ABOVE)))
+    } else {
+        (y, text_at(frame.origin.0 - 8.0, y + 4.5, "text end", &cut(&row.name, LONGEST)))
+    };
+    let mut out = format!("<path class=\"grid\" d=\"M{} {}H{}\"/>", at(frame.origin.0), at(y), at(frame.corner.0));
+    out += &name;
     if let Some(bar) = row.bar {
         let (from, to) = (frame.x(bar[0]), frame.x(bar[1]));
         let wide = (to - from).max(2.0);
@@ -168,7 +205,7 @@ fn draw_row(frame: &Frame, row: &PlotRow, y: f64) -> String {
         } else {
             sign(mark.series, mark.hollow, x, y)
         };
-        out += &touchable(&mark.title, &content);
+        out += &form.touchable(&mark.title, &content);
     }
     out
 }
@@ -212,13 +249,14 @@ mod tests {
             unit: Unit::Nanoseconds,
             scale: Scale::Logarithmic,
             series,
+            diamonds: None,
             bars: None,
             hollow: Some("hollow: doubtful".to_owned()),
             reference: None,
             rows,
         };
         let ink: Ink = Rc::new(RefCell::new(String::new()));
-        plot.draw(&ink);
+        plot.draw(&ink, DrawnFor::Page);
         ink.take()
     }
 

@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 
 use super::axis::PlotAxis;
 use super::canvas::Ink;
-use super::{BELOW, ChartLayout, Frame, LETTER, WIDTH, at, text_at, touchable};
+use super::{BELOW, ChartLayout, DrawnFor, Frame, LETTER, at, text_at};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 
 /// Height of a row.
 const ROW: u32 = 34;
+/// Height of a row with its name above it.
+const TALL_ROW: u32 = 54;
 /// Half of the height of a tick.
 const TICK: f64 = 6.0;
 /// Least distance of two names in pixels.
@@ -39,15 +41,17 @@ pub struct StripRow {
 }
 
 impl StripPlot {
-    pub(super) fn draw(&self, ink: &Ink) -> (u32, u32) {
+    pub(super) fn draw(&self, ink: &Ink, form: DrawnFor) -> (u32, u32) {
+        let width = form.width();
+        let row = if form.is_narrow() { TALL_ROW } else { ROW };
         let count = self.rows.len().max(1) as f64;
-        let height = 10 + self.rows.len().max(1) as u32 * ROW + BELOW;
+        let height = 10 + self.rows.len().max(1) as u32 * row + BELOW;
         let longest = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(12);
-        let left = (longest as f64 * LETTER) as u32 + 16;
+        let left = if form.is_narrow() { 20 } else { (longest as f64 * LETTER) as u32 + 16 };
         let named = self.rows.iter().flat_map(|row| row.named.iter().map(|(ratio, _)| *ratio));
         let all = self.rows.iter().flat_map(|row| row.ticks.iter().copied().chain(row.band)).chain(named);
         let all = all.map(|ratio| ratio.clamp(REACH[0], REACH[1]));
-        let x = PlotAxis::over(&self.label, Unit::One, all, Scale::Logarithmic, ((WIDTH - left) / 80) as usize);
+        let x = PlotAxis::over(&self.label, Unit::One, all, Scale::Logarithmic, ((width - left) / 80) as usize);
         let y = PlotAxis {
             label: String::new(),
             unit: Unit::One,
@@ -56,19 +60,23 @@ impl StripPlot {
             high: count,
             marks: Vec::new(),
         };
-        let space = ChartLayout { width: WIDTH, height, top: 10, left, below: BELOW, vertical_marks: false };
+        let space = ChartLayout { width, height, top: 10, left, below: BELOW, vertical_marks: false };
         let frame = Frame::draw(ink, &space, x, y);
         let mut out = ink.borrow_mut();
         for (index, row) in self.rows.iter().enumerate() {
-            *out += &draw_row(&frame, row, frame.y(count - index as f64 - 0.5));
+            *out += &draw_row(&frame, row, frame.y(count - index as f64 - 0.5), form);
         }
-        (WIDTH, height)
+        (width, height)
     }
 }
 
-fn draw_row(frame: &Frame, row: &StripRow, y: f64) -> String {
+fn draw_row(frame: &Frame, row: &StripRow, y: f64, form: DrawnFor) -> String {
     let place = |ratio: f64| frame.x(ratio.clamp(REACH[0], REACH[1]));
-    let mut out = text_at(frame.origin.0 - 8.0, y + 4.5, "text end", &row.name);
+    let (y, mut out) = if form.is_narrow() {
+        (y + 12.0, text_at(2.0, y - 12.0, "text", &row.name))
+    } else {
+        (y, text_at(frame.origin.0 - 8.0, y + 4.5, "text end", &row.name))
+    };
     let (from, to) = (place(row.band[0]), place(row.band[1]));
     let wide = (to - from).max(1.0);
     out += &format!("<path class=\"range\" d=\"M{} {}h{}v18h-{}z\"/>", at(from), at(y - 9.0), at(wide), at(wide));
@@ -90,7 +98,7 @@ fn draw_row(frame: &Frame, row: &StripRow, y: f64) -> String {
             content += &text_at(x - half, y - 10.0, "note", name);
             free = x + half + NAME_SPACE;
         }
-        out += &touchable(name, &content);
+        out += &form.touchable(name, &content);
     }
     out
 }
@@ -105,7 +113,7 @@ mod tests {
     fn drawn(ticks: Vec<f64>, named: Vec<(f64, String)>) -> String {
         let rows = vec![StripRow { name: "disk".to_owned(), band: [0.98, 1.02], ticks, named }];
         let ink: Ink = Rc::new(RefCell::new(String::new()));
-        StripPlot { label: "ratio".to_owned(), rows }.draw(&ink);
+        StripPlot { label: "ratio".to_owned(), rows }.draw(&ink, DrawnFor::Page);
         ink.take()
     }
 

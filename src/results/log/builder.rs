@@ -209,7 +209,14 @@ impl LogBuilder {
     fn sample(&mut self, launch: u32, experiment: String, series: Series) -> Result<(), String> {
         let of = self.running(launch, &experiment)?;
         let values = series.values.len();
-        for (what, length) in [("classes", series.classes.0.len()), ("clock probes", series.clock.len())] {
+        let columns = [
+            ("classes", series.classes.0.len()),
+            ("clock probes", series.clock.len()),
+            ("widths", series.widths.len()),
+            ("lines", series.lines.len()),
+            ("partner widths", series.partner_widths.len()),
+        ];
+        for (what, length) in columns {
             if length != 0 && length != values {
                 return Err(format!("{length} {what} of {values} values in the series {}", series.name));
             }

@@ -1,11 +1,12 @@
 //! The log: an append-only JSON Lines record of a run. It is the truth; everything else is computed from it.
 //!
 //! One record per line, each flushed before the next is made, so that a run that dies keeps all but its last launch. The
-//! first line names the format version; readers accept every version that was ever written.
+//! first line names the format version. A reader refuses a version that it does not know.
 
 mod builder;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -22,6 +23,7 @@ use super::prediction::Prediction;
 use super::problem::Problem;
 use super::remote::Remote;
 use super::series::Series;
+use crate::machine::engine::Engine;
 use crate::machine::{Identity, Machine, quiet::Check};
 use builder::LogBuilder;
 
@@ -31,7 +33,7 @@ pub use writer::{LogWriter, Refused};
 pub const FORMAT: &str = "sysdyno-log/1";
 
 /// First line of a log: what was asked for, by which version of the tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
     /// Format version, `sysdyno-log/1`.
     pub log: String,
@@ -54,6 +56,15 @@ pub struct Header {
     /// Which machine this is among others of its model; absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
+    /// First digits of the SHA-256 of the tool's binary; absent in older logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
+    /// The engine that started the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// Labels of the node that the user gave, such as its rack.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// The run's clock: found once by the parent, handed down to every launch, verified by each.
@@ -178,7 +189,7 @@ pub enum Record {
     RoundEnd {
         /// Round.
         round: u32,
-        /// Canaries that deviated from their median over the rounds so far; the round is repeated once for them.
+        /// Canaries that deviated from their median over the rounds so far.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         disturbed: Vec<String>,
         /// CPUs that other processes of this machine used during the round, if the kernel says so; at least 0.

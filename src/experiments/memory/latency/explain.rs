@@ -2,7 +2,7 @@
 //! print other numbers.
 
 use super::judge::{Agreement, RESIDUAL, agreement, point_of_rule, rule_labels};
-use super::levels::{CURVE, Curves, FoundLevels, Named, level_labels};
+use super::levels::{CURVE, Curves, FootprintPoint, FoundLevels, Named, level_labels};
 use super::seen;
 use super::translation::huge_pages_help;
 use super::walk::{Pattern, RECIPES, Scope, curve, pages_label};
@@ -12,7 +12,7 @@ use crate::experiments::memory::footprint::MEMORY;
 use crate::results::document::Metric;
 use crate::results::drawing_note::MarkPlace;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::in_brackets;
+use crate::results::ratio::{Ratio, in_brackets};
 use crate::results::wording::{Shown, by_times, count, interval, number, quantity, share};
 use crate::sys::memory::Pages;
 
@@ -20,9 +20,6 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let (scope, curves, deciding, found) = seen(study);
     tell(study, findings, &scope, &curves, &found, deciding);
 }
-
-/// The long pattern and the plain one agree within this.
-const LONG_TOLERANCE: f64 = 1.05;
 
 fn nanoseconds(value: f64) -> String {
     quantity(value, Unit::Nanoseconds)
@@ -155,7 +152,7 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
                 "Random physical pages fill the sets of a cache unevenly, and that blurs the end"
             };
             findings.say(format!(
-                "{sides}. The {} that the kernel reports are possible but not confirmed. {why}.",
+                "{sides}. The {} that the kernel reports is possible but not confirmed. {why}.",
                 bytes(claimed)
             ));
             return;
@@ -253,33 +250,35 @@ fn tell_translation(study: &Study<'_>, findings: &mut Findings, scope: &Scope, c
 }
 
 fn tell_long(findings: &mut Findings, curves: &Curves) {
-    let pairs: Vec<(u64, f64)> = curves
+    let longer: Vec<(u64, Option<Ratio>)> = curves
         .points(Pattern::Long, Pages::Huge)
         .iter()
         .filter_map(|long| {
             let plain = curves.point(Pattern::Random, Pages::Huge, long.bytes)?;
-            Some((long.bytes, long.latency / plain.latency))
+            let of = |point: &FootprintPoint| (point.latency, point.interval);
+            Some((long.bytes, Ratio::between(of(long), of(plain), 1.0)))
         })
         .collect();
-    let Some((at, most)) = pairs.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1)) else { return };
-    // A prefetcher shows where it saves something over octaves; one footprint at the end of a cache shows noise.
-    let above = pairs.iter().filter(|(_, ratio)| *ratio > LONG_TOLERANCE).count();
-    findings.say(if above * 4 > pairs.len() {
-        format!(
-            "Chains that repeat later take longer at {above} of {} footprints, by {} at {}. A prefetcher learns \
+    if longer.is_empty() {
+        return;
+    }
+    let all = longer.len();
+    let beyond = longer.iter().filter_map(|(bytes, ratio)| Some((*bytes, (*ratio)?)));
+    let most = beyond.clone().max_by(|(_, one), (_, other)| one.value.total_cmp(&other.value));
+    let above = beyond.count();
+    findings.say(match most {
+        // A prefetcher shows where it saves something over octaves; one footprint at the end of a cache shows noise.
+        Some((at, ratio)) if above * 4 > all => format!(
+            "Chains that repeat later take longer at {above} of {all} footprints, by {} at {}. A prefetcher learns \
              sequences here, so use the long curve.",
-            pairs.len(),
-            by_times(most),
+            by_times(ratio.value),
             bytes(at as f64)
-        )
-    } else {
-        format!(
-            "Chains that repeat later take as long at {} of {} footprints (within {}). No prefetcher learns the \
-             sequence.",
-            pairs.len() - above,
-            pairs.len(),
-            share(LONG_TOLERANCE - 1.0)
-        )
+        ),
+        _ => format!(
+            "Chains that repeat later take no longer at {} of {all} footprints, as far as the intervals show. So there \
+             is no sign of a prefetcher that learns the sequence.",
+            all - above
+        ),
     });
 }
 

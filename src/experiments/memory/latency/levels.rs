@@ -34,7 +34,8 @@ pub(super) struct FootprintPoint {
     pub(super) sample: Sample,
     /// Median over launches, in nanoseconds.
     pub(super) latency: f64,
-    interval: [f64; 2],
+    /// Over launches, in nanoseconds.
+    pub(super) interval: [f64; 2],
     /// Lower quartile over launches of their medians, in nanoseconds: neighbours only add to it.
     undisturbed: f64,
     /// Median of each launch, in nanoseconds, by the launch's number.

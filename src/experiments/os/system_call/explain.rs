@@ -3,6 +3,7 @@
 use super::{DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, among_others, is_filtered, labels};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::results::document::Metric;
 use crate::results::quantity::Labels;
 use crate::results::ratio::{Order, Ratio, scaled};
 use crate::results::wording::share;
@@ -13,97 +14,124 @@ const LOST: f64 = 0.05;
 const ENTERS: f64 = 1.5;
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let time = |findings: &Findings, call: &str| findings.metric("os.system_call.time", &labels(call)).cloned();
     let Some(floor) = time(findings, FLOOR) else { return };
-    let call = study.metric(
-        "cpu.procedure_call.time",
-        &Labels::of([("args", "0"), ("code", "registers"), ("chain", "throughput")]),
-    );
-    if let Some(call) = call {
-        let calls = Ratio::of(&floor, call, 1.0).map_or_else(String::new, |ratio| {
-            format!(", as much as {} procedure calls without arguments", ratio.text())
-        });
-        findings.say(format!(
-            "Kernel entry and exit cost {}{}{calls}.",
-            floor.shown(),
-            floor.cycles_shown().map_or_else(String::new, |cycles| format!(" ({cycles} cycles)")),
-        ));
-    }
-    if let Some(among) = findings.metric("os.system_call.time", &among_others()) {
-        let why = match Order::of(&floor, among) {
-            Order::Alike | Order::Open => "",
-            Order::Larger(_) | Order::Smaller(_) => {
-                " Earlier calls decide how well the CPU predicts the branches of the kernel."
-            }
-        };
-        let text = format!(
-            "The refused call costs {} when repeated and {} among other calls.{why}",
-            floor.shown(),
-            among.shown(),
-        );
-        findings.say(text);
-    }
-    if let (Some(direct), Some(function)) = (time(findings, "getppid"), time(findings, FUNCTION)) {
-        let (shown, bare) = (function.shown(), direct.shown());
-        let lost = Ratio::of(&function, &direct, 1.0).filter(|ratio| ratio.value > 1.0 + LOST);
-        let kept = Ratio::of(&scaled(&direct, 1.0 + LOST), &function, 1.0).is_some();
-        findings.say(if let Some(lost) = lost {
-            format!(
-                "Called through a function, as in C libraries, getppid costs {shown} instead of {bare}, {} more for \
-                 one call and its return. Return predictions most likely do not survive the kernel. Tools that call a \
-                 library print the larger result.",
-                share(lost.value - 1.0)
-            )
-        } else {
-            format!(
-                "Called through a function, as in C libraries, getppid costs {shown}, and directly {bare}.{}",
-                if kept { " Return predictions survive the kernel." } else { "" }
-            )
-        });
-    }
-    if let (Some(real), Some(vdso)) = (time(findings, "clock_gettime"), time(findings, VDSO)) {
-        findings.say(if Ratio::of(&real, &vdso, ENTERS).is_some() {
-            format!(
-                "A clock read through the vDSO costs {} instead of {}, because it does not enter the kernel.",
-                vdso.shown(),
-                real.shown()
-            )
-        } else {
-            let enters = Ratio::of(&scaled(&vdso, ENTERS), &real, 1.0).is_some();
-            format!(
-                "A clock read through the vDSO costs {}, and a real call {}.{}",
-                vdso.shown(),
-                real.shown(),
-                if enters { " On this machine the vDSO also enters the kernel." } else { "" }
-            )
-        });
-    }
-    if let (Some(single), Some(batched)) = (time(findings, RING), time(findings, RING_BATCHED)) {
-        findings.say(format!(
-            "A no-operation through io_uring costs {} alone, and {} as one of 32 in a system call.",
-            single.shown(),
-            batched.shown(),
-        ));
-    }
-    if let (Some(depth), Some(getcwd)) = (study.remarks(DEPTH).first(), time(findings, "getcwd")) {
-        findings.say(format!("getcwd costs {} in a working directory {depth} levels deep.", getcwd.shown()));
-    }
+    tell_floor(study, findings, &floor);
+    tell_place_among_others(findings, &floor);
+    tell_function(findings);
+    tell_vdso(findings);
+    tell_ring(findings);
+    tell_directory(study, findings);
     if is_filtered(study) {
         findings.say(
             "A system-call filter is installed. The kernel caches its verdict for many calls that exist, but runs it \
              for a number without a call. The refused call is therefore not a floor here, and no service is published.",
         );
     }
-    let mitigations: Vec<String> = study
-        .setup
-        .machine
+    tell_mitigations(study, findings);
+}
+
+fn time(findings: &Findings, call: &str) -> Option<Metric> {
+    findings.metric("os.system_call.time", &labels(call)).cloned()
+}
+
+/// Kernel entry and exit, in procedure calls.
+fn tell_floor(study: &Study<'_>, findings: &mut Findings, floor: &Metric) {
+    let labels = Labels::of([("args", "0"), ("code", "registers"), ("chain", "throughput")]);
+    let Some(call) = study.metric("cpu.procedure_call.time", &labels) else { return };
+    let calls = Ratio::of(floor, call, 1.0)
+        .map_or_else(String::new, |ratio| format!(", as much as {} procedure calls without arguments", ratio.text()));
+    findings.say(format!(
+        "Kernel entry and exit cost {}{}{calls}.",
+        floor.shown(),
+        floor.cycles_shown().map_or_else(String::new, |cycles| format!(" ({cycles} cycles)")),
+    ));
+}
+
+/// The refused call after itself and after others.
+fn tell_place_among_others(findings: &mut Findings, floor: &Metric) {
+    let Some(among) = findings.metric("os.system_call.time", &among_others()) else { return };
+    let why = match Order::of(floor, among) {
+        Order::Alike | Order::Open => "",
+        Order::Larger(_) | Order::Smaller(_) => {
+            " Earlier calls decide how well the CPU predicts the branches of the kernel."
+        }
+    };
+    let text = format!(
+        "The refused call costs {} when repeated and {} among other calls.{why}",
+        floor.shown(),
+        among.shown(),
+    );
+    findings.say(text);
+}
+
+/// What the return from a library function adds, where the kernel removes return predictions.
+fn tell_function(findings: &mut Findings) {
+    let (Some(direct), Some(function)) = (time(findings, "getppid"), time(findings, FUNCTION)) else { return };
+    let (shown, bare) = (function.shown(), direct.shown());
+    let lost = Ratio::of(&function, &direct, 1.0).filter(|ratio| ratio.value > 1.0 + LOST);
+    let kept = Ratio::of(&scaled(&direct, 1.0 + LOST), &function, 1.0).is_some();
+    findings.say(if let Some(lost) = lost {
+        format!(
+            "Called through a function, as in C libraries, getppid costs {shown} instead of {bare}, {} more for one \
+             call and its return. Return predictions most likely do not survive the kernel. Tools that call a library \
+             print the larger result.",
+            share(lost.value - 1.0)
+        )
+    } else {
+        format!(
+            "Called through a function, as in C libraries, getppid costs {shown}, and directly {bare}.{}",
+            if kept { " Return predictions survive the kernel." } else { "" }
+        )
+    });
+}
+
+/// Whether a clock read without a system call enters the kernel all the same.
+fn tell_vdso(findings: &mut Findings) {
+    let (Some(real), Some(vdso)) = (time(findings, "clock_gettime"), time(findings, VDSO)) else { return };
+    findings.say(if Ratio::of(&real, &vdso, ENTERS).is_some() {
+        format!(
+            "A clock read through the vDSO costs {} instead of {}, because it does not enter the kernel.",
+            vdso.shown(),
+            real.shown()
+        )
+    } else {
+        let enters = Ratio::of(&scaled(&vdso, ENTERS), &real, 1.0).is_some();
+        format!(
+            "A clock read through the vDSO costs {}, and a real call {}.{}",
+            vdso.shown(),
+            real.shown(),
+            if enters { " On this machine the vDSO also enters the kernel." } else { "" }
+        )
+    });
+}
+
+fn tell_ring(findings: &mut Findings) {
+    let (Some(single), Some(batched)) = (time(findings, RING), time(findings, RING_BATCHED)) else { return };
+    findings.say(format!(
+        "A no-operation through io_uring costs {} alone, and {} as one of 32 in a system call.",
+        single.shown(),
+        batched.shown(),
+    ));
+}
+
+/// The working directory whose path a call returns.
+fn tell_directory(study: &Study<'_>, findings: &mut Findings) {
+    if let (Some(depth), Some(getcwd)) = (study.remarks(DEPTH).first(), time(findings, "getcwd")) {
+        findings.say(format!("getcwd costs {} in a working directory {depth} levels deep.", getcwd.shown()));
+    }
+}
+
+/// What the kernel does at each entry against attacks on the processor.
+fn tell_mitigations(study: &Study<'_>, findings: &mut Findings) {
+    let machine = &study.setup.machine;
+    let mitigations: Vec<String> = machine
         .kernel
         .mitigations
         .iter()
         .filter(|mitigation| mitigation.state.starts_with("Mitigation"))
         .map(|mitigation| mitigation.vulnerability.clone())
         .collect();
-    let guest = if study.setup.machine.is_guest() { " This kernel runs on a hypervisor." } else { "" };
+    let guest = if machine.is_guest() { " This kernel runs on a hypervisor." } else { "" };
     findings.say(if mitigations.is_empty() {
         format!("The kernel reports no active mitigation.{guest}")
     } else {

@@ -1,0 +1,54 @@
+//! An answer about several runs in the form that was asked for, on standard output or in a file.
+
+use std::path::Path;
+
+use super::compare_options::ComparisonForm;
+use super::paint::{ColourChoice, painted};
+use super::{Failure, print, print_painted};
+use crate::conduct::figures;
+use crate::report::page::Page;
+use crate::report::screen::{self, Line};
+use crate::report::{html, markdown};
+use crate::results::problem::Problem;
+
+/// What there is to show, each form made where it is wanted.
+pub(super) struct Answer<'a> {
+    pub screen: &'a dyn Fn() -> Vec<Line>,
+    pub page: &'a dyn Fn() -> Page,
+    pub json: &'a dyn Fn() -> Result<String, Failure>,
+    pub form: ComparisonForm,
+    pub output: Option<&'a Path>,
+    pub all: bool,
+    pub colour: ColourChoice,
+}
+
+/// Shows it.
+pub(super) fn show(answer: &Answer<'_>) -> Result<(), Failure> {
+    let file = answer.output.filter(|file| file.as_os_str() != "-");
+    let text = match answer.form {
+        ComparisonForm::Text => {
+            let lines = (answer.screen)();
+            if file.is_none() && !answer.all {
+                return print_painted(&painted(&lines, answer.colour)).map(drop);
+            }
+            screen::plain(&lines)
+        }
+        ComparisonForm::Html => html::render(&(answer.page)()),
+        ComparisonForm::Markdown => {
+            let page = (answer.page)();
+            if let Some(file) = file {
+                figures::write(file.parent().unwrap_or(Path::new("")), &page).map_err(Failure::from)?;
+            }
+            markdown::render(&page)
+        }
+        ComparisonForm::Json => (answer.json)()?,
+    };
+    match file {
+        None => print(&text),
+        Some(file) => std::fs::write(file, &text).map_err(|error| {
+            Problem::new(format!("cannot write {}: {error}", file.display()))
+                .hint("choose another file with --output")
+                .into()
+        }),
+    }
+}

@@ -1,0 +1,88 @@
+//! A reference run next to the costs of a report: what it shows, and which runs it refuses.
+use std::fs;
+use std::path::Path;
+
+use crate::report::{golden, real};
+use crate::support::runs::{output, text, told};
+use sysdyno::testing::assemble;
+use sysdyno::testing::report::page::Piece;
+use sysdyno::testing::report::reference::ReferenceRun;
+use sysdyno::testing::report::{content, html, markdown, screen};
+use sysdyno::testing::results::compact::Compact;
+use sysdyno::testing::results::document::Document;
+use sysdyno::testing::results::log;
+
+fn record(name: &str) -> Document {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("records").join(name).join("log.jsonl");
+    assemble::document(&log::read(&place).unwrap())
+}
+
+#[test]
+fn a_reference_of_another_machine_is_on_the_screen_and_in_the_ladder() {
+    let other = record("guest-golden-cove-2cpu");
+    let reference = ReferenceRun::of(&Compact::of(&other), real()).unwrap();
+    assert!(reference.name().starts_with(&other.run.id) && reference.name().contains("another machine"));
+    let shown = screen::plain(&screen::screen(real(), None, None, Some(&reference)));
+    assert!(shown.lines().count() <= 24, "{shown}");
+    let page = content::brief(real(), Some(&reference));
+    let ladder = page.parts.iter().flat_map(|part| &part.pieces).find_map(|piece| match piece {
+        Piece::Drawing(drawing) if drawing.id == "costs" => Some(drawing),
+        _ => None,
+    });
+    let rows: Vec<String> = ladder.unwrap().values.rows.iter().map(|row| format!("{row:?}")).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    let (_, drawing) = markdown::drawings(&page).into_iter().find(|(name, _)| name.starts_with("costs")).unwrap();
+    // One diamond for each cost that the reference has, and one in the legend.
+    let known = real().costs.iter().filter_map(|cost| real().metric(&cost.metric, &cost.labels));
+    let known = known.filter(|metric| metric.unit.symbol() == "ns" && reference.value(metric).is_some()).count();
+    assert!(known > 5, "{known}");
+    assert_eq!(drawing.matches("class=\"f s3\"").count(), known + 1);
+    assert!(drawing.contains(&format!("reference: {}", reference.name())), "the legend names the run");
+    let plain = html::render(&content::brief(real(), None));
+    assert!(!plain.contains("reference:"), "a report without a reference has no legend of one");
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../golden");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("screen_with_reference", shown));
+}
+
+#[test]
+fn results_that_cannot_be_compared_are_no_reference() {
+    let mut other = Compact::of(&record("guest-golden-cove-2cpu"));
+    for experiment in &mut other.experiments {
+        experiment.method_version += 1;
+    }
+    let refused = ReferenceRun::of(&other, real()).unwrap_err();
+    assert!(refused.what.contains("no result of this run") && refused.hint.is_some(), "{refused}");
+    let refused = ReferenceRun::of(&Compact::of(real()), real()).unwrap_err();
+    assert!(refused.what.contains("is the reported run itself") && refused.hint.is_some(), "{refused}");
+}
+
+#[test]
+fn the_command_takes_one_other_run() {
+    let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/complete.jsonl");
+    let run = log.to_str().unwrap();
+    let refused = |reference: &str, more: &[&str], why: &str| {
+        let words = [&["report", run, "--reference", reference], more].concat();
+        let output = output(&words);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(why) && said.contains("hint: "), "{}", told(&output));
+    };
+    refused(run, &[], "is the reported run itself");
+    refused("/nonexistent", &[], "does not exist");
+    let own = golden("complete").run.id;
+    let several = tempfile::tempdir().unwrap();
+    for name in ["one", "two"] {
+        let place = several.path().join(name);
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join("log.jsonl"), fs::read_to_string(&log).unwrap().replace(&own, name)).unwrap();
+    }
+    refused(several.path().to_str().unwrap(), &[], "has 2 runs");
+    let other = several.path().join("one");
+    let other = other.to_str().unwrap();
+    refused(other, &["--format", "csv"], "shows no reference run");
+    let output = output(&["report", run, "--reference", other, "--format", "summary"]);
+    let said = text(&output.stdout);
+    assert!(output.status.success() && said.contains("ref.: one ("), "{}", told(&output));
+}
