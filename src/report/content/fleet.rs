@@ -112,7 +112,9 @@ fn bars(nodes: &[&FleetNode]) -> Drawing {
     let shown = &nodes[..nodes.len().min(MOST_DRAWN)];
     let mut rows = Vec::new();
     for node in shown {
-        rows.push(PlotRow::head(&words::name(node)));
+        // The cause is in the table: on a phone a heading has 40 letters.
+        let rack = node.rack.as_ref().map_or_else(String::new, |rack| format!(" (rack {rack})"));
+        rows.push(PlotRow::head(&format!("{}{rack}", node.name)));
         let mut axes: Vec<&NodeAxis> = node.axes_in(words::state(node)).collect();
         axes.sort_by(|one, other| other.z.unwrap_or(0.0).abs().total_cmp(&one.z.unwrap_or(0.0).abs()));
         for axis in axes.into_iter().take(MOST_AXES) {
@@ -174,7 +176,7 @@ fn before(upgrade: &Upgrade) -> PagePart {
             Cell::of(signed(axis.effect)),
             interval.map_or_else(Cell::none, Cell::of),
             Cell::of(axis.nodes.to_string()),
-            Cell::of(format!("{:.2e}", axis.p)),
+            Cell::of(if axis.p < 0.001 { format!("{:.1e}", axis.p) } else { format!("{:.3}", axis.p) }),
             Cell::toned(word, tone),
             Cell::of(words::names(&axis.apart)),
         ]);
