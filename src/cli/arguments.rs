@@ -138,8 +138,8 @@ pub(super) struct RunOptions {
     /// Files that stay of a complete run
     #[arg(long, value_enum, default_value_t = KeptChoice::All, value_name = "FILES")]
     pub keep: KeptChoice,
-    /// Write the result as JSON to a file, or to standard output with - (summary on standard error). `--json node FILE|-`
-    /// writes the compact form in one line
+    /// Write the result as JSON to a file, or to standard output with - (summary on standard error). With the word node
+    /// before it, write the compact form in one line
     #[arg(long, value_names = ["node] [FILE|-"], num_args = 1..=2)]
     pub json: Vec<PathBuf>,
     /// True where the JSON is node.json instead of result.json.

@@ -287,7 +287,7 @@ fn failed(condition: &Condition, ended: ExitStatus, said: &Path) -> Problem {
     let shown: Vec<&str> = lines[begin..].iter().take(SHOWN_LINES).copied().collect();
     let shown = shown.join("\n  ");
     Problem::new(format!("a run under '{}' left no result ({ended}):\n  {shown}", condition.0)).hint(
-        "a command that wraps a run must pass on its arguments, and `{}` or `{args}` must be a command of their own",
+        "a command that wraps a run must pass on its arguments, and `{}` or `{args}` must be separate words",
     )
 }
 
