@@ -11,7 +11,7 @@
 //! rank 4  rig  report  peer      how a sample is taken · document → bytes · the other machine's side
 //! rank 5  evaluate               series → figures with gates and verdicts
 //! rank 6  experiments            one file per experiment; one ordered table
-//! rank 7  plan  assemble  compare  what will run · log → document · runs → what changed
+//! rank 7  plan  assemble  compare  fleet  what will run · log → document · runs → what changed · nodes → which is odd
 //! rank 8  conduct                discovery, and rounds of launches, each a child process
 //! rank 9  cli                    one file per verb
 //!
@@ -29,6 +29,7 @@ mod compare;
 mod conduct;
 mod evaluate;
 mod experiments;
+mod fleet;
 mod machine;
 mod peer;
 mod plan;

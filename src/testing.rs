@@ -160,7 +160,9 @@ pub mod results {
         pub use crate::results::remote::{NfsFile, Remote, RemoteDirectory};
     }
     pub mod schema {
-        pub use crate::results::schema::{of_compact, of_comparison, of_history, of_log_line, of_result};
+        pub use crate::results::schema::{
+            of_accepted, of_compact, of_comparison, of_fleet, of_history, of_log_line, of_result,
+        };
     }
     pub mod series {
         pub use crate::results::series::{Class, Classes, Series};

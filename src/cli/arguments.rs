@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::compare_options::CompareOptions;
+use super::fleet_options::FleetOptions;
 use super::history_options::HistoryOptions;
 use super::paint::ColourChoice;
 use super::values::{parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
@@ -75,6 +76,8 @@ pub(super) enum Verb {
     Report(ReportOptions),
     /// Compare two runs, or runs with runs: what changed, by how much, how sure
     Compare(CompareOptions),
+    /// Find the odd nodes of many, from the node files of their runs
+    Fleet(FleetOptions),
     /// Show what changed in the runs of this machine over time, and at which run
     History(HistoryOptions),
     /// Show the results published in five reports, next to those of a run

@@ -10,6 +10,8 @@ mod compare_options;
 mod completions;
 mod doctor;
 mod explain;
+mod fleet;
+mod fleet_options;
 mod footing;
 mod history;
 mod history_options;
@@ -101,6 +103,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Predict(options) => predict::predict(&options),
         Verb::Report(options) => report::report(&options),
         Verb::Compare(options) => compare::compare(&options),
+        Verb::Fleet(options) => fleet::fleet(&options),
         Verb::History(options) => history::history(&options),
         Verb::Published(options) => published::published(&options),
         Verb::Completions(options) => completions::completions(&options),

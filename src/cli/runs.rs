@@ -1,16 +1,12 @@
 //! Runs by the names that are typed: a run directory, a log, the compact form, a directory of runs, or a pattern.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::assemble;
 use crate::compare::PlacedRun;
 use crate::conduct::directory::{COMPACT, LOG};
-use crate::results::compact::{Compact, MOST_BYTES};
+use crate::results::compact::{Compact, bytes_of};
 use crate::results::problem::Problem;
-use crate::sys::file::REGULAR_ONLY;
 
 /// Most runs of a side.
 const MOST_RUNS: usize = 1000;
@@ -85,13 +81,6 @@ fn read(place: &Path) -> Result<Compact, Problem> {
         Problem::new(format!("cannot read {} as a run: {why}", place.display()))
             .hint("a run is a directory with a log.jsonl, a log, or a node.json")
     };
-    let file =
-        File::options().read(true).custom_flags(REGULAR_ONLY).open(place).map_err(|error| cannot(error.to_string()))?;
-    let found = file.metadata().map_err(|error| cannot(error.to_string()))?;
-    if !found.is_file() || found.len() > MOST_BYTES {
-        return Err(cannot("it is not a regular file of at most 1 MiB".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
+    let bytes = bytes_of(place).map_err(cannot)?;
     Compact::parse(&bytes).map_err(cannot)
 }

@@ -9,6 +9,8 @@
 //!           ├─ csv
 //!           ├─ compact form ─ exports: for other programs
 //!           └─ terminal: the summary after a run
+//! fleet ─┬─ fleet_screen, fleet_csv
+//!        └─ content ─▶ page
 //! ```
 
 pub mod compact;
@@ -17,6 +19,9 @@ pub mod content;
 pub mod csv;
 pub mod drawing;
 pub mod exports;
+pub mod fleet_csv;
+pub mod fleet_screen;
+mod fleet_words;
 pub mod history_screen;
 pub mod html;
 pub mod json;

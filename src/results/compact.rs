@@ -6,6 +6,10 @@
 //! beside a neighbour have four, and predicted ranges three.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +21,7 @@ use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Trust};
 use crate::machine::Machine;
 use crate::machine::engine::Engine;
+use crate::sys::file::REGULAR_ONLY;
 
 /// Version of the format.
 pub const FORMAT: &str = "sysdyno-node/1";
@@ -215,6 +220,22 @@ pub struct Absent {
     pub refused: bool,
 }
 
+/// The bytes of a file that can be the compact form of a run; why not, if it cannot. Symbolic links are not followed.
+pub fn bytes_of(place: &Path) -> Result<Vec<u8>, String> {
+    let read = || -> std::io::Result<Option<Vec<u8>>> {
+        let file = File::options().read(true).custom_flags(REGULAR_ONLY).open(place)?;
+        let found = file.metadata()?;
+        if !found.is_file() || found.len() > MOST_BYTES {
+            return Ok(None);
+        }
+        let mut bytes = Vec::with_capacity(found.len() as usize);
+        file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    };
+    let not_regular = || "it is not a regular file of at most 1 MiB".to_owned();
+    read().map_err(|error| error.to_string())?.ok_or_else(not_regular)
+}
+
 impl Compact {
     /// The compact form from its file; why not, if it is none.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
@@ -401,8 +422,6 @@ impl Absent {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]

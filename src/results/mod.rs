@@ -3,15 +3,18 @@
 //! Plain data with serialisation and no policy. Everything else in the crate either produces these values (conducting a
 //! run), computes more of them (evaluating a log) or renders them (reports).
 
+pub mod accepted;
 pub mod between;
 pub mod compact;
 pub mod comparison;
 pub mod document;
 pub mod drawing_note;
 pub mod evidence;
+pub mod fleet;
 pub mod gate_numbers;
 pub mod host_state;
 pub mod log;
+pub mod node_names;
 pub mod peer;
 pub mod prediction;
 pub mod problem;

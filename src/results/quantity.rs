@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Unit of a logged series or a published metric. The serialised form is the unit symbol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Unit {
     /// Time in nanoseconds.
     #[serde(rename = "ns")]
@@ -160,10 +160,15 @@ impl Labels {
         let told_apart = |one: &Labels, other: &Labels| {
             one.pairs().all(|(key, value)| match other.get(key) {
                 Some(found) => found == value,
-                None => CONDITIONS.contains(&key),
+                None => Labels::is_condition(key),
             })
         };
         told_apart(self, other) && told_apart(other, self)
+    }
+
+    /// True when a label states a condition and names no other figure.
+    pub fn is_condition(key: &str) -> bool {
+        CONDITIONS.contains(&key)
     }
 
     /// All pairs, ordered by key.

@@ -1,10 +1,12 @@
-//! The JSON Schemas of the log, of the result, of the compact form and of a comparison and of a history, generated from the types that write them.
+//! The JSON Schemas of all files and answers, generated from the types that write them.
 
 use schemars::{Schema, schema_for};
 
+use super::accepted::Accepted;
 use super::compact::Compact;
 use super::comparison::Comparison;
 use super::document::Document;
+use super::fleet::Fleet;
 use super::log::Record;
 use super::timeline::Timeline;
 
@@ -26,6 +28,16 @@ pub fn of_compact() -> Schema {
 /// Schema of `sysdyno compare --format json`.
 pub fn of_comparison() -> Schema {
     schema_for!(Comparison)
+}
+
+/// Schema of `sysdyno fleet --format json`.
+pub fn of_fleet() -> Schema {
+    schema_for!(Fleet)
+}
+
+/// Schema of `sysdyno fleet --accepted FILE`.
+pub fn of_accepted() -> Schema {
+    schema_for!(Accepted)
 }
 
 /// Schema of `sysdyno history --format json`.

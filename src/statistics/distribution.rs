@@ -15,6 +15,12 @@ pub fn normal_quantile(probability: f64) -> Option<f64> {
     finite(Normal::standard().inverse_cdf(probability))
 }
 
+/// Probability that a standard normal value is at least so far from zero; `None` when the value is not a number.
+pub fn normal_two_sided(value: f64) -> Option<f64> {
+    let normal = Normal::standard();
+    (!value.is_nan()).then(|| (2.0 * normal.cdf(-value.abs())).min(1.0))
+}
+
 /// Quantile of Student's t; `probability` lies in `(0, 1)`, `degrees` is positive and need not be whole.
 pub fn student_quantile(probability: f64, degrees: f64) -> Option<f64> {
     if !strictly_between(probability) || !degrees.is_finite() {

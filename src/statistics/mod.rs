@@ -25,6 +25,7 @@
 //! | [`modes`] | two modes in a sample |
 //! | [`dip`] | the dip statistic behind the test for two modes |
 //! | [`significance`] | many tests at once |
+//! | [`signed_rank`] | paired samples |
 //! | [`compare`] | changed, equivalent or inconclusive |
 //! | [`steps`] | where a series of runs changes its level, or drifts |
 
@@ -43,6 +44,7 @@ pub mod monotone;
 pub mod outlier;
 pub mod resampling;
 pub mod segmentation;
+pub mod signed_rank;
 pub mod significance;
 pub mod step;
 pub mod steps;

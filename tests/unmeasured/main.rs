@@ -12,6 +12,7 @@ mod compare;
 mod english;
 mod evaluation;
 mod exports;
+mod fleet;
 mod golden;
 mod history;
 mod insights;

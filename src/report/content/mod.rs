@@ -9,6 +9,7 @@ mod comparison_curves;
 mod cost_ladder;
 mod curves;
 mod evidence;
+pub mod fleet;
 mod front;
 pub mod history;
 mod machine;

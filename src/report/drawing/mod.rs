@@ -8,6 +8,7 @@ mod canvas;
 mod curves;
 mod panels;
 mod rows;
+mod strips;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,6 +23,7 @@ use canvas::{AXIS, Canvas, GRID, Ink, TEXT, escaped};
 pub use curves::{CurvePlot, PlotLine, PlotPoint};
 pub use panels::{PanelLevel, PanelPlot, PlotPanel};
 pub use rows::{DIAMOND, PlotMark, PlotRow, RowPlot};
+pub use strips::{StripPlot, StripRow};
 
 /// Rules that every drawing follows, on a page or alone.
 pub const STYLE: &str = include_str!("drawing.css");
@@ -86,6 +88,8 @@ pub enum Plot {
     Curves(CurvePlot),
     /// Rows of marks on one axis.
     Rows(RowPlot),
+    /// Rows of ticks on one axis of ratios.
+    Strips(StripPlot),
     /// Small series next to each other, each with an axis.
     Panels(PanelPlot),
 }
@@ -98,6 +102,7 @@ impl Drawing {
             Plot::Curves(plot) => plot.draw(&ink, form),
             Plot::Rows(plot) => plot.draw(&ink, form),
             Plot::Panels(plot) => plot.draw(&ink, form),
+            Plot::Strips(plot) => plot.draw(&ink, form),
         };
         let content = ink.borrow();
         let ground = || format!("<style>{STYLE}</style><rect class=\"ground\" width=\"100%\" height=\"100%\"/>");

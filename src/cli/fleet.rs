@@ -1,0 +1,129 @@
+//! `sysdyno fleet`: which node of many is odd.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::fleet_options::{FleetForm, FleetOptions};
+use super::paint::painted;
+use super::{DONE, Failure, json, print, print_painted, terminal_width};
+use crate::conduct::figures;
+use crate::fleet::{self, read};
+use crate::report::content::fleet::page;
+use crate::report::{fleet_csv, fleet_screen, html, markdown, screen};
+use crate::results::fleet::{Fleet, FleetVerdict, Upgrade};
+use crate::results::node_names::{fold, unfold};
+use crate::results::problem::Problem;
+
+/// A node is odd.
+const ODD: u8 = 1;
+/// Nodes are missing or undecided.
+const UNDECIDED: u8 = 3;
+/// Longest list of expected nodes: a million names.
+const LONGEST_LIST: u64 = 16 << 20;
+
+pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
+    let expected = options.expect.as_deref().map(expected).transpose()?;
+    let found = read::read(&options.directories)?;
+    if found.readings.is_empty() && found.empty.is_empty() && expected.is_none() {
+        let aside = found.left_aside.first();
+        let first = aside.map_or_else(String::new, |aside| format!(" ({}: {})", aside.place, aside.reason));
+        return Err(Problem::new(format!("no run of a node is there{first}"))
+            .hint("name a directory with nodes/NODE/TIME/node.json, or with one node.json file for each node")
+            .into());
+    }
+    let mut fleet = fleet::analyse(&found, expected.as_ref());
+    if let Some(before) = &options.before {
+        let before = read::read(std::slice::from_ref(before))?;
+        fleet.before = Some(fleet::upgrade(&before, &found));
+    }
+    if let Some(file) = &options.accepted {
+        let accepted = fleet::accepted(&found, &fleet)?;
+        write(file, &json(&accepted)?, "--accepted")?;
+    }
+    show(&fleet, options)?;
+    Ok(exit_code(&fleet))
+}
+
+/// The names of a list.
+fn expected(file: &Path) -> Result<BTreeSet<String>, Problem> {
+    let what = if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() };
+    let mut text = String::new();
+    let read = if file.as_os_str() == "-" {
+        std::io::stdin().lock().take(LONGEST_LIST).read_to_string(&mut text)
+    } else {
+        File::open(file).and_then(|file| file.take(LONGEST_LIST).read_to_string(&mut text))
+    };
+    let hint = "write node names one a line, or as n[1-4,7]";
+    read.map_err(|error| Problem::new(format!("cannot read the expected nodes from {what}: {error}")).hint(hint))?;
+    let names = unfold(&text)
+        .map_err(|why| Problem::new(format!("cannot read the expected nodes from {what}: {why}")).hint(hint))?;
+    if names.is_empty() {
+        return Err(Problem::new(format!("{what} names no expected node")).hint(hint));
+    }
+    Ok(names.into_iter().collect())
+}
+
+fn show(fleet: &Fleet, options: &FleetOptions) -> Result<(), Failure> {
+    let file = options.output.as_deref().filter(|file| file.as_os_str() != "-");
+    if options.missing || options.again {
+        let names: Vec<&String> = if options.again {
+            fleet.again.iter().collect()
+        } else {
+            fleet.missing.iter().chain(&fleet.partial).collect()
+        };
+        let list = fold(names.into_iter().map(String::as_str));
+        let text = if list.is_empty() { list } else { list + "\n" };
+        return put(file, &text);
+    }
+    let text = match options.format {
+        FleetForm::Text => {
+            let lines = fleet_screen::screen(fleet, terminal_width(), options.all);
+            if file.is_none() && !options.all {
+                return print_painted(&painted(&lines, options.color)).map(drop);
+            }
+            screen::plain(&lines)
+        }
+        FleetForm::Html => html::render(&page(fleet)),
+        FleetForm::Markdown => {
+            let page = page(fleet);
+            if let Some(file) = file {
+                figures::write(file.parent().unwrap_or(Path::new("")), &page).map_err(Failure::from)?;
+            }
+            markdown::render(&page)
+        }
+        FleetForm::Csv => fleet_csv::render(fleet)?,
+        FleetForm::Json => json(fleet)?,
+    };
+    put(file, &text)
+}
+
+fn put(file: Option<&Path>, text: &str) -> Result<(), Failure> {
+    match file {
+        None => print(text),
+        Some(file) => write(file, text, "--output").map_err(Failure::from),
+    }
+}
+
+fn write(file: &Path, text: &str, option: &str) -> Result<(), Problem> {
+    let cannot = |error| {
+        Problem::new(format!("cannot write {}: {error}", file.display()))
+            .hint(format!("choose another file with {option}"))
+    };
+    std::fs::write(file, text).map_err(cannot)
+}
+
+/// 1 where a node is odd or an axis is worse, 3 where the runs leave that open, 0 otherwise.
+fn exit_code(fleet: &Fleet) -> u8 {
+    let worse = |upgrade: &Upgrade| upgrade.axes.iter().any(|axis| axis.changed && axis.effect < 0.0);
+    let few = |upgrade: &Upgrade| upgrade.nodes < upgrade.least_nodes;
+    let before = fleet.before.as_ref();
+    match fleet.verdict {
+        FleetVerdict::Odd => ODD,
+        _ if before.is_some_and(worse) => ODD,
+        FleetVerdict::Undecided => UNDECIDED,
+        FleetVerdict::NothingOdd if before.is_some_and(few) => UNDECIDED,
+        FleetVerdict::NothingOdd => DONE,
+    }
+}

@@ -1,0 +1,96 @@
+//! Limits from healthy nodes, for later checks of a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::read::ReadFleet;
+use super::reading::{KeyResult, ResultName};
+use super::scores::{IN_CYCLES, Sibling, mean, scale};
+use super::{LEAST_NODES, facts, grouped};
+use crate::results::accepted::{Accepted, AcceptedFact, AcceptedLimit, AcceptedModel, FORMAT};
+use crate::results::compact::six_digits;
+use crate::results::fleet::{Fleet, NodeVerdict};
+use crate::results::problem::Problem;
+use crate::results::quantity::{Better, Labels, Unit};
+use crate::statistics::summary::median;
+
+/// Smallest distance of a limit from the median, as a relative number.
+const LEAST_WIDTH: f64 = 0.05;
+/// Distance of a limit from the median, in robust standard deviations.
+const DEVIATIONS: f64 = 6.0;
+/// A value of a fact is accepted if more than this share of the healthy nodes has it.
+const ACCEPTED_SHARE: f64 = 0.1;
+
+/// The limits that the healthy nodes of a fleet set.
+pub fn accepted(read: &ReadFleet, fleet: &Fleet) -> Result<Accepted, Problem> {
+    let healthy: BTreeSet<String> = fleet.names(NodeVerdict::Healthy).into_iter().collect();
+    let odd: BTreeSet<String> = fleet.names(NodeVerdict::Odd).into_iter().collect();
+    let models = grouped(&read.readings).into_iter().filter_map(|mut siblings| {
+        siblings.retain(|node| healthy.contains(node.name) && !odd.contains(node.name));
+        (siblings.len() >= LEAST_NODES).then(|| model(&siblings))
+    });
+    let models: Vec<AcceptedModel> = models.collect();
+    if models.is_empty() {
+        return Err(Problem::new(format!(
+            "limits need {LEAST_NODES} healthy nodes of one model, and no group has them"
+        ))
+        .hint("measure more nodes, or measure undecided nodes again"));
+    }
+    Ok(Accepted { format: FORMAT.to_owned(), models })
+}
+
+fn model(siblings: &[Sibling<'_>]) -> AcceptedModel {
+    let first = siblings[0].last();
+    let mut columns: BTreeMap<&Arc<ResultName>, Vec<Vec<&KeyResult>>> = BTreeMap::new();
+    for node in siblings {
+        let mut of_node: BTreeMap<&Arc<ResultName>, Vec<&KeyResult>> = BTreeMap::new();
+        for key in node.runs.iter().flat_map(|run| &run.keys).filter(|key| !key.contaminated) {
+            of_node.entry(&key.name).or_default().push(key);
+        }
+        for (name, keys) in of_node {
+            columns.entry(name).or_default().push(keys);
+        }
+    }
+    let enough = |nodes: &Vec<Vec<&KeyResult>>| 2 * nodes.len() >= siblings.len() && nodes.len() >= LEAST_NODES;
+    let limits = columns.into_iter().filter(|(_, nodes)| enough(nodes));
+    AcceptedModel {
+        fingerprint: first.fingerprint.to_string(),
+        model: first.model.to_string(),
+        profile: first.profile.to_string(),
+        build: first.build.to_string(),
+        methods: first.methods.to_string(),
+        nodes: siblings.len() as u32,
+        limits: limits.filter_map(|(name, nodes)| limit(name, &nodes)).collect(),
+        facts: facts::columns(siblings).iter().map(accepted_fact).collect(),
+    }
+}
+
+fn accepted_fact(column: &facts::FactColumn) -> AcceptedFact {
+    let values = column.frequent(ACCEPTED_SHARE).map(ToString::to_string).collect();
+    AcceptedFact { fact: column.fact.to_string(), values }
+}
+
+fn limit(name: &ResultName, nodes: &[Vec<&KeyResult>]) -> Option<AcceptedLimit> {
+    let all = || nodes.iter().flatten();
+    let by_clock = all().filter(|key| key.by_clock.is_some()).count() as f64 >= IN_CYCLES * all().count() as f64;
+    let value = |key: &&KeyResult| if by_clock { key.by_clock } else { Some(key.value) };
+    let logarithms = nodes.iter().filter_map(|keys| {
+        let values: Vec<f64> = keys.iter().filter_map(|key| Some(value(key)?.ln())).collect();
+        mean(&values)
+    });
+    let logarithms: Vec<f64> = logarithms.collect();
+    let middle = median(&logarithms)?;
+    let width = (DEVIATIONS * scale(&logarithms)).max(LEAST_WIDTH.ln_1p());
+    let is_rate = name.unit == Unit::BytesPerSecond;
+    Some(AcceptedLimit {
+        axis: name.axis?,
+        metric: name.metric.clone(),
+        labels: Labels::parse(&name.labels)?,
+        unit: if by_clock && !is_rate { Unit::Cycles } else { name.unit },
+        per_cycle: by_clock && is_rate,
+        better: if name.higher_is_better { Better::Higher } else { Better::Lower },
+        low: six_digits((middle - width).exp()),
+        median: six_digits(middle.exp()),
+        high: six_digits((middle + width).exp()),
+    })
+}
