@@ -1,5 +1,5 @@
 //! Two conditions measured in turn: a change that a test makes is found with its size and nothing else is, and the first condition
-//! is restored, whatever happens.
+//! is restored, whatever happens. And the check of a node: what is beyond its limit is found.
 
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 #![allow(unsafe_code, reason = "a system-call filter is installed before a run is started")]
@@ -229,4 +229,67 @@ fn what_cannot_be_compared_in_turn_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", told(&output));
         assert!(text(&output.stderr).contains(expected), "{words:?}: {}", told(&output));
     }
+}
+
+/// Limits with one result: the loop in registers may take `factor` times what it takes here.
+fn limits(node: &Value, factor: f64) -> Option<Value> {
+    let metric =
+        node["experiments"][0]["metrics"].as_array()?.iter().find(|found| found["name"] == "cpu.loop.overhead")?;
+    let figure = &metric["figures"][0];
+    let pairs = figure["labels"].as_str()?.split(' ').filter_map(|pair| pair.split_once('='));
+    let labels: serde_json::Map<String, Value> =
+        pairs.map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
+    let high = figure["value"].as_f64()? * factor;
+    let limit = serde_json::json!({
+        "axis": "core", "metric": "cpu.loop.overhead", "labels": labels, "unit": "ns", "better": "lower",
+        "low": high / 4.0, "median": high / 2.0, "high": high,
+    });
+    let model = serde_json::json!({
+        "fingerprint": node["node"]["fingerprint"], "model": "", "profile": "quick", "build": "", "methods": "", "nodes": 20,
+        "limits": [limit], "facts": [],
+    });
+    Some(serde_json::json!({"format": "sysdyno-accepted/1", "models": [model]}))
+}
+
+#[test]
+fn a_result_beyond_its_limit_twice_is_odd_and_one_within_is_accepted() {
+    let _turn = measuring();
+    let keep = tempfile::tempdir().unwrap();
+    let (file, textfile) = (keep.path().join("accepted.json"), keep.path().join("sysdyno.prom"));
+    let place = keep.path().join("run");
+    judged("a loop against its limits", || {
+        let _ = fs::remove_dir_all(&place);
+        let run =
+            sysdyno(&["run", "--quick", "--json", "node", "-", "cpu.loop", "--output"]).arg(&place).output().unwrap();
+        let node: Value = serde_json::from_slice(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", told(&run)));
+        for (factor, code, word) in [(3.0, 0, "ok, 1 result"), (0.3, 1, "loop iteration")] {
+            let Some(limits) = limits(&node, factor) else {
+                return Judgement::Disturbed("the loop has no result".to_owned());
+            };
+            fs::write(&file, limits.to_string()).unwrap();
+            let fixed = ["check", "--time", "4s", "--all", "--accepted", file.to_str().unwrap()];
+            let found = output(&[&fixed[..], &["--textfile", textfile.to_str().unwrap()]].concat());
+            if found.status.code() == Some(3) {
+                return Judgement::Disturbed(told(&found));
+            }
+            let said = text(&found.stdout);
+            let exposed = fs::read_to_string(&textfile).unwrap();
+            let right = found.status.code() == Some(code)
+                && said.starts_with("sysdyno: ")
+                && said.contains(word)
+                && said.contains("\nbeyond  ") == (code == 1)
+                && exposed.contains(&format!("sysdyno_check_status {code}\n"))
+                && exposed.contains("sysdyno_axis_ratio{axis=\"core work in cycles\"}")
+                && exposed.ends_with("# EOF\n");
+            if !right {
+                return Judgement::Wrong(format!("factor {factor}: {}\n{exposed}", told(&found)));
+            }
+        }
+        let critical = output(&["check", "--time", "4s", "--nagios", "--accepted", file.to_str().unwrap()]);
+        match critical.status.code() {
+            Some(3) => Judgement::Disturbed(told(&critical)),
+            Some(2) if text(&critical.stdout).starts_with("SYSDYNO CRITICAL - ") => Judgement::Right,
+            _ => Judgement::Wrong(told(&critical)),
+        }
+    });
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use super::check_options::CheckOptions;
 use super::compare_options::CompareOptions;
 use super::fleet_options::FleetOptions;
 use super::history_options::HistoryOptions;
@@ -74,6 +75,8 @@ pub(super) enum Verb {
     Predict(PredictOptions),
     /// Render the report of a run from its log
     Report(ReportOptions),
+    /// Check this node in seconds: facts and key results against limits, in one line
+    Check(CheckOptions),
     /// Compare two runs, or runs with runs: what changed, by how much, how sure
     Compare(CompareOptions),
     /// Find the odd nodes of many, from the node files of their runs

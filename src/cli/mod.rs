@@ -5,6 +5,8 @@
 
 mod answer;
 mod arguments;
+mod check;
+mod check_options;
 mod compare;
 mod compare_options;
 mod completions;
@@ -102,6 +104,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Neighbours(options) => neighbours::neighbours(&options),
         Verb::Predict(options) => predict::predict(&options),
         Verb::Report(options) => report::report(&options),
+        Verb::Check(options) => check::check(&options),
         Verb::Compare(options) => compare::compare(&options),
         Verb::Fleet(options) => fleet::fleet(&options),
         Verb::History(options) => history::history(&options),

@@ -68,6 +68,11 @@ pub struct Alternated {
 }
 
 impl Condition {
+    /// The machine as it is.
+    pub fn none() -> Self {
+        Condition(String::new())
+    }
+
     /// Whether it wraps runs. Otherwise it prepares the machine for them.
     pub fn wraps(&self) -> bool {
         self.0.contains(WHOLE) || self.0.contains(ARGUMENTS)
@@ -187,22 +192,32 @@ impl LiveRequest {
                     .hint("what it printed is above. Try it alone, with the privileges that it needs"));
             }
         }
-        let fixed = ["run", "--quick", "--keep", "log", "--no-history", "--no-progress", "--output"];
-        let place_word = place.to_string_lossy().into_owned();
-        let arguments: Vec<String> =
-            fixed.map(str::to_owned).into_iter().chain([place_word]).chain(self.arguments.clone()).collect();
-        let said = place.with_extension("txt");
-        let ended = follow(start(&condition.run(&arguments), &said)?, interrupt)?;
-        if let Some(signal) = interrupt.caught() {
-            return Ok(Some(signal));
-        }
-        // A run in which an experiment failed has the results of the others.
-        if place.join(COMPACT).is_file() {
-            let _ = std::fs::remove_file(&said);
-            return Ok(None);
-        }
-        Err(failed(condition, ended, &said))
+        run_into(condition, &self.arguments, place, interrupt)
     }
+}
+
+/// A quick run under a condition, into a directory that is new. The signal that ended it, if one did.
+pub fn run_into(
+    condition: &Condition,
+    arguments: &[String],
+    place: &Path,
+    interrupt: &Interrupt,
+) -> Result<Option<&'static str>, Problem> {
+    let fixed = ["run", "--quick", "--keep", "log", "--no-history", "--no-progress", "--output"];
+    let place_word = place.to_string_lossy().into_owned();
+    let words: Vec<String> =
+        fixed.map(str::to_owned).into_iter().chain([place_word]).chain(arguments.iter().cloned()).collect();
+    let said = place.with_extension("txt");
+    let ended = follow(start(&condition.run(&words), &said)?, interrupt)?;
+    if let Some(signal) = interrupt.caught() {
+        return Ok(Some(signal));
+    }
+    // A run in which an experiment failed has the results of the others.
+    if place.join(COMPACT).is_file() {
+        let _ = std::fs::remove_file(&said);
+        return Ok(None);
+    }
+    Err(failed(condition, ended, &said))
 }
 
 /// Which condition the machine is in.

@@ -9,6 +9,7 @@ mod absent;
 mod accept;
 mod axes;
 mod cause;
+pub mod check;
 #[cfg(test)]
 mod detection;
 mod facts;

@@ -195,7 +195,7 @@ impl Reading {
 }
 
 /// The name of a fact without the place that it is about: scratch directories have other names on each node.
-fn kind(fact: &str) -> &str {
+pub fn kind(fact: &str) -> &str {
     fact.find(" of /").map_or(fact, |end| &fact[..end])
 }
 

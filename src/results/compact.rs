@@ -302,7 +302,8 @@ pub fn remote(remote: &Remote) -> Vec<String> {
     remote.nfs.iter().map(|found| found.url.clone()).chain(directory).collect()
 }
 
-fn facts(machine: &Machine) -> BTreeMap<String, String> {
+/// Facts about a machine in words, without those that change by the minute.
+pub fn facts(machine: &Machine) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     for section in machine.sections() {
         for row in section.rows.into_iter().filter(|row| !FLEETING.contains(&row.name.as_str())) {

@@ -62,7 +62,7 @@ fn a_run_of_a_node_is_one_line_and_one_file() {
 fn an_unfinished_run_goes_on_for_its_node_alone() {
     let keep = tempfile::tempdir().unwrap();
     let fleet = keep.path().join("fleet");
-    let words = ["run", "cpu.loop", "--into", fleet.to_str().unwrap(), "--keep", "log", "--cpu", "0"];
+    let words = ["run", "cpu.loop", "--into", fleet.to_str().unwrap(), "--keep", "log", "--cpu", "0", "--time", "4s"];
     let going = on_node("n1", &words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let place = wait_until("a launch in the log", Duration::from_mins(1), || {
         let place = runs(&fleet, "n1").pop()?;

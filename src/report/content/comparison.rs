@@ -28,7 +28,7 @@ pub fn page(comparison: &Comparison) -> Page {
             unit,
             &rows,
         ))));
-        for drawing in comparison_curves::drawings(&comparison.rows, unit) {
+        for drawing in comparison_curves::drawings(&comparison.rows, |rows| table("", unit, rows)) {
             changed.add(Piece::Drawing(Box::new(drawing)));
         }
         changed.add(Piece::Table(table(
@@ -202,7 +202,7 @@ pub(super) fn word(finding: Finding) -> &'static str {
     }
 }
 
-pub(super) fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
+fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
     let mut table = Table::new(
         caption,
         &["result", ">base", ">new", ">change", ">95 % interval", ">threshold", "finding", "reason"],

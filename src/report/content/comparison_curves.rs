@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::comparison::{signed, table};
 use crate::report::drawing::{CurvePlot, Drawing, Plot, PlotLine, PlotPoint};
+use crate::report::page::Table;
 use crate::results::comparison::{ComparedResult, SideValue};
 use crate::results::document::Axis;
 use crate::results::drawing_note::{DrawingNote, Join, Scale};
 use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::count;
+use crate::results::wording::{count, measured};
 
 /// Labels whose values are numbers along which results form a curve, with the unit of the numbers.
 const PARAMETERS: [(&str, Unit); 7] = [
@@ -29,7 +29,8 @@ const MOST: usize = 6;
 type Along<'a> = BTreeMap<(&'a str, &'a str, String), Vec<(f64, &'a ComparedResult)>>;
 
 /// Two curves for each set of results along a parameter in which a result changed, the largest change first.
-pub(super) fn drawings(rows: &[ComparedResult], unit: &str) -> Vec<Drawing> {
+/// `table` lists results for readers who do not see the drawing.
+pub(super) fn drawings(rows: &[ComparedResult], table: impl Fn(&[&ComparedResult]) -> Table) -> Vec<Drawing> {
     let mut along: Along<'_> = BTreeMap::new();
     for row in rows {
         for (key, _) in PARAMETERS {
@@ -48,10 +49,15 @@ pub(super) fn drawings(rows: &[ComparedResult], unit: &str) -> Vec<Drawing> {
     let mut sets: Vec<_> = along.into_iter().collect();
     sets.sort_by(|one, other| largest(&other.1).total_cmp(&largest(&one.1)));
     sets.truncate(MOST);
-    sets.into_iter().enumerate().map(|(number, ((_, key, _), points))| drawing(number, key, points, unit)).collect()
+    sets.into_iter().enumerate().map(|(number, ((_, key, _), points))| drawing(number, key, points, &table)).collect()
 }
 
-fn drawing(number: usize, key: &str, mut points: Vec<(f64, &ComparedResult)>, unit: &str) -> Drawing {
+fn drawing(
+    number: usize,
+    key: &str,
+    mut points: Vec<(f64, &ComparedResult)>,
+    table: &impl Fn(&[&ComparedResult]) -> Table,
+) -> Drawing {
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     let first = points[0].1;
     let rows: Vec<&ComparedResult> = points.iter().map(|(_, row)| *row).collect();
@@ -62,7 +68,7 @@ fn drawing(number: usize, key: &str, mut points: Vec<(f64, &ComparedResult)>, un
             .iter()
             .map(|(x, row)| {
                 let side = of(row);
-                let title = format!("{}: {name}, change {}", row.phrase, signed(row.change));
+                let title = format!("{}, {name}: {}", row.phrase, measured(side.value, side.interval, row.unit));
                 PlotPoint { x: *x, y: side.value, interval: side.interval, predicted: None, title }
             })
             .collect(),
@@ -97,7 +103,7 @@ fn drawing(number: usize, key: &str, mut points: Vec<(f64, &ComparedResult)>, un
             },
             lines: vec![line("base", |row| row.base), line("new", |row| row.new)],
         }),
-        values: table("", unit, &rows),
+        values: table(&rows),
     }
 }
 
@@ -135,14 +141,15 @@ mod tests {
     fn results_along_a_number_are_two_curves_where_one_changed() {
         let same = |bytes: &str| row(bytes, 0.0, Finding::Equivalent);
         let rows = [same("1"), row("65536", 0.3, Finding::Worse), same("1024")];
-        let drawn = drawings(&rows, "runs");
+        let table = |_: &[&ComparedResult]| Table::new("", &[]);
+        let drawn = drawings(&rows, table);
         assert_eq!(drawn.len(), 1);
         assert_eq!(drawn[0].caption, "TCP round trip, other CPU, by bytes: 1 of 3 results changed.");
         let Plot::Curves(plot) = &drawn[0].plot else { panic!("curves") };
         let of = |line: &PlotLine| line.points.iter().map(|point| (point.x, point.y)).collect::<Vec<_>>();
         assert_eq!(of(&plot.lines[0]), [(1.0, 100.0), (1024.0, 100.0), (65536.0, 100.0)]);
         assert_eq!(of(&plot.lines[1]), [(1.0, 100.0), (1024.0, 100.0), (65536.0, 130.0)]);
-        assert!(drawings(&[same("1"), same("2"), same("4")], "runs").is_empty(), "nothing changed");
-        assert!(drawings(&rows[..2], "runs").is_empty(), "two points are no curve");
+        assert!(drawings(&[same("1"), same("2"), same("4")], table).is_empty(), "nothing changed");
+        assert!(drawings(&rows[..2], table).is_empty(), "two points are no curve");
     }
 }

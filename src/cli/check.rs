@@ -1,0 +1,395 @@
+//! `sysdyno check`: is this node as its healthy siblings are?
+
+use std::collections::BTreeSet;
+use std::fs::{DirBuilder, File};
+use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::check_options::CheckOptions;
+use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, print, runs};
+use crate::conduct::interrupt::Interrupt;
+use crate::conduct::live::{self, Condition};
+use crate::conduct::{prepare, whole};
+use crate::experiments::{self, Experiment};
+use crate::fleet::check::{
+    DifferingFact, LimitState, LimitedResult, accepted_model, check_facts, check_predictions, check_results,
+    looks_like, undecided_axes,
+};
+use crate::machine::Machine;
+use crate::plan;
+use crate::results::accepted::{Accepted, AcceptedModel, FORMAT};
+use crate::results::compact::{self, Compact};
+use crate::results::problem::Problem;
+use crate::results::wording::{count, duration, significant};
+use crate::setup::{Profile, Setup};
+use crate::sys::affinity;
+
+/// Letters of the answer: what engines and pagers show of a message.
+const LONGEST: usize = 80;
+/// Share of the time for the first measurement. The rest is for a second one of what was beyond its limit.
+const FIRST: f64 = 0.6;
+/// Pause before the second measurement: another moment.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Most bytes of a file with limits.
+const MOST_BYTES: u64 = 64 << 20;
+/// Exit codes of a plug-in of Nagios.
+const CRITICAL: u8 = 2;
+
+/// What was found of a node.
+#[derive(Default)]
+struct NodeState {
+    facts: Vec<DifferingFact>,
+    /// How many facts were compared.
+    compared_facts: usize,
+    results: Vec<LimitedResult>,
+    /// Phrases of results that were beyond their limit once, and then not.
+    once: Vec<String>,
+    /// Why nothing can be decided.
+    unknown: Option<String>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Accepted,
+    Odd,
+    Undecided,
+}
+
+pub(super) fn check(options: &CheckOptions) -> Result<u8, Failure> {
+    let accepted = options.accepted.as_deref().map(limits).transpose()?;
+    if let Some(file) = options.textfile.as_deref().filter(|file| file.symlink_metadata().is_ok_and(|at| !at.is_file()))
+    {
+        return Err(Problem::new(format!("cannot write {}: the name is not that of a regular file", file.display()))
+            .hint("choose another file with --textfile")
+            .into());
+    }
+    let interrupt = Interrupt::watch()?;
+    if let Some(splay) = options.splay {
+        wait(Duration::from_secs_f64(splay * fastrand::f64()), &interrupt);
+    }
+    let began = Instant::now();
+    let mut state = NodeState::default();
+    let measured = look(options, accepted.as_ref(), &mut state, &interrupt);
+    if interrupt.caught().is_some() {
+        return Ok(INTERRUPTED);
+    }
+    if let Err(problem) = measured {
+        state.unknown = Some(problem.what);
+    }
+    let (answer, seconds) = (state.answer(), began.elapsed().as_secs_f64());
+    print(&shown(options, &state, answer, seconds))?;
+    if let Some(file) = &options.textfile {
+        whole::write(file, &open_metrics(&state, answer, seconds)).map_err(|error| {
+            Problem::new(format!("cannot write {}: {error}", file.display()))
+                .hint("choose another file with --textfile")
+        })?;
+    }
+    Ok(match answer {
+        Answer::Accepted => DONE,
+        Answer::Odd if options.nagios => CRITICAL,
+        Answer::Odd => WORSE,
+        Answer::Undecided if options.lenient => DONE,
+        Answer::Undecided => FOUND,
+    })
+}
+
+/// Facts first, then results, then what was beyond its limit a second time. Each stage ends it if it finds something.
+fn look(
+    options: &CheckOptions,
+    accepted: Option<&Accepted>,
+    state: &mut NodeState,
+    interrupt: &Interrupt,
+) -> Result<(), Problem> {
+    let scratch = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
+    let machine = prepare::look_at_machine(Some(&scratch))?;
+    let model = match accepted {
+        None => None,
+        Some(accepted) => Some(accepted_model(accepted, &machine.fingerprint).ok_or_else(|| {
+            Problem::new(format!("the limits know no machine of this model ({})", machine.fingerprint))
+        })?),
+    };
+    if let Some(model) = model {
+        state.compared_facts = model.facts.len();
+        state.facts = check_facts(model, &compact::facts(&machine));
+    }
+    if !state.facts.is_empty() || options.facts {
+        return Ok(());
+    }
+    let setup = setup(machine);
+    let place = Place::new()?;
+    let measure =
+        |wanted: &[&'static Experiment], seconds: f64, name: &str| -> Result<Option<Vec<LimitedResult>>, Problem> {
+            let chosen = affordable(wanted, &setup, seconds);
+            if chosen.is_empty() {
+                return Ok(Some(Vec::new()));
+            }
+            let scratch_word = scratch.to_string_lossy().into_owned();
+            let fixed = ["--time", &format!("{seconds:.1}s"), "--scratch", &scratch_word].map(str::to_owned);
+            let words: Vec<String> =
+                fixed.into_iter().chain(chosen.iter().map(|experiment| experiment.id.to_owned())).collect();
+            let place = place.0.join(name);
+            let ended = live::run_into(&Condition::none(), &words, &place, interrupt)?;
+            Ok(if ended.is_some() { None } else { Some(judged(model, runs::one(&place)?.run)) })
+        };
+    let wanted = wanted(model);
+    let Some(results) = measure(&wanted, options.time * FIRST, "first")? else { return Ok(()) };
+    state.results = results;
+    let crossed: BTreeSet<String> = state.beyond().map(|result| result.experiment.clone()).collect();
+    if crossed.is_empty() {
+        return Ok(());
+    }
+    wait(PAUSE, interrupt);
+    let again: Vec<&'static Experiment> =
+        wanted.into_iter().filter(|experiment| crossed.contains(experiment.id) || is_clock(experiment)).collect();
+    let left = options.time * (1.0 - FIRST) - PAUSE.as_secs_f64();
+    let Some(second) = measure(&again, left.max(0.0), "second")? else { return Ok(()) };
+    state.confirm(&second);
+    Ok(())
+}
+
+/// The core clock, by which limits in cycles are taken.
+fn is_clock(experiment: &Experiment) -> bool {
+    experiment.publishes.iter().any(|found| found.metric == "cpu.frequency.core")
+}
+
+fn setup(machine: Machine) -> Setup {
+    let allowed = affinity::allowed();
+    let cpu = plan::choose_cpu(None, &allowed, &machine).unwrap_or_default();
+    Setup::of(machine, cpu, allowed, Profile::Quick)
+}
+
+/// Experiments of the limits, or all.
+fn wanted(model: Option<&AcceptedModel>) -> Vec<&'static Experiment> {
+    let has = |experiment: &Experiment, metric: &str| experiment.publishes.iter().any(|found| found.metric == metric);
+    let needed = |experiment: &&Experiment| {
+        model
+            .is_none_or(|model| is_clock(experiment) || model.limits.iter().any(|limit| has(experiment, &limit.metric)))
+    };
+    experiments::TABLE.iter().copied().filter(needed).collect()
+}
+
+/// The experiments that a time has room for with a few launches of each: the longest are left out until the rest fits.
+fn affordable(wanted: &[&'static Experiment], setup: &Setup, seconds: f64) -> Vec<&'static Experiment> {
+    let able = |experiment: &&'static Experiment| experiment.unmet(setup).is_none();
+    let mut chosen: Vec<&'static Experiment> = wanted.iter().copied().filter(able).collect();
+    let launch = |experiment: &&'static Experiment| plan::launch_seconds(experiment, setup);
+    while LAUNCHES * chosen.iter().map(launch).sum::<f64>() + plan::START_SECONDS > seconds {
+        let longest = chosen.iter().enumerate().max_by(|one, other| launch(one.1).total_cmp(&launch(other.1)));
+        match longest.map(|(place, _)| place) {
+            Some(place) => drop(chosen.remove(place)),
+            None => break,
+        }
+    }
+    chosen
+}
+
+/// Launches of each experiment that must fit.
+const LAUNCHES: f64 = 3.0;
+
+fn judged(model: Option<&AcceptedModel>, run: Compact) -> Vec<LimitedResult> {
+    let experiment = |metric: &str| {
+        let has = |found: &&&Experiment| found.publishes.iter().any(|row| row.metric == metric);
+        experiments::TABLE.iter().find(has).map(|found| found.id)
+    };
+    match model {
+        Some(model) => check_results(model, run, experiment),
+        None => check_predictions(&run),
+    }
+}
+
+impl NodeState {
+    fn beyond(&self) -> impl Iterator<Item = &LimitedResult> {
+        self.results.iter().filter(|result| result.state == LimitState::Crossed)
+    }
+
+    /// A result is beyond its limit if it was twice. One that was once is not, and is named.
+    fn confirm(&mut self, second: &[LimitedResult]) {
+        let again = |result: &LimitedResult| {
+            second.iter().any(|other| other.phrase == result.phrase && other.state == LimitState::Crossed)
+        };
+        for result in self.results.iter_mut().filter(|result| result.state == LimitState::Crossed) {
+            if !again(result) {
+                result.state = LimitState::Unknown;
+                self.once.push(result.phrase.clone());
+            }
+        }
+    }
+
+    fn answer(&self) -> Answer {
+        if !self.facts.is_empty() || self.beyond().next().is_some() {
+            Answer::Odd
+        } else if self.unknown.is_some() || !undecided_axes(&self.results).is_empty() || !self.once.is_empty() {
+            Answer::Undecided
+        } else {
+            Answer::Accepted
+        }
+    }
+
+    /// The answer in a line that may be too long.
+    fn line(&self, answer: Answer, seconds: f64) -> String {
+        let compared = self.results.iter().filter(|result| result.state != LimitState::Unknown).count() as u64;
+        match answer {
+            Answer::Accepted => {
+                let results = count(compared, "result", "results");
+                let facts = count(self.compared_facts as u64, "fact", "facts");
+                let what = match (compared, self.compared_facts) {
+                    (0, _) => facts,
+                    (_, 0) => format!("{results} near their predictions or better"),
+                    _ => format!("{results} and {facts} as accepted"),
+                };
+                format!("ok, {what}, {}", duration(seconds))
+            }
+            Answer::Odd => self.oddest().unwrap_or_default(),
+            Answer::Undecided => match (&self.unknown, self.once.first()) {
+                (Some(why), _) => format!("undecided, {why}"),
+                (None, Some(once)) => format!("undecided, {once} was beyond its limit once"),
+                (None, None) => {
+                    let unknown = self.results.len() as u64 - compared;
+                    format!("undecided, {unknown} of {} results missing or contaminated", self.results.len())
+                }
+            },
+        }
+    }
+
+    fn oddest(&self) -> Option<String> {
+        if let Some(first) = self.facts.first() {
+            let more =
+                if self.facts.len() > 1 { format!(" (and {} more)", self.facts.len() - 1) } else { String::new() };
+            return Some(format!("{} is {}, not {}{more}", first.fact, first.value, first.accepted.join(" or ")));
+        }
+        let worst = self
+            .beyond()
+            .max_by(|one, other| one.ratio.unwrap_or_default().total_cmp(&other.ratio.unwrap_or_default()))?;
+        let like = looks_like(&self.results).map_or_else(String::new, |like| format!(", {like}?"));
+        Some(format!("{}{like}", against(worst)))
+    }
+}
+
+/// A result and its limit.
+fn against(result: &LimitedResult) -> String {
+    let shown = |value: f64| significant(value, result.unit, 3);
+    let value = result.value.map_or_else(|| "missing".to_owned(), shown);
+    format!("{} {value}, limit {}", result.phrase, shown(result.limit))
+}
+
+/// The line, and with `--all` what is behind it.
+fn shown(options: &CheckOptions, state: &NodeState, answer: Answer, seconds: f64) -> String {
+    let line = state.line(answer, seconds);
+    let mut text = if options.nagios {
+        let word = match answer {
+            Answer::Accepted => "OK",
+            Answer::Odd => "CRITICAL",
+            Answer::Undecided => "UNKNOWN",
+        };
+        let unknown = state.results.iter().filter(|result| result.state == LimitState::Unknown).count();
+        let data = format!(
+            "results={} beyond={} unknown={unknown} facts={} time={seconds:.1}s",
+            state.results.len(),
+            state.beyond().count(),
+            state.facts.len()
+        );
+        // A bar begins the performance data.
+        format!("{} | {data}\n", cut(&format!("SYSDYNO {word} - {}", line.replace('|', "/"))))
+    } else {
+        cut(&format!("sysdyno: {line}")) + "\n"
+    };
+    if options.all {
+        for fact in &state.facts {
+            text += &format!("fact    {} is {}, not {}\n", fact.fact, fact.value, fact.accepted.join(" or "));
+        }
+        for result in state.results.iter().filter(|result| result.state != LimitState::Within) {
+            let word = if result.state == LimitState::Crossed { "beyond " } else { "unknown" };
+            text += &format!("{word} {}\n", against(result));
+        }
+    }
+    text
+}
+
+/// The first letters of a line.
+fn cut(line: &str) -> String {
+    let line: String = line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    if line.chars().count() <= LONGEST {
+        return line;
+    }
+    line.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+/// The state for Prometheus (OpenMetrics 1.0).
+fn open_metrics(state: &NodeState, answer: Answer, seconds: f64) -> String {
+    let status = match answer {
+        Answer::Accepted => 0,
+        Answer::Odd => 1,
+        Answer::Undecided => 3,
+    };
+    let mut text = String::new();
+    let mut gauge = |name: &str, help: &str, lines: Vec<String>| {
+        text += &format!("# TYPE {name} gauge\n# HELP {name} {help}\n");
+        for line in lines {
+            text += &format!("{name}{line}\n");
+        }
+    };
+    gauge("sysdyno_check_status", "0 as accepted, 1 not accepted, 3 undecided.", vec![format!(" {status}")]);
+    gauge("sysdyno_check_time_seconds", "Duration of the check.", vec![format!(" {seconds:.3}")]);
+    gauge("sysdyno_check_differing_facts", "Facts that are not accepted.", vec![format!(" {}", state.facts.len())]);
+    let axes: BTreeSet<&str> = state.results.iter().filter_map(|result| Some(result.axis?.name())).collect();
+    let ratio = |axis: &str| {
+        let of_axis = state.results.iter().filter(|result| result.axis.is_some_and(|found| found.name() == axis));
+        of_axis.filter_map(|result| result.ratio).reduce(f64::max)
+    };
+    let lines = axes.into_iter().filter_map(|axis| Some(format!("{{axis=\"{axis}\"}} {:.4}", ratio(axis)?)));
+    gauge(
+        "sysdyno_axis_ratio",
+        "Worst result of an axis over the median of healthy nodes, above 1 is worse.",
+        lines.collect(),
+    );
+    text + "# EOF\n"
+}
+
+/// The limits in a file.
+fn limits(file: &Path) -> Result<Accepted, Problem> {
+    let cannot = |why: String| {
+        Problem::new(format!("cannot read the limits in {}: {why}", file.display()))
+            .hint("write them with `sysdyno fleet DIR --accepted FILE`")
+    };
+    let opened = File::open(file).map_err(|error| cannot(error.to_string()))?;
+    let mut bytes = Vec::new();
+    opened.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
+    let found: Accepted = serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string()))?;
+    if found.format == FORMAT { Ok(found) } else { Err(cannot(format!("its format is {}", found.format))) }
+}
+
+/// A directory for the runs of a check, which is removed with this value.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Result<Self, Problem> {
+        let name = format!("sysdyno-check-{}-{:08x}", std::process::id(), fastrand::u32(..));
+        let place = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&place).map_err(|error| {
+            Problem::new(format!("cannot create {}: {error}", place.display()))
+                .hint("set TMPDIR to a writable directory")
+        })?;
+        Ok(Place(place))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Sleeps, unless a signal comes.
+fn wait(time: Duration, interrupt: &Interrupt) {
+    let end = Instant::now() + time;
+    while interrupt.caught().is_none() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}

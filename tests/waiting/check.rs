@@ -1,0 +1,114 @@
+//! The check of one node: facts and results against limits that the test sets, and the forms of the answer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::support::runs::{ended, output, sysdyno, text, told};
+
+/// The compact form of a run of this machine.
+fn node() -> &'static Value {
+    static NODE: OnceLock<Value> = OnceLock::new();
+    NODE.get_or_init(|| {
+        let keep = tempfile::tempdir().unwrap();
+        let place = keep.path().join("run");
+        let words = ["run", "--quick", "--no-history", "--json", "node", "-", "cpu.loop", "--output"];
+        let output = sysdyno(&words).arg(&place).output().unwrap();
+        assert!(ended(&output), "{}", told(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    })
+}
+
+/// Limits with one result, `factor` times what a loop may take here, and with facts.
+fn limits(place: &Path, factor: f64, facts: &Value) -> PathBuf {
+    let limit = json!({
+        "axis": "core", "metric": "cpu.loop.overhead", "labels": {"code": "registers", "body": "empty"}, "unit": "ns",
+        "better": "lower", "low": 0.0001 * factor, "median": 100.0 * factor, "high": 1000.0 * factor,
+    });
+    let model = json!({
+        "fingerprint": node()["node"]["fingerprint"], "model": "", "profile": "quick", "build": "", "methods": "", "nodes": 20,
+        "limits": [limit], "facts": facts,
+    });
+    let file = place.join("accepted.json");
+    fs::write(&file, json!({"format": "sysdyno-accepted/1", "models": [model]}).to_string()).unwrap();
+    file
+}
+
+fn check(file: &Path, more: &[&str]) -> Output {
+    let words: Vec<&str> = ["check", "--accepted", file.to_str().unwrap(), "--time", "4s"]
+        .into_iter()
+        .chain(more.iter().copied())
+        .collect();
+    output(&words)
+}
+
+fn assert_one_line(output: &Output, begins: &str) {
+    let said = text(&output.stdout);
+    assert!(said.starts_with(begins), "{}", told(output));
+    assert_eq!(said.lines().count(), 1, "{}", told(output));
+    let line = said.lines().next().unwrap();
+    let line = line.split(" | ").next().unwrap();
+    assert!(line.chars().count() <= 80, "{line}");
+}
+
+#[test]
+fn a_fact_that_is_not_accepted_is_named_at_once() {
+    let keep = tempfile::tempdir().unwrap();
+    let release = node()["facts"]["Kernel: release"].as_str().unwrap();
+    let facts = |value: &str| json!([{"fact": "Kernel: release", "values": [value]}]);
+    let output = check(&limits(keep.path(), 1.0, &facts("0.0.1")), &["--facts"]);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert_one_line(&output, &format!("sysdyno: Kernel: release is {release}, not 0.0.1"));
+    let output = check(&limits(keep.path(), 1.0, &facts(release)), &["--facts"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_one_line(&output, "sysdyno: ok, 1 fact");
+}
+
+#[test]
+fn what_is_missing_is_undecided() {
+    let keep = tempfile::tempdir().unwrap();
+    let file = limits(keep.path(), 1.0, &json!([]));
+    let output = check(&file, &[]);
+    assert_eq!(output.status.code(), Some(3), "no such labels: {}", told(&output));
+    assert_one_line(&output, "sysdyno: undecided, 1 of 1 results missing");
+    let other = fs::read_to_string(&file).unwrap().replace(node()["node"]["fingerprint"].as_str().unwrap(), "another");
+    fs::write(&file, other).unwrap();
+    for (more, code) in [(vec![], 3), (vec!["--lenient"], 0), (vec!["--nagios"], 3)] {
+        let output = check(&file, &more);
+        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
+        assert!(text(&output.stdout).contains("the limits know no machine of this model"), "{}", told(&output));
+    }
+}
+
+#[test]
+fn without_limits_predictions_judge_and_nothing_stays() {
+    let keep = tempfile::tempdir().unwrap();
+    let output = sysdyno(&["check", "--time", "3s"]).env("TMPDIR", keep.path()).output().unwrap();
+    assert!(output.status.code().is_some_and(|code| [0, 1, 3].contains(&code)), "{}", told(&output));
+    assert_one_line(&output, "sysdyno: ");
+    assert_eq!(keep.path().read_dir().unwrap().count(), 0, "the directory of the check is removed");
+}
+
+#[test]
+fn files_that_are_no_limits_are_refused() {
+    let keep = tempfile::tempdir().unwrap();
+    let file = keep.path().join("accepted.json");
+    for (content, expected) in
+        [("{", "cannot read the limits"), ("{\"format\":\"x\",\"models\":[]}", "its format is x")]
+    {
+        fs::write(&file, content).unwrap();
+        let output = check(&file, &[]);
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        assert!(text(&output.stderr).contains(expected), "{}", told(&output));
+    }
+    let output = check(&keep.path().join("none"), &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    let output = sysdyno(&["check", "--facts"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "facts need limits: {}", told(&output));
+    let output =
+        check(&limits(keep.path(), 1.0, &json!([])), &["--facts", "--textfile", keep.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+}
