@@ -349,17 +349,32 @@ impl Passed {
         Passed { ending, thread: Some(thread) }
     }
 
-    /// Bytes per second over the longest stretch in which more than half of the highest rate passed, without its first and last
-    /// readings.
-    pub fn rate(mut self) -> f64 {
+    /// Bytes per second over the longest stretch in which the shaper was busy.
+    pub fn rate(self) -> f64 {
+        let stretches = self.stretches();
+        stretches.into_iter().max_by_key(|(readings, _)| *readings).map(|(_, rate)| rate).expect("the shaper was busy")
+    }
+
+    /// The lowest and the highest of all stretches: they differ where the shaper was woken too late for a flow.
+    pub fn rates(self) -> [f64; 2] {
+        let stretches = self.stretches();
+        assert!(!stretches.is_empty(), "the shaper was never busy for four readings");
+        let rates = || stretches.iter().map(|(_, rate)| *rate);
+        [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)]
+    }
+
+    /// Stretches in which more than half of the highest rate passed: readings, and bytes per second without the first and the last.
+    fn stretches(mut self) -> Vec<(usize, f64)> {
         self.ending.store(true, Ordering::Relaxed);
         let readings = self.thread.take().unwrap().join().unwrap();
         let rate = |from: &(Instant, f64), to: &(Instant, f64)| (to.1 - from.1) / (to.0 - from.0).as_secs_f64();
         let most = readings.windows(2).map(|pair| rate(&pair[0], &pair[1])).fold(0.0, f64::max);
         let stretches = readings.chunk_by(|from, to| rate(from, to) > most / 2.0);
-        let longest = stretches.max_by_key(|stretch| stretch.len()).expect("the shaper was watched");
-        let [_, from, .., to, _] = longest else { panic!("the shaper was busy for {} readings", longest.len()) };
-        rate(from, to)
+        let rates = stretches.filter_map(|stretch| match stretch {
+            [_, from, .., to, _] => Some((stretch.len(), rate(from, to))),
+            _ => None,
+        });
+        rates.collect()
     }
 }
 
