@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const RESTORE_TRIES: u32 = 3;
 /// Lines of a failed run that are shown.
 const SHOWN_LINES: usize = 6;
-/// This binary, whatever its file is called by now.
+/// Names this binary. The shell that starts a run needs its path.
 const PROGRAM: &str = "/proc/self/exe";
 
 /// A condition, as it was typed.

@@ -16,7 +16,7 @@ use crate::statistics::distribution::normal_factor;
 const LEVEL: f64 = 0.95;
 /// An axis of which a smaller share of the limits was compared is undecided.
 const ENOUGH: f64 = 0.5;
-/// A prediction is no limit that siblings set: a result counts as beyond it from this many times its range on.
+/// A result is beyond its prediction from this many times its predicted range on. Siblings set narrower limits than a prediction.
 const MARGIN: f64 = 1.5;
 /// Stands for a fact that a node does not have, as in the limits.
 const ABSENT: &str = "(absent)";
@@ -243,7 +243,7 @@ mod tests {
         };
         assert_eq!(state(1.0), LimitState::Within);
         assert_eq!(state(0.5), LimitState::Crossed, "twice what is usual");
-        assert_eq!(state(2.0), LimitState::Within, "better than usual is no fault");
+        assert_eq!(state(2.0), LimitState::Within, "a better result is accepted");
     }
 
     #[test]

@@ -13,7 +13,7 @@ const FEW: f64 = 0.1;
 const MANY: f64 = 0.2;
 /// Fewest nodes of a value that splits the group.
 const FEWEST: usize = 8;
-/// A fact is compared if the values of many nodes cover this share: names and numbers that each node has for itself are no facts.
+/// A fact is compared if the values of many nodes cover this share: names and numbers that differ on every node are left out.
 const COVERED: f64 = 0.6;
 /// Most different values of a fact that are named.
 const MOST_VALUES: usize = 8;

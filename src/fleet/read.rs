@@ -1,4 +1,4 @@
-//! Node files from a directory. They can come from anywhere: a file that is no run is left aside with the reason and stops
+//! Node files from a directory. They can come from anywhere: a file that is not a run is left aside with the reason and stops
 //! nothing, no symbolic link is followed, and no content leads to another file.
 
 use std::collections::{BTreeMap, BTreeSet};

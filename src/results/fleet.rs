@@ -88,7 +88,7 @@ pub struct Fleet {
     pub before: Option<Upgrade>,
 }
 
-/// A file that is no run.
+/// A file that is not a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftAside {
     /// Where it is.
