@@ -121,8 +121,12 @@ fn cold_and_direct_reads_take_the_time_of_the_device_and_are_as_many_as_asked_fo
             // Exactly these reads, in this order, and of a block each: nothing read ahead, nothing from a cache.
             assert_eq!(asked, places, "{how}");
             assert!(log.iter().all(|asked| asked.size == BLOCK as u32), "{how}: {log:?}");
-            let cached = stamped.cached_pages().unwrap();
-            assert_eq!(cached, if how == "cold" { reads as u64 } else { 0 }, "{how}");
+            // The kernel can take back pages at any time, and never has more than were read.
+            let (cached, expected) = (stamped.cached_pages().unwrap(), if how == "cold" { reads as u64 } else { 0 });
+            assert!(cached <= expected, "{how}: {cached} pages are cached");
+            if cached < expected {
+                return Err(format!("{how}: the kernel has taken back {} of {expected} pages", expected - cached));
+            }
             // Each read waited for its own answer, and most of its time was the server's.
             for (time, asked) in times.iter().zip(&log) {
                 assert!(*time >= asked.seconds(), "{how}: {time} s, the server took {asked:?}");
@@ -137,8 +141,8 @@ fn cold_and_direct_reads_take_the_time_of_the_device_and_are_as_many_as_asked_fo
         slow.take_log();
         slow.set_delay(delay);
         times_of(&stamped, &buffered, &random_places(8 * MIB, reads, 4));
-        assert_eq!(slow.take_log(), Vec::<Asked>::new(), "a warm file asks nobody");
-        Ok(())
+        let (log, gone) = (slow.take_log(), stamped.pages() - stamped.cached_pages().unwrap());
+        if log.is_empty() { Ok(()) } else { Err(format!("a warm file asks: {log:?}, {gone} pages are not cached")) }
     });
 }
 
