@@ -11,7 +11,8 @@
 //! rank 4  rig  report  peer      how a sample is taken · document → bytes · the other machine's side
 //! rank 5  evaluate               series → figures with gates and verdicts
 //! rank 6  experiments            one file per experiment; one ordered table
-//! rank 7  plan  assemble  compare  fleet  what will run · log → document · runs → what changed · nodes → which is odd
+//! rank 7  plan  assemble  compare  what will run · log → document · runs → what changed
+//! rank 7  fleet  mesh            nodes → which is odd · pairs of nodes → which link is bad
 //! rank 8  conduct                discovery, and rounds of launches, each a child process
 //! rank 9  cli                    one file per verb
 //!
@@ -31,6 +32,7 @@ mod evaluate;
 mod experiments;
 mod fleet;
 mod machine;
+mod mesh;
 mod peer;
 mod plan;
 mod report;

@@ -161,7 +161,7 @@ pub mod results {
     }
     pub mod schema {
         pub use crate::results::schema::{
-            of_accepted, of_compact, of_comparison, of_fleet, of_history, of_log_line, of_result,
+            of_accepted, of_compact, of_comparison, of_fleet, of_history, of_log_line, of_mesh, of_result,
         };
     }
     pub mod series {

@@ -9,6 +9,7 @@ use super::check_options::CheckOptions;
 use super::compare_options::CompareOptions;
 use super::fleet_options::FleetOptions;
 use super::history_options::HistoryOptions;
+use super::mesh_options::MeshOptions;
 use super::paint::ColourChoice;
 use super::values::{parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
 use crate::conduct::directory::Kept;
@@ -81,6 +82,8 @@ pub(super) enum Verb {
     Compare(CompareOptions),
     /// Find the odd nodes of many, from the node files of their runs
     Fleet(FleetOptions),
+    /// Measure the network between the nodes of a job, and find bad senders, receivers and uplinks
+    Mesh(MeshOptions),
     /// Show what changed in the runs of this machine over time, and at which run
     History(HistoryOptions),
     /// Show the results published in five reports, next to those of a run

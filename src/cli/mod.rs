@@ -21,6 +21,8 @@ mod json_target;
 mod launch;
 mod list;
 mod machine;
+mod mesh;
+mod mesh_options;
 mod neighbours;
 mod pager;
 mod paint;
@@ -107,6 +109,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Check(options) => check::check(&options),
         Verb::Compare(options) => compare::compare(&options),
         Verb::Fleet(options) => fleet::fleet(&options),
+        Verb::Mesh(options) => mesh::mesh(&options),
         Verb::History(options) => history::history(&options),
         Verb::Published(options) => published::published(&options),
         Verb::Completions(options) => completions::completions(&options),

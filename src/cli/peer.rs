@@ -30,7 +30,8 @@ pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
         rate: options.rate,
     };
     let scratch = options.scratch.clone().unwrap_or_else(writable);
-    let server = Server::listen(options.listen, secret.clone(), limits, options.pretend.unwrap_or_default(), scratch)?;
+    let server =
+        Server::listen(options.listen, secret.clone(), limits, options.pretend.unwrap_or_default(), Some(scratch))?;
     let address = server.address()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals_that_end() {

@@ -52,15 +52,20 @@ fn secret(choice: &PeerChoice) -> Result<Secret, Problem> {
     if let Some(text) = &choice.peer_secret {
         return Secret::of(text);
     }
-    if let Some(file) = &choice.peer_secret_file {
-        return read_secret(Path::new(file));
-    }
-    match std::env::var(VARIABLE) {
-        Ok(text) => Secret::of(&text),
-        Err(_) => Err(Problem::new("the peer requires a secret").hint(format!(
+    given_secret(choice.peer_secret_file.as_deref().map(Path::new))?.ok_or_else(|| {
+        Problem::new("the peer requires a secret").hint(format!(
             "give the secret that the peer printed with --peer-secret, --peer-secret-file, or {VARIABLE}"
-        ))),
+        ))
+    })
+}
+
+/// A secret from a file, else from the environment, if there is one.
+pub(super) fn given_secret(file: Option<&Path>) -> Result<Option<Secret>, Problem> {
+    if let Some(file) = file {
+        return read_secret(file).map(Some);
     }
+    let wrong = |problem: Problem| Problem { what: format!("{VARIABLE}: {}", problem.what), ..problem };
+    std::env::var(VARIABLE).ok().map(|text| Secret::of(&text).map_err(wrong)).transpose()
 }
 
 /// The command as typed, for the record, without the secret.

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::conduct::mesh::networks::NetworkChoice;
 use crate::machine::CpuList;
 
 /// Longest time limit: a day, in seconds.
@@ -46,6 +47,11 @@ pub(super) fn parse_label(text: &str) -> Result<(String, String), String> {
         .filter(|(key, value)| is_key(key) && is_value(value))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .ok_or_else(|| "a label is a key and a value, such as rack=r12".to_owned())
+}
+
+/// A network of this node.
+pub(super) fn parse_network(text: &str) -> Result<NetworkChoice, String> {
+    NetworkChoice::of(text)
 }
 
 pub(super) fn parse_cpus(text: &str) -> Result<CpuList, String> {

@@ -20,6 +20,7 @@ pub mod history;
 pub mod interrupt;
 pub mod launch;
 pub mod live;
+pub mod mesh;
 pub mod other_machines;
 pub mod prepare;
 pub mod progress;

@@ -112,6 +112,11 @@ pub fn memory_unused_bytes() -> Option<u64> {
     cgroup::read(&tree::Tree::at(Path::new("/"))).memory_unused_bytes
 }
 
+/// The network interfaces of the running machine.
+pub fn interfaces() -> Vec<Interface> {
+    network::read(&tree::Tree::at(Path::new("/")))
+}
+
 /// The storage that a directory of the running machine lies on; none where the mount table does not tell.
 pub fn storage_at(directory: &Path) -> Option<Storage> {
     storage::at(&tree::Tree::at(Path::new("/")), directory)

@@ -9,6 +9,9 @@ use super::authentication::{BYTES, Challenge, Purpose, Secret, random};
 use super::channel::{Channel, Side, Silence, fill, put};
 use super::protocol::{MAGIC, VERSION};
 
+/// What is wrong where the peer does not accept the secret.
+pub const REFUSED: &str = "the peer refuses the secret";
+
 /// Bytes of a greeting: magic, version, random bytes.
 const GREETING: usize = MAGIC.len() + 2 + BYTES;
 
@@ -61,7 +64,7 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
     put(stream.as_fd(), &challenge.proof(secret, Purpose::Client), deadline).map_err(lost)?;
     let mut answer = [0; 1 + BYTES];
     fill(stream.as_fd(), &mut answer, deadline).map_err(|silence| match silence {
-        Silence::Closed => Problem::new("the peer refuses the secret")
+        Silence::Closed => Problem::new(REFUSED)
             .hint("give the secret that the peer printed at its start, with --peer-secret or --peer-secret-file"),
         silence => lost(silence),
     })?;

@@ -48,7 +48,7 @@ pub struct Server {
     secret: Secret,
     limits: SessionLimits,
     pretence: Pretence,
-    scratch: PathBuf,
+    scratch: Option<PathBuf>,
 }
 
 /// A child.
@@ -100,13 +100,13 @@ impl Refusals {
 }
 
 impl Server {
-    /// Begins to listen.
+    /// Begins to listen. `scratch` is where a file to be exported is written; without one, none is exported.
     pub fn listen(
         at: SocketAddr,
         secret: Secret,
         limits: SessionLimits,
         pretence: Pretence,
-        scratch: PathBuf,
+        scratch: Option<PathBuf>,
     ) -> Result<Self, Problem> {
         let listener = TcpListener::bind(at).map_err(|error| {
             Problem::new(format!("cannot listen at {at}: {error}"))
@@ -119,6 +119,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> Result<SocketAddr, Problem> {
         self.listener.local_addr().map_err(|error| Problem::new(format!("the listener has no address: {error}")))
+    }
+
+    /// The socket on which it listens.
+    pub fn listening(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 
     /// Serves until told to stop, or until a lifeline ends. The calling process must have one thread. `say` is given a line where
@@ -222,7 +227,7 @@ impl Server {
             addresses: vec![(canonical(own.ip()), canonical(from.ip()))],
             unix: Vec::new(),
             residence: true,
-            scratch: Some(self.scratch.clone()),
+            scratch: self.scratch.clone(),
             limits: self.limits,
             pretence: self.pretence,
         };

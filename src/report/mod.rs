@@ -11,6 +11,7 @@
 //!           └─ terminal: the summary after a run
 //! fleet ─┬─ fleet_screen, fleet_csv
 //!        └─ content ─▶ page
+//! mesh ─── mesh_screen, and a part of the page of a fleet
 //! ```
 
 pub mod compact;
@@ -26,6 +27,8 @@ pub mod history_screen;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod mesh_screen;
+mod mesh_words;
 pub mod page;
 pub mod reference;
 pub mod screen;

@@ -8,6 +8,7 @@ use super::comparison::Comparison;
 use super::document::Document;
 use super::fleet::Fleet;
 use super::log::Record;
+use super::mesh::Mesh;
 use super::timeline::Timeline;
 
 /// Schema of one line of `log.jsonl`.
@@ -33,6 +34,11 @@ pub fn of_comparison() -> Schema {
 /// Schema of `sysdyno fleet --format json`.
 pub fn of_fleet() -> Schema {
     schema_for!(Fleet)
+}
+
+/// Schema of the file that `sysdyno mesh` writes.
+pub fn of_mesh() -> Schema {
+    schema_for!(Mesh)
 }
 
 /// Schema of `sysdyno fleet --accepted FILE`.

@@ -19,13 +19,14 @@ fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name)
 }
 
-fn generated() -> [(&'static str, Value); 7] {
+fn generated() -> [(&'static str, Value); 8] {
     [
         ("log.schema.json", serde_json::to_value(schema::of_log_line()).unwrap()),
         ("result.schema.json", serde_json::to_value(schema::of_result()).unwrap()),
         ("compact.schema.json", serde_json::to_value(schema::of_compact()).unwrap()),
         ("comparison.schema.json", serde_json::to_value(schema::of_comparison()).unwrap()),
         ("fleet.schema.json", serde_json::to_value(schema::of_fleet()).unwrap()),
+        ("mesh.schema.json", serde_json::to_value(schema::of_mesh()).unwrap()),
         ("accepted.schema.json", serde_json::to_value(schema::of_accepted()).unwrap()),
         ("history.schema.json", serde_json::to_value(schema::of_history()).unwrap()),
     ]

@@ -1,0 +1,108 @@
+//! What the members of a mesh and rank 0 say to each other, over channels that both sides authenticate.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::results::mesh::MeshLink;
+
+/// Who a member is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Joining {
+    /// Version of sysdyno.
+    pub version: String,
+    pub rank: u32,
+    pub size: u32,
+    /// Name of its node.
+    pub node: String,
+    pub rack: Option<String>,
+    /// The network that it is measured on.
+    pub link: MeshLink,
+    /// Port of its server there.
+    pub port: u16,
+    /// Other networks of the node.
+    pub others: Vec<MeshLink>,
+}
+
+/// What a pair measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairResult {
+    /// From the caller to the other, and back, in bytes per second.
+    pub there: u64,
+    pub back: u64,
+    /// Median, 10th and 99th percentile of the round trips, in nanoseconds.
+    pub round_trip: u64,
+    pub fast_round_trip: u64,
+    pub slow_round_trip: u64,
+}
+
+/// What a caller is to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairOrder {
+    /// The other member's server.
+    pub to: SocketAddr,
+    /// Connections of a flow.
+    pub streams: u8,
+}
+
+/// What a member says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "snake_case", deny_unknown_fields)]
+pub enum MemberWord {
+    /// It comes.
+    Join {
+        /// Who it is.
+        who: Box<Joining>,
+    },
+    /// Its clock.
+    Clock {
+        /// Nanoseconds since 1970.
+        nanoseconds: i64,
+    },
+    /// It is ready for a round.
+    Present {
+        /// The round.
+        round: u32,
+    },
+    /// It has measured its pair of a round.
+    Measured {
+        /// The round.
+        round: u32,
+        /// What it measured, or why it could not.
+        outcome: Result<PairResult, String>,
+    },
+}
+
+/// What rank 0 says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LeadWord {
+    /// What does your clock say?
+    Clock {},
+    /// You are in.
+    Welcome {},
+    /// You are not, and nothing changes that.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// I am still there.
+    Still {},
+    /// A round begins: are you there?
+    Ready {
+        /// The round.
+        round: u32,
+    },
+    /// Measure a pair, as its caller.
+    Measure {
+        /// The round.
+        round: u32,
+        /// With whom and how.
+        order: PairOrder,
+    },
+    /// It is over.
+    End {},
+}
