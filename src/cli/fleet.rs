@@ -9,10 +9,11 @@ use super::fleet_options::{FleetForm, FleetOptions};
 use super::paint::painted;
 use super::{DONE, Failure, json, print, print_painted, terminal_width};
 use crate::conduct::figures;
-use crate::fleet::{self, read};
+use crate::fleet::{self, meshes, read};
 use crate::report::content::fleet::page;
 use crate::report::{fleet_csv, fleet_screen, html, markdown, screen};
 use crate::results::fleet::{Fleet, FleetVerdict, Upgrade};
+use crate::results::mesh::{Mesh, MeshVerdict};
 use crate::results::node_names::{fold, unfold};
 use crate::results::problem::Problem;
 
@@ -25,15 +26,18 @@ const LONGEST_LIST: u64 = 16 << 20;
 
 pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
     let expected = options.expect.as_deref().map(expected).transpose()?;
-    let found = read::read(&options.directories)?;
-    if found.readings.is_empty() && found.empty.is_empty() && expected.is_none() {
+    let mut found = read::read(&options.directories)?;
+    let (mesh, broken) = meshes::newest(&options.directories);
+    found.left_aside.extend(broken);
+    if found.readings.is_empty() && found.empty.is_empty() && expected.is_none() && mesh.is_none() {
         let aside = found.left_aside.first();
         let first = aside.map_or_else(String::new, |aside| format!(" ({}: {})", aside.place, aside.reason));
         return Err(Problem::new(format!("no run of a node is there{first}"))
-            .hint("name a directory with nodes/NODE/TIME/node.json, or with one node.json file for each node")
+            .hint("name a directory with nodes/NODE/TIME/node.json, with one node.json file for each node, or with a mesh")
             .into());
     }
     let mut fleet = fleet::analyse(&found, expected.as_ref());
+    fleet.mesh = mesh.as_ref().map(|(place, mesh)| meshes::summary(place, mesh));
     if let Some(before) = &options.before {
         let before = read::read(std::slice::from_ref(before))?;
         fleet.before = Some(fleet::upgrade(&before, &found));
@@ -42,7 +46,7 @@ pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
         let accepted = fleet::accepted(&found, &fleet)?;
         write(file, &json(&accepted)?, "--accepted")?;
     }
-    show(&fleet, options)?;
+    show(&fleet, mesh.as_ref().map(|(_, mesh)| mesh), options)?;
     Ok(exit_code(&fleet))
 }
 
@@ -65,7 +69,7 @@ fn expected(file: &Path) -> Result<BTreeSet<String>, Problem> {
     Ok(names.into_iter().collect())
 }
 
-fn show(fleet: &Fleet, options: &FleetOptions) -> Result<(), Failure> {
+fn show(fleet: &Fleet, mesh: Option<&Mesh>, options: &FleetOptions) -> Result<(), Failure> {
     let file = options.output.as_deref().filter(|file| file.as_os_str() != "-");
     if options.missing || options.again {
         let names: Vec<&String> = if options.again {
@@ -85,9 +89,9 @@ fn show(fleet: &Fleet, options: &FleetOptions) -> Result<(), Failure> {
             }
             screen::plain(&lines)
         }
-        FleetForm::Html => html::render(&page(fleet)),
+        FleetForm::Html => html::render(&page(fleet, mesh)),
         FleetForm::Markdown => {
-            let page = page(fleet);
+            let page = page(fleet, mesh);
             if let Some(file) = file {
                 figures::write(file.parent().unwrap_or(Path::new("")), &page).map_err(Failure::from)?;
             }
@@ -114,12 +118,16 @@ fn write(file: &Path, text: &str, option: &str) -> Result<(), Problem> {
     std::fs::write(file, text).map_err(cannot)
 }
 
-/// 1 where a node is odd or an axis is worse, 3 where the runs leave that open, 0 otherwise.
+/// 1 where a node or a link is odd or an axis is worse, 3 where the runs leave that open, 0 otherwise.
 fn exit_code(fleet: &Fleet) -> u8 {
     let worse = |upgrade: &Upgrade| upgrade.axes.iter().any(|axis| axis.changed && axis.effect < 0.0);
     let few = |upgrade: &Upgrade| upgrade.nodes < upgrade.least_nodes;
     let before = fleet.before.as_ref();
+    let mesh = fleet.mesh.as_ref().map(|mesh| mesh.verdict);
     match fleet.verdict {
+        _ if mesh == Some(MeshVerdict::Odd) => ODD,
+        FleetVerdict::Undecided if fleet.is_mesh_alone() && mesh == Some(MeshVerdict::NothingOdd) => DONE,
+        FleetVerdict::NothingOdd if mesh == Some(MeshVerdict::Incomplete) => UNDECIDED,
         FleetVerdict::Odd => ODD,
         _ if before.is_some_and(worse) => ODD,
         FleetVerdict::Undecided => UNDECIDED,

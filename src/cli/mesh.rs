@@ -9,7 +9,7 @@ use super::peer_options::given_secret;
 use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, WRONG_COMMAND, print_painted, terminal_width};
 use crate::conduct::mesh::member::{MemberSetting, Rendezvous, take_part};
 use crate::conduct::mesh::seat::Seat;
-use crate::conduct::mesh::{LeadSetting, MeshFailure, keep, lead, meeting_place, prepare};
+use crate::conduct::mesh::{LeadSetting, MeshFailure, keep, lead, meeting_place};
 use crate::machine::Identity;
 use crate::machine::engine::{Engine, is_node_name};
 use crate::peer::resolve;
@@ -42,8 +42,8 @@ pub(super) fn mesh(options: &MeshOptions) -> Result<u8, Failure> {
         take_part(&member, &at)?;
         return Ok(DONE);
     }
-    prepare(&options.directory)?;
     let setting = LeadSetting {
+        directory: options.directory.clone(),
         member,
         at,
         alone: options.alone,

@@ -42,7 +42,8 @@ pub(super) struct MeshOptions {
     #[arg(long, conflicts_with = "rounds")]
     pub all: bool,
     /// Measure this many rounds of disjoint pairs
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 8, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
     /// Measure one pair at a time, not all pairs of a round at once
     #[arg(long)]
@@ -51,7 +52,8 @@ pub(super) struct MeshOptions {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
     pub rate: Option<u64>,
     /// Connections of a flow
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_STREAMS)), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_STREAMS)))]
     pub streams: u8,
     /// Seed of the order of the pairs (default: random, recorded in the result)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]

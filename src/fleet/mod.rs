@@ -2,7 +2,7 @@
 //!
 //! `read` reads files, and `reading` keeps the key results and facts of a run. `axes` says which results decide what.
 //! `scores` makes one number for each axis and run, from which `facts` and `racks` take what large groups share. `verdicts`
-//! judges nodes, `absent` finds results that a node never had, and `cause` names patterns. Everything is a pure function of
+//! judges nodes, `meshes` finds the network between them, `absent` finds results that a node never had, and `cause` names patterns. Everything is a pure function of
 //! the files.
 
 mod absent;
@@ -13,6 +13,7 @@ pub mod check;
 #[cfg(test)]
 mod detection;
 mod facts;
+pub mod meshes;
 mod racks;
 pub mod read;
 mod reading;
@@ -67,6 +68,7 @@ pub fn analyse(read: &ReadFleet, expected: Option<&BTreeSet<String>>) -> Fleet {
         again: Vec::new(),
         left_aside: read.left_aside.clone(),
         groups,
+        mesh: None,
         before: None,
     };
     fleet.verdict = verdict(&fleet);

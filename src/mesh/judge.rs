@@ -238,7 +238,9 @@ impl<'a> Side<'a> {
         let many = effects.len() >= LEAST_UPLINKS;
         // Between two racks there is one connection, and pairs within a rack are all that it can be compared with.
         let usual = if many { median(&effects).unwrap_or(0.0) } else { self.parts.groups[WITHIN] };
-        effects.iter_mut().for_each(|effect| *effect -= usual);
+        for effect in &mut effects {
+            *effect -= usual;
+        }
         self.uplinks.clone_from(&effects);
         if !many && (counts[WITHIN] < LEAST_FLOWS || self.kind.rack.is_none()) {
             return slow;

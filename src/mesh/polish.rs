@@ -48,7 +48,9 @@ fn sweep(rest: &mut [f64], places: &[Vec<usize>], effects: &mut [f64]) -> f64 {
         values.extend(places.iter().map(|&place| rest[place]));
         let Some(shift) = median(&values) else { continue };
         *effect += shift;
-        places.iter().for_each(|&place| rest[place] -= shift);
+        for &place in places {
+            rest[place] -= shift;
+        }
         most = most.max(shift.abs());
     }
     most
@@ -59,7 +61,9 @@ fn centre(effects: &mut [f64], places: &[Vec<usize>]) -> f64 {
     let with: Vec<f64> =
         effects.iter().zip(places).filter(|(_, places)| !places.is_empty()).map(|(effect, _)| *effect).collect();
     let middle = median(&with).unwrap_or(0.0);
-    effects.iter_mut().for_each(|effect| *effect -= middle);
+    for effect in effects {
+        *effect -= middle;
+    }
     middle
 }
 

@@ -2,6 +2,7 @@
 //! again.
 
 use super::fleet_words as words;
+use super::mesh_words;
 use super::screen::{Ink, Line, cut, folded};
 use crate::results::fleet::{AxisState, ChangedFact, Fleet, FleetNode, NodeGroup, NodeVerdict, Upgrade};
 use crate::results::wording::count;
@@ -16,6 +17,7 @@ const RACKS: usize = 2;
 const FACTS: usize = 3;
 const SPLITS: usize = 2;
 const GROUPS: usize = 2;
+const LINKS: usize = 4;
 const CHANGES: usize = 4;
 const CHANGED_FACTS: usize = 2;
 const ASIDE: usize = 1;
@@ -31,6 +33,14 @@ pub fn screen(fleet: &Fleet, width: Option<u16>, all: bool) -> Vec<Line> {
     lines.extend(place.list("group", &of_groups(&|group| vec![words::group(group)]), GROUPS));
     if let Some(upgrade) = &fleet.before {
         lines.extend(changes(upgrade, &place));
+    }
+    if let Some(mesh) = &fleet.mesh {
+        if !fleet.is_mesh_alone() {
+            lines.extend(place.entry("network", &words::mesh(mesh), Ink::Plain));
+        }
+        let findings: Vec<String> = mesh.findings.iter().map(mesh_words::finding).collect();
+        lines.extend(place.list("link", &findings, LINKS));
+        lines.extend(place.entry("", &mesh.place, Ink::Faint));
     }
     let odd: Vec<&FleetNode> = fleet.nodes(NodeVerdict::Odd).map(|(_, node)| node).collect();
     // With a comparison there is less space for the rest.

@@ -2,12 +2,15 @@
 
 use super::content::comparison::signed;
 use crate::results::fleet::{
-    AxisChange, AxisState, FactSplit, Fleet, FleetNode, FleetVerdict, NodeAxis, NodeGroup, NodeVerdict, OddFact,
-    OddRack, Upgrade,
+    AxisChange, AxisState, FactSplit, Fleet, FleetMesh, FleetNode, FleetVerdict, NodeAxis, NodeGroup, NodeVerdict,
+    OddFact, OddRack, Upgrade,
 };
+use crate::results::mesh::{MeshFinding, MeshVerdict};
 use crate::results::node_names::fold;
 use crate::results::wording::count;
 
+/// Findings of a mesh that a sentence names.
+const NAMED: usize = 3;
 /// Largest z that is printed as it is: of siblings that are all alike, every difference is many deviations.
 const MOST_Z: f64 = 99.0;
 
@@ -16,8 +19,26 @@ pub fn names(names: &[String]) -> String {
     fold(names.iter().map(String::as_str))
 }
 
+/// The answer about the network in a sentence or two.
+pub fn mesh(mesh: &FleetMesh) -> String {
+    let titles: Vec<String> = mesh.findings.iter().take(NAMED).map(MeshFinding::title).collect();
+    let more = mesh.findings.len().saturating_sub(titles.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let odd = match mesh.verdict {
+        MeshVerdict::Odd => format!("{}{more}", titles.join(", ")),
+        _ if mesh.undecided.len() == mesh.members as usize => "too few pairs to judge".to_owned(),
+        _ => "nothing odd".to_owned(),
+    };
+    let pairs = count(u64::from(mesh.pairs), "pair", "pairs");
+    let missing = if mesh.missing > 0 { format!(", {} missing", mesh.missing) } else { String::new() };
+    format!("Network between {} nodes: {odd} ({pairs}{missing}).", mesh.members)
+}
+
 /// The answer in one or two sentences.
 pub fn verdict(fleet: &Fleet) -> String {
+    if let Some(found) = fleet.mesh.as_ref().filter(|_| fleet.is_mesh_alone()) {
+        return mesh(found);
+    }
     let odd = fleet.names(NodeVerdict::Odd);
     let nodes = |count_of: usize| count(count_of as u64, "node", "nodes");
     let racks = fleet.groups.iter().flat_map(|group| &group.racks).filter(|rack| rack.confirmed).count() as u64;

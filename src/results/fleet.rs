@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::mesh::{MeshFinding, MeshVerdict};
+
 /// Version of the format.
 pub const FORMAT: &str = "sysdyno-fleet/1";
 
@@ -83,9 +85,33 @@ pub struct Fleet {
     pub left_aside: Vec<LeftAside>,
     /// Nodes that can be compared with each other, the largest group first.
     pub groups: Vec<NodeGroup>,
+    /// The newest measurement of the network between the nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<FleetMesh>,
     /// The comparison with an earlier state of the fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Upgrade>,
+}
+
+/// The network between the nodes, from the result of `sysdyno mesh`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetMesh {
+    /// Where the whole result is.
+    pub place: String,
+    /// Start, RFC 3339.
+    pub started: String,
+    /// The answer.
+    pub verdict: MeshVerdict,
+    /// Number of members.
+    pub members: u32,
+    /// Number of measured pairs.
+    pub pairs: u32,
+    /// Number of planned pairs that were not measured.
+    pub missing: u32,
+    /// What is odd, rates first, and then the largest effect.
+    pub findings: Vec<MeshFinding>,
+    /// Names of members with too few pairs to judge.
+    pub undecided: Vec<String>,
 }
 
 /// A file that is not a run.
@@ -367,6 +393,11 @@ impl FleetNode {
 }
 
 impl Fleet {
+    /// True if there is a mesh, and no node was measured or expected.
+    pub fn is_mesh_alone(&self) -> bool {
+        self.mesh.is_some() && self.runs == 0 && self.expected == 0
+    }
+
     /// All nodes with one verdict, with their groups.
     pub fn nodes(&self, verdict: NodeVerdict) -> impl Iterator<Item = (&NodeGroup, &FleetNode)> {
         let of = move |group| move |node| (group, node);

@@ -40,7 +40,7 @@ pub struct Mesh {
     pub engine: Option<Engine>,
     /// The answer.
     pub verdict: MeshVerdict,
-    /// What is odd, the largest effect first.
+    /// What is odd, rates first, and then the largest effect.
     pub findings: Vec<MeshFinding>,
     /// Names of members with too few pairs to judge.
     pub undecided: Vec<String>,

@@ -20,6 +20,7 @@ mod layering;
 mod linearity;
 mod log_contradictions;
 mod machine;
+mod mesh;
 mod methodology;
 mod neighbours;
 mod reference;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -16,7 +17,7 @@ use super::member::{MemberSetting, Rendezvous, take_part};
 use super::messages::{Joining, LeadWord, MemberWord, PairOrder, PairResult};
 use super::pair::PLANNED;
 use super::roll_call::{self, Arrived};
-use super::{MeshFailure, STILL, networks};
+use super::{MeshFailure, STILL, networks, prepare};
 use crate::conduct::directory;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::other_machines::addresses;
@@ -47,6 +48,8 @@ const OTHER_FILES: u64 = 256;
 /// What rank 0 is to do.
 #[derive(Debug)]
 pub struct LeadSetting {
+    /// Directory of the result.
+    pub directory: PathBuf,
     /// Its part as a member.
     pub member: MemberSetting,
     /// Where the others find it.
@@ -65,6 +68,7 @@ pub fn lead(setting: &LeadSetting) -> Result<(Mesh, Option<&'static str>), MeshF
     let started = directory::now();
     let size = setting.member.seat.size;
     let planned = planned(setting)?;
+    prepare(&setting.directory).map_err(MeshFailure::Wrong)?;
     allow_files(u64::from(size) + OTHER_FILES);
     let listener = listen(setting)?;
     let address = listener.local_addr().map_err(|error| unusable(&error))?;
@@ -90,7 +94,10 @@ pub fn lead(setting: &LeadSetting) -> Result<(Mesh, Option<&'static str>), MeshF
     let _ = greeting.join();
     drop(posted);
     let outcome = called.and_then(|signal| lead.measure(&planned, setting, signal));
-    lead.tell_all(&LeadWord::End {});
+    // Where a signal ended it, the others notice that rank 0 is gone.
+    if matches!(outcome, Ok(None)) {
+        lead.tell_all(&LeadWord::End {});
+    }
     own.kill();
     let signal = outcome?;
     Ok((lead.written(setting, &planned, started, began), signal))
@@ -265,7 +272,7 @@ impl Lead {
             ));
         }
         let same = |(rank, seat): (&u32, &Seated)| *rank != who.rank && seat.server.ip() == who.link.address;
-        if let Some((rank, _)) = self.seats.iter().map(|(rank, seat)| (rank, seat)).find(|found| same(*found)) {
+        if let Some((rank, _)) = self.seats.iter().find(|found| same(*found)) {
             return Err(format!("ranks {rank} and {} are on one node, {} ({})", who.rank, who.node, who.link.address));
         }
         Ok(())
@@ -340,23 +347,26 @@ impl Lead {
 
     fn skip(&mut self, number: u32, round: &rounds::Round, signal: Signal) {
         for pair in round {
-            self.failed(number, *pair, format!("interrupted by {}", signal.unwrap_or("a signal")), false);
+            let reason = format!("interrupted by {}", signal.unwrap_or("a signal"));
+            self.record(number, *pair, &Err(reason), false);
         }
     }
 
-    fn failed(&mut self, round: u32, (caller, callee): (u32, u32), reason: String, again: bool) {
-        let reason = reason.chars().take(LONGEST_REASON).collect();
+    /// Writes down a pair of a round: what it measured, or why not.
+    fn record(&mut self, round: u32, (caller, callee): (u32, u32), outcome: &Result<PairResult, String>, again: bool) {
+        let reason = outcome.as_ref().err().map(|reason| reason.chars().take(LONGEST_REASON).collect());
+        let of = |value: fn(&PairResult) -> u64| outcome.as_ref().ok().map(value);
         self.pairs.push(MeshPair {
             round,
             caller,
             callee,
-            there: None,
-            back: None,
-            round_trip: None,
-            fast_round_trip: None,
-            slow_round_trip: None,
+            there: of(|found| found.there),
+            back: of(|found| found.back),
+            round_trip: of(|found| found.round_trip),
+            fast_round_trip: of(|found| found.fast_round_trip),
+            slow_round_trip: of(|found| found.slow_round_trip),
             again,
-            reason: Some(reason),
+            reason,
         });
     }
 
@@ -395,23 +405,8 @@ impl Lead {
             })
         });
         for &(caller, callee) in round {
-            match results.remove(&caller).unwrap_or_else(|| Err(self.why_not(caller, callee, signal))) {
-                Ok(PairResult { there, back, round_trip, fast_round_trip, slow_round_trip }) => {
-                    self.pairs.push(MeshPair {
-                        round: number,
-                        caller,
-                        callee,
-                        there: Some(there),
-                        back: Some(back),
-                        round_trip: Some(round_trip),
-                        fast_round_trip: Some(fast_round_trip),
-                        slow_round_trip: Some(slow_round_trip),
-                        again,
-                        reason: None,
-                    })
-                }
-                Err(reason) => self.failed(number, (caller, callee), reason, again),
-            }
+            let outcome = results.remove(&caller).unwrap_or_else(|| Err(self.why_not(caller, callee, signal)));
+            self.record(number, (caller, callee), &outcome, again);
         }
         signal
     }

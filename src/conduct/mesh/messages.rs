@@ -106,3 +106,29 @@ pub enum LeadWord {
     /// It is over.
     End {},
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_wire_and_strangers_do_not() {
+        let order = PairOrder { to: "10.0.0.1:4000".parse().unwrap(), streams: 1 };
+        let text = serde_json::to_string(&LeadWord::Measure { round: 3, order }).unwrap();
+        assert_eq!(serde_json::from_str::<LeadWord>(&text).unwrap(), LeadWord::Measure { round: 3, order });
+        let failed = MemberWord::Measured { round: 3, outcome: Err("refused".to_owned()) };
+        let text = serde_json::to_string(&failed).unwrap();
+        assert_eq!(serde_json::from_str::<MemberWord>(&text).unwrap(), failed);
+        for strange in [
+            "{}",
+            "{\"say\":\"run\",\"command\":\"reboot\"}",
+            "{\"say\":\"present\",\"round\":1,\"more\":2}",
+            "{\"say\":\"present\",\"round\":-1}",
+            "{\"say\":\"measured\",\"round\":1,\"outcome\":{\"Ok\":{\"there\":-1}}}",
+            "{\"say\":\"join\",\"who\":{}}",
+        ] {
+            assert!(serde_json::from_str::<MemberWord>(strange).is_err(), "{strange}");
+            assert!(serde_json::from_str::<LeadWord>(strange).is_err(), "{strange}");
+        }
+    }
+}

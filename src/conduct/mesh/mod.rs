@@ -50,7 +50,7 @@ pub enum MeshFailure {
 }
 
 /// Makes the directory of a mesh where it is missing.
-pub fn prepare(directory: &Path) -> Result<(), Problem> {
+fn prepare(directory: &Path) -> Result<(), Problem> {
     std::fs::create_dir_all(directory).map_err(|error| {
         Problem::new(format!("cannot make the directory {}: {error}", directory.display()))
             .hint("choose a directory that this user may write to")

@@ -1,11 +1,13 @@
 //! The page of a fleet: odd nodes first, then facts, every axis of all nodes, what is open, and how it was decided.
 
 use crate::report::content::comparison::signed;
+use crate::report::content::mesh;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot, StripPlot, StripRow};
 use crate::report::fleet_words as words;
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
 use crate::results::drawing_note::Scale;
 use crate::results::fleet::{AxisState, Fleet, FleetNode, NodeAxis, NodeGroup, NodeVerdict, Upgrade};
+use crate::results::mesh::Mesh;
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, percent};
 
@@ -14,9 +16,19 @@ const MOST_DRAWN: usize = 12;
 /// Axes of a node in the drawing.
 const MOST_AXES: usize = 5;
 
-/// The page.
-pub fn page(fleet: &Fleet) -> Page {
-    let mut parts = vec![front(fleet), ranking(fleet)];
+/// The page. `whole` is the mesh that the fleet has a summary of.
+pub fn page(fleet: &Fleet, whole: Option<&Mesh>) -> Page {
+    let mut parts = vec![front(fleet)];
+    // A directory with a mesh alone has no runs of nodes.
+    if !fleet.is_mesh_alone() {
+        parts.push(ranking(fleet));
+    }
+    parts.extend(whole.map(mesh::part));
+    if fleet.is_mesh_alone() {
+        let pairs = fleet.mesh.as_ref().map_or(0, |mesh| u64::from(mesh.pairs));
+        let subtitle = count(pairs, "pair of nodes", "pairs of nodes");
+        return Page { title: "Which link is odd?".to_owned(), subtitle, parts };
+    }
     parts.extend(fleet.before.as_ref().map(before));
     parts.push(facts(fleet));
     for (number, group) in fleet.groups.iter().enumerate().filter(|(_, group)| group.judged) {
@@ -32,6 +44,9 @@ pub fn page(fleet: &Fleet) -> Page {
 fn front(fleet: &Fleet) -> PagePart {
     let mut part = PagePart::new("glance", "At a glance", 2);
     part.add(Piece::Paragraph(vec![Span::strong(words::verdict(fleet))]));
+    if let Some(mesh) = fleet.mesh.as_ref().filter(|_| !fleet.is_mesh_alone()) {
+        part.say(words::mesh(mesh));
+    }
     if let Some(upgrade) = &fleet.before {
         part.say(words::upgrade(upgrade));
     }

@@ -13,6 +13,7 @@ pub mod fleet;
 mod front;
 pub mod history;
 mod machine;
+mod mesh;
 mod methodology;
 mod operation;
 mod published_comparison;

@@ -1,4 +1,4 @@
-//! Drawings: curves over a parameter, rows of marks on one axis, and small series next to each other. plotters lays out axes, grid and labels; marks are
+//! Drawings: curves over a parameter, rows of marks on one axis, heat maps, and small series next to each other. plotters lays out axes, grid and labels; marks are
 //! written directly, because each of them says its values when a pointer rests on it.
 //!
 //! A drawing names no colour. Inside a page the page's style sheet colours it; as a file of its own it brings the same rules.
@@ -6,6 +6,7 @@
 mod axis;
 mod canvas;
 mod curves;
+mod heat;
 mod panels;
 mod rows;
 mod strips;
@@ -21,6 +22,7 @@ use axis::PlotAxis;
 use canvas::{AXIS, Canvas, GRID, Ink, TEXT, escaped};
 
 pub use curves::{CurvePlot, PlotLine, PlotPoint};
+pub use heat::HeatPlot;
 pub use panels::{PanelLevel, PanelPlot, PlotPanel};
 pub use rows::{DIAMOND, PlotMark, PlotRow, RowPlot};
 pub use strips::{StripPlot, StripRow};
@@ -90,6 +92,8 @@ pub enum Plot {
     Rows(RowPlot),
     /// Rows of ticks on one axis of ratios.
     Strips(StripPlot),
+    /// Cells by row and column.
+    Heat(HeatPlot),
     /// Small series next to each other, each with an axis.
     Panels(PanelPlot),
 }
@@ -100,6 +104,7 @@ impl Drawing {
         let ink: Ink = Rc::new(RefCell::new(String::new()));
         let (width, height) = match &self.plot {
             Plot::Curves(plot) => plot.draw(&ink, form),
+            Plot::Heat(plot) => plot.draw(&ink, form),
             Plot::Rows(plot) => plot.draw(&ink, form),
             Plot::Panels(plot) => plot.draw(&ink, form),
             Plot::Strips(plot) => plot.draw(&ink, form),
