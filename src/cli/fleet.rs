@@ -13,7 +13,7 @@ use crate::fleet::{self, meshes, read};
 use crate::report::content::fleet::page;
 use crate::report::{fleet_csv, fleet_screen, html, markdown, screen};
 use crate::results::fleet::{Fleet, FleetVerdict, Upgrade};
-use crate::results::mesh::{Mesh, MeshVerdict};
+use crate::results::mesh::Mesh;
 use crate::results::node_names::{fold, unfold};
 use crate::results::problem::Problem;
 
@@ -37,7 +37,9 @@ pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
             .into());
     }
     let mut fleet = fleet::analyse(&found, expected.as_ref());
-    fleet.mesh = mesh.as_ref().map(|(place, mesh)| meshes::summary(place, mesh));
+    if let Some((place, mesh)) = &mesh {
+        meshes::add(&mut fleet, place, mesh);
+    }
     if let Some(before) = &options.before {
         let before = read::read(std::slice::from_ref(before))?;
         fleet.before = Some(fleet::upgrade(&before, &found));
@@ -123,11 +125,7 @@ fn exit_code(fleet: &Fleet) -> u8 {
     let worse = |upgrade: &Upgrade| upgrade.axes.iter().any(|axis| axis.changed && axis.effect < 0.0);
     let few = |upgrade: &Upgrade| upgrade.nodes < upgrade.least_nodes;
     let before = fleet.before.as_ref();
-    let mesh = fleet.mesh.as_ref().map(|mesh| mesh.verdict);
     match fleet.verdict {
-        _ if mesh == Some(MeshVerdict::Odd) => ODD,
-        FleetVerdict::Undecided if fleet.is_mesh_alone() && mesh == Some(MeshVerdict::NothingOdd) => DONE,
-        FleetVerdict::NothingOdd if mesh == Some(MeshVerdict::Incomplete) => UNDECIDED,
         FleetVerdict::Odd => ODD,
         _ if before.is_some_and(worse) => ODD,
         FleetVerdict::Undecided => UNDECIDED,

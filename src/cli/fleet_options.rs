@@ -8,9 +8,10 @@ use super::paint::ColourChoice;
 
 /// Nodes to judge, against what, and the form of the answer.
 #[derive(Debug, Args)]
-#[command(after_help = "DIR holds nodes/NODE/TIME/node.json, or one gathered file for each run, such as n17.json.\n\
+#[command(after_help = "DIR holds nodes/NODE/TIME/node.json, or one gathered file for each run, such as n17.json,\n\
+and mesh/mesh-TIME.json from `sysdyno mesh`.\n\
 Run `sysdyno run` on each node at least twice: one run makes suspects, and a second run confirms them.\n\n\
-Exit codes: 0 nothing is odd, 1 a node is odd or an axis is worse, 2 wrong command, 3 undecided or missing nodes.")]
+Exit codes: 0 nothing is odd, 1 a node or a link is odd or an axis is worse, 2 wrong command, 3 undecided or missing.")]
 pub(super) struct FleetOptions {
     /// Directories with node files
     #[arg(value_name = "DIR", required = true)]

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::results::fleet::{FleetMesh, LeftAside};
-use crate::results::mesh::Mesh;
+use crate::results::fleet::{Fleet, FleetMesh, FleetVerdict, LeftAside};
+use crate::results::mesh::{Mesh, MeshVerdict};
 
 /// Folder of the meshes in the directory of a fleet.
 const FOLDER: &str = "mesh";
@@ -34,9 +34,9 @@ fn candidates(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What a fleet keeps of a mesh.
-pub fn summary(place: &Path, mesh: &Mesh) -> FleetMesh {
-    FleetMesh {
+/// Adds a mesh to a fleet, and to its answer.
+pub fn add(fleet: &mut Fleet, place: &Path, mesh: &Mesh) {
+    fleet.mesh = Some(FleetMesh {
         place: place.display().to_string(),
         started: mesh.started.clone(),
         verdict: mesh.verdict,
@@ -45,5 +45,12 @@ pub fn summary(place: &Path, mesh: &Mesh) -> FleetMesh {
         missing: mesh.missing().len() as u32,
         findings: mesh.findings.clone(),
         undecided: mesh.undecided.clone(),
-    }
+    });
+    fleet.verdict = match (fleet.verdict, mesh.verdict) {
+        (FleetVerdict::Odd, _) | (_, MeshVerdict::Odd) => FleetVerdict::Odd,
+        // Without nodes, the network is the whole answer.
+        (verdict, MeshVerdict::NothingOdd) if !fleet.is_mesh_alone() => verdict,
+        (_, MeshVerdict::NothingOdd) => FleetVerdict::NothingOdd,
+        (_, MeshVerdict::Incomplete) => FleetVerdict::Undecided,
+    };
 }

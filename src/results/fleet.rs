@@ -54,7 +54,7 @@ pub enum Axis {
 pub enum FleetVerdict {
     /// Every expected node was measured, and none differs.
     NothingOdd,
-    /// A node or a rack differs in every run.
+    /// A node or a rack differs in every run, or a link differs.
     Odd,
     /// Nodes are missing, or have to be measured again, or are too few to judge.
     Undecided,

@@ -71,6 +71,8 @@ pub fn lead(setting: &LeadSetting) -> Result<(Mesh, Option<&'static str>), MeshF
     prepare(&setting.directory).map_err(MeshFailure::Wrong)?;
     allow_files(u64::from(size) + OTHER_FILES);
     let listener = listen(setting)?;
+    // Before there is a file that a signal would leave behind.
+    let interrupt = Interrupt::watch().map_err(MeshFailure::Lost)?;
     let address = listener.local_addr().map_err(|error| unusable(&error))?;
     let (secret, posted) = match &setting.at {
         Rendezvous::File(path) => {
@@ -80,9 +82,8 @@ pub fn lead(setting: &LeadSetting) -> Result<(Mesh, Option<&'static str>), MeshF
         }
         Rendezvous::At(_, _, secret) => (secret.clone(), None),
     };
-    // Before there are threads and handlers of signals: it is a member like any other.
+    // Before there are threads: it is a member like any other.
     let own = own_member(setting, address, &secret)?;
-    let interrupt = Interrupt::watch().map_err(MeshFailure::Lost)?;
     let (ending, (arrived, arrivals)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
     let greeting =
         roll_call::greet(listener, secret, Arc::clone(&ending), arrived).map_err(|error| unusable(&error))?;
