@@ -59,6 +59,11 @@ impl Mounted {
         self.free_bytes.as_ref().map_or(MOST, |free| (free.value / SHARE_OF_FREE).min(MOST))
     }
 
+    /// Whether its options forbid writing.
+    pub fn is_read_only(&self) -> bool {
+        self.options.split(',').any(|option| option == "ro")
+    }
+
     /// A file system of a type with options, and nothing else known of it.
     #[cfg(test)]
     pub fn of_type(file_system: &str, options: &str) -> Self {

@@ -9,6 +9,7 @@ use crate::results::log::Clock;
 use crate::results::problem::Problem;
 use crate::setup::Setup;
 use crate::sys::clock::Source;
+use crate::sys::naming;
 
 /// The request for one launch, sent on its standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,9 +51,7 @@ pub struct Space {
 impl Space {
     /// Seed of the stamps of all files of the run: the same in every launch of it, another in every run.
     pub fn seed(&self) -> u64 {
-        // FNV-1a.
-        let bytes = self.directory.as_os_str().as_encoded_bytes();
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        naming::number_of(self.directory.as_os_str().as_encoded_bytes())
     }
 
     /// Bytes that are left to the files whose names begin so: those of other experiments stay where they are until the run

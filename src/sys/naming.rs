@@ -25,6 +25,11 @@ pub fn unique() -> String {
     format!("{}-{}-{}-{:08x}", own.node, own.namespace, own.process, u32::from_ne_bytes(random))
 }
 
+/// A number for a name, the same in every process: FNV-1a, 64 bits.
+pub fn number_of(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 impl Maker {
     /// This process.
     pub fn here() -> Self {

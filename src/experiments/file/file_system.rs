@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use crate::machine::{self, Medium, Storage};
+use crate::machine::{self, Medium, Mounted, Storage};
 use crate::results::problem::Problem;
 use crate::sys::file;
 
@@ -53,6 +53,8 @@ pub struct FileSystem {
     pub file_system: String,
     /// Options of the mount.
     pub options: String,
+    /// Whether they forbid writing.
+    pub read_only: bool,
     /// What is mounted: a device, a server and its path.
     pub what: String,
     /// What it does to reads that cannot be seen from outside.
@@ -138,7 +140,8 @@ impl FileSystem {
         add(kind == Medium::Overlay, Caveat::Layered);
         add(kind == Medium::UserSpace, Caveat::Program);
         let what = mount.map(|mount| mount.what.clone()).unwrap_or_default();
-        FileSystem { kind, file_system, options, what, caveats }
+        let read_only = mount.is_some_and(Mounted::is_read_only);
+        FileSystem { kind, file_system, options, read_only, what, caveats }
     }
 
     /// Whether files here can be read from a device of this machine; if not, why.
@@ -146,7 +149,7 @@ impl FileSystem {
         let elsewhere = "choose a directory on a local disk with --scratch DIR";
         let name = &self.file_system;
         match self.kind {
-            _ if option_read_only(&self.options) => {
+            _ if self.read_only => {
                 Err(Problem::new(format!("the {name} file system is mounted read-only")).hint(elsewhere))
             }
             Medium::Memory => {
@@ -179,15 +182,9 @@ impl FileSystem {
     }
 }
 
-/// Whether options of a mount forbid writing.
-fn option_read_only(options: &str) -> bool {
-    options.split(',').any(|option| option == "ro")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Mounted;
 
     fn storage(file_system: &str, options: &str) -> Storage {
         let mount = Some(Mounted::of_type(file_system, options));

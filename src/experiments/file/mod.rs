@@ -32,11 +32,10 @@ pub const PLACE: Need = Need {
     what: "a writable directory for files",
     check: |setup| {
         let mount = setup.machine.scratch().and_then(|storage| storage.mount.as_ref());
-        let read_only = mount.is_some_and(|mount| mount.options.split(',').any(|option| option == "ro"));
         match mount {
             None => Err(Problem::new("the storage of the scratch directory is unknown")
                 .hint("choose a place with --scratch DIR")),
-            Some(mount) if read_only => {
+            Some(mount) if mount.is_read_only() => {
                 Err(Problem::new(format!("the file system at {} is mounted read-only", mount.mount_point))
                     .hint("choose a writable place with --scratch DIR"))
             }

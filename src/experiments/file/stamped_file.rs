@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::results::problem::Problem;
 use crate::sys::file::{self, Buffer, DeviceCounters, Direct};
 use crate::sys::memory::page_size;
-use crate::sys::{counters, fault};
+use crate::sys::{counters, fault, naming};
 
 /// Bytes of a stamped block. Pages may be larger; reads are whole pages then.
 pub const BLOCK: usize = 4096;
@@ -270,9 +270,7 @@ impl Stamped {
 
 /// What tells files of one run apart: their names.
 fn identity_of(path: &Path) -> u64 {
-    let name = path.file_name().map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
-    // FNV-1a.
-    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    naming::number_of(path.file_name().map_or(&[], |name| name.as_encoded_bytes()))
 }
 
 /// Makes other bytes of random ones, faster than drawing new ones: no two chunks share a block.
