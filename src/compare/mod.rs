@@ -43,6 +43,8 @@ const THRESHOLD: f64 = 0.05;
 const LEVEL: f64 = 0.95;
 /// Label of the pages that the memory of a result has.
 const PAGES: &str = "pages";
+/// Its value for small pages.
+const SMALL_PAGES: &str = "4k";
 /// Beginning of metrics that describe the host and no cost of the machine: they are differences of the runs.
 const OF_THE_HOST: &str = "cpu.sharing.";
 
@@ -194,8 +196,8 @@ fn collected<'a>(runs: impl Iterator<Item = (usize, &'a PlacedRun)>) -> BTreeMap
     results
 }
 
-/// A result that only the new runs have because the base has no such pages is compared with that of the pages which the base has:
-/// that is what the pages save.
+/// A result that only the new runs have because the base has no such pages is compared with that of small pages, which every
+/// machine has: that is what the pages save.
 fn stand_in(metric: &str, known: &mut [Pair<'_>]) {
     for at in 0..known.len() {
         if !known[at].base.is_empty() || known[at].labels.get(PAGES).is_none() {
@@ -203,7 +205,8 @@ fn stand_in(metric: &str, known: &mut [Pair<'_>]) {
         }
         let others = known
             .iter()
-            .filter(|other| !other.base.is_empty() && other.labels.without(PAGES) == known[at].labels.without(PAGES));
+            .filter(|other| !other.base.is_empty() && other.labels.get(PAGES) == Some(SMALL_PAGES))
+            .filter(|other| other.labels.without(PAGES) == known[at].labels.without(PAGES));
         if let Some((words, base)) = others.map(|other| (page_words(metric, &other.labels), other.base.clone())).next()
         {
             known[at].base = base;

@@ -29,19 +29,24 @@ pub struct Untouched {
 impl Untouched {
     /// Private anonymous memory, beginning at a multiple of a huge page.
     pub fn anonymous(bytes: usize, pages: Pages) -> std::io::Result<Self> {
+        let memory = Self::unadvised(bytes)?;
+        let advice = if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
+        // SAFETY: the range is exactly the new mapping; this advice changes no content. A kernel without huge pages refuses it,
+        // which leaves small ones.
+        let _ = unsafe { madvise(memory.mapping, memory.mapped, advice) };
+        Ok(memory)
+    }
+
+    /// The same as programs get it that say nothing about pages.
+    pub fn unadvised(bytes: usize) -> std::io::Result<Self> {
         let mapped = bytes + HUGE_PAGE;
         let length = NonZeroUsize::new(mapped).ok_or(std::io::ErrorKind::InvalidInput)?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new private anonymous mapping at an address of the kernel's choice collides with nothing.
         let mapping = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_PRIVATE) }?;
         let first = (mapping.as_ptr() as usize).next_multiple_of(HUGE_PAGE) - mapping.as_ptr() as usize;
-        let advice = if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
-        // SAFETY: the offset is less than HUGE_PAGE, by which the mapping is longer than `bytes`; the advice changes no content,
-        // and a kernel without huge pages refuses it, which leaves small ones.
-        let start = unsafe {
-            let _ = madvise(mapping, mapped, advice);
-            mapping.cast::<u8>().add(first)
-        };
+        // SAFETY: the offset is less than HUGE_PAGE, by which the mapping is longer than `bytes`.
+        let start = unsafe { mapping.cast::<u8>().add(first) };
         Ok(Untouched { mapping, mapped, start, bytes })
     }
 

@@ -47,6 +47,7 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("memory.loaded_latency.time", Unit::Nanoseconds, &["load"]),
     ("memory.page_fault.time", Unit::Nanoseconds, &["kind"]),
     ("memory.page_fault.pages_per_fault", Unit::One, &["kind"]),
+    ("memory.page_fault.first_touch", Unit::Nanoseconds, &["pages"]),
     ("network.round_trip.time", Unit::Nanoseconds, &["protocol", "path", "bytes", "pacing", "quantile"]),
     ("network.bandwidth.rate", Unit::BytesPerSecond, &["direction", "path", "streams"]),
     ("network.connection.time", Unit::Nanoseconds, &["phase", "path"]),

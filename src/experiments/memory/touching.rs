@@ -84,13 +84,26 @@ pub fn touching<'a, M: 'a>(
     kind: &'static str,
     faults: usize,
     counts: Shared<Vec<f64>>,
-    mut map: impl FnMut() -> Result<M, String> + 'a,
+    map: impl FnMut() -> Result<M, String> + 'a,
     touch: impl Fn(&mut M) + 'a,
     check: impl Fn(&M) -> Result<(), String> + 'a,
 ) -> Workload<'a> {
+    let check = move |mapping: &M, found| counted(found, faults as i64).and_then(|()| check(mapping));
+    touching_anyhow(("fault", labels(kind), faults), counts, map, touch, check)
+}
+
+/// Batches of a series with so many operations that touch new mappings each time. `check` looks at each mapping and at the number
+/// of faults before the mapping goes.
+pub fn touching_anyhow<'a, M: 'a>(
+    (series, labels, operations): (&'static str, Labels, usize),
+    counts: Shared<Vec<f64>>,
+    mut map: impl FnMut() -> Result<M, String> + 'a,
+    touch: impl Fn(&mut M) + 'a,
+    check: impl Fn(&M, i64) -> Result<(), String> + 'a,
+) -> Workload<'a> {
     let mapped: Shared<(Option<M>, i64)> = Rc::new(RefCell::new((None, 0)));
     let (touched, gone) = (Rc::clone(&mapped), Rc::clone(&mapped));
-    Workload::of("fault", labels(kind), faults as u64, move |_| {
+    Workload::of(series, labels, operations as u64, move |_| {
         let mut mapped = touched.borrow_mut();
         mapped.0.as_mut().map(&touch).ok_or_else(|| "the memory is not mapped".to_owned())
     })
@@ -102,10 +115,10 @@ pub fn touching<'a, M: 'a>(
     .tidied(move || {
         let now = all_faults();
         let (mapping, before) = gone.replace((None, 0));
-        let checked = mapping.as_ref().map_or(Ok(()), &check);
+        let checked = mapping.as_ref().map_or(Ok(()), |mapping| check(mapping, now - before));
         drop(mapping);
         counts.borrow_mut().push((now - before) as f64);
-        counted(now - before, faults as i64).and(checked)
+        checked
     })
     .sized(Sizing::Exactly(1))
     .expecting(Expected { faults: true, ..Expected::default() })

@@ -6,14 +6,19 @@ use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
 use crate::experiments::memory::streams;
 use crate::experiments::memory::touching::labels;
+use crate::results::document::Metric;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::{Ratio, scaled};
 use crate::results::wording::{Shown, number, quantity};
+use crate::statistics::summary::median;
 use crate::sys::fault::HUGE_PAGE;
 use crate::sys::memory::page_size;
 use crate::sys::stream::Operation;
 
-use super::{CACHED, COLD, DIRECT, HUGE, KINDS, PAGES, SINGLE, TIME, WRITE};
+use super::{
+    CACHED, COLD, DIRECT, FIRST_TOUCH, HUGE, KINDS, LARGE, PAGES, SINGLE, SMALL, SYSTEM, TIME, TOUCH, WRITE,
+    touch_labels,
+};
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, kind: &str| findings.metric(TIME, &labels(kind)).map(|metric| metric.value);
@@ -71,6 +76,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
             small_ones.shown(),
         ));
     }
+    say_first_touch(study, findings);
     let direct = study.sample(DIRECT, &Labels::none()).as_ref().and_then(Estimate::median);
     if let (Some(cold), Some(direct), Some(single)) = (found(findings, COLD), direct, found(findings, SINGLE)) {
         let (cold, direct) = (cold.shown(), Shown::measured(direct.value, direct.interval, Unit::Nanoseconds));
@@ -89,4 +95,22 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
             device.name
         ));
     }
+}
+
+/// What huge pages save of the first touch, and which pages the system gives.
+fn say_first_touch(study: &Study<'_>, findings: &mut Findings) {
+    let of = |pages: &str| findings.metric(FIRST_TOUCH, &touch_labels(pages)).map(Metric::shown);
+    let [small, huge, system] = [SMALL, LARGE, SYSTEM].map(of);
+    let Some(system) = system else { return };
+    let by_pages = [(small, "4 KiB pages"), (huge, "huge pages")].into_iter();
+    let known: Vec<String> = by_pages.filter_map(|(shown, words)| Some(format!("{} with {words}", shown?))).collect();
+    let middle = |series: &str| median(&study.values(series, &labels(TOUCH)));
+    let mapped = middle("pages").zip(middle("faults")).map_or(0.0, |(pages, faults)| pages / faults);
+    findings.say(format!(
+        "The first touch of 1 MiB takes {system} with pages of the system's choice, where a fault maps {} of the small \
+         pages{}{}.",
+        number(mapped),
+        if known.is_empty() { "" } else { ". It takes " },
+        known.join(" and ")
+    ));
 }

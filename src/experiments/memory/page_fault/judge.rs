@@ -15,8 +15,9 @@ use crate::sys::fault::HUGE_PAGE;
 use crate::sys::memory::page_size;
 
 use super::{
-    CLEAR_SLACK, COLD, COLD_PAGES, COPY, COUNTED, DIRECT, HUGE, KINDS, LEAST_PAGES, MAJOR, MAJOR_FLOOR, MINOR,
-    MINOR_FLOOR, ORDER, PAGES, PARTS, PER_FAULT, PROVEN, READ, SINGLE, SUM, TIME, WRITE,
+    CLEAR, CLEAR_FLOOR, CLEAR_SLACK, COLD, COLD_PAGES, COPY, COUNTED, DIRECT, FIRST_TOUCH, HUGE, KINDS, LARGE,
+    LEAST_PAGES, MAJOR, MAJOR_FLOOR, MEBIBYTE, MINOR, MINOR_FLOOR, ORDER, PAGES, PARTS, PER_FAULT, PROVEN, READ,
+    SINGLE, SMALL, SUM, SYSTEM, TIME, TOUCH, WRITE, touch_labels,
 };
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
@@ -28,6 +29,40 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
             findings.publish(study, Figure::fact(PAGES, labels(kind), &pages));
         }
     }
+    for pages in [SMALL, LARGE, SYSTEM] {
+        let Some((estimate, gates)) = first_touch(study, pages) else { continue };
+        let floor =
+            gates::floor(&CLEAR, &estimate, CLEAR_FLOOR).because("no core clears more than 128 bytes in a cycle");
+        let floor = (estimate.unit == Unit::Cycles).then_some(floor);
+        findings.publish(study, Figure::batches(FIRST_TOUCH, touch_labels(pages), &estimate).gates(gates).gates(floor));
+    }
+}
+
+/// The first touch of a mebibyte of some pages, and what must hold of its faults.
+fn first_touch(study: &Study<'_>, pages: &str) -> Option<(Estimate, Vec<Gate>)> {
+    let small = page_size() as f64;
+    let (kind, bytes) = match pages {
+        SMALL => (WRITE, small),
+        LARGE => (HUGE, HUGE_PAGE as f64),
+        _ => {
+            let estimate = Estimate::undisturbed(&study.sample(TOUCH, &touch_labels(pages))?)?;
+            let (least, most) = counted_faults(study, TOUCH)?;
+            let of = study.values("pages", &labels(TOUCH)).into_iter().fold(0.0, f64::max);
+            let sentence =
+                format!("{} to {} faults counted for {} small pages", number(least), number(most), number(of));
+            return Some((
+                estimate,
+                vec![Gate::holds(
+                    &COUNTED,
+                    least >= 1.0 && (most <= of || counted(most as i64, of as i64).is_ok()),
+                    sentence,
+                )],
+            ));
+        }
+    };
+    let estimate = estimate_of(study, kind)?;
+    let gates = vec![count_gate(study, kind, &estimate)];
+    Some((estimate.scaled(MEBIBYTE as f64 / bytes, estimate.unit), gates))
 }
 
 /// The undisturbed cost of what the kernel does alone; the middle of what a device does.
@@ -47,6 +82,25 @@ fn pages_per_fault(study: &Study<'_>, kind: &str) -> Option<Estimate> {
     Estimate::over_launches(&per_fault, Unit::One, "median over launches of the pages divided by the counted faults")
 }
 
+/// The least and the most faults of a launch's batches of a kind, where a launch recorded them.
+fn counted_faults(study: &Study<'_>, kind: &str) -> Option<(f64, f64)> {
+    let faults = study.values("faults", &labels(kind));
+    let (least, most) =
+        faults.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &found| (least.min(found), most.max(found)));
+    (!faults.is_empty()).then_some((least, most))
+}
+
+/// G22: every batch took as many faults as it claims.
+fn count_gate(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Gate {
+    let claimed = estimate.account.operations as f64;
+    let Some((least, most)) = counted_faults(study, kind) else {
+        return Gate::holds(&COUNTED, false, "no launch recorded its counted faults");
+    };
+    let pass = [least, most].iter().all(|&found| counted(found as i64, claimed as i64).is_ok());
+    let sentence = format!("{} to {} faults counted in batches of {}", number(least), number(most), number(claimed));
+    Gate::holds(&COUNTED, pass, sentence)
+}
+
 fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> {
     let in_nanoseconds = |estimate: &Estimate| match (estimate.unit, study.core) {
         (Unit::Cycles, Some(core)) => estimate.value * core.period().0,
@@ -54,23 +108,9 @@ fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> 
     };
     let time = |kind: &str| estimate_of(study, kind).as_ref().map(in_nanoseconds);
     let own = in_nanoseconds(estimate);
-    let claimed = estimate.account.operations as f64;
-    let faults = study.values("faults", &labels(kind));
-    let (least, most) =
-        faults.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &found| (least.min(found), most.max(found)));
     let pages = pages_per_fault(study, kind).map(|found| found.value);
     let mut gates = vec![
-        Gate::holds(
-            &COUNTED,
-            !faults.is_empty()
-                && counted(least as i64, claimed as i64).is_ok()
-                && counted(most as i64, claimed as i64).is_ok(),
-            if faults.is_empty() {
-                "no launch recorded its counted faults".to_owned()
-            } else {
-                format!("{} to {} faults counted in batches of {}", number(least), number(most), number(claimed))
-            },
-        ),
+        count_gate(study, kind, estimate),
         pages.map_or_else(
             || Gate::holds(&PER_FAULT, false, "the number of pages per fault is unknown"),
             |pages| {

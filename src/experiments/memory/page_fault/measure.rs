@@ -5,7 +5,8 @@ use std::fs::File;
 use std::rc::Rc;
 
 use crate::experiments::memory::touching::{
-    Cold, PROOFS, Shared, Tally, count, drop_from_cache, huge_pages_work, labels, read_past, scratch_file, touching,
+    Cold, PROOFS, Shared, Tally, count, counted, drop_from_cache, huge_pages_work, labels, read_past, scratch_file,
+    touching, touching_anyhow,
 };
 use crate::machine::Medium;
 use crate::results::problem::Problem;
@@ -18,8 +19,8 @@ use crate::sys::memory::{self, Pages, SharedNumber, page_size};
 use crate::sys::system_call;
 
 use super::{
-    BATCH, CACHED, CHILD_SLEEP, COLD, COLD_BATCHES, COLD_PAGES, COPY, DIRECT, FILE, HUGE, HUGE_PAGES, MAPPINGS, READ,
-    SINGLE, TIME, WRITE,
+    BATCH, CACHED, CHILD_SLEEP, COLD, COLD_BATCHES, COLD_PAGES, COPY, DIRECT, FILE, FIRST_TOUCH, HUGE, HUGE_PAGES,
+    LARGE, MAPPINGS, MEBIBYTE, READ, SINGLE, SYSTEM, TIME, TOUCH, WRITE, touch_labels,
 };
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
@@ -66,7 +67,14 @@ fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Problem
     let mut workloads = small_anonymous(tally);
     match huge_pages_work() {
         Ok(()) => workloads.push(huge(tally.open(HUGE, HUGE_PAGES * HUGE_PAGE / page))),
-        Err(reason) => rig.unavailable(TIME, &labels(HUGE), &reason),
+        Err(reason) => {
+            rig.unavailable(TIME, &labels(HUGE), &reason);
+            rig.unavailable(FIRST_TOUCH, &touch_labels(LARGE), &reason);
+        }
+    }
+    match unadvised(tally) {
+        Ok(workload) => workloads.push(workload),
+        Err(reason) => rig.unavailable(FIRST_TOUCH, &touch_labels(SYSTEM), &reason),
     }
     rig.sample(workloads)?;
     // A fork leaves all of this process's pages to be copied or taken back when they are written next: by itself, and last.
@@ -118,6 +126,29 @@ fn huge<'a>(counts: Shared<Vec<f64>>) -> Workload<'a> {
         let wanted = (HUGE_PAGES * HUGE_PAGE) as u64;
         if got == wanted { Ok(()) } else { Err(format!("{got} bytes on huge pages instead of {wanted}")) }
     })
+}
+
+/// Memory of which the kernel chooses the pages. A batch is no longer than it has to be.
+fn unadvised<'a>(tally: &mut Tally) -> Result<Workload<'a>, String> {
+    let page = page_size();
+    let map = |bytes| Untouched::unadvised(bytes).map_err(|error| error.to_string());
+    let mut tried = map(HUGE_PAGE)?;
+    let small = count(|| tried.write_every(page)) >= (HUGE_PAGE / page) as i64;
+    let bytes = if small { BATCH * page } else { HUGE_PAGE };
+    let pages = bytes / page;
+    let series = (TOUCH, touch_labels(SYSTEM), bytes / MEBIBYTE);
+    let touch = move |memory: &mut Untouched| memory.write_every(page);
+    let counts = tally.open(TOUCH, pages);
+    Ok(touching_anyhow(
+        series,
+        counts,
+        move || map(bytes),
+        touch,
+        move |_, faults| {
+            let fewer = !small && (1..pages as i64).contains(&faults);
+            if fewer { Ok(()) } else { counted(faults, pages as i64) }
+        },
+    ))
 }
 
 fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Problem> {

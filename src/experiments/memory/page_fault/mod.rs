@@ -18,6 +18,11 @@
 //! - **copy_on_write**: a write to a page that a sleeping fork(2) child shares.
 //! - **huge_anonymous**: anonymous_write where the kernel provides a huge page, verified after every batch.
 //!
+//! A third metric is the **first touch** of 1 MiB of private memory, by the pages that the kernel gives. It is the cost of
+//! anonymous_write for small pages, and of huge_anonymous for huge pages. For **pages=system**, a batch writes to every small page
+//! of memory that a program mapped without advice. It is 2 MiB, or 1 MiB if the kernel gives small pages only. Only this result
+//! follows the setting of transparent huge pages.
+//!
 //! Before each batch of file_cold, sysdyno drops the file from the cache until the kernel reports none of its pages
 //! there. Read-ahead is off (MADV_RANDOM), and the pages are in random order. After the batch, the kernel must have
 //! counted one major fault per page. Devices must have read at least the bytes of these pages for the process, and
@@ -30,7 +35,8 @@
 //! # Prediction
 //!
 //! An exception, a page from the allocator, its clearing or copying, and a page-table entry, from the constants
-//! table. A major fault: one read from a device of this kind and one minor fault.
+//! table. A major fault: one read from a device of this kind and one minor fault. The first touch of 1 MiB: the predicted faults
+//! for its pages. The system's choice is huge pages if transparent huge pages are set to `always`.
 //!
 //! # What could fool us
 //!
@@ -42,6 +48,8 @@
 //!   cache.
 //! - In a guest, the first use of memory also costs an exit to the host. The pages here are reused, and the first
 //!   iteration is not counted.
+//! - The system can give pages of other sizes than small and huge (`hugepages-*kB/enabled`), and small pages if it finds no free
+//!   huge page. The faults of the system's choice are counted.
 //! - The cost of a fault divided by the page size is not a latency. It is the cost per byte if the program uses all
 //!   bytes, so compare it with a bandwidth.
 //!
@@ -58,7 +66,7 @@ mod predict;
 use crate::evaluate::gate::rules;
 use crate::evaluate::precision::Precision;
 use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::Unit;
+use crate::results::quantity::{Labels, Unit};
 use crate::sys::fault::HUGE_PAGE;
 
 /// The row of the table.
@@ -76,6 +84,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[
         Publication::cost(TIME, Unit::Nanoseconds, "one page fault, for any number of pages that it maps").in_summary(),
         Publication::state(PAGES, Unit::One, "small pages that each fault maps"),
+        Publication::cost(FIRST_TOUCH, Unit::Nanoseconds, "first write to all of 1 MiB of memory, by its pages")
+            .in_summary_where(|labels| labels.get("pages") != Some(SMALL)),
     ],
     every: |_| 1,
     seconds: |_| 0.2,
@@ -90,6 +100,14 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const TIME: &str = "memory.page_fault.time";
 const PAGES: &str = "memory.page_fault.pages_per_fault";
+const FIRST_TOUCH: &str = "memory.page_fault.first_touch";
+/// Pages of a first touch: those of [`WRITE`], those of [`HUGE`], and what memory without advice gets.
+const SMALL: &str = "4k";
+const LARGE: &str = "huge";
+const SYSTEM: &str = "system";
+/// Series of the first touch of memory without advice. Its operation is a mebibyte.
+const TOUCH: &str = "touch";
+const MEBIBYTE: usize = 1 << 20;
 
 /// The kinds, in the order of the report.
 const KINDS: [&str; 7] = [WRITE, READ, CACHED, SINGLE, COLD, COPY, HUGE];
@@ -119,6 +137,8 @@ const COLD_BATCHES: u32 = 3;
 const CHILD_SLEEP: i64 = 60;
 /// Physical floors: cycles of a minor fault, nanoseconds of a major one.
 const MINOR_FLOOR: f64 = 250.0;
+/// Physical floor of clearing a mebibyte: no core writes more than 128 bytes in a cycle.
+const CLEAR_FLOOR: f64 = 8192.0;
 const MAJOR_FLOOR: f64 = 5_000.0;
 /// How far a major fault may be from the sum of its parts.
 const PARTS: f64 = 0.25;
@@ -130,17 +150,24 @@ const LEAST_PAGES: f64 = 0.9;
 rules! {
     MINOR: "G8" Hard "`memory.page_fault`", "a minor fault takes at least {}", cycles(MINOR_FLOOR);
     MAJOR: "G8" Hard "`memory.page_fault` kind=file_cold", "a major fault takes at least {}", time(MAJOR_FLOOR);
+    CLEAR: "G8" Hard "`memory.page_fault.first_touch`", "a first touch of 1 MiB takes at least {}", cycles(CLEAR_FLOOR);
     ORDER: "G20" Noisy "`memory.page_fault`",
         "a page of zeros costs less than a new page, clearing at most {} times copying, a huge page less than its \
          small pages", plain(CLEAR_SLACK);
     COUNTED: "G22" Hard "`memory.page_fault`",
-        "the kernel counted the expected number of faults, or up to a 64th more (1 to 8)";
+        "the kernel counted the expected number of faults, or up to a 64th more (1 to 8). For pages of the system's choice, it \
+         counted one to one for each small page";
     PROVEN: "G23" Hard "`memory.page_fault` kind=file_cold",
         "no page of the file was cached before and no other page after, with one major fault and a device read per \
          page";
     PER_FAULT: "G24" Hard "`memory.page_fault`", "a cost is per fault and has the number of pages per fault next to it";
     SUM: "G40" Noisy "`memory.page_fault` kind=file_cold",
         "a cold fault costs a direct read plus a minor fault, within {}", share(PARTS);
+}
+
+/// Labels of the first touch with some pages.
+fn touch_labels(pages: &str) -> Labels {
+    Labels::of([("pages", pages)])
 }
 
 #[cfg(test)]
