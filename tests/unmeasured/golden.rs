@@ -59,6 +59,29 @@ fn every_stored_log_is_looked_at() {
     assert_eq!(stored, LOGS);
 }
 
+/// Words with the form of a metric's name: at least three lower-case parts between full stops.
+fn keys(text: &str) -> Vec<&str> {
+    let is_part = |part: &str| {
+        let letters = part.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_');
+        !part.is_empty() && letters
+    };
+    let words = text.split(|letter: char| letter.is_whitespace() || "()[]`,;:".contains(letter));
+    // Names of files have keys, and slashes or endings.
+    words
+        .map(|word| word.trim_end_matches('.'))
+        .filter(|word| word.split('.').count() > 2 && word.split('.').all(is_part))
+        .collect()
+}
+
+#[test]
+fn the_main_document_names_results_in_words() {
+    assert_eq!(keys("The key os.context_switch.time. Not a.b, /x/y.z.w or v1.2.3."), ["os.context_switch.time"]);
+    for name in LOGS {
+        let text = text::render(&content::brief(&document(name), None), None);
+        assert_eq!(keys(&text), Vec::<&str>::new(), "{name}");
+    }
+}
+
 #[test]
 fn the_result_of_a_complete_log() {
     let mut value: Value = serde_json::to_value(document("complete")).unwrap();

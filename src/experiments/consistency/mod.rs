@@ -6,8 +6,9 @@
 
 mod table;
 
+use crate::experiments::phrases::phrase;
 use crate::machine::Machine;
-use crate::results::document::{CheckOutcome, Comparison, CompositeCheck, Metric, record};
+use crate::results::document::{CheckOutcome, Comparison, CompositeCheck, Metric};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{percent, quantity};
 
@@ -159,26 +160,30 @@ fn evaluate(part: &Operand, metrics: &[&Metric], machine: &Machine) -> Result<(f
     Ok(match part {
         Operand::Figure(factor, wanted) => {
             let metric = wanted.find(metrics)?;
-            (factor * metric.value, metric.unit, times(*factor, metric.title()))
+            (factor * metric.value, metric.unit, times(*factor, named(&metric.name, &metric.labels)))
         }
         Operand::Cycles(factor, wanted) => {
             let metric = wanted.find(metrics)?;
-            let cycles = metric.cycles.ok_or_else(|| format!("{} in cycles", metric.title()))?;
-            (factor * cycles, Unit::Cycles, times(*factor, metric.title()))
+            let cycles = metric.cycles.ok_or_else(|| format!("{} in cycles", named(&metric.name, &metric.labels)))?;
+            (factor * cycles, Unit::Cycles, times(*factor, named(&metric.name, &metric.labels)))
         }
         Operand::Transfer(factor, bytes, wanted) => {
             let metric = wanted.find(metrics)?;
-            let text = format!("{} / {}", quantity(*bytes, Unit::Bytes), metric.title());
+            let text = format!("{} / {}", quantity(*bytes, Unit::Bytes), named(&metric.name, &metric.labels));
             (factor * bytes / metric.value * 1e9, Unit::Nanoseconds, times(*factor, text))
         }
         Operand::Rate(bytes, wanted) => {
             let metric = wanted.find(metrics)?;
-            let text = format!("{} / {}", quantity(*bytes, Unit::Bytes), metric.title());
+            let text = format!("{} / {}", quantity(*bytes, Unit::Bytes), named(&metric.name, &metric.labels));
             (bytes / metric.value * 1e9, Unit::BytesPerSecond, text)
         }
         Operand::Period(factor, wanted) => {
             let metric = wanted.find(metrics)?;
-            (factor * 1e9 / metric.value, Unit::Nanoseconds, times(*factor, format!("1 / {}", metric.title())))
+            (
+                factor * 1e9 / metric.value,
+                Unit::Nanoseconds,
+                times(*factor, format!("1 / {}", named(&metric.name, &metric.labels))),
+            )
         }
         Operand::Number(value, unit) => (*value, *unit, quantity(*value, *unit)),
         Operand::Machine(what, of) => {
@@ -188,24 +193,42 @@ fn evaluate(part: &Operand, metrics: &[&Metric], machine: &Machine) -> Result<(f
     })
 }
 
+/// A figure in words, in quotation marks, because it can be a part of a sum.
+fn named(metric: &str, labels: &Labels) -> String {
+    format!("'{}'", phrase(metric, labels))
+}
+
 impl FigureName {
-    /// The first figure with the name and at least the labels; its name where there is none.
+    /// The first figure with the name and at least the labels; its words where there is none.
     fn find<'a>(&self, metrics: &[&'a Metric]) -> Result<&'a Metric, String> {
         let wanted = self.1.iter().fold(Labels::none(), |labels, (key, value)| labels.with(key, value));
         metrics
             .iter()
             .find(|metric| metric.name == self.0 && metric.labels.includes(&wanted))
             .copied()
-            .ok_or_else(|| record(self.0, &wanted))
+            .ok_or_else(|| named(self.0, &wanted))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn between(low: f64, value: f64, high: f64) -> CheckedSide {
         CheckedSide { value, low, high, unit: Unit::Nanoseconds, text: String::new() }
+    }
+
+    #[test]
+    fn checks_name_results_in_words() {
+        let machine = crate::machine::detect(Path::new("/nonexistent"), Path::new("/"));
+        let missing: Vec<String> = checks(&[], &machine).into_iter().flat_map(|check| check.missing).collect();
+        assert!(missing.iter().any(|words| words == "'context switch without its system calls, same CPU, pipe'"));
+        for words in missing {
+            let key = words.split([' ', '(', ')', ',', '\'']).find(|word| word.matches(['.', '_']).count() > 1);
+            assert_eq!(key, None, "{words}");
+        }
     }
 
     #[test]

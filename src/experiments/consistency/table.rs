@@ -212,7 +212,7 @@ pub(super) const RULES: &[Invariant] = &[
     },
     Invariant {
         id: "C12",
-        rule: "One process alone reads about as fast as `file.read` does. A shared disk may change between the two \
+        rule: "One process alone reads about as fast as the experiment on file reads. A shared disk may change between the two \
                experiments",
         pairs: &[
             pair!([one(of!("file.contention.block_time", "order" = "sequential", "processes" = "1"))] Near(0.5)
