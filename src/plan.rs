@@ -77,6 +77,26 @@ pub fn launch_seconds(experiment: &Experiment, setup: &Setup) -> f64 {
     LAUNCH_SECONDS + (experiment.seconds)(setup) * share
 }
 
+/// The experiments that a time has room for with so many launches of each: the longest are left out until the rest fits.
+pub fn affordable(
+    wanted: &[&'static Experiment],
+    setup: &Setup,
+    seconds: f64,
+    launches: f64,
+) -> Vec<&'static Experiment> {
+    let able = |experiment: &&'static Experiment| experiment.unmet(setup).is_none();
+    let mut chosen: Vec<&'static Experiment> = wanted.iter().copied().filter(able).collect();
+    let launch = |experiment: &&'static Experiment| launch_seconds(experiment, setup);
+    while launches * chosen.iter().map(launch).sum::<f64>() + START_SECONDS > seconds {
+        let longest = chosen.iter().enumerate().max_by(|one, other| launch(one.1).total_cmp(&launch(other.1)));
+        match longest.map(|(place, _)| place) {
+            Some(place) => drop(chosen.remove(place)),
+            None => break,
+        }
+    }
+    chosen
+}
+
 /// True when an experiment takes part in a round (from 1). A first look has what is expensive half as often: its time goes to
 /// launches of what is cheap.
 pub fn takes_part(experiment: &Experiment, round: u32, setup: &Setup) -> bool {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::compare_options::ComparisonForm;
-use super::paint::{ColourChoice, painted};
+use super::answer_options::{AnswerOptions, ComparisonForm};
+use super::paint::painted;
 use super::{Failure, print, print_painted};
 use crate::conduct::figures;
 use crate::report::page::Page;
@@ -16,20 +16,18 @@ pub(super) struct Answer<'a> {
     pub screen: &'a dyn Fn() -> Vec<Line>,
     pub page: &'a dyn Fn() -> Page,
     pub json: &'a dyn Fn() -> Result<String, Failure>,
-    pub form: ComparisonForm,
-    pub output: Option<&'a Path>,
-    pub all: bool,
-    pub colour: ColourChoice,
+    pub options: &'a AnswerOptions,
 }
 
 /// Shows it.
 pub(super) fn show(answer: &Answer<'_>) -> Result<(), Failure> {
-    let file = answer.output.filter(|file| file.as_os_str() != "-");
-    let text = match answer.form {
+    let options = answer.options;
+    let file = options.output.as_deref().filter(|file| file.as_os_str() != "-");
+    let text = match options.format {
         ComparisonForm::Text => {
             let lines = (answer.screen)();
-            if file.is_none() && !answer.all {
-                return print_painted(&painted(&lines, answer.colour)).map(drop);
+            if file.is_none() && !options.all {
+                return print_painted(&painted(&lines, options.color)).map(drop);
             }
             screen::plain(&lines)
         }

@@ -19,7 +19,7 @@ use crate::fleet::check::{
 };
 use crate::machine::Machine;
 use crate::plan;
-use crate::results::accepted::{Accepted, AcceptedModel, FORMAT};
+use crate::results::accepted::{Accepted, AcceptedModel};
 use crate::results::compact::{self, Compact};
 use crate::results::problem::Problem;
 use crate::results::wording::{count, duration, significant};
@@ -122,7 +122,7 @@ fn look(
     let place = Place::new()?;
     let measure =
         |wanted: &[&'static Experiment], seconds: f64, name: &str| -> Result<Option<Vec<LimitedResult>>, Problem> {
-            let chosen = affordable(wanted, &setup, seconds);
+            let chosen = plan::affordable(wanted, &setup, seconds, LAUNCHES);
             if chosen.is_empty() {
                 return Ok(Some(Vec::new()));
             }
@@ -169,21 +169,6 @@ fn wanted(model: Option<&AcceptedModel>) -> Vec<&'static Experiment> {
             .is_none_or(|model| is_clock(experiment) || model.limits.iter().any(|limit| has(experiment, &limit.metric)))
     };
     experiments::TABLE.iter().copied().filter(needed).collect()
-}
-
-/// The experiments that a time has room for with a few launches of each: the longest are left out until the rest fits.
-fn affordable(wanted: &[&'static Experiment], setup: &Setup, seconds: f64) -> Vec<&'static Experiment> {
-    let able = |experiment: &&'static Experiment| experiment.unmet(setup).is_none();
-    let mut chosen: Vec<&'static Experiment> = wanted.iter().copied().filter(able).collect();
-    let launch = |experiment: &&'static Experiment| plan::launch_seconds(experiment, setup);
-    while LAUNCHES * chosen.iter().map(launch).sum::<f64>() + plan::START_SECONDS > seconds {
-        let longest = chosen.iter().enumerate().max_by(|one, other| launch(one.1).total_cmp(&launch(other.1)));
-        match longest.map(|(place, _)| place) {
-            Some(place) => drop(chosen.remove(place)),
-            None => break,
-        }
-    }
-    chosen
 }
 
 /// Launches of each experiment that must fit.
@@ -357,8 +342,7 @@ fn limits(file: &Path) -> Result<Accepted, Problem> {
     let opened = File::open(file).map_err(|error| cannot(error.to_string()))?;
     let mut bytes = Vec::new();
     opened.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
-    let found: Accepted = serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string()))?;
-    if found.format == FORMAT { Ok(found) } else { Err(cannot(format!("its format is {}", found.format))) }
+    Accepted::parse(&bytes).map_err(cannot)
 }
 
 /// A directory for the runs of a check, which is removed with this value.

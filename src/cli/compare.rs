@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::answer::{self, Answer};
+use super::answer_options::AnswerOptions;
 use super::compare_options::CompareOptions;
 use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, json, quietest, runs, terminal_width};
 use crate::compare::{self, PlacedRun};
@@ -15,7 +16,7 @@ use crate::report::comparison_screen;
 use crate::report::content::comparison::page;
 use crate::results::comparison::{Alternation, ComparedResult, Comparison, Finding};
 use crate::results::problem::Problem;
-use crate::results::wording::count;
+use crate::results::wording::{count, duration};
 use crate::setup::{Profile, Setup};
 use crate::sys::{affinity, talk};
 
@@ -25,8 +26,8 @@ pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
     }
     let (base, new) = (runs::named(&options.base)?, runs::named(&options.new)?);
     let comparison = compare::compare(&base, &new, options.across)?;
-    show(&comparison, options)?;
-    Ok(exit_code(&comparison, options))
+    show(&comparison, &options.answer)?;
+    Ok(exit_code(&comparison, &options.answer))
 }
 
 /// Seconds of two conditions in turn, where nobody says how long.
@@ -34,25 +35,30 @@ const LIVE_SECONDS: f64 = 50.0;
 
 /// Rounds that are to fit into that time.
 const LIVE_ROUNDS: f64 = 8.0;
+/// Launches of each experiment that must fit into a run where nobody names experiments.
+const LIVE_LAUNCHES: f64 = 2.0;
+/// The word that selects every experiment.
+const EVERYTHING: &str = "all";
 
 /// Measures two conditions in turn, and compares them.
 fn live(options: &CompareOptions) -> Result<u8, Failure> {
-    let selected = plan::select(&options.selection)?;
     let condition = |command: &Path| Condition(command.to_string_lossy().into_owned());
     let conditions = [condition(&options.base), condition(&options.new)];
     let machine = prepare::look_at_machine(None)?;
     let (cpu, words) = quietest::choose(options.cpu, &affinity::allowed(), &machine)?;
     let seconds = options.time.unwrap_or(LIVE_SECONDS);
-    let each = run_seconds(&selected, &Setup::of(machine, cpu, affinity::allowed(), Profile::Quick), seconds)?;
+    let setup = Setup::of(machine, cpu, affinity::allowed(), Profile::Quick);
+    let chosen = choose(&options.selection, &setup, seconds)?;
+    let each = run_seconds(&chosen.experiments, &setup, seconds)?;
     let fixed = ["--cpu".to_owned(), cpu.to_string(), "--time".to_owned(), format!("{each}s")];
     let request = LiveRequest {
-        arguments: fixed.into_iter().chain(options.selection.clone()).chain(options.run_options.clone()).collect(),
+        arguments: fixed.into_iter().chain(chosen.words).chain(options.run_options.clone()).collect(),
         seconds,
         place: options.runs.clone().unwrap_or_else(live::usual_place),
         conditions,
     };
     request.check()?;
-    for line in words {
+    for line in words.into_iter().chain(chosen.remark) {
         talk::line(line);
     }
     let interrupt = Interrupt::watch()?;
@@ -76,8 +82,46 @@ fn live(options: &CompareOptions) -> Result<u8, Failure> {
         restored: base.changes_the_machine().then(|| base.0.clone()),
     };
     let comparison = compare::live(&side(0)?, &side(1)?, alternation);
-    show(&comparison, options)?;
-    Ok(if found.interrupted.is_some() { INTERRUPTED } else { exit_code(&comparison, options) })
+    show(&comparison, &options.answer)?;
+    Ok(if found.interrupted.is_some() { INTERRUPTED } else { exit_code(&comparison, &options.answer) })
+}
+
+/// Experiments of every run.
+struct LiveChoice {
+    experiments: Vec<&'static Experiment>,
+    /// The arguments that select them.
+    words: Vec<String>,
+    /// Says what is left out.
+    remark: Option<String>,
+}
+
+/// The experiments that were named. Without names, those that the time has room for.
+fn choose(selection: &[String], setup: &Setup, seconds: f64) -> Result<LiveChoice, Problem> {
+    if let [word] = selection
+        && word == EVERYTHING
+    {
+        return Ok(LiveChoice { experiments: plan::select(&[])?, words: Vec::new(), remark: None });
+    }
+    let named = plan::select(selection)?;
+    if !selection.is_empty() {
+        return Ok(LiveChoice { experiments: named, words: selection.to_vec(), remark: None });
+    }
+    let chosen = plan::affordable(&named, setup, seconds / (2.0 * LIVE_ROUNDS), LIVE_LAUNCHES);
+    if chosen.is_empty() {
+        return Err(Problem::new(format!("{} are too short for any experiment", duration(seconds)))
+            .hint("give more --time, or name one experiment"));
+    }
+    let able = named.iter().filter(|experiment| experiment.unmet(setup).is_none());
+    let left_out: Vec<&str> =
+        able.map(|experiment| experiment.id).filter(|id| chosen.iter().all(|found| found.id != *id)).collect();
+    let remark = format!(
+        "{} fit into {}. Not measured: {}. To measure everything, add the word {EVERYTHING}",
+        count(chosen.len() as u64, "experiment", "experiments"),
+        duration(seconds),
+        left_out.join(", ")
+    );
+    let words = chosen.iter().map(|experiment| experiment.id.to_owned()).collect();
+    Ok(LiveChoice { experiments: chosen, words, remark: (!left_out.is_empty()).then_some(remark) })
 }
 
 /// Seconds of one run: so many that the rounds fit, and enough for two launches of everything. More rounds decide more than longer
@@ -87,26 +131,45 @@ fn run_seconds(selected: &[&'static Experiment], setup: &Setup, seconds: f64) ->
     Ok((seconds / (2.0 * LIVE_ROUNDS)).max(2.0 * plan.first_round_seconds).ceil())
 }
 
-fn show(comparison: &Comparison, options: &CompareOptions) -> Result<(), Failure> {
+fn show(comparison: &Comparison, options: &AnswerOptions) -> Result<(), Failure> {
     answer::show(&Answer {
         screen: &|| comparison_screen::screen(comparison, terminal_width(), options.all),
         page: &|| page(comparison),
         json: &|| json(comparison),
-        form: options.format,
-        output: options.output.as_deref(),
-        all: options.all,
-        colour: options.color,
+        options,
     })
 }
 
 /// 1 where a headline result is worse, 3 where the data leave that open, 0 otherwise.
-fn exit_code(comparison: &Comparison, options: &CompareOptions) -> u8 {
-    let least = options.fail_on.unwrap_or(0.0);
+fn exit_code(comparison: &Comparison, options: &AnswerOptions) -> u8 {
+    let least = options.least();
     let worse = |row: &ComparedResult| row.finding == Finding::Worse && row.worsening() >= least;
     let open = |row: &ComparedResult| row.finding == Finding::Inconclusive && row.worst() >= least.max(row.threshold);
     match () {
         () if comparison.headline().any(worse) => WORSE,
         () if !options.lenient && (comparison.rows.is_empty() || comparison.headline().any(open)) => FOUND,
         () => DONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_names_what_fits_is_measured() {
+        let machine = crate::machine::detect(Path::new("/nonexistent"), Path::new("/"));
+        let setup = Setup::of(machine, 0, vec![0], Profile::Quick);
+        let chosen = |words: &[&str], seconds: f64| {
+            choose(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), &setup, seconds)
+        };
+        let [some, more, all] = [chosen(&[], 50.0), chosen(&[], 200.0), chosen(&["all"], 50.0)].map(Result::unwrap);
+        assert!(5 < some.experiments.len() && some.experiments.len() < more.experiments.len());
+        assert!(more.experiments.len() <= all.experiments.len() && all.words.is_empty());
+        assert_eq!(some.words.len(), some.experiments.len());
+        assert!(some.remark.unwrap().contains("Not measured: ") && all.remark.is_none());
+        let named = chosen(&["cpu"], 50.0).unwrap();
+        assert_eq!((named.words, named.remark), (vec!["cpu".to_owned()], None));
+        assert!(chosen(&[], 3.0).is_err() && chosen(&["cpu.lop"], 50.0).is_err());
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::paint::ColourChoice;
+use super::answer_options::AnswerOptions;
 use super::values::parse_duration;
 
 /// Runs to compare, how, and what to make of it.
@@ -14,7 +14,8 @@ use super::values::parse_duration;
         "A side is a run directory, a log, a node.json, a directory of runs, or a quoted pattern such as 'runs/a-*'.\n\n",
         "With --live, BASE and NEW are shell commands for two conditions. One that prepares is run before each run. ",
         "One that wraps runs names the run by {}, or the arguments of another sysdyno by {args}. ",
-        "The machine is left in the condition of BASE, also after a signal.\n\n",
+        "The machine is left in the condition of BASE, also after a signal. ",
+        "Without experiments, sysdyno measures those that fit into --time and names the others. The word all selects everything.\n\n",
         "Examples:\n",
         "  sysdyno compare sysdyno-runs/before sysdyno-runs/after\n",
         "  sysdyno compare --live 'echo never >/sys/kernel/mm/transparent_hugepage/enabled' \\\n",
@@ -31,7 +32,7 @@ pub(super) struct CompareOptions {
     /// Run or runs that may have changed, or with --live the command for the second condition
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
-    /// With --live: experiments or chapters (default: everything)
+    /// With --live: experiments or chapters, or all (default: the experiments that fit into --time)
     #[arg(value_name = "EXPERIMENT|CHAPTER", requires = "live")]
     pub selection: Vec<String>,
     /// Measure two conditions in turn, round by round, and compare them within rounds
@@ -52,58 +53,6 @@ pub(super) struct CompareOptions {
     /// Compare runs of different machines, peers or methods
     #[arg(long)]
     pub across: bool,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value_t = ComparisonForm::Text, value_name = "FORM")]
-    pub format: ComparisonForm,
-    /// Write to this file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Show every result, not only headline results that changed
-    #[arg(long)]
-    pub all: bool,
-    /// Judge only by changes for the worse of at least this size: worse:10% (slower:10% is the same)
-    #[arg(long, value_name = "CHANGE", value_parser = parse_change)]
-    pub fail_on: Option<f64>,
-    /// End with exit code 0 where undecided
-    #[arg(long)]
-    pub lenient: bool,
-    /// When to use colour
-    #[arg(long, value_enum, default_value_t = ColourChoice::Auto, value_name = "WHEN")]
-    pub color: ColourChoice,
-}
-
-/// Forms of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ComparisonForm {
-    /// One screen
-    Text,
-    /// A page that a browser shows
-    Html,
-    /// For a pull request
-    Markdown,
-    /// For programs
-    Json,
-}
-
-/// A relative change: 0.1 from `worse:10%`.
-pub(super) fn parse_change(text: &str) -> Result<f64, String> {
-    let wrong = || format!("'{text}' is not a change. Examples: worse:10%, slower:2.5%");
-    let (word, size) = text.split_once(':').ok_or_else(wrong)?;
-    let size: f64 = size.trim().strip_suffix('%').ok_or_else(wrong)?.trim().parse().map_err(|_| wrong())?;
-    let known = ["worse", "slower"].contains(&word);
-    if known && size >= 0.0 && size.is_finite() { Ok(size / 100.0) } else { Err(wrong()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_are_read() {
-        assert_eq!(parse_change("worse:10%"), Ok(0.1));
-        assert_eq!(parse_change("slower:2.5 %"), Ok(0.025));
-        for wrong in ["10%", "worse:10", "worse:-1%", "better:3%", "worse:NaN%", "worse:inf%"] {
-            assert!(parse_change(wrong).is_err(), "{wrong}");
-        }
-    }
+    #[command(flatten)]
+    pub answer: AnswerOptions,
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::answer::{self, Answer};
+use super::answer_options::AnswerOptions;
 use super::history_options::HistoryOptions;
 use super::{DONE, Failure, WORSE, runs, terminal_width};
 use crate::compare::PlacedRun;
@@ -19,15 +20,12 @@ pub(super) fn history(options: &HistoryOptions) -> Result<u8, Failure> {
     let (runs, left_aside) = if options.runs.is_empty() { stored()? } else { (named(options)?, Vec::new()) };
     let found = timeline(runs, left_aside);
     answer::show(&Answer {
-        screen: &|| history_screen::screen(&found, terminal_width(), options.all),
+        screen: &|| history_screen::screen(&found, terminal_width(), options.answer.all),
         page: &|| page(&found),
         json: &|| super::json(&found),
-        form: options.format,
-        output: options.output.as_deref(),
-        all: options.all,
-        colour: options.color,
+        options: &options.answer,
     })?;
-    Ok(exit_code(&found, options))
+    Ok(exit_code(&found, &options.answer))
 }
 
 /// The runs that were named.
@@ -59,8 +57,8 @@ fn stored() -> Result<(Vec<PlacedRun>, Vec<String>), Problem> {
 }
 
 /// 1 where a headline result is worse now than before, 3 where the runs are too few, 0 otherwise.
-fn exit_code(found: &Timeline, options: &HistoryOptions) -> u8 {
-    let least = options.fail_on.unwrap_or(0.0);
+fn exit_code(found: &Timeline, options: &AnswerOptions) -> u8 {
+    let least = options.least();
     let worse = |result: &ResultTimeline| result.finding == Finding::Worse && result.worsening() >= least;
     match () {
         () if found.headline().any(worse) => WORSE,

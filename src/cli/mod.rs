@@ -4,6 +4,7 @@
 //! wrong, 3 a figure is in a state that was to fail the run, 130 interrupted.
 
 mod answer;
+mod answer_options;
 mod arguments;
 mod check;
 mod check_options;

@@ -39,6 +39,14 @@ pub struct AcceptedModel {
     pub facts: Vec<AcceptedFact>,
 }
 
+impl Accepted {
+    /// The limits from their file; why not, if it has none.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let found: Accepted = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if found.format == FORMAT { Ok(found) } else { Err(format!("its format is {}", found.format)) }
+    }
+}
+
 /// The limits of a key result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptedLimit {
