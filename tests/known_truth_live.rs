@@ -2,7 +2,6 @@
 //! is restored, whatever happens. And the check of a node: what is beyond its limit is found.
 
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-#![allow(unsafe_code, reason = "a system-call filter is installed before a run is started")]
 
 #[path = "support/mod.rs"]
 mod support;
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use sysdyno::testing::sys::system_call;
 
+use support::filter;
 use support::runs::{measuring, output, program, sysdyno, text, told};
 use support::truth::{Judgement, judged};
 
@@ -24,26 +24,11 @@ const INSTRUCTIONS: usize = 400;
 /// Command that a filtered process runs.
 const COMMAND: &str = "SYSDYNO_TEST_COMMAND";
 
-/// Installs a filter of loads and a final permission on the calling thread. Loads of an argument keep the kernel from remembering
-/// the answer by the number of the call.
-fn filter() {
-    let load = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 16 };
-    let allow = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 };
-    let mut program = vec![load; INSTRUCTIONS];
-    program.push(allow);
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the first call only gives up privileges of this thread. The second copies the program, which outlives it.
-    unsafe {
-        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter), 0);
-    }
-}
-
 #[test]
 #[ignore = "the inner half of a_filter_is_found_with_its_cost"]
 fn inner_filtered() {
     let command = std::env::var(COMMAND).unwrap();
-    filter();
+    filter::install(INSTRUCTIONS);
     panic!("{}", Command::new("sh").args(["-c", &command]).exec());
 }
 
@@ -51,7 +36,7 @@ fn inner_filtered() {
 fn call(filtered: bool) -> f64 {
     let time = move || {
         if filtered {
-            filter();
+            filter::install(INSTRUCTIONS);
         }
         let batch = || {
             let began = Instant::now();

@@ -3,8 +3,10 @@
 //! Every comparison is a ratio or a difference of best-of-many within one process on one CPU, and is tried again: noise only
 //! adds time. No absolute speed is asserted.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-#![allow(unsafe_code, reason = "a system-call filter and signal handlers are installed on threads of the test")]
+#![allow(unsafe_code, reason = "signal handlers are installed on threads of the test")]
 
+#[path = "support/filter.rs"]
+mod filter;
 #[path = "support/truth.rs"]
 mod truth;
 
@@ -125,28 +127,13 @@ fn a_signal_is_as_before_when_its_handler_is_gone() {
     assert_eq!(action(), before);
 }
 
-/// Installs a filter of `instructions` loads and a final permission on the calling thread. Loads of an argument keep the
-/// kernel from remembering the answer by the number of the call.
-fn filter(instructions: usize) {
-    let load = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 16 };
-    let allow = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 };
-    let mut program = vec![load; instructions];
-    program.push(allow);
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the first call only gives up privileges of this thread; the second copies the program, which outlives it.
-    unsafe {
-        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter), 0);
-    }
-}
-
 #[test]
 fn a_longer_filter_makes_calls_dearer() {
     let _turn = alone();
     let cost = |instructions: Option<usize>| {
         std::thread::spawn(move || {
             if let Some(instructions) = instructions {
-                filter(instructions);
+                filter::install(instructions);
             }
             lowest(300, || {
                 for _ in 0..100 {
