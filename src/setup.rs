@@ -29,6 +29,8 @@ pub struct Setup {
     pub has_peer: bool,
     /// Ways to files on another machine that were named, the peer's among them.
     pub remote_ways: u32,
+    /// Whether the network experiments leave out the loopback.
+    pub remote_only: bool,
     /// The peer, once it has answered.
     pub peer: Option<Peer>,
     /// How launches reach the peer.
@@ -52,6 +54,7 @@ impl Setup {
             seed: 0,
             has_peer: false,
             remote_ways: 0,
+            remote_only: false,
             peer: None,
             access: None,
             remote: None,
@@ -74,6 +77,7 @@ impl Setup {
         Setup {
             seed: log.header.seed,
             has_peer: peer.is_some(),
+            remote_only: log.header.remote_only,
             remote_ways: u32::from(peer.is_some()) + remote.as_ref().map_or(0, Remote::ways),
             peer,
             remote,

@@ -229,6 +229,18 @@ pub(super) struct PeerChoice {
     /// File with the secret
     #[arg(long, value_name = "FILE")]
     pub peer_secret_file: Option<PathBuf>,
+    /// Paths of the network experiments
+    #[arg(long, value_enum, default_value_t = PathChoice::All, value_name = "PATH", requires = "peer", conflicts_with = "resume")]
+    pub path: PathChoice,
+}
+
+/// Paths of the network experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PathChoice {
+    /// The loopback, and the path to the peer if there is one
+    All,
+    /// The path to the peer alone
+    Remote,
 }
 
 /// Files on another machine.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::arguments::{FailOn, RunOptions};
+use super::arguments::{FailOn, PathChoice, RunOptions};
 use super::json_target::Target;
 use super::paint::painted;
 use super::{
@@ -134,6 +134,7 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<Describ
         None => Setup {
             seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
             has_peer,
+            remote_only: options.peer.path == PathChoice::Remote,
             remote_ways: options.remote.ways() + u32::from(has_peer),
             ..Setup::of(machine, cpu, allowed, options.profile())
         },
@@ -176,6 +177,7 @@ fn header(setup: &Setup, command: Vec<String>, identity: &Identity, options: &Ru
         binary: Identity::of_binary(),
         engine: Engine::here(),
         labels: options.labels.iter().cloned().collect(),
+        remote_only: setup.remote_only,
     }
 }
 

@@ -139,6 +139,30 @@ fn a_loopback_that_carries_nothing_leaves_the_flows_to_the_peer_their_figures() 
 }
 
 #[test]
+fn the_path_to_the_peer_needs_no_loopback() {
+    let namespaces = Namespaces::new();
+    namespaces.join();
+    must(&["ip", "-n", &namespaces.near, "link", "set", "lo", "down"]);
+    let peer = namespaces.peer(&[]);
+    let words = ["network.round_trip", "network.connection", "--quick", "--time", "14s", "--path", "remote"];
+    let (output, directory) = run(&namespaces, &peer, &words);
+    let place = directory.path().join("run");
+    assert!(place.join("result.json").exists(), "{}", told(&output));
+    let found = result(&place);
+    let figures = |path: &str| metrics(&found).iter().filter(|figure| figure["labels"]["path"] == path).count();
+    assert!(figures("loopback") == 0 && figures("remote") > 5, "{found}");
+    let log = fs::read_to_string(place.join("log.jsonl")).unwrap();
+    assert!(
+        !log.contains("\"path\":\"loopback\"") && log.contains("\"remote_only\":true"),
+        "nothing is predicted for it"
+    );
+    // Where both paths are wanted, the reason says what to do.
+    let (output, directory) = run(&namespaces, &peer, &["network.connection", "--quick"]);
+    assert!(reasons(&directory).contains("does not answer"), "{}", told(&output));
+    assert!(result(&directory.path().join("run")).to_string().contains("--path remote"));
+}
+
+#[test]
 fn an_export_that_does_not_answer_ends_in_time() {
     let namespaces = Namespaces::new();
     let relay = namespaces.relay(Duration::from_millis(3));

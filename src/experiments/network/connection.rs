@@ -56,9 +56,9 @@ use socket2::{SockAddr, Socket};
 
 use super::exchanges::{handshake_timed_out, to_connect};
 use super::{
-    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, counted, net_below_gross, nobody_accepts, other_cpu, others,
-    partner_elsewhere, path_sentence, path_terms, quantile_of_shots, record_counters, remark_placement, round_trip,
-    shortest_round_trip, wakes,
+    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, counted, net_below_gross, nobody_accepts, on_loopback, other_cpu,
+    others, partner_elsewhere, path_sentence, path_terms, quantile_of_shots, record_counters, remark_placement,
+    round_trip, shortest_round_trip, wakes,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -70,7 +70,6 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{STACK_TCP, constants};
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::peer::client::Partner;
-use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -78,6 +77,7 @@ use crate::results::ratio::in_brackets;
 use crate::results::verdict::Gate;
 use crate::results::wording::{Shown, by_times};
 use crate::rig::Rig;
+use crate::setup::Setup;
 use crate::statistics::summary::median;
 use crate::sys::socket;
 use crate::sys::tcp_counters::{ephemeral_ports, tcp_counters, time_wait};
@@ -104,7 +104,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         ),
     ],
     every: super::every,
-    seconds: |setup| if setup.has_peer { 3.05 } else { 0.05 },
+    seconds: |setup| super::seconds(setup, 3.0, 0.05),
     time_out: 60.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -192,13 +192,15 @@ impl ConnectionPath {
     }
 }
 
-fn paths(peer: Option<&Peer>) -> Vec<ConnectionPath> {
-    let mut paths = vec![
-        ConnectionPath { ipv6: false, placement: Some(SAME_CPU) },
-        ConnectionPath { ipv6: false, placement: Some(OTHER_CPU) },
-        ConnectionPath { ipv6: true, placement: Some(OTHER_CPU) },
-    ];
-    paths.extend(peer.map(|peer| ConnectionPath { ipv6: peer.is_ipv6(), placement: None }));
+const LOOPBACK_PATHS: [ConnectionPath; 3] = [
+    ConnectionPath { ipv6: false, placement: Some(SAME_CPU) },
+    ConnectionPath { ipv6: false, placement: Some(OTHER_CPU) },
+    ConnectionPath { ipv6: true, placement: Some(OTHER_CPU) },
+];
+
+fn paths(setup: &Setup) -> Vec<ConnectionPath> {
+    let mut paths = if setup.remote_only { Vec::new() } else { LOOPBACK_PATHS.to_vec() };
+    paths.extend(setup.peer.as_ref().map(|peer| ConnectionPath { ipv6: peer.is_ipv6(), placement: None }));
     paths
 }
 
@@ -210,7 +212,7 @@ fn phases(path: ConnectionPath) -> &'static [&'static str] {
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
-    paths(by.setup.peer.as_ref())
+    paths(by.setup)
         .into_iter()
         .flat_map(|path| phases(path).iter().map(move |phase| (path, *phase)))
         .map(|(path, phase)| predict_phase(by, &terms, path, phase))
@@ -280,8 +282,6 @@ impl Times {
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let access = rig.setup().access.as_ref();
-    let other = other_cpu(rig.setup());
-    remark_placement(rig, TIME, other);
     let (before, waiting) = (tcp_counters(), time_wait());
     let range = ephemeral_ports().unwrap_or(0) as f64;
     let count = rig.batches();
@@ -294,16 +294,24 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     }
     let ends: &[CloseMode] =
         if room { &[CloseMode::Abort, CloseMode::Orderly, CloseMode::Close] } else { &[CloseMode::Abort] };
+    on_loopback(rig, TIME, |rig| measure_loopback(rig, ends, count))?;
+    let held = [waiting, time_wait()].map(|found| found.unwrap_or(0) as f64);
+    rig.record("ports", Labels::none(), Unit::One, vec![held[0], held[1], range])?;
+    if let Some(mut partner) = partner_elsewhere(access)? {
+        measure_remote(rig, &mut partner, ends, count)?;
+    }
+    record_counters(rig, before)
+}
+
+fn measure_loopback(rig: &mut Rig<'_>, ends: &[CloseMode], count: u32) -> Result<(), Problem> {
+    let other = other_cpu(rig.setup());
+    remark_placement(rig, TIME, other);
     for (cpu, placement) in [(Some(rig.setup().cpu), SAME_CPU), (other, OTHER_CPU)] {
         let Some(cpu) = cpu else { continue };
         let mut partner = Partner::on_loopback(Some(cpu), &[])?;
         let watch = (placement == OTHER_CPU).then(Watch::start);
-        for ipv6 in [false, true] {
-            let path = ConnectionPath { ipv6, placement: Some(placement) };
-            if ipv6 && placement == SAME_CPU {
-                continue;
-            }
-            let ends = if ipv6 { &[CloseMode::Abort] } else { ends };
+        for path in LOOPBACK_PATHS.into_iter().filter(|path| path.placement == Some(placement)) {
+            let ends = if path.ipv6 { &[CloseMode::Abort] } else { ends };
             if let Err(problem) = connect_all(rig, &mut partner, path, ends, count) {
                 rig.unavailable(TIME, &path.all_phases(), &problem.what);
                 // A partner that was left in the middle of its work is of no more use.
@@ -314,12 +322,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             watch.record(rig)?;
         }
     }
-    let held = [waiting, time_wait()].map(|found| found.unwrap_or(0) as f64);
-    rig.record("ports", Labels::none(), Unit::One, vec![held[0], held[1], range])?;
-    if let Some(mut partner) = partner_elsewhere(access)? {
-        measure_remote(rig, &mut partner, ends, count)?;
-    }
-    record_counters(rig, before)
+    Ok(())
 }
 
 fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[CloseMode], most: u32) -> Result<(), Problem> {
@@ -466,7 +469,7 @@ fn finish(rig: &mut Rig<'_>, socket: Socket, end: CloseMode, times: &mut Times) 
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
-    for path in paths(study.setup.peer.as_ref()) {
+    for path in paths(study.setup) {
         for phase in phases(path) {
             let labels = path.labels(phase);
             let Some(estimate) = quantile_of_shots(study, "connection", &labels, 0.5) else { continue };
@@ -581,8 +584,10 @@ mod tests {
 
     #[test]
     fn phases_of_a_path_have_labels_of_their_own() {
-        let mut all: Vec<Labels> =
-            paths(None).into_iter().flat_map(|path| phases(path).iter().map(move |phase| path.labels(phase))).collect();
+        let mut all: Vec<Labels> = LOOPBACK_PATHS
+            .into_iter()
+            .flat_map(|path| phases(path).iter().map(move |phase| path.labels(phase)))
+            .collect();
         let count = all.len();
         all.sort();
         all.dedup();

@@ -9,10 +9,10 @@ use socket2::{Domain, Socket, Type};
 
 use super::{OTHER_CPU, SAME_CPU};
 use crate::peer::client::Partner;
-use crate::results::peer::Peer;
 use crate::results::quantity::Labels;
 use crate::rig::Rig;
 use crate::rig::shots::Answer;
+use crate::setup::Setup;
 use crate::sys::socket::{self, EchoSocket, bind_address_alone, icmp_echo};
 
 /// The metric of exchanges.
@@ -88,9 +88,9 @@ pub(super) fn remote_kinds(ipv6: bool) -> Vec<Kind> {
     kinds
 }
 
-pub(super) fn kinds(peer: Option<&Peer>) -> Vec<Kind> {
-    let mut kinds = loopback_kinds();
-    kinds.extend(peer.map(|peer| remote_kinds(peer.is_ipv6())).unwrap_or_default());
+pub(super) fn kinds(setup: &Setup) -> Vec<Kind> {
+    let mut kinds = if setup.remote_only { Vec::new() } else { loopback_kinds() };
+    kinds.extend(setup.peer.as_ref().map(|peer| remote_kinds(peer.is_ipv6())).unwrap_or_default());
     kinds
 }
 

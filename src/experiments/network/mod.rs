@@ -45,13 +45,16 @@ const SOON: Duration = Duration::from_millis(500);
 const LOOPBACK: Need = Need {
     id: "loopback",
     what: "the loopback interface",
-    check: |_| {
+    check: |setup| {
+        if setup.remote_only {
+            return Ok(());
+        }
         // An interface that is down may still have its address, so that only a connection shows it.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let reached = listener.and_then(|listener| TcpStream::connect_timeout(&listener.local_addr()?, SOON));
         reached.map(drop).map_err(|error| {
             Problem::new(format!("the loopback interface does not answer: {error}"))
-                .hint("bring it up as root: ip link set lo up")
+                .hint("bring it up as root: ip link set lo up. To measure only the path to a peer, add --path remote")
         })
     },
 };
@@ -59,6 +62,29 @@ const LOOPBACK: Need = Need {
 /// An experiment that is short on the own machine takes part in every round. With a peer it takes longer.
 fn every(setup: &Setup) -> u32 {
     if setup.has_peer { 4 } else { 1 }
+}
+
+/// Seconds of a launch: its part with the peer, and its part on the loopback.
+fn seconds(setup: &Setup, remote: f64, loopback: f64) -> f64 {
+    (if setup.has_peer { remote } else { 0.0 }) + (if setup.remote_only { 0.0 } else { loopback })
+}
+
+/// The loopback's part of a launch. If it fails, the path to a peer still gets its results.
+fn on_loopback(
+    rig: &mut Rig<'_>,
+    metric: &str,
+    measure: impl FnOnce(&mut Rig<'_>) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    if rig.setup().remote_only {
+        return Ok(());
+    }
+    match measure(rig) {
+        Err(problem) if rig.setup().access.is_some() => {
+            rig.unavailable(metric, &Labels::of([("path", "loopback")]), &problem.what);
+            Ok(())
+        }
+        measured => measured,
+    }
 }
 
 /// Bytes of headers around the payload of one packet on an Ethernet: frame with gap, IP, TCP with time stamps.

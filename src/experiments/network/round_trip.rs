@@ -60,8 +60,8 @@ use super::exchanges::{
     remote_kinds, with_every_datagram,
 };
 use super::{
-    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, net_below_gross, other_cpu, others, partner_elsewhere, path_sentence,
-    path_terms, quantile_label, quantile_of_shots, remark_placement,
+    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, net_below_gross, on_loopback, other_cpu, others, partner_elsewhere,
+    path_sentence, path_terms, quantile_label, quantile_of_shots, remark_placement,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -113,7 +113,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         .in_summary_where(|labels| labels.get("bytes") == Some("1")),
     ],
     every: super::every,
-    seconds: |setup| if setup.has_peer { 3.95 } else { 0.45 },
+    seconds: |setup| super::seconds(setup, 3.5, 0.45),
     time_out: 60.0,
     memory: crate::experiments::little_memory,
     predict,
@@ -178,7 +178,7 @@ fn common_exchange(labels: &Labels) -> bool {
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
     let mut predictions = Vec::new();
-    for kind in kinds(by.setup.peer.as_ref()) {
+    for kind in kinds(by.setup) {
         for probability in QUANTILES {
             let labels = kind.labels().with("quantile", quantile_label(probability));
             let prediction = Prediction::of(TIME, labels, Unit::Nanoseconds);
@@ -234,6 +234,23 @@ fn predict_tail(probability: f64, median: Prediction) -> Prediction {
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let access = rig.setup().access.as_ref();
+    let shots = SHOTS_PER_BATCH * rig.batches();
+    let interleaved = Interleaved { name: "exchange", shots, burst: 20, lead: 2, gap: None, within: LOOPBACK_TIME };
+    let paused = Interleaved {
+        shots: (rig.batches() / BATCHES_PER_PAUSE).max(3),
+        burst: 1,
+        lead: 0,
+        gap: Some(GAP),
+        ..interleaved
+    };
+    on_loopback(rig, TIME, |rig| measure_loopback(rig, &interleaved, &paused))?;
+    match partner_elsewhere(access)? {
+        Some(partner) => measure_remote(rig, partner, &interleaved, &paused),
+        None => Ok(()),
+    }
+}
+
+fn measure_loopback(rig: &mut Rig<'_>, interleaved: &Interleaved, paused: &Interleaved) -> Result<(), Problem> {
     let other = other_cpu(rig.setup());
     remark_placement(rig, TIME, other);
     // Without it the distance of the two CPUs is not known, which no figure needs. Before there are sockets, of which a process made
@@ -241,9 +258,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let spinner = other.and_then(|cpu| Spinner::new(cpu, Duty::Answer).ok());
     let mut same = Partner::on_loopback(Some(rig.setup().cpu), &SIZES)?;
     let near = lines_to(rig, &mut same, SAME_CPU);
-    let shots = SHOTS_PER_BATCH * rig.batches();
-    let interleaved = Interleaved { name: "exchange", shots, burst: 20, lead: 2, gap: None, within: LOOPBACK_TIME };
-    shoot(rig, near, None, &interleaved)?;
+    shoot(rig, near, None, interleaved)?;
     same.end_echo()?;
     drop(same);
     let mut far = Vec::new();
@@ -258,24 +273,13 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         if ipv6 { std::net::Ipv6Addr::LOCALHOST.into() } else { std::net::Ipv4Addr::LOCALHOST.into() }
     }));
     let watch = Watch::start();
-    let paused = Interleaved {
-        shots: (rig.batches() / BATCHES_PER_PAUSE).max(3),
-        burst: 1,
-        lead: 0,
-        gap: Some(GAP),
-        ..interleaved
-    };
-    let far = shoot(rig, far, spinner.as_ref(), &interleaved)?;
+    let far = shoot(rig, far, spinner.as_ref(), interleaved)?;
     watch.record(rig)?;
-    shoot(rig, paused_lines(far, &loopback_kinds()), spinner.as_ref(), &paused)?;
+    shoot(rig, paused_lines(far, &loopback_kinds()), spinner.as_ref(), paused)?;
     if let Some(partner) = away.as_mut() {
         partner.end_echo()?;
     }
-    drop(away);
-    match partner_elsewhere(access)? {
-        Some(partner) => measure_remote(rig, partner, &interleaved, &paused),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Fires a volley along all lines and gives them back.
@@ -344,7 +348,7 @@ fn measure_remote(
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
-    for kind in kinds(study.setup.peer.as_ref()) {
+    for kind in kinds(study.setup) {
         for labels in study.by_distance("exchange", &kind.labels()) {
             publish_exchange(study, findings, kind, &labels);
         }
@@ -520,7 +524,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let Some(peer) = study.setup.peer.as_ref() {
         explain_path(study, findings, peer);
     }
-    let lost: (f64, f64) = kinds(study.setup.peer.as_ref())
+    let lost: (f64, f64) = kinds(study.setup)
         .into_iter()
         .map(|kind| losses(study, kind))
         .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));

@@ -65,6 +65,9 @@ pub struct Header {
     /// Labels of the node that the user gave, such as its rack.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// True where the network experiments leave out the loopback.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remote_only: bool,
 }
 
 /// The run's clock: found once by the parent, handed down to every launch, verified by each.

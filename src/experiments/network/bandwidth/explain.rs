@@ -20,7 +20,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         findings.say(path_sentence(study, peer));
     }
     let mut rows = Vec::new();
-    for case in cases(study.setup.peer.as_ref()) {
+    for case in cases(study.setup) {
         let Some(metric) = findings.metric(RATE, &case.labels()) else { continue };
         let Some(limit) = limit(study, case) else { continue };
         rows.push(vec![case.labels().to_string(), quantity(metric.value, Unit::BytesPerSecond), limit]);

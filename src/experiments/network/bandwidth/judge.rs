@@ -33,7 +33,7 @@ rules! {
 }
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
-    for case in cases(study.setup.peer.as_ref()) {
+    for case in cases(study.setup) {
         let labels = case.labels();
         let rates: Vec<f64> = study.values("rate", &labels);
         let Some(mut estimate) = Estimate::over_launches(

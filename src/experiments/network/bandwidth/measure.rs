@@ -1,6 +1,6 @@
 //! The flows of a launch, and the steady part of their windows.
 
-use super::super::{OTHER_CPU, SAME_CPU, other_cpu, partner_elsewhere, remark_placement};
+use super::super::{OTHER_CPU, SAME_CPU, on_loopback, other_cpu, partner_elsewhere, remark_placement};
 use super::outcomes::{CaseResult, keep};
 use super::{Case, RATE, can_wait, loopback_cases, remote_cases};
 use crate::peer::client::Partner;
@@ -22,18 +22,27 @@ pub(super) const LEFT_OUT_SHARE: f64 = 0.5;
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let access = rig.setup().access.as_ref();
-    let other = other_cpu(rig.setup());
-    remark_placement(rig, RATE, other);
     if let Some(name) = congestion_control() {
         rig.remark("congestion_control", &name);
     }
     rig.has_partners();
     // A quick run leaves some cases out.
     let all = !rig.setup().profile.is_quick();
+    let mut outcomes = Vec::new();
+    on_loopback(rig, RATE, |rig| measure_loopback(rig, all, &mut outcomes))?;
+    if let Some(partner) = partner_elsewhere(access)? {
+        outcomes.extend(measure_remote(rig, partner, all)?);
+    }
+    keep(rig, outcomes)
+}
+
+/// The flows on the loopback. One without a result costs no other its result.
+fn measure_loopback(rig: &mut Rig<'_>, all: bool, outcomes: &mut Vec<CaseResult>) -> Result<(), Problem> {
+    let other = other_cpu(rig.setup());
+    remark_placement(rig, RATE, other);
     let mut order = loopback_cases();
     order.retain(|&case| all || !can_wait(case));
     rig.random().shuffle(&mut order);
-    let mut outcomes = Vec::new();
     for placement in [SAME_CPU, OTHER_CPU] {
         let cpu = if placement == SAME_CPU { Some(rig.setup().cpu) } else { other };
         let Some(cpu) = cpu else { continue };
@@ -47,10 +56,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             outcomes.push(flow.and_then(|seen| record(rig, *case, &seen)).map_err(|problem| (*case, problem)));
         }
     }
-    if let Some(partner) = partner_elsewhere(access)? {
-        outcomes.extend(measure_remote(rig, partner, all)?);
-    }
-    keep(rig, outcomes)
+    Ok(())
 }
 
 /// The flows to a peer. One that cannot be judged is that case's affair, a peer that is lost is the launch's.

@@ -65,8 +65,8 @@ use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::{Experiment, Publication};
 use crate::peer::protocol::{Direction, FlowOrder};
-use crate::results::peer::Peer;
 use crate::results::quantity::{Labels, Unit};
+use crate::setup::Setup;
 use crate::statistics::summary::median;
 
 /// The row of the table.
@@ -84,7 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[Publication::state("network.bandwidth.rate", Unit::BytesPerSecond, "payload that arrives per second")
         .in_summary_where(common_case)],
     every: |_| 4,
-    seconds: |setup| if setup.has_peer { 15.6 } else { 2.1 },
+    seconds: |setup| super::seconds(setup, 13.5, 2.1),
     time_out: 120.0,
     memory: crate::experiments::little_memory,
     predict: predict::predict,
@@ -185,9 +185,9 @@ fn remote_cases(ipv6: bool) -> Vec<Case> {
     cases
 }
 
-fn cases(peer: Option<&Peer>) -> Vec<Case> {
-    let mut cases = loopback_cases();
-    cases.extend(peer.map(|peer| remote_cases(peer.is_ipv6())).unwrap_or_default());
+fn cases(setup: &Setup) -> Vec<Case> {
+    let mut cases = if setup.remote_only { Vec::new() } else { loopback_cases() };
+    cases.extend(setup.peer.as_ref().map(|peer| remote_cases(peer.is_ipv6())).unwrap_or_default());
     cases
 }
 

@@ -19,7 +19,7 @@ constants! {
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let terms = Terms::known(by);
-    cases(by.setup.peer.as_ref()).into_iter().map(|case| predict_case(by, &terms, case)).collect()
+    cases(by.setup).into_iter().map(|case| predict_case(by, &terms, case)).collect()
 }
 
 /// What one CPU or two move: nanoseconds for 64 KiB as `(value, low, high)`.
