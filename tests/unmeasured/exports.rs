@@ -177,7 +177,17 @@ samples = [sample for family in families for sample in family.samples]
 assert all(sample.timestamp is None for sample in samples)
 def key(sample): return (sample.name, tuple(sorted(sample.labels.items())), sample.value)
 assert sorted(map(key, samples)) == sorted(key(s) for f in older(text) for s in f.samples)
-print(sum(not s.name.startswith('sysdyno_run_') and s.name != 'sysdyno_result_uncertainty_ratio' for s in samples))
+values = {(s.name, tuple(sorted(s.labels.items()))): s.value for s in samples}
+units = {family.name: family.unit for family in families}
+count = 0
+for (name, labels), value in values.items():
+    stem = name[:-len(units[name]) - 1] if units[name] else name
+    if stem.startswith('sysdyno_run') or stem == 'sysdyno_result_uncertainty' or stem.endswith(('_low', '_high')):
+        continue
+    low, high = (values[f'{stem}_{end}_{units[name]}', labels] for end in ('low', 'high'))
+    assert low <= value <= high, (name, labels)
+    count += 1
+print(count)
 ";
     for (run, forms) in runs() {
         let count = python(program, forms.path());

@@ -12,7 +12,7 @@ use crate::results::document::Grade;
 use crate::results::quantity::{Better, Unit};
 use crate::sys::foreign;
 
-/// The interval of each result: one family for all, because most readers want the values alone.
+/// The relative width of the interval of each result: one family for all, because it has no unit.
 const UNCERTAINTY: &str = "sysdyno_result_uncertainty_ratio";
 
 /// Samples with the same name, unit and meaning.
@@ -40,12 +40,20 @@ impl Family {
 pub(super) fn render(run: &Compact) -> String {
     let mut families = of_run(run);
     for entry in comparable(run, Scope::All) {
-        let (unit, value) = base(entry.unit, entry.figure.value);
         let better = if entry.better == Better::Lower { "Lower" } else { "Higher" };
-        families
-            .entry(format!("sysdyno_{}_{unit}", letters(entry.metric)))
-            .or_insert_with(|| Family::new(unit, format!("Result {}. {better} is better.", encoded(entry.metric))))
-            .push(labels(&pairs(&entry.figure.labels)), value);
+        let metric = encoded(entry.metric);
+        let [low, high] = entry.interval();
+        for (end, value, help) in [
+            ("", entry.figure.value, format!("Result {metric}. {better} is better.")),
+            ("_low", low, format!("Low end of the interval of {metric}.")),
+            ("_high", high, format!("High end of the interval of {metric}.")),
+        ] {
+            let (unit, value) = base(entry.unit, value);
+            families
+                .entry(format!("sysdyno_{}{end}_{unit}", letters(entry.metric)))
+                .or_insert_with(|| Family::new(unit, help))
+                .push(labels(&pairs(&entry.figure.labels)), value);
+        }
         if let Some(family) = families.get_mut(UNCERTAINTY) {
             family.push(labels(&with_metric(&entry)), entry.uncertainty());
         }
@@ -158,6 +166,9 @@ mod tests {
             "# TYPE sysdyno_cpu_timer_overhead_seconds gauge",
             "# UNIT sysdyno_cpu_timer_overhead_seconds seconds",
             "sysdyno_cpu_timer_overhead_seconds{clock=\"tsc\"} 0.0000000125",
+            "# UNIT sysdyno_cpu_timer_overhead_low_seconds seconds",
+            "sysdyno_cpu_timer_overhead_low_seconds{clock=\"tsc\"} 0.000000012",
+            "sysdyno_cpu_timer_overhead_high_seconds{clock=\"tsc\"} 0.000000013",
             "sysdyno_memory_bandwidth_rate_bytes_per_second{threads=\"1\"} 2097152000",
             "sysdyno_result_uncertainty_ratio{metric=\"cpu.timer.overhead\",clock=\"tsc\"} 0.04",
             "sysdyno_run_start_time_seconds 1795440625",
