@@ -16,7 +16,7 @@ mod facts;
 pub mod meshes;
 mod racks;
 pub mod read;
-mod reading;
+pub mod reading;
 mod scores;
 #[cfg(test)]
 mod synthetic;
@@ -76,11 +76,11 @@ pub fn analyse(read: &ReadFleet, expected: Option<&BTreeSet<String>>) -> Fleet {
     fleet
 }
 
-/// Runs of one model, build, profile and set of methods, by node.
+/// Runs of one model, binary, profile and set of methods, by node.
 fn grouped(readings: &[Reading]) -> Vec<Vec<Sibling<'_>>> {
     let mut groups: BTreeMap<[&str; 4], BTreeMap<&str, Vec<&Reading>>> = BTreeMap::new();
     for run in readings {
-        let key: [&str; 4] = [&run.fingerprint, &run.methods, &run.profile, &run.build];
+        let key: [&str; 4] = [&run.fingerprint, &run.methods, &run.profile, &run.binary];
         groups.entry(key).or_default().entry(&run.node).or_default().push(run);
     }
     groups.into_values().map(|nodes| nodes.into_iter().map(|(name, runs)| Sibling { name, runs }).collect()).collect()

@@ -19,9 +19,11 @@ const RACK: &str = "rack";
 
 /// A run of a node.
 pub struct NodeRun {
+    /// Its name.
     pub node: String,
     /// Where it was read.
     pub place: String,
+    /// What the file holds.
     pub run: Compact,
 }
 
@@ -46,11 +48,15 @@ impl NodeRun {
 /// Which result: the same for all nodes.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResultName {
+    /// Name of its metric.
     pub metric: String,
     /// Labels without those that state a condition.
     pub labels: String,
+    /// Unit of its values.
     pub unit: Unit,
+    /// True where a higher value is better.
     pub higher_is_better: bool,
+    /// The axis that it decides, if it decides one.
     pub axis: Option<Axis>,
 }
 
@@ -64,30 +70,48 @@ impl ResultName {
 /// A key result of a run.
 #[derive(Debug, Clone)]
 pub struct KeyResult {
+    /// Which result.
     pub name: Arc<ResultName>,
+    /// In the unit of its name, above 0.
     pub value: f64,
     /// In cycles, or per cycle for rates.
     pub by_clock: Option<f64>,
     /// Relative standard error, within the run and between runs.
     pub error: f64,
+    /// True where something else used the CPU or its core.
     pub contaminated: bool,
 }
 
 /// What is kept of a run.
 #[derive(Debug, Clone)]
 pub struct Reading {
+    /// Name of the node.
     pub node: String,
+    /// Hash of the machine's identifier.
     pub machine: Option<String>,
+    /// Rack of the node.
     pub rack: Option<String>,
+    /// Where it was read.
     pub place: String,
+    /// Identifier and seed of the run.
     pub id: String,
+    /// Start, RFC 3339.
     pub started: String,
+    /// Duration of the run.
     pub seconds: f64,
+    /// True where everything planned was measured.
     pub complete: bool,
+    /// Hash of the machine's model.
     pub fingerprint: Arc<str>,
+    /// Model of the processor.
     pub model: Arc<str>,
+    /// Profile of the run.
     pub profile: Arc<str>,
+    /// Version and build of sysdyno.
     pub build: Arc<str>,
+    /// The hash of the binary, or the build where the run does not say it.
+    pub binary: Arc<str>,
+    /// Experiments with their method versions.
     pub methods: Arc<str>,
     /// Sorted by name.
     pub keys: Vec<KeyResult>,
@@ -109,6 +133,7 @@ pub struct Names {
 }
 
 impl Names {
+    /// The one copy of a text.
     pub fn text(&self, text: &str) -> Arc<str> {
         let mut known = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.get(text) {
@@ -173,6 +198,7 @@ impl Reading {
         facts.dedup_by(|one, other| one.0 == other.0);
         let methods: Vec<String> =
             run.experiments.iter().map(|found| format!("{} {}", found.id, found.method_version)).collect();
+        let build = format!("{}, {}", run.run.version, run.run.build);
         Reading {
             node: found.node.clone(),
             machine: run.node.machine.clone(),
@@ -185,7 +211,8 @@ impl Reading {
             fingerprint: names.text(&run.node.fingerprint),
             model: names.text(run.facts.get("Processor: model").map_or("", String::as_str)),
             profile: names.text(&run.run.profile),
-            build: names.text(&format!("{}, {}", run.run.version, run.run.build)),
+            binary: names.text(run.run.binary.as_deref().unwrap_or(&build)),
+            build: names.text(&build),
             methods: names.text(&methods.join(", ")),
             keys,
             results,

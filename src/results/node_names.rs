@@ -21,6 +21,15 @@ pub fn fold<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
             None => plain.push(name),
         }
     }
+    // A number as long as those with zeros has none left to lead it: n099 and n100 are of one kind.
+    let padded: Vec<_> = numbered.keys().filter(|(.., width)| *width > 0).copied().collect();
+    for key in padded {
+        let Some(numbers) = numbered.remove(&(key.0, key.1, 0)) else { continue };
+        let (alike, other) = numbers.into_iter().partition(|number| number.to_string().len() == key.2);
+        numbered.insert((key.0, key.1, 0), other);
+        numbered.entry(key).or_default().extend::<Vec<u64>>(alike);
+    }
+    numbered.retain(|_, numbers| !numbers.is_empty());
     let mut parts: Vec<String> = plain.into_iter().map(str::to_owned).collect();
     parts.sort();
     parts.dedup();
@@ -130,7 +139,8 @@ mod tests {
     #[test]
     fn names_are_folded() {
         assert_eq!(fold(["n1", "n2", "n3", "n4", "n7"]), "n[1-4,7]");
-        assert_eq!(fold(["n09", "n10", "n11"]), "n[10-11],n09");
+        assert_eq!(fold(["n09", "n10", "n11"]), "n[09-11]");
+        assert_eq!(fold(["n231", "n018", "n5", "n099", "n100"]), "n5,n[018,099-100,231]");
         assert_eq!(fold(["n001", "n002", "login", "n003"]), "login,n[001-003]");
         assert_eq!(fold(["r1-n1.x", "r1-n2.x", "r2-n1.x"]), "r1-n[1-2].x,r2-n1.x");
         assert_eq!(fold([]), "");

@@ -141,7 +141,7 @@ fn bars(nodes: &[&FleetNode]) -> Drawing {
                 marks: vec![PlotMark {
                     value: ratio,
                     interval: None,
-                    series: usize::from(ratio > 1.0),
+                    series: usize::from(ratio <= 1.0),
                     hollow: node.verdict != NodeVerdict::Odd,
                     strong: false,
                     title: format!("{}: {}", node.name, words::axis(axis)),
@@ -161,7 +161,7 @@ fn bars(nodes: &[&FleetNode]) -> Drawing {
             label: "node over siblings".to_owned(),
             unit: Unit::One,
             scale: Scale::Logarithmic,
-            series: vec!["worse".to_owned(), "better".to_owned()],
+            series: vec!["better".to_owned(), "worse".to_owned()],
             bars: None,
             diamonds: None,
             hollow: Some("hollow: suspect".to_owned()),
@@ -323,7 +323,7 @@ fn open(fleet: &Fleet) -> PagePart {
 fn method(fleet: &Fleet) -> PagePart {
     let mut part = PagePart::new("method", "How it was decided", 2);
     for text in [
-        "Siblings are nodes with the same model, methods, profile and build. Eight or more are judged.",
+        "Siblings are nodes with the same model, methods, profile and binary. Eight or more are judged.",
         "Each axis has a few key results. A node differs on an axis by the weighted median of their logarithms over the siblings.",
         "Work of the core is taken in cycles, because the clock is a separate axis. Contaminated results take no part.",
         "If fewer than half of the key results remain, the axis is undecided.",
