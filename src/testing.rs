@@ -48,6 +48,15 @@ pub mod experiments {
     }
 }
 
+pub mod fleet {
+    pub mod check {
+        pub use crate::fleet::check::{check_facts, check_results};
+    }
+    pub mod reading {
+        pub use crate::fleet::reading::{Names, NodeRun, Reading};
+    }
+}
+
 pub mod machine {
     pub use crate::machine::{CacheKind, Claims, CoreClass, CoreType, CpuList, InterfaceKind, Machine, Medium, detect};
     pub mod quiet {
@@ -133,6 +142,9 @@ pub mod report {
 }
 
 pub mod results {
+    pub mod accepted {
+        pub use crate::results::accepted::Accepted;
+    }
     pub mod compact {
         pub use crate::results::compact::{Compact, FORMAT};
     }

@@ -125,6 +125,16 @@ fn calls_to_the_export() {
 }
 
 #[test]
+fn runs_of_other_nodes() {
+    bounded_run("node");
+}
+
+#[test]
+fn limits_of_a_fleet() {
+    bounded_run("accepted");
+}
+
+#[test]
 fn every_target_has_a_corpus_and_no_corpus_is_without_a_target() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     let mut found: Vec<String> =
