@@ -62,7 +62,7 @@ pub fn page(comparison: &Comparison) -> Page {
         parts.push(part);
     }
     parts.push(apart(comparison));
-    Page { title: "What changed".to_owned(), subtitle: sides(comparison), parts }
+    Page { title: "Comparison of runs".to_owned(), subtitle: sides(comparison), parts }
 }
 
 /// The two sides in a line.
@@ -245,7 +245,7 @@ fn drawing(id: &str, what: &str, unit: &str, rows: &[&ComparedResult]) -> Drawin
         marks: vec![PlotMark {
             value: 1.0 + row.change,
             interval: Some(row.interval.map(|end| 1.0 + end)),
-            series: usize::from(row.finding == Finding::Better),
+            series: usize::from(row.finding == Finding::Worse),
             hollow: false,
             strong: false,
             title: format!("{}: {}, interval {}", row.phrase, signed(row.change), range(row.interval)),
@@ -262,7 +262,7 @@ fn drawing(id: &str, what: &str, unit: &str, rows: &[&ComparedResult]) -> Drawin
             label: "new over base".to_owned(),
             unit: Unit::One,
             scale: Scale::Logarithmic,
-            series: vec!["worse".to_owned(), "better".to_owned()],
+            series: vec!["better".to_owned(), "worse".to_owned()],
             diamonds: None,
             bars: None,
             hollow: None,

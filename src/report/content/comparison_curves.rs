@@ -10,15 +10,15 @@ use crate::results::drawing_note::{DrawingNote, Join, Scale};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{count, measured};
 
-/// Labels whose values are numbers along which results form a curve, with the unit of the numbers.
-const PARAMETERS: [(&str, Unit); 7] = [
-    ("bytes", Unit::Bytes),
-    ("args", Unit::One),
-    ("depth", Unit::One),
-    ("path_depth", Unit::One),
-    ("processes", Unit::One),
-    ("streams", Unit::One),
-    ("threads", Unit::One),
+/// Labels whose values are numbers along which results form a curve, with words for them and the unit of the numbers.
+const PARAMETERS: [(&str, &str, Unit); 7] = [
+    ("bytes", "size", Unit::Bytes),
+    ("args", "arguments", Unit::One),
+    ("depth", "reads in flight", Unit::One),
+    ("path_depth", "directories in the path", Unit::One),
+    ("processes", "processes", Unit::One),
+    ("streams", "streams", Unit::One),
+    ("threads", "threads", Unit::One),
 ];
 /// Points from which a curve is drawn.
 const LEAST_POINTS: usize = 3;
@@ -33,7 +33,7 @@ type Along<'a> = BTreeMap<(&'a str, &'a str, String), Vec<(f64, &'a ComparedResu
 pub(super) fn drawings(rows: &[ComparedResult], table: impl Fn(&[&ComparedResult]) -> Table) -> Vec<Drawing> {
     let mut along: Along<'_> = BTreeMap::new();
     for row in rows {
-        for (key, _) in PARAMETERS {
+        for (key, ..) in PARAMETERS {
             let number = row.labels.get(key).and_then(|value| value.parse::<f64>().ok());
             if let Some(number) = number.filter(|number| *number > 0.0) {
                 let rest = row.labels.without(key).to_string();
@@ -52,10 +52,10 @@ pub(super) fn drawings(rows: &[ComparedResult], table: impl Fn(&[&ComparedResult
     sets.into_iter().enumerate().map(|(number, ((_, key, _), points))| drawing(number, key, points, &table)).collect()
 }
 
-fn drawing(
+fn drawing<'a>(
     number: usize,
-    key: &str,
-    mut points: Vec<(f64, &ComparedResult)>,
+    key: &'a str,
+    mut points: Vec<(f64, &'a ComparedResult)>,
     table: &impl Fn(&[&ComparedResult]) -> Table,
 ) -> Drawing {
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -73,25 +73,23 @@ fn drawing(
             })
             .collect(),
     };
+    let quantity = first.phrase.split(", ").next().unwrap_or(&first.phrase);
     let changed = rows.iter().filter(|row| row.is_changed()).count() as u64;
     // What all of their names have in common.
     let in_all = |words: &&str| rows.iter().all(|row| row.phrase.split(", ").any(|other| other == *words));
     let what: Vec<&str> = first.phrase.split(", ").filter(in_all).collect();
     let what = what.join(", ");
-    let caption = format!(
-        "{what}, by {}: {} of {} changed.",
-        key.replace('_', " "),
-        changed,
-        count(rows.len() as u64, "result", "results")
-    );
-    let parameter = PARAMETERS.iter().find(|(known, _)| *known == key).map_or(Unit::One, |(_, unit)| *unit);
+    let (_, parameter, unit) =
+        PARAMETERS.into_iter().find(|(known, ..)| *known == key).unwrap_or((key, key, Unit::One));
+    let caption =
+        format!("{what}, by {parameter}: {changed} of {} changed.", count(rows.len() as u64, "result", "results"));
     Drawing {
         id: format!("curves-{}", number + 1),
         alt: format!("{caption} Two curves, base and new."),
         caption,
         plot: Plot::Curves(CurvePlot {
-            x: Axis { label: key.replace('_', " "), unit: parameter },
-            y: Axis { label: "value".to_owned(), unit: first.unit },
+            x: Axis { label: parameter.to_owned(), unit },
+            y: Axis { label: quantity.to_owned(), unit: first.unit },
             note: DrawingNote {
                 curve: String::new(),
                 caption: None,
@@ -144,7 +142,7 @@ mod tests {
         let table = |_: &[&ComparedResult]| Table::new("", &[]);
         let drawn = drawings(&rows, table);
         assert_eq!(drawn.len(), 1);
-        assert_eq!(drawn[0].caption, "TCP round trip, other CPU, by bytes: 1 of 3 results changed.");
+        assert_eq!(drawn[0].caption, "TCP round trip, other CPU, by size: 1 of 3 results changed.");
         let Plot::Curves(plot) = &drawn[0].plot else { panic!("curves") };
         let of = |line: &PlotLine| line.points.iter().map(|point| (point.x, point.y)).collect::<Vec<_>>();
         assert_eq!(of(&plot.lines[0]), [(1.0, 100.0), (1024.0, 100.0), (65536.0, 100.0)]);
