@@ -42,6 +42,8 @@ const MESSAGE: Duration = Duration::from_secs(2);
 const LOOK: u64 = 200;
 /// Longest reason that a member gives, in letters.
 const LONGEST_REASON: usize = 200;
+/// Failed pairs that are measured again. Where more fail, the network is the reason and not the hour.
+const MOST_AGAIN: usize = 64;
 /// Files that are open beside the connections of members.
 const OTHER_FILES: u64 = 256;
 
@@ -102,6 +104,10 @@ pub fn lead(setting: &LeadSetting) -> Result<(Mesh, Option<&'static str>), MeshF
     own.kill();
     let signal = outcome?;
     Ok((lead.written(setting, &planned, started, began), signal))
+}
+
+fn nothing_measured(signal: &str) -> MeshFailure {
+    MeshFailure::Interrupted(Problem::new(format!("interrupted by {signal}, nothing was measured")))
 }
 
 fn unusable(error: &std::io::Error) -> MeshFailure {
@@ -287,9 +293,7 @@ impl Lead {
         signal: Signal,
     ) -> Result<Signal, MeshFailure> {
         if let Some(signal) = signal {
-            return Err(MeshFailure::Interrupted(Problem::new(format!(
-                "interrupted by {signal}, nothing was measured"
-            ))));
+            return Err(nothing_measured(signal));
         }
         self.name_members();
         let pairs: usize = planned.iter().map(Vec::len).sum();
@@ -319,6 +323,9 @@ impl Lead {
             }
         }
         if self.pairs.iter().all(|pair| !pair.is_measured()) {
+            if let Some(signal) = ended {
+                return Err(nothing_measured(signal));
+            }
             let reason = self.pairs.iter().find_map(|pair| pair.reason.clone()).unwrap_or_default();
             let hint = "check that firewalls leave ephemeral ports open between the nodes";
             return Err(MeshFailure::Lost(Problem::new(format!("no pair was measured: {reason}")).hint(hint)));
@@ -329,7 +336,7 @@ impl Lead {
     /// Pairs that differ from the others, and pairs that failed although both members are there.
     fn again(&self, setting: &LeadSetting, planned: &[rounds::Round]) -> Vec<(u32, u32)> {
         let sketch = self.sketch(setting, planned);
-        let failed = sketch.missing().into_iter().map(|(ranks, _)| ranks);
+        let failed = sketch.missing().into_iter().map(|(ranks, _)| ranks).take(MOST_AGAIN);
         let mut again: Vec<(u32, u32)> = failed.chain(mesh::doubtful(&sketch)).collect();
         again.retain(|(one, other)| self.seats.contains_key(one) && self.seats.contains_key(other));
         again
