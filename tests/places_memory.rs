@@ -130,6 +130,16 @@ fn huge_pages_that_are_switched_off_for_a_process_are_named() {
     assert!(ended(&run), "{}", told(&run));
     let result = result(&directory.path().join("run"));
     assert_eq!(result["machine"]["memory"]["transparent_allowed"]["value"], false);
-    let section = section(&result, "memory.page_fault").to_string();
-    assert!(section.contains("PR_SET_THP_DISABLE"), "{section}");
+    let section = section(&result, "memory.page_fault");
+    assert!(section.to_string().contains("PR_SET_THP_DISABLE"), "{section}");
+    // What the system gives are small pages then.
+    let first_touch = |pages: &str| {
+        let is_it =
+            |figure: &&Value| figure["name"] == "memory.page_fault.first_touch" && figure["labels"]["pages"] == pages;
+        section["metrics"].as_array().unwrap().iter().find(is_it).map(|figure| figure["value"].as_f64().unwrap())
+    };
+    assert_eq!(first_touch("huge"), None, "{section}");
+    if let (Some(small), Some(system)) = (first_touch("4k"), first_touch("system")) {
+        assert!((0.5..2.0).contains(&(system / small)), "{system} ns and {small} ns");
+    }
 }

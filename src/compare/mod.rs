@@ -391,3 +391,34 @@ fn consequence(row: &ComparedResult) -> f64 {
     let size = row.change.ln_1p().abs().min(9.0) / 10.0;
     class + f64::from(u8::from(row.headline)) + size
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: &[u8] = include_bytes!("../../records/guest-zen4-2cpu-quiet-hour/node.json");
+
+    fn run(keep: impl Fn(&str) -> bool) -> PlacedRun {
+        let mut run = Compact::parse(RECORD).unwrap();
+        for metric in run.experiments.iter_mut().flat_map(|found| &mut found.metrics) {
+            metric.figures.retain(|figure| keep(&figure.labels));
+        }
+        PlacedRun { place: "run".to_owned(), run }
+    }
+
+    #[test]
+    fn small_pages_stand_in_where_the_base_has_no_huge_ones() {
+        let (without, with) = ([run(|labels| !labels.contains("pages=huge"))], [run(|_| true)]);
+        let found = compare(&without, &with, false).unwrap();
+        let huge = |found: &Comparison| -> Vec<ComparedResult> {
+            found.rows.iter().filter(|row| row.labels.get(PAGES) == Some("huge")).cloned().collect()
+        };
+        let rows = huge(&found);
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.phrase.ends_with("(base: 4 KiB pages)")), "{rows:?}");
+        let level = |row: &&ComparedResult| row.labels.get("level") == Some("DRAM");
+        assert!(rows.iter().find(level).unwrap().change < -0.05, "huge pages save translations");
+        // Nothing stands in for a result that the new runs lack, or where neither side lacks one.
+        assert!(huge(&compare(&with, &without, false).unwrap()).is_empty());
+        assert!(huge(&compare(&with, &with, false).unwrap()).iter().all(|row| !row.phrase.contains("base:")));
+    }
+}

@@ -9,7 +9,7 @@ use crate::experiments::memory::touching::labels;
 use crate::results::document::Metric;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::{Ratio, scaled};
-use crate::results::wording::{Shown, number, quantity};
+use crate::results::wording::{Shown, count, number, quantity};
 use crate::statistics::summary::median;
 use crate::sys::fault::HUGE_PAGE;
 use crate::sys::memory::page_size;
@@ -107,9 +107,8 @@ fn say_first_touch(study: &Study<'_>, findings: &mut Findings) {
     let middle = |series: &str| median(&study.values(series, &labels(TOUCH)));
     let mapped = middle("pages").zip(middle("faults")).map_or(0.0, |(pages, faults)| pages / faults);
     findings.say(format!(
-        "The first touch of 1 MiB takes {system} with pages of the system's choice, where a fault maps {} of the small \
-         pages{}{}.",
-        number(mapped),
+        "The first touch of 1 MiB takes {system} with pages of the system's choice, where a fault maps {}{}{}.",
+        count(mapped.round() as u64, "small page", "small pages"),
         if known.is_empty() { "" } else { ". It takes " },
         known.join(" and ")
     ));
