@@ -103,8 +103,11 @@ fn crossings(delay: Duration) -> Result<([Crossing; 4], [Found; 3]), Judgement> 
     let relay = namespaces.relay(delay);
     let tap = Tap::watch(&namespaces.near);
     let peer = namespaces.peer(&[]);
-    let (output, directory) =
-        run(&namespaces, &peer, &["network.round_trip", "network.connection", "--quick", "--time", "12s"]);
+    let (output, directory) = run(
+        &namespaces,
+        &peer,
+        &["network.round_trip", "network.connection", "--quick", "--time", "12s", "--path", "remote"],
+    );
     if !ended(&output) {
         return Err(wrong(told(&output)));
     }
@@ -170,7 +173,8 @@ fn residence(hold: &[&str]) -> Result<[f64; 4], Judgement> {
     // A delay on the way, so that the hold is not the whole of the figure and no CPU stays awake for it.
     let relay = namespaces.relay(Duration::from_millis(2));
     let peer = namespaces.peer(hold);
-    let (output, directory) = run(&namespaces, &peer, &["network.round_trip", "--quick", "--time", "8s"]);
+    let (output, directory) =
+        run(&namespaces, &peer, &["network.round_trip", "--quick", "--time", "6s", "--path", "remote"]);
     if !ended(&output) {
         return Err(wrong(told(&output)));
     }
@@ -220,7 +224,8 @@ fn a_rate_is_found_to_half_a_percent() {
         let peer = namespaces.peer(&[]);
         judged(&format!("{megabits} Mbit/s"), || {
             let passed = [Passed::watch(&namespaces.near), Passed::watch(&namespaces.far)];
-            let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
+            let (output, directory) =
+                run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "8s", "--path", "remote"]);
             let passed = passed.map(Passed::rates);
             if !ended(&output) {
                 return Err(wrong(told(&output)));
@@ -252,7 +257,8 @@ fn a_small_receive_buffer_is_the_limit_and_is_named() {
     let relay = namespaces.relay(Duration::from_millis(5));
     let peer = namespaces.peer(&["--pretend", "receive_buffer=65536"]);
     judged("64 KiB over 10 ms", || {
-        let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "12s"]);
+        let (output, directory) =
+            run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "8s", "--path", "remote"]);
         if !ended(&output) {
             return Err(wrong(told(&output)));
         }

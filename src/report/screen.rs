@@ -13,8 +13,8 @@ use crate::statistics::summary::median;
 const LINES: usize = 24;
 /// Columns where the width is unknown.
 const WIDTH: u16 = 80;
-/// Columns of one cost: name, measured, predicted, half of the interval.
-const COST: usize = 39;
+/// Columns of one cost: name, measured, half of the interval, predicted.
+const COST: usize = 40;
 /// Columns of the name of one.
 const NAME: usize = 16;
 /// Insights that are shown.
@@ -96,14 +96,7 @@ pub fn screen(
         end.extend(folded(&alarm, wide, "", Ink::Bad, 4));
     }
     let place = report.map_or_else(String::new, |place| format!("Report: {place}. "));
-    let all = document.metrics().filter(|metric| metric.headline).count() as u64;
-    let report_lines = folded(
-        &format!("{place}All {}: --all", count(all, "headline result", "headline results")),
-        wide,
-        "",
-        Ink::Faint,
-        2,
-    );
+    let report_lines = folded(&format!("{place}{}", whole_table(document)), wide, "", Ink::Faint, 2);
     end.truncate(LINES.saturating_sub(above.len() + FEWEST_ROWS + 2 + report_lines.len()));
     end.extend(report_lines);
     // Where little room is left, insights make way.
@@ -130,6 +123,14 @@ pub fn screen(
     lines.extend(below);
     lines.truncate(LINES);
     lines
+}
+
+/// How to see all results, how many of them are good, and what the marks on the screen mean.
+fn whole_table(document: &Document) -> String {
+    let headlines = || document.metrics().filter(|metric| metric.headline);
+    let good = headlines().filter(|metric| metric.grade == Grade::Good).count();
+    let all = count(headlines().count() as u64, "headline result", "headline results");
+    format!("All {all} ({good} good): --all. ▲▼ outside the predicted range, ? unresolved.")
 }
 
 /// An insight in two lines at most, behind a mark. Advice that does not fit is left out: half of it would mislead.
@@ -186,7 +187,14 @@ pub fn verdict(document: &Document) -> String {
         judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted).count();
     let broken = document.highlights.iter().any(|found| found.kind == HighlightKind::Violation);
     let word = if broken { "Contradictory" } else { "Healthy" };
-    let mut text = format!("{word}: {inside} of {} headline costs are as predicted.", judged.len());
+    let against = |found| judged.iter().filter(|metric| metric.verdict.against_prediction == found).count();
+    let outside: Vec<String> = [(AgainstPrediction::Slower, "slower"), (AgainstPrediction::Faster, "faster")]
+        .into_iter()
+        .filter(|(found, _)| against(*found) > 0)
+        .map(|(found, word)| format!("{} {word}", against(found)))
+        .collect();
+    let outside = if outside.is_empty() { String::new() } else { format!(", {}", outside.join(", ")) };
+    let mut text = format!("{word}: {inside} of {} headline costs are as predicted{outside}.", judged.len());
     let slow: Vec<String> = document
         .costs
         .iter()
@@ -296,7 +304,7 @@ fn alarms(document: &Document) -> Vec<String> {
 
 fn head(name: usize, reference: Option<&ReferenceRun>) -> Line {
     let other = if reference.is_some() { "ref." } else { "pred." };
-    vec![(format!("{:<name$}{:>10}{other:>9}{:>3}", "", "measured", "±%"), Ink::Faint), (" ".to_owned(), Ink::Plain)]
+    vec![(format!("{:<name$}{:>10}{:>4}{other:>9}", "", "measured", "±%"), Ink::Faint), (" ".to_owned(), Ink::Plain)]
 }
 
 /// Every cost as a cell of the same width, as many as there is room for.
@@ -339,20 +347,18 @@ fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceR
     let other = other.unwrap_or_else(|| "–".to_owned());
     let half = if metric.interval_level <= 0.0 {
         "–".to_owned()
+    } else if metric.grade == Grade::Unresolved {
+        "?".to_owned()
     } else {
         let percent = metric.relative_half_width() * 100.0;
-        if percent < 0.95 {
-            format!("{percent:.1}").trim_start_matches('0').to_owned()
-        } else {
-            format!("{percent:.0}")
-        }
+        if percent < 0.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
     };
     let at_least = if metric.at_least { "≥" } else { "" };
     let value = format!("{mark}{at_least}{}", significant(metric.value, metric.unit, 3));
     vec![
         (format!("{:<width$}", cut(name, width)), Ink::Plain),
         (format!("{value:>10}"), ink),
-        (format!("{other:>9}{half:>3} "), Ink::Faint),
+        (format!("{half:>4}{other:>9} "), Ink::Faint),
     ]
 }
 

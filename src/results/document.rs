@@ -13,8 +13,9 @@ use super::quantity::{Better, Labels, Unit};
 use super::remote::Remote;
 pub use super::run::Run;
 use super::verdict::{AgainstPrediction, Gate, Verdict};
-use super::wording;
+use super::wording::{self, count};
 use crate::machine::{Machine, quiet::Check};
+use crate::statistics::location::FEWEST_LAUNCHES;
 
 /// Version of the result format.
 pub const SCHEMA: &str = "sysdyno-result/1";
@@ -519,6 +520,9 @@ impl Metric {
         };
         match self.grade {
             Grade::Good => against.to_owned(),
+            Grade::Unresolved if (self.launches as usize) < FEWEST_LAUNCHES => {
+                format!("UNRESOLVED ({}), {against}", count(u64::from(self.launches), "launch", "launches"))
+            }
             doubted => format!("{}, {against}", doubted.word().to_uppercase()),
         }
     }

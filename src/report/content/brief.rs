@@ -23,7 +23,7 @@ pub fn brief(document: &Document, reference: Option<&ReferenceRun>) -> Page {
     parts.push(super::appendix::reproduce(document));
     super::name_drawings(&mut parts);
     Page {
-        title: format!("What {} costs", super::host(document)),
+        title: format!("Costs of the machine {}", super::host(document)),
         subtitle: format!("{}, {}", document.machine.summary_line(), document.run.started),
         parts,
     }

@@ -20,6 +20,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
     heads.extend(reference.map(|_| ">reference"));
     let mut values = Table::new("", &heads);
     let (mut chapter, mut outside, mut all) = ("", Vec::new(), 0);
+    let mut predicted = 0;
     for cost in &document.costs {
         let Some(metric) = document.metric(&cost.metric, &cost.labels) else { continue };
         if metric.unit != Unit::Nanoseconds {
@@ -36,6 +37,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         }
         let range = metric.prediction.as_ref().filter(|found| found.says_something());
         let range = range.map(|found| [found.low, found.high]);
+        predicted += usize::from(range.is_some());
         let words = range.map_or_else(|| "not predicted".to_owned(), |range| interval(range, metric.unit));
         let mut cells = vec![Cell::of(&cost.name), super::measured(metric), Cell::of(words.clone())];
         let diamond = reference.and_then(|run| diamond(run, metric));
@@ -45,13 +47,14 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
             );
         }
         values.row(cells);
+        let words = if range.is_some() { format!("predicted {words}") } else { words };
         let own = PlotMark {
             value: metric.value,
             interval: None,
             series: usize::from(is_outside(metric)),
             hollow: false,
             strong: false,
-            title: format!("{}: {}, predicted {words}", metric.phrase, metric.text()),
+            title: format!("{}: {}, {words}", metric.phrase, metric.text()),
         };
         rows.push(PlotRow {
             name: format!("{}  {}", cost.name, significant(metric.value, metric.unit, 3)),
@@ -64,9 +67,11 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         return None;
     }
     let finding = match outside.as_slice() {
-        [] => format!("All {all} costs are inside their predicted ranges or were not predicted."),
-        [one] => format!("1 of {all} costs is outside its predicted range: {one}."),
-        some => format!("{} of {all} costs are outside their predicted ranges: {}.", some.len(), some.join(", ")),
+        [] => format!("All {predicted} predicted costs are inside their ranges."),
+        [one] => format!("1 of {predicted} predicted costs is outside its range: {one}."),
+        some => {
+            format!("{} of {predicted} predicted costs are outside their ranges: {}.", some.len(), some.join(", "))
+        }
     };
     let other = reference.map_or_else(String::new, |run| format!(" Diamonds are the reference run {}.", run.name()));
     let mut series = vec!["measured".to_owned()];
@@ -75,7 +80,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
     }
     Some(Drawing {
         id: "costs".to_owned(),
-        caption: format!("From a core cycle to a fork, on one logarithmic axis. {finding}{other}"),
+        caption: format!("The costs on one logarithmic axis. {finding}{other}"),
         alt: format!("Measured costs with their predicted ranges. {finding}"),
         plot: Plot::Rows(RowPlot {
             label: "time of one operation".to_owned(),

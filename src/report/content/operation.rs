@@ -76,9 +76,9 @@ fn shown<'a>(section: &'a Section, document: &Document) -> Vec<&'a Metric> {
 fn caption(section: &Section, shown: usize) -> String {
     let grades = section.metrics.len();
     let good = section.metrics.iter().filter(|metric| metric.grade == crate::results::document::Grade::Good).count();
-    let have = if good == 1 { "has" } else { "have" };
-    let part = if shown < grades { format!(" The table shows {shown} of them.") } else { String::new() };
-    format!("{good} of {grades} results {have} the grade good.{part}")
+    let are = if good == 1 { "is" } else { "are" };
+    let part = if shown < grades { format!(" The table shows {shown} of the {grades}.") } else { String::new() };
+    format!("{good} of {grades} results {are} good.{part}")
 }
 
 /// The first sentences of a text in Markdown, across paragraphs and items of lists: a sentence that announces a list needs it.

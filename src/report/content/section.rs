@@ -125,7 +125,7 @@ pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
             ". Predicted: {}. Measured: {} ({} times the prediction). {judged}",
             found.sum_text(),
             metric.shown(),
-            times(metric.shown().value / Shown::of(found.value, found.unit).value),
+            times(metric.ratio().unwrap_or(1.0)),
         )),
     ]
 }
@@ -279,6 +279,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
                 Cell::of(metric.interval_text()),
                 Cell::of(words.clone()),
             ]);
+            let words = if range.is_some() { format!("predicted {words}") } else { words };
             PlotRow {
                 name: own_words(metric, &metrics),
                 head: false,
@@ -290,7 +291,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
                     hollow: false,
                     strong: false,
                     title: format!(
-                        "{}: {}, interval {}, predicted {words}, {}",
+                        "{}: {}, interval {}, {words}, {}",
                         metric.phrase,
                         metric.text(),
                         metric.interval_text(),

@@ -95,7 +95,7 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
     match (study.prediction(BYTES, &full()), findings.metric(BYTES, &full())) {
         (Some(prediction), None) => findings.say(format!(
             "By the numbers of the kernel, the file cache of this machine can grow to {} (range {} to {}). \
-             The option `--full-cache` measures it, and evicts what other programs have cached.",
+             The option --full-cache measures it, and evicts what other programs have cached.",
             Shown::of(prediction.value, Unit::Bytes),
             Shown::of(prediction.low, Unit::Bytes),
             Shown::of(prediction.high, Unit::Bytes)
