@@ -21,6 +21,9 @@ const DEVIATIONS: f64 = 6.0;
 /// A value of a fact is accepted if more than this share of the healthy nodes has it.
 const ACCEPTED_SHARE: f64 = 0.1;
 
+/// The only limits of a process that are those of its node.
+const NODE_LIMITS: [&str; 2] = ["Limits: hypervisor", "Limits: control groups"];
+
 /// The limits that the healthy nodes of a fleet set.
 pub fn accepted(read: &ReadFleet, fleet: &Fleet) -> Result<Accepted, Problem> {
     let healthy: BTreeSet<String> = fleet.names(NodeVerdict::Healthy).into_iter().collect();
@@ -61,8 +64,18 @@ fn model(siblings: &[Sibling<'_>]) -> AcceptedModel {
         methods: first.methods.to_string(),
         nodes: siblings.len() as u32,
         limits: limits.filter_map(|(name, nodes)| limit(name, &nodes)).collect(),
-        facts: facts::columns(siblings).iter().map(accepted_fact).collect(),
+        facts: facts::columns(siblings)
+            .iter()
+            .filter(|column| is_of_the_node(&column.fact))
+            .map(accepted_fact)
+            .collect(),
     }
+}
+
+/// Whether a fact describes the node, and not the process that measured it: a check that a daemon starts has another user, other
+/// limits of resources and another mask of CPUs than a job.
+fn is_of_the_node(fact: &str) -> bool {
+    NODE_LIMITS.contains(&fact) || !fact.starts_with("Limits: ") && fact != "Memory: allowed to this process"
 }
 
 fn accepted_fact(column: &facts::FactColumn) -> AcceptedFact {
@@ -93,4 +106,19 @@ fn limit(name: &ResultName, nodes: &[Vec<&KeyResult>]) -> Option<AcceptedLimit> 
         median: six_digits(middle.exp()),
         high: six_digits((middle + width).exp()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_of_a_process_are_no_limits_of_its_node() {
+        for fact in ["Kernel: release", "Limits: hypervisor", "Memory: transparent huge pages"] {
+            assert!(is_of_the_node(fact), "{fact}");
+        }
+        for fact in ["Limits: user", "Limits: limit of open files", "Memory: allowed to this process"] {
+            assert!(!is_of_the_node(fact), "{fact}");
+        }
+    }
 }
