@@ -11,6 +11,7 @@ use super::fleet_options::FleetOptions;
 use super::history_options::HistoryOptions;
 use super::mesh_options::MeshOptions;
 use super::paint::ColourChoice;
+use super::script::ScriptOptions;
 use super::values::{parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
 use crate::conduct::directory::Kept;
 use crate::machine::CpuList;
@@ -90,6 +91,8 @@ pub(super) enum Verb {
     Published(PublishedOptions),
     /// Serve the network and remote-file experiments of another machine
     Peer(PeerOptions),
+    /// Print a ready script for an engine: Slurm, ssh, Kubernetes, or a health check
+    Script(ScriptOptions),
     /// Print completions for a shell
     Completions(CompletionOptions),
     /// Print the manual page

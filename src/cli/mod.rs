@@ -36,6 +36,7 @@ mod remote_options;
 mod report;
 mod run;
 mod runs;
+mod script;
 mod values;
 
 use std::ffi::OsString;
@@ -113,6 +114,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Mesh(options) => mesh::mesh(&options),
         Verb::History(options) => history::history(&options),
         Verb::Published(options) => published::published(&options),
+        Verb::Script(options) => script::script(&options),
         Verb::Completions(options) => completions::completions(&options),
         Verb::Man => completions::manual(),
         Verb::Peer(options) => peer::peer(&options),

@@ -263,6 +263,44 @@ fn messages_are_plain() {
     expect_none(&found);
 }
 
+/// Paragraphs of the comments in a script. What is indented is code, or a variable with its use.
+fn comments(script: &str) -> Vec<String> {
+    let (mut found, mut current) = (Vec::new(), String::new());
+    for line in script.lines().map(str::trim_start) {
+        let comment =
+            line.strip_prefix('#').filter(|rest| !rest.starts_with(['!', 'S']) && !rest.contains("shellcheck"));
+        let words = comment.unwrap_or_default();
+        let variable = words.trim_start().strip_prefix("SYSDYNO").and_then(|rest| rest.split_once(' '));
+        if let Some(prose) = words.strip_prefix(' ').filter(|rest| !rest.starts_with(' ')) {
+            current += prose;
+            current.push(' ');
+        } else {
+            found.push(std::mem::take(&mut current));
+            found.extend(variable.map(|(_, usage)| usage.trim().to_owned()));
+        }
+    }
+    found.push(current);
+    let code = |text: &str| {
+        text.split('`').enumerate().map(|(place, part)| if place % 2 == 1 { CODE } else { part }).collect()
+    };
+    found.iter().map(|paragraph| code(paragraph)).collect()
+}
+
+#[test]
+fn comments_of_scripts_are_plain() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/scripts");
+    let (mut found, mut paragraphs) = (Vec::new(), 0);
+    for file in files(&place) {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        for paragraph in comments(&fs::read_to_string(&file).unwrap()) {
+            paragraphs += 1;
+            found.extend(faults(&paragraph).into_iter().map(|fault| (name.clone(), fault)));
+        }
+    }
+    assert!(paragraphs > 50, "{paragraphs} paragraphs were read");
+    expect_none(&found);
+}
+
 /// Records and shortened logs whose reports are read.
 const LOGS: [&str; 4] = [
     "tests/golden/complete.jsonl",

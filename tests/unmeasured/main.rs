@@ -29,6 +29,7 @@ mod report_files;
 mod report_truth;
 mod sampler;
 mod schema;
+mod script;
 mod sharing;
 #[path = "../support/mod.rs"]
 mod support;

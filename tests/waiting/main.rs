@@ -21,5 +21,6 @@ mod peer_secrets;
 mod peer_through_ssh;
 mod places_of_others;
 mod scratch;
+mod script;
 #[path = "../support/mod.rs"]
 mod support;

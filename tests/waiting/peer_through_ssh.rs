@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::namespaces::{FAR, Namespaces, must};
-use crate::support::runs::{Leashed, PROGRAM, measuring, result, told, wait_until};
+use crate::support::namespaces::{FAR, NEAR, Namespaces, must};
+use crate::support::runs::{Leashed, PROGRAM, measuring, result, sysdyno, told, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -157,4 +157,25 @@ fn a_host_that_cannot_be_reached_by_ssh_is_said() {
         "{}",
         told(&output)
     );
+}
+
+#[test]
+fn the_script_for_ssh_measures_a_node_and_leaves_nothing_there() {
+    let _alone = measuring();
+    let sshd = Sshd::start();
+    let directory = tempfile::tempdir().unwrap();
+    let script = sysdyno(&["script", "ssh"]).output().unwrap();
+    fs::write(directory.path().join("measure-nodes"), &script.stdout).unwrap();
+    // At the near address no sshd listens.
+    let mut command = sshd.near("bash", &["measure-nodes", FAR, NEAR]);
+    command.current_dir(directory.path()).env("SYSDYNO", PROGRAM);
+    let output = command.env("SYSDYNO_OPTIONS", "--quick --time 1s cpu.loop").output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", told(&output));
+    let said = told(&output);
+    assert!(said.contains(&format!("missing    1 node: {NEAR}")) && said.contains("Connection refused"), "{said}");
+    let results = directory.path().join("sysdyno-fleet").read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let [result] = results.collect::<Vec<PathBuf>>().try_into().unwrap();
+    let node: serde_json::Value = serde_json::from_slice(&fs::read(result).unwrap()).unwrap();
+    assert_eq!(node["experiments"][0]["id"], "cpu.loop", "{said}");
+    sshd.assert_nothing_left("after the script");
 }
