@@ -1,8 +1,10 @@
 //! Two conditions measured in turn: a change that a test makes is found with its size and nothing else is, and the first condition
-//! is restored, whatever happens. And the check of a node: what is beyond its limit is found.
+//! is restored, whatever happens. And the check of a node: what is beyond its limit is found. And the odd nodes of a cluster.
 
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
+#[path = "live/fleet_slurm.rs"]
+mod fleet_slurm;
 #[path = "support/mod.rs"]
 mod support;
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
+pub mod cluster;
 pub mod filter;
 pub mod fuse;
 pub mod namespaces;

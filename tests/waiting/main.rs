@@ -11,6 +11,7 @@ mod cli_run;
 mod deadlines;
 mod faults;
 mod fleet_places;
+mod fleet_slurm;
 mod history;
 mod nfs_hostile;
 mod one_writer;
