@@ -158,7 +158,8 @@ fn slurm_drains_a_node_that_is_not_as_accepted_and_resumes_it() {
     let machine: Value = serde_json::from_slice(&crate::support::runs::output(&["machine", "--json"]).stdout).unwrap();
     let fact = "Memory: allowed to this process";
     limits(keep.path(), &machine, fact, &[]);
-    let more = format!("HealthCheckProgram={at}/program\nHealthCheckInterval=1\nHealthCheckNodeState=ANY");
+    // A node that was resumed answers a ping before it is checked again. Pings wait for checks, so these leave them time.
+    let more = format!("HealthCheckProgram={at}/program\nHealthCheckInterval=4\nHealthCheckNodeState=ANY");
     let cluster = Cluster::start(3, &[(2, NodeFault::NoHugePages)], &more);
     order(&cluster, &["scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=bad fan"]);
     limits(keep.path(), &machine, fact, &["yes"]);
