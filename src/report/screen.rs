@@ -130,7 +130,7 @@ fn whole_table(document: &Document) -> String {
     let headlines = || document.metrics().filter(|metric| metric.headline);
     let good = headlines().filter(|metric| metric.grade == Grade::Good).count();
     let all = count(headlines().count() as u64, "headline result", "headline results");
-    format!("All {all} ({good} good): --all. ▲▼ outside the predicted range, ? unresolved.")
+    format!("All {all} ({good} good): --all. ▲▼ not as predicted, ? unresolved")
 }
 
 /// An insight in two lines at most, behind a mark. Advice that does not fit is left out: half of it would mislead.
