@@ -175,9 +175,11 @@ fn meanings(experiment: &Experiment) -> Vec<Meaning> {
 /// A method that has changed since cannot judge what an older one measured; its figures would carry the wrong version.
 fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     if !experiment.analyses(section.method_version) {
+        let versions: Vec<String> = experiment.readable_versions().iter().map(u32::to_string).collect();
         section.reason = Some(format!(
-            "measured with method version {}, and this build analyses version {}",
-            section.method_version, experiment.method_version
+            "not shown. The log has method version {}, and this build reads {}",
+            section.method_version,
+            versions.join(" and ")
         ));
         section.hint = Some("read the log with the version of sysdyno that wrote it".to_owned());
         return;

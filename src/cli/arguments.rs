@@ -147,9 +147,9 @@ pub(super) struct RunOptions {
     /// Files that stay of a complete run
     #[arg(long, value_enum, default_value_t = KeptChoice::All, value_name = "FILES")]
     pub keep: KeptChoice,
-    /// Write the result as JSON to a file, or to standard output with - (summary on standard error). With the word node
-    /// before it, write the compact form in one line
-    #[arg(long, value_names = ["node] [FILE|-"], num_args = 1..=2)]
+    /// Write the result as JSON to a file, or to standard output with - (summary on standard error). The form
+    /// --json node FILE writes node.json in one line
+    #[arg(long, value_name = "FILE|-", num_args = 1..=2)]
     pub json: Vec<PathBuf>,
     /// True where the JSON is node.json instead of result.json.
     #[arg(skip)]
@@ -249,7 +249,7 @@ pub(super) enum PathChoice {
 /// Files on another machine.
 #[derive(Debug, Args)]
 pub(super) struct RemoteChoice {
-    /// Read files of another machine in this directory, mounted from there (NFS, SMB, sshfs, 9p, ...)
+    /// Write, read and remove a file of another machine in this mounted directory (NFS, SMB, sshfs, 9p and others)
     #[arg(long, value_name = "DIR")]
     pub remote_dir: Option<PathBuf>,
     /// Read a file of an NFS server (version 3), or the largest file of a directory. Needs no mount, writes nothing
@@ -348,7 +348,7 @@ pub(super) enum FullCacheChoice {
 pub(super) enum ClockChoice {
     /// The architecture's counter where it can be used, else CLOCK_MONOTONIC_RAW
     Auto,
-    /// The architecture's counter: the time-stamp counter, or CNTVCT
+    /// The architecture's counter: the TSC on x86_64, CNTVCT on aarch64
     #[value(alias = "tsc", alias = "cntvct")]
     Counter,
     /// CLOCK_MONOTONIC_RAW

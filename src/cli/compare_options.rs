@@ -35,7 +35,7 @@ pub(super) struct CompareOptions {
     /// With --live: experiments or chapters, or all (default: the experiments that fit into --time)
     #[arg(value_name = "EXPERIMENT|CHAPTER", requires = "live")]
     pub selection: Vec<String>,
-    /// Measure two conditions in turn, round by round, and compare them within rounds
+    /// Measure two conditions alternately, round by round, and compare them within rounds
     #[arg(long, conflicts_with = "across")]
     pub live: bool,
     /// With --live: add no round after this time. At least four rounds are measured (default: 50s)

@@ -49,8 +49,9 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
             screen::plain(&lines)
         }
         Format::Html => {
-            let page = page(&document()?)?;
-            name_the_others(options, &page);
+            let document = document()?;
+            let page = page(&document)?;
+            write_linked(options, &document, &page)?;
             html::render(&page)
         }
         Format::Markdown => {
@@ -77,6 +78,10 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
 }
 
 fn document_of(run: &Path) -> Result<Document, Problem> {
+    if stored(run)?.is_some() {
+        return Err(Problem::new(format!("{} is a node.json, which cannot make this format", run.display()))
+            .hint("give the run directory or its log.jsonl, or a format for other programs, such as --format go"));
+    }
     let document = assemble::document_of(&place(run)?)?;
     if let Some(damage) = &document.run.damage {
         talk::line(format_args!("warning: {damage}. Everything before it is used"));
@@ -140,17 +145,21 @@ fn file(options: &ReportOptions) -> Option<&Path> {
     options.output.as_deref().filter(|file| file.as_os_str() != "-")
 }
 
-/// A page links others by their names: a file outside the run directory needs them next to it.
-fn name_the_others(options: &ReportOptions, page: &Page) {
-    let Some(file) = file(options) else { return };
-    let beside = file.parent().unwrap_or(Path::new(""));
-    for (name, flag) in [("appendix.html", "--full"), ("published.html", "--published")] {
-        if page.links_to(name) && !beside.join(name).exists() {
-            talk::line(format_args!(
-                "note: the page links to {name}. `sysdyno report RUN --format html {flag}` writes it"
-            ));
+/// A page links others by their names: a file outside the run directory needs them next to it. Files that exist stay.
+fn write_linked(options: &ReportOptions, document: &Document, page: &Page) -> Result<(), Failure> {
+    let Some(file) = file(options) else { return Ok(()) };
+    let linked: [(&str, fn(&Document) -> Page); 2] = [
+        ("appendix.html", content::page),
+        ("published.html", |document| content::published_page(document, &Published::embedded())),
+    ];
+    for (name, other) in linked {
+        let place = file.with_file_name(name);
+        if place != file && page.links_to(name) && !place.exists() {
+            write(&place, &html::render(&other(document)))?;
+            talk::line(format_args!("note: the page links to {}, which is new", place.display()));
         }
     }
+    Ok(())
 }
 
 /// Markdown names its figures as files; without a file of its own there is no place for them.

@@ -114,7 +114,13 @@ const READ_ALIKE: [(&str, u32); 3] = [("cpu.procedure_call", 1), ("cpu.procedure
 impl Experiment {
     /// Whether logs of a method version are analysed. Their figures keep that version.
     pub fn analyses(&self, method_version: u32) -> bool {
-        method_version == self.method_version || READ_ALIKE.contains(&(self.id, method_version))
+        self.readable_versions().contains(&method_version)
+    }
+
+    /// The method versions whose logs are analysed, the oldest first. The last is its own.
+    pub fn readable_versions(&self) -> Vec<u32> {
+        let older = READ_ALIKE.iter().filter(|(id, _)| *id == self.id).map(|(_, version)| *version);
+        older.chain([self.method_version]).collect()
     }
 }
 

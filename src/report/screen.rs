@@ -275,7 +275,8 @@ fn failures(document: &Document) -> Vec<String> {
         match section.outcome {
             Outcome::Failed => {
                 let hint = section.hint.as_ref().map(|hint| format!("hint: {hint}"));
-                [format!("{} failed: {reason}.", section.id)].into_iter().chain(hint).collect()
+                let failed = if section.failed_launches.is_empty() { "" } else { " failed" };
+                [format!("{}{failed}: {reason}.", section.id)].into_iter().chain(hint).collect()
             }
             _ => Vec::from_iter(section.failed_launches.last().map(|last| {
                 let launches = count(section.failed_launches.len() as u64, "launch", "launches");

@@ -224,7 +224,7 @@ pub(super) const RULES: &[Invariant] = &[
     Invariant {
         id: "C13",
         rule: "A cycle lasts one period of the core clock. The same clock read costs about the same in two \
-               experiments, whatever the branch predictors hold",
+               experiments, regardless of the state of the branch predictors",
         pairs: &[
             pair!([one(of!("cpu.cycle_time"))] Near(0.01)
                 [Operand::Period(1.0, of!("cpu.frequency.core"))]),

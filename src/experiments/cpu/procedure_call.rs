@@ -1,13 +1,13 @@
 //! # Question
 //!
-//! What does it cost to call a procedure and return, and what does each argument add? What does the first argument add
-//! that does not fit into a register?
+//! What does it cost to call a procedure and return, and what does each argument add? What does the first argument on the
+//! stack add?
 //!
 //! # Method
 //!
 //! sysdyno calls procedures with 0 to 7 integer arguments, in a loop of 32 calls and in a loop of 64 calls. Both loops
-//! run the same number of iterations, alternately, in batches of at least 25 µs. The difference of one iteration,
-//! divided by 32, is the cost of a call, in core cycles by the clock probes around each batch.
+//! run the same number of iterations, alternately, in batches of at least 25 µs. The difference per iteration,
+//! divided by 32, is the cost of a call. Clock probes around each batch convert it into core cycles.
 //!
 //! The cost of loop, timer and batch is in both loops and cancels. Nothing else is subtracted. Twice the short
 //! iteration less the long one must be a plausible loop cost. Otherwise the two bodies run at different speeds, and

@@ -4,8 +4,8 @@
 //!
 //! # Method
 //!
-//! sysdyno creates a thread that runs as little as possible and ends. The label **how** names the timed span, and the
-//! label **by** names the creator, the C library or the kernel. A batch is the mean of eight creations, one thread at a
+//! sysdyno creates a thread that runs as little as possible and ends. Each result names the creator (C library or kernel)
+//! and the timed span. A batch is the mean of eight creations, one thread at a
 //! time.
 //!
 //! - **create**: until the call returns. The thread may have run by then.
@@ -30,7 +30,7 @@
 //!
 //! # Prediction
 //!
-//! About half the cost of a child by vfork in this run. That child needs the same task, switches and wake-up, but more
+//! About half the cost of a child created with vfork in this run. That child needs the same task, switches and wake-up, but more
 //! structures. Without that result, constants apply. The library adds its system calls, at the floor of this run, and
 //! its instructions. A fresh stack adds mapping, guard and first page fault. Another CPU adds its wake-up.
 //!
@@ -516,8 +516,8 @@ fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
         let longer = |process: &Metric| Some(Ratio::of(process, &ended, 1.0)?.text());
         let vfork = process(study, "vfork_wait").and_then(longer).map_or_else(String::new, |times| {
             format!(
-                " A child by vfork shares memory as a thread does and takes {times} times as long. It has separate \
-                 files and signals and notifies its parent at its end. The rest of the difference to fork is the \
+                "  A child created with vfork shares memory, as a thread does, and takes {times} times as long. This \
+                 child has separate files and signals and notifies its parent at its end. The rest of the difference to fork is the \
                  copying of page tables and the faults on copied pages."
             )
         });

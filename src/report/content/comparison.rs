@@ -75,9 +75,9 @@ pub(super) fn sides(comparison: &Comparison) -> String {
 
 /// How two conditions were measured, in words.
 pub fn rounds(conditions: &Alternation) -> String {
-    let rounds = count(u64::from(conditions.rounds), "round", "rounds");
+    let rounds = count(u64::from(conditions.rounds), "alternating round", "alternating rounds");
     let left = if conditions.restored.is_some() { ". The machine is in the condition of the base again" } else { "" };
-    format!("{rounds} in turn, {}{left}", duration(conditions.seconds))
+    format!("{rounds}, {}{left}", duration(conditions.seconds))
 }
 
 fn side(runs: &[ComparedRun]) -> String {

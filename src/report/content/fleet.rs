@@ -314,7 +314,7 @@ fn open(fleet: &Fleet) -> PagePart {
         for aside in &fleet.left_aside {
             table.row([&aside.place, &aside.reason].map(Cell::of).into_iter().collect());
         }
-        let summary = format!("{} left aside", count(fleet.left_aside.len() as u64, "file", "files"));
+        let summary = format!("{} not used", count(fleet.left_aside.len() as u64, "file", "files"));
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
     }
     part

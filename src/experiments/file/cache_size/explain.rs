@@ -60,8 +60,8 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
     if let Some(metric) = LIMITS.iter().rev().find_map(|&limit| findings.metric(BYTES, &bounded(limit))) {
         let limit = metric.labels.get("limit").and_then(|text| text.parse::<f64>().ok()).unwrap_or(metric.value);
         let text = format!(
-            "A group of {} keeps {} of file data, {} of its limit. A file of up to {} is still whole after one read. \
-             Of a larger file no more than {} stay, whatever its size.",
+            "A group of {} keeps {} of file data, {} of its limit. A file of up to {} is fully cached after one read. \
+             At most {} of a larger file stay cached.",
             size_of(limit, Unit::Bytes),
             metric.shown(),
             percent(metric.value / limit),
@@ -94,7 +94,7 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
     }
     match (study.prediction(BYTES, &full()), findings.metric(BYTES, &full())) {
         (Some(prediction), None) => findings.say(format!(
-            "By the numbers of the kernel, the file cache of this machine can grow to {} (range {} to {}). \
+            "According to the kernel's counters, the file cache of this machine can grow to {} (range {} to {}). \
              The option --full-cache measures it, and evicts what other programs have cached.",
             Shown::of(prediction.value, Unit::Bytes),
             Shown::of(prediction.low, Unit::Bytes),

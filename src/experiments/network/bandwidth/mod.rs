@@ -39,8 +39,8 @@
 //!
 //! # What could fool us
 //!
-//! - The first second has slow start, and extra credit from clouds and shapers. On the loopback, the rate is not
-//!   stable in the first twentieth of a second.
+//! - The first second includes TCP slow start, and burst credit from cloud providers and traffic shapers. On the
+//!   loopback, the rate is not stable in the first 50 ms.
 //! - Congestion control also works on the loopback. BBR, which paces, may carry less than half of what CUBIC carries.
 //!   Small differences then decide, such as how a receiver reads. Compare machines with the same congestion control.
 //! - A loopback result is a copy benchmark with system calls. It shows only how fast the machine could feed a

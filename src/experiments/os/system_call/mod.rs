@@ -4,13 +4,13 @@
 //!
 //! # Method
 //!
-//! sysdyno makes each call directly with the system-call instruction, in a loop of one call. The batch divided by its
-//! calls is the cost of one, in core cycles by the clock probes around the batch. All batches of a call run in one
+//! sysdyno makes each call directly with the system-call instruction, in a loop of one call. The time of a batch
+//! divided by its calls is the cost of one call. Clock probes around the batch convert it into core cycles. All batches of a call run in one
 //! block, because branch predictors remember earlier calls for hundreds of calls, sometimes for more than a thousand.
 //!
-//! A block begins with 2 ms of its call, untimed. Its batches have at least 256 calls. Each launch draws the order of
-//! the blocks at random. The results are therefore costs of repeated calls. The floor is also measured among other
-//! calls (order=sweep), where all calls alternate in random order, in batches of at least 512.
+//! Each block starts with 2 ms of untimed calls. Its batches have at least 256 calls. Each launch draws the order of
+//! the blocks at random. The results are therefore costs of repeated calls. sysdyno also measures the
+//! floor among other calls (`order=sweep`). Batches of at least 512 calls of all kinds then alternate in random order.
 //!
 //! The timed interval contains only the calls and the sum of their return values. One subtraction and one branch per
 //! call overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
@@ -25,10 +25,10 @@
 //! - **io_uring_nop**: one no-operation through the ring per system call. **io_uring_nop_batched**: 32 per system call,
 //!   each counted.
 //!
-//! The metric **time** is the whole call, the gross cost. The metric **service** is the work of the kernel for it: the
-//! gross cost less the floor of the same launch, both from blocks. Kernel entry waits for earlier instructions, so the
-//! two run one after the other and can be subtracted. Service is published if it exceeds three times its error and a
-//! quarter of the gross cost.
+//! The metric **time** is the cost of the whole call. The metric **service** is the kernel's work for the call. It is
+//! the whole cost minus the floor of the same launch, both from blocks. Kernel entry waits for earlier instructions, so
+//! entry and service do not overlap and sysdyno can subtract the floor. Service is published if it exceeds three times
+//! its error and a quarter of the whole cost.
 //!
 //! # Prediction
 //!
