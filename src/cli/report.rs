@@ -148,14 +148,14 @@ fn file(options: &ReportOptions) -> Option<&Path> {
 /// A page links others by their names: a file outside the run directory needs them next to it. Files that exist stay.
 fn write_linked(options: &ReportOptions, document: &Document, page: &Page) -> Result<(), Failure> {
     let Some(file) = file(options) else { return Ok(()) };
-    let linked: [(&str, fn(&Document) -> Page); 2] = [
-        ("appendix.html", content::page),
-        ("published.html", |document| content::published_page(document, &Published::embedded())),
-    ];
-    for (name, other) in linked {
+    for name in ["appendix.html", "published.html"] {
         let place = file.with_file_name(name);
         if place != file && page.links_to(name) && !place.exists() {
-            write(&place, &html::render(&other(document)))?;
+            let other = match name {
+                "appendix.html" => content::page(document),
+                _ => content::published_page(document, &Published::embedded()),
+            };
+            write(&place, &html::render(&other))?;
             talk::line(format_args!("note: the page links to {}, which is new", place.display()));
         }
     }
