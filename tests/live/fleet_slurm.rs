@@ -119,6 +119,35 @@ fn a_missing_node_is_measured_again(cluster: &Cluster, fleet: &Path, again: &str
     assert_eq!(place.read_dir().unwrap().count(), 1, "{}\n{}", told(&output), cluster.logs());
 }
 
+/// The mesh of a job by the ready script: the sender and the uplink that are slow, and the result where `fleet` finds it.
+#[test]
+fn the_ready_script_finds_the_odd_links_of_a_slurm_cluster() {
+    let _turn = measuring();
+    let cluster = Cluster::start(4, &[], "");
+    (1..=4).for_each(|node| cluster.shape(node, 400));
+    cluster.shape_uplink(200);
+    cluster.shape_sender(4, 100);
+    let environment = [("SYSDYNO_NETWORK", "f0"), ("SYSDYNO_MESH_OPTIONS", "--all --alone --seed 5")];
+    judged("the odd links of a cluster", || {
+        let submitted = cluster.line("sysdyno script slurm-mesh | sbatch -N 4", &environment);
+        assert!(submitted.status.success(), "{}\n{}", told(&submitted), cluster.logs());
+        let (found, output) = analysed(&cluster.work().join("sysdyno-fleet"));
+        let findings = found["mesh"]["findings"].as_array().unwrap_or_else(|| panic!("{found}\n{}", cluster.logs()));
+        let is_named = |kind: &str, names: &[&str]| {
+            findings.iter().any(|finding| finding["kind"] == kind && finding["names"] == serde_json::json!(names))
+        };
+        if is_named("bad_sender", &["n4"]) && is_named("slow_uplink", &["leaf1", "leaf2"]) {
+            return Judgement::Right;
+        }
+        let why = format!("{}\n{}", told(&output), cluster.logs());
+        // Pairs are missing where the machine was too busy for them.
+        if found["mesh"]["verdict"] == "incomplete" { Judgement::Disturbed(why) } else { Judgement::Wrong(why) }
+    });
+    for node in 1..=4 {
+        assert!(cluster.left_on(node).is_empty(), "{:?}", cluster.left_on(node));
+    }
+}
+
 /// Nodes by their verdict, for one kind of nodes.
 #[derive(Default)]
 struct Verdicts {

@@ -264,6 +264,11 @@ impl Cluster {
         self.head.shape(&format!("f{node}"), megabits);
     }
 
+    /// Lets no more than a rate into the fabric from a node, and leaves what comes to it.
+    pub fn shape_sender(&self, node: u32, megabits: u32) {
+        self.nodes[node as usize - 1].shape("f0", megabits);
+    }
+
     /// Lets no more than a rate through the link between the leaves, in each direction.
     pub fn shape_uplink(&self, megabits: u32) {
         self.head.shape("up1", megabits);
