@@ -1,11 +1,9 @@
 //! Tests that mostly wait: peers and servers that are slow or hostile, runs that are killed, and places that others prepared.
 //!
-//! They compare no figures, at most they ask that none is trusted: so they run beside each other and beside a build. The longest
-//! test comes first: tests start in the order of their names.
+//! They compare no figures, at most they ask that none is trusted: so they run beside each other and beside a build.
 
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
-mod beside_spinners;
 mod check;
 mod cli_run;
 mod deadlines;
@@ -25,3 +23,4 @@ mod scratch;
 mod script;
 #[path = "../support/mod.rs"]
 mod support;
+mod trust;

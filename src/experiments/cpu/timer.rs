@@ -588,8 +588,9 @@ mod tests {
     #[test]
     fn the_coarse_clock_shows_its_step() {
         let coarse = KERNEL_READERS.iter().find(|reader| reader.name == "clock_gettime_coarse").unwrap();
-        let values = steps_of(coarse, 2);
-        assert!(values.len() >= 2, "a tick of the kernel is at most 10 ms");
+        // A thread that others keep from its CPU sees no step in the time that it has.
+        let values = (0..20).map(|_| steps_of(coarse, 2)).find(|values| values.len() >= 2);
+        let values = values.expect("a tick of the kernel is at most 10 ms");
         assert!(values.windows(2).all(|pair| pair[1] - pair[0] >= 1_000_000));
     }
 }
