@@ -70,6 +70,8 @@ const ROUNDS_BEFORE_LOOKS: u32 = 8;
 const ROUNDS_BETWEEN_LOOKS: u32 = 4;
 /// Rounds before a person may see an insight: with fewer launches no result is good.
 const ROUNDS_BEFORE_INSIGHT: u32 = FEWEST_LAUNCHES as u32;
+/// Launches that take more bytes than this follow each other within a round.
+const LARGE_MEMORY: u64 = 256 << 20;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
 const CALIBRATION: Duration = Duration::from_millis(200);
 
@@ -234,6 +236,7 @@ impl Conductor<'_> {
             round += 1;
             let Some(mut order) = self.affordable(round, &mut state) else { return Ok(Stop::Time) };
             random.shuffle(&mut order);
+            self.put_large_last(&mut order);
             for (place, experiment) in order.iter().enumerate() {
                 if let Some(stop) = self.one(experiment, &order[place + 1..], round, &mut state)? {
                     return Ok(stop);
@@ -241,6 +244,12 @@ impl Conductor<'_> {
             }
             self.end_round(round, &mut state)?;
         }
+    }
+
+    /// Lets the launches that take much memory follow each other: a host takes back what its guest has freed, and takes seconds to
+    /// give it again.
+    fn put_large_last(&self, order: &mut [&'static Experiment]) {
+        order.sort_by_key(|experiment| (experiment.memory)(self.setup) > LARGE_MEMORY);
     }
 
     /// Each figure that was not yet predicted is, before it is measured for the first time: what others are predicted from first.

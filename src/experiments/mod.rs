@@ -109,7 +109,14 @@ pub struct Experiment {
 pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
-const READ_ALIKE: [(&str, u32); 3] = [("cpu.procedure_call", 1), ("cpu.procedure_call", 2), ("os.system_call", 2)];
+const READ_ALIKE: [(&str, u32); 6] = [
+    ("cpu.procedure_call", 1),
+    ("cpu.procedure_call", 2),
+    ("os.system_call", 2),
+    ("memory.latency", 1),
+    ("memory.bandwidth", 1),
+    ("memory.loaded_latency", 2),
+];
 
 impl Experiment {
     /// Whether logs of a method version are analysed. Their figures keep that version.

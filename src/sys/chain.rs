@@ -192,15 +192,16 @@ impl Chain<'_> {
     /// Loads every node once with many walkers at a time: faster than [`Self::round`] by what a core keeps in flight. The walk is
     /// back at its start then.
     pub fn tour(&mut self) {
-        self.wander(segment(self.nodes));
+        self.wander(0, segment(self.nodes));
         self.at = self.start;
     }
 
-    /// Loads so many nodes all over the chain, at most all, and none of those that the walk comes to next: what translates
-    /// addresses is in the caches then, as it is far within a long walk, and the lines that come are not.
+    /// Loads so many nodes of the second half of the chain, at most all of it, and goes back to the start: what translates addresses
+    /// is in the caches then, as it is far within a long walk, and the lines that come are not.
     pub fn warm(&mut self, loads: usize) {
-        let steps = loads.div_ceil(WALKERS).min(segment(self.nodes));
-        self.at = self.wander(steps);
+        let walkers = self.marks.len().div_ceil(2);
+        self.wander(self.marks.len() - walkers, loads.div_ceil(walkers).min(segment(self.nodes)));
+        self.at = self.start;
     }
 
     /// Goes back to the start.
@@ -215,23 +216,44 @@ impl Chain<'_> {
             let next = follow(at);
             // SAFETY: a node of this chain, inside the arena that it borrows.
             arch::flush_line(unsafe { &*at });
+            arch::fence();
             at = next;
         }
     }
 
-    /// Lets all walkers take so many steps from their marks; returns where the first one is.
-    fn wander(&self, steps: usize) -> *const usize {
-        if let Ok(mut places) = <[*const usize; WALKERS]>::try_from(self.marks.as_slice()) {
-            // A fixed number, so that the compiler keeps them all in flight; the last segments overlap a little.
-            for _ in 0..steps {
-                for place in &mut places {
-                    *place = follow(*place);
-                }
-            }
-            std::hint::black_box(places)[0]
-        } else {
-            let walk = |mark: &*const usize| std::hint::black_box((0..steps).fold(*mark, |at, _| follow(at)));
-            self.marks.iter().map(walk).collect::<Vec<_>>().first().copied().unwrap_or(self.start)
+    /// Loads one word of every line of a range of the arena, which leaves the walk where it is.
+    ///
+    /// # Panics
+    ///
+    /// When the range does not lie inside the arena.
+    pub fn load(&self, range: std::ops::Range<usize>, line: usize) {
+        for offset in range.step_by(line) {
+            // SAFETY: the place is inside the mapping and aligned, and every byte of a laid arena may be read.
+            std::hint::black_box(unsafe { self.arena.node(offset).read_volatile() });
+        }
+    }
+
+    /// Removes the lines of some places of the arena from every cache level, without loading them.
+    ///
+    /// # Panics
+    ///
+    /// When a place is not one for a node.
+    pub fn evict(&self, places: impl Iterator<Item = usize>) {
+        for offset in places {
+            // SAFETY: the place is inside the mapping and aligned; a flush changes no content.
+            arch::flush_line(unsafe { &*self.arena.node(offset) });
+        }
+        arch::fence();
+    }
+
+    /// Lets the walkers from one on take so many steps from their marks.
+    fn wander(&self, from: usize, steps: usize) {
+        let marks = &self.marks[from..];
+        // Fixed numbers, so that the compiler keeps them all in flight; the last segments overlap a little.
+        match (<[_; WALKERS]>::try_from(marks), <[_; WALKERS / 2]>::try_from(marks)) {
+            (Ok(places), _) => together::<WALKERS>(places, steps),
+            (_, Ok(places)) => together::<{ WALKERS / 2 }>(places, steps),
+            _ => marks.iter().for_each(|&mark| together([mark], steps)),
         }
     }
 
@@ -257,6 +279,16 @@ impl Chain<'_> {
         // SAFETY: both places are inside the mapping, aligned, and owned by this value; what they hold are nodes.
         unsafe { std::ptr::swap(self.arena.node(one), self.arena.node(other)) };
     }
+}
+
+/// Takes so many steps from each place, side by side.
+fn together<const NUMBER: usize>(mut places: [*const usize; NUMBER], steps: usize) {
+    for _ in 0..steps {
+        for place in &mut places {
+            *place = follow(*place);
+        }
+    }
+    std::hint::black_box(places);
 }
 
 /// The node behind a node.
@@ -293,9 +325,9 @@ mod tests {
             assert_eq!((chain.round(), chain.nodes()), (Ok(()), nodes as usize));
             chain.tour();
             assert_eq!(chain.at, chain.start);
+            chain.walk(1);
             chain.warm(WALKERS * 3);
-            let third = (0..3.min(segment(nodes as usize))).fold(chain.start, |at, _| follow(at));
-            assert_eq!((chain.at, chain.round()), (third, Ok(())));
+            assert_eq!((chain.at, chain.round()), (chain.start, Ok(())));
         }
     }
 
@@ -352,6 +384,8 @@ mod tests {
         assert_eq!((chain.nodes(), chain.round()), (1024, Ok(())));
         chain.walk(1);
         chain.flush(100);
+        chain.load(0..1 << 16, 64);
+        chain.evict((0..1024).map(|node| word_of_line(node, 64)));
         chain.rewind();
         assert_eq!((chain.at, chain.round()), (chain.start, Ok(())));
     }

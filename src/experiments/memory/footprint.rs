@@ -49,14 +49,13 @@ fn largest(cache: &Cache) -> Option<u64> {
     cache.size_bytes.all().iter().map(|fact| fact.value).max()
 }
 
-/// Half of each cache of a CPU: what certainly fits, and certainly not into the one before. Of a cache that several CPUs
-/// share the CPU's own part is taken, but at least four times the cache before it.
+/// Half of each cache of a CPU: what certainly fits, and certainly not into the one before. Other CPUs share the last cache, some of
+/// them on the other side of a hypervisor, and half of it need not be there for this CPU: four times the cache before it is enough.
 pub fn cache_levels(caches: &[Cache], cpu: u32) -> Vec<Footprint> {
     let mut levels: Vec<Footprint> = Vec::new();
     let mut before = 0;
     for (cache, size) in data_caches(caches, cpu) {
-        let sharing = cache.shared_with(cpu).map_or(1, |cpus| cpus.len().max(1)) as u64;
-        let part = if cache.level < 3 { size / 2 } else { (size / 2 / sharing).max(4 * before).min(size / 2) };
+        let part = if cache.level < 3 || before == 0 { size / 2 } else { (4 * before).min(size / 2) };
         if part > before {
             levels.push(Footprint { name: format!("L{}", cache.level), bytes: part as usize / 4096 * 4096 });
         }

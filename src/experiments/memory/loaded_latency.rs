@@ -15,10 +15,10 @@
 //! The analysis shows the latency with the rate at which the other CPUs read.
 //!
 //! A batch is 2048 loads and continues where the last batch stopped. Each launch measures the three loads in random
-//! order. Before each load, the chase warms the address translation with one access per 4 KiB of the footprint. All
-//! memory is on huge pages where available, verified after writing. Idle repeats a measurement of `memory.latency` in
-//! separate launches. The two results agree within their intervals, unless the load from neighbours changed between
-//! them.
+//! order. Before each load, sysdyno removes the chain from every cache. The chase then warms the address translation
+//! with one access per 4 KiB of the footprint. All memory is on huge pages where available, verified after writing.
+//! Idle repeats a measurement of `memory.latency` in separate launches. The two results agree within their intervals,
+//! unless the load from neighbours changed between them. A quick run omits footprints of more than 512 MiB.
 //!
 //! # Prediction
 //!
@@ -49,6 +49,7 @@ use crate::experiments::constants::constants;
 use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
+use crate::experiments::memory::selection::Scattered;
 use crate::experiments::memory::streams;
 use crate::experiments::{Experiment, Need, PredictionInput, Publication};
 use crate::results::document::Metric;
@@ -72,14 +73,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.loaded_latency",
     title: "Loaded latency",
     measures: "latency of a load from memory while the other CPUs read",
-    method_version: 2,
+    method_version: 3,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("loaded_latency.rs"),
-    needs: &[Need {
-        id: "two_cpus",
-        what: "two CPUs and memory for footprints larger than the last cache",
-        check: two_cpus,
-    }],
+    needs: &[
+        Need { id: "two_cpus", what: "two CPUs and memory for footprints larger than the last cache", check: two_cpus },
+        Need { id: "time", what: "time to fill these footprints", check: time_to_fill },
+    ],
     uses: &["memory.latency.level"],
     rules: RULES,
     constants: CONSTANTS,
@@ -112,6 +112,8 @@ const CHASE_TURNS: u64 = 32;
 const LOADS: [&str; 3] = ["idle", "half", "full"];
 /// No load from DRAM takes less, in nanoseconds.
 const LATENCY_FLOOR: f64 = 35.0;
+/// Largest footprint of a quick run, in bytes.
+const MOST_QUICK: usize = 512 << 20;
 /// Slack of the rule that more load does not make loads faster.
 const SLACK: f64 = 0.05;
 /// Largest distance of the interval from that of the experiment on latency for the same load.
@@ -150,6 +152,19 @@ fn two_cpus(setup: &Setup) -> Result<(), Problem> {
         ))
         .hint("free memory, or raise the memory limit of the container")),
         Err(reason) => Err(Problem::new(reason).hint("free memory, or raise the memory limit of the container")),
+    }
+}
+
+/// A first look has no time for footprints that take seconds to be had.
+fn time_to_fill(setup: &Setup) -> Result<(), Problem> {
+    let level = footprint::memory_level(setup, &setup.allowed[..1], setup.machine.launch_memory_bytes() / 2);
+    match level {
+        Ok(level) if setup.profile.is_quick() && level.bytes > MOST_QUICK => Err(Problem::new(format!(
+            "a quick run omits it, because it fills two footprints of {} beyond the last cache",
+            quantity(level.bytes as f64, Unit::Bytes)
+        ))
+        .hint("run without --quick")),
+        _ => Ok(()),
     }
 }
 
@@ -195,8 +210,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let (_, mut arena) = buffer::obtain(rig, chased.bytes, Pages::Huge, &about())?.map_err(refused)?;
     rig.record("footprint", about(), Unit::Bytes, vec![chased.bytes as f64])?;
     let line = footprint::line_bytes(rig.setup()) as usize;
-    let mut chain = arena
-        .lay_random(chased.bytes, line, rig.random())
+    let mut chain = Scattered::lay(&mut arena, chased.bytes, line, rig.random())
         .map_err(|fault| Problem::new(format!("the pointer chain through the memory is not one cycle: {fault}")))?;
     let equip = readers(rig.source()?, streamed.bytes, half);
     let mut team = Team::beside(&cpus[1..], rig.source()?, equip).map_err(refused)?;
@@ -210,7 +224,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             team.begin(job, hertz).map_err(refused)?;
         }
         // What the others have done left the caches without what translates addresses; far within a long walk it is there.
-        chain.warm(chased.bytes / BYTES_PER_LOAD as usize);
+        chain.prepare(chased.bytes / BYTES_PER_LOAD as usize);
         let workload = Workload::of("chase", labels(load), LOADS_PER_TURN, |turns| {
             chain.walk(turns);
             Ok(())

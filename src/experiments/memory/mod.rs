@@ -7,5 +7,6 @@ pub mod latency;
 pub mod loaded_latency;
 pub mod page_fault;
 pub mod pinned_threads;
+pub mod selection;
 pub mod streams;
 pub mod touching;

@@ -6,8 +6,8 @@
 //! # Method
 //!
 //! A **stream** passes every cache line of a footprint in order, with the vectors of this processor. The rate is the
-//! bytes of a batch divided by its time. The footprint is half of each cache, and at least four times the last cache
-//! for DRAM.
+//! bytes of a batch divided by its time. The footprint is half of the L1 and L2 cache, four times L2 in the L3 cache,
+//! and at least four times the last cache for DRAM.
 //!
 //! - **read** loads every byte, and no load depends on an earlier one.
 //! - **write** stores every byte.
@@ -17,8 +17,8 @@
 //! The vectors are SSE2, AVX2, AVX-512 or Advanced SIMD (Arm). The written bytes are not zero, because some cores
 //! skip writing zeros over zeros.
 //!
-//! **Footprint.** For a shared cache, it is half of the CPU's part, but at least four times the cache before it. The
-//! DRAM footprint is that of `memory.latency` and a label of the result. Where memory does not allow that footprint,
+//! **Footprint.** Other CPUs share L3, in a guest also those of other guests. Half of the reported size is then often
+//! not available, and four times L2 is (at most half of the reported size). The DRAM footprint is that of `memory.latency` and a label of the result. Where memory does not allow that footprint,
 //! the result is named after its size and not DRAM.
 //!
 //! A batch in a cache passes the footprint repeatedly, after one or two passes without timing. A batch in DRAM is the
@@ -82,7 +82,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.bandwidth",
     title: "Memory bandwidth",
     measures: "read, write and copy rates of every cache and of memory, with one and several threads",
-    method_version: 1,
+    method_version: 2,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("mod.rs"),
     needs: &[],

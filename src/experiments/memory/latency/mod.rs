@@ -13,8 +13,13 @@
 //! **Footprints** range from 1 KiB to four times the largest reported last cache, and to at least 256 MiB except in a
 //! quick run. A result is named DRAM beyond four times the larger of the reported and the found last cache. The label
 //! `footprint` is that size. Every launch writes new memory, builds new chains and visits the footprints in random
-//! order. Large footprints are measured together, in every third to eighth launch. The chase warms up with all lines,
-//! or in main memory with one line per 4 KiB, so that the address translation is cached.
+//! order. Large footprints are measured together, in every third to eighth launch. A chain has at most two million
+//! nodes, more than a launch visits. In a larger footprint they are spread evenly over its lines, or over its windows
+//! of lines.
+//!
+//! **Warm-up.** The chase loads all lines of the footprint once. In main memory it removes the lines of the chain from
+//! every cache instead (clflush). It then loads lines that the timed loads do not visit, one per 4 KiB of the
+//! footprint, so that the address translation is cached.
 //!
 //! **Patterns**:
 //!
@@ -81,7 +86,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.latency",
     title: "Memory latency",
     measures: "latency of dependent loads by level, and the sizes of the levels",
-    method_version: 1,
+    method_version: 2,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("mod.rs"),
     needs: &[],

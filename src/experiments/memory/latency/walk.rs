@@ -1,6 +1,7 @@
 //! What is walked: the patterns, the footprints, and which of them take part in which launch.
 
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, OVER_LAST_CACHE, UNKNOWN_LAST_CACHE};
+use crate::experiments::memory::selection::{MOST_NODES, Selection};
 use crate::results::quantity::Labels;
 use crate::setup::Setup;
 use crate::sys::arena::Arena;
@@ -189,7 +190,7 @@ impl Scope {
     /// Bytes that the largest launch takes.
     pub(super) fn peak(&self) -> u64 {
         let largest = self.memory_footprint().max(self.rules_footprint());
-        largest + largest / self.line * NUMBERS_PER_LINE + BESIDE
+        largest + (largest / self.line).min(MOST_NODES) * NUMBERS_PER_LINE + BESIDE
     }
 
     /// Footprints of a curve, ascending.
@@ -230,6 +231,9 @@ impl Scope {
         // On the pages that decide about capacities in full, on the others for comparison.
         let (points, to) = if decides { (POINTS_PER_OCTAVE, 2 * self.last_cache().max(MIDDLE)) } else { (2.0, MIDDLE) };
         let mut blocked = self.footprints(4 * KIB, most(to), points);
+        if !self.thorough {
+            blocked.retain(|&bytes| bytes <= FIRST_LOOK);
+        }
         if decides {
             crowned(&mut blocked, top);
         }
@@ -305,10 +309,11 @@ impl Scope {
         walks
     }
 
-    /// The rules that other tools follow, in the launches that can afford them: a gibibyte takes seconds.
+    /// The rules that other tools follow, in the launches that can afford them: a gibibyte takes seconds, which a first look
+    /// does not have.
     fn rules(&self, pages: Pages, turn: u32, far: bool) -> Vec<Walk> {
         let due = match (self.thorough, pages) {
-            (false, _) => far,
+            (false, _) => far && self.memory_footprint() <= SOON_TAKEN,
             (true, Pages::Small) => turn % RULES_EVERY == 3,
             (true, Pages::Huge) => turn % RULES_EVERY == RULES_EVERY - 5,
         };
@@ -398,41 +403,46 @@ impl Numbers {
         random: &mut fastrand::Rng,
     ) -> Result<Chain<'a>, String> {
         let (page, line) = (page_size() as u64, scope.line);
-        let nodes = match walk.pattern {
-            Pattern::Random | Pattern::PageBlocked | Pattern::Long => walk.bytes / line,
-            Pattern::Translation => walk.bytes / page,
-            Pattern::Stride(spacing) | Pattern::Window(spacing) => walk.bytes / spacing,
-        } as u32;
+        let is_memory = walk.bytes >= OVER_LAST_CACHE * scope.last_cache();
+        let places = match walk.pattern {
+            Pattern::Random | Pattern::Long => Selection::of(walk.bytes, line, 1),
+            Pattern::PageBlocked => Selection::of(walk.bytes, line, BLOCK / line),
+            Pattern::Window(spacing) => Selection::of(walk.bytes, spacing, WINDOW / spacing),
+            Pattern::Translation => Selection::of(walk.bytes, page, 1),
+            Pattern::Stride(spacing) if is_memory => Selection::first(walk.bytes, spacing),
+            Pattern::Stride(spacing) => Selection::whole(walk.bytes, spacing),
+        };
+        let nodes = places.nodes();
         self.arrange(walk, nodes, line, random);
         let order = &self.order;
         let (line, page) = (line as usize, page as usize);
         // Powers of two: masks are cheaper than divisions, for millions of nodes.
         let (last_word, last_line) = (line / 8 - 1, page / line - 1);
-        let chain = match walk.pattern {
-            Pattern::Random | Pattern::PageBlocked => {
-                arena.lay(order, &mut self.successors, |node| offset + word_of_line(node as usize, line))
-            }
-            Pattern::Long => arena.lay(order, &mut self.successors, |node| {
-                let (place, pass) = ((node % nodes) as usize, (node / nodes) as usize);
-                offset + place * line + ((place + pass) & last_word) * 8
-            }),
-            // The line moves through the page, so that the lines fill all sets of the first-level cache.
-            Pattern::Translation => arena.lay(order, &mut self.successors, |node| {
-                let node = node as usize;
-                offset + node * page + (node & last_line) * line
-            }),
-            Pattern::Stride(spacing) | Pattern::Window(spacing) => {
-                arena.lay(order, &mut self.successors, |node| offset + node as usize * spacing as usize)
-            }
+        let place = |node: u32| {
+            offset
+                + match walk.pattern {
+                    Pattern::Random | Pattern::PageBlocked => word_of_line(places.number(node), line),
+                    Pattern::Long => {
+                        let (place, pass) = ((node % nodes) as usize, (node / nodes) as usize);
+                        place * line + ((place + pass) & last_word) * 8
+                    }
+                    // The line moves through the page, so that the lines fill all sets of the first-level cache.
+                    Pattern::Translation => node as usize * page + (node as usize & last_line) * line,
+                    Pattern::Stride(spacing) | Pattern::Window(spacing) => places.number(node) * spacing as usize,
+                }
         };
-        let mut chain: Chain<'a> = chain.map_err(|fault: Fault| fault.to_string())?;
+        let mut chain: Chain<'a> =
+            arena.lay(order, &mut self.successors, place).map_err(|fault: Fault| fault.to_string())?;
         if walk.bytes <= WALKED_SINGLY {
             chain.round().map_err(|broken| broken.to_string())?;
-        } else if walk.bytes < OVER_LAST_CACHE * scope.last_cache() {
+        } else if is_memory {
+            // What laying the chain left in the caches would be met there.
+            chain.evict((0..nodes).map(place));
+            chain.warm((walk.bytes / BYTES_PER_LOAD) as usize);
+        } else if places.is_whole() {
             chain.tour();
         } else {
-            // The lines of what is far beyond the last cache are not in it when their turn comes, whatever was loaded before.
-            chain.warm((walk.bytes / BYTES_PER_LOAD) as usize);
+            places.tour(&chain, order, offset, line);
         }
         Ok(chain)
     }
@@ -512,7 +522,8 @@ mod tests {
                 }
                 for rule in RECIPES.iter().filter(|rule| rule.pages == pages) {
                     let walk = Walk { pattern: rule.pattern, pages, bytes: scope.rules_footprint() };
-                    assert!(walked.contains(&walk), "{walk:?}");
+                    let is_affordable = thorough || scope.memory_footprint() <= SOON_TAKEN;
+                    assert_eq!(walked.contains(&walk), is_affordable || walk.pattern == Pattern::Random, "{walk:?}");
                 }
             }
         }

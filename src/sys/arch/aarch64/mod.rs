@@ -168,12 +168,19 @@ pub const EXIT_CODE: &[u8] = &[0x40, 0x05, 0x80, 0xd2, 0xc8, 0x0b, 0x80, 0xd2, 0
 /// Number of this architecture in an ELF header (EM_AARCH64).
 pub const ELF_MACHINE: u16 = 183;
 
-/// Removes the line that holds `place` from every cache level.
+/// Removes the line that holds `place` from every cache level. Later loads wait for that only after [`fence`].
 #[inline(always)]
 pub fn flush_line<T>(place: &T) {
     // SAFETY: DC CIVAC cleans and invalidates the line of a valid address, which changes no data (Linux enables it for user
-    // space, SCTLR_EL1.UCI); DSB SY orders it before later loads.
-    unsafe { asm!("dc civac, {place}", "dsb sy", place = in(reg) std::ptr::from_ref(place), options(nostack)) };
+    // space, SCTLR_EL1.UCI).
+    unsafe { asm!("dc civac, {place}", place = in(reg) std::ptr::from_ref(place), options(nostack)) };
+}
+
+/// Lets later loads wait for earlier flushes.
+#[inline(always)]
+pub fn fence() {
+    // SAFETY: DSB SY only orders.
+    unsafe { asm!("dsb sy", options(nostack)) };
 }
 
 /// The chain of the serialisation self-test: 100 dependent multiplies, 300 cycles where one takes 3, no memory.

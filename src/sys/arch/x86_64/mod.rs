@@ -197,11 +197,18 @@ pub const EXIT_CODE: &[u8] = &[0xbf, 42, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05
 /// Number of this architecture in an ELF header (EM_X86_64).
 pub const ELF_MACHINE: u16 = 62;
 
-/// Removes the line that holds `place` from every cache level.
+/// Removes the line that holds `place` from every cache level. Later loads wait for that only after [`fence`].
 #[inline(always)]
 pub fn flush_line<T>(place: &T) {
-    // SAFETY: CLFLUSH of an address that is valid to read changes no data; MFENCE orders it before later loads.
-    unsafe { asm!("clflush [{place}]", "mfence", place = in(reg) std::ptr::from_ref(place), options(nostack)) };
+    // SAFETY: CLFLUSH of an address that is valid to read changes no data.
+    unsafe { asm!("clflush [{place}]", place = in(reg) std::ptr::from_ref(place), options(nostack)) };
+}
+
+/// Lets later loads wait for earlier flushes.
+#[inline(always)]
+pub fn fence() {
+    // SAFETY: MFENCE only orders.
+    unsafe { asm!("mfence", options(nostack)) };
 }
 
 /// The chain of the serialisation self-test: 100 dependent multiplies, 300 cycles, no memory.
