@@ -6,8 +6,8 @@
 //! # Method
 //!
 //! A **stream** passes every cache line of a footprint in order, with the vectors of this processor. The rate is the
-//! bytes of a batch divided by its time. The footprint is half of the L1 and L2 cache, four times L2 in the L3 cache,
-//! and at least four times the last cache for DRAM.
+//! bytes of a batch divided by its time. The footprint is half of the L1 and L2 cache, and four times L2 in L3. For
+//! DRAM it is at least four times the last cache.
 //!
 //! - **read** loads every byte, and no load depends on an earlier one.
 //! - **write** stores every byte.
