@@ -82,10 +82,15 @@ pub fn detect(root: &Path, scratch: &Path) -> Machine {
     let tree = tree::Tree::at(root);
     let cpuid = cpuid::Cpuid::read(&tree);
     let hypervisor = virtualisation::hypervisors(&tree, &cpuid);
-    let cpu = cpu::read(&tree, &cpuid, !hypervisor.is_empty());
+    let mut cpu = cpu::read(&tree, &cpuid, !hypervisor.is_empty());
+    let caches = cache::read(&tree, &cpuid, &cpu);
+    let instructions = caches.iter().filter(|cache| (cache.level, cache.kind) == (1, CacheKind::Instruction));
+    if let Some(size) = instructions.filter_map(|cache| cache.size_bytes.best()).min_by_key(|fact| fact.value) {
+        cpu.microarchitecture.consider_instruction_cache(size, !hypervisor.is_empty());
+    }
     let mut machine = Machine {
         fingerprint: String::new(),
-        caches: cache::read(&tree, &cpuid, &cpu),
+        caches,
         cpu,
         memory: memory::read(&tree),
         storage: storage::read(&tree, scratch),

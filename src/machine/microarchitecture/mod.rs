@@ -127,6 +127,20 @@ impl Microarchitecture {
         found
     }
 
+    /// Takes the size of the smallest first-level instruction cache as one more feature. Golden Cove has 32 KiB and Redwood Cove has
+    /// 64 KiB. The efficiency cores with 64 KiB have none of the features that are asked for here.
+    pub(super) fn consider_instruction_cache(&mut self, bytes: &Fact<u64>, guest: bool) {
+        const LARGE: u64 = 64 << 10;
+        const ONLY_LARGE_CORES: [&str; 2] = ["amx_tile", "avx512_fp16"];
+        let Some(features) = &self.by_features else { return };
+        let is_large_core = ONLY_LARGE_CORES.iter().any(|name| features.source.ends_with(name));
+        if features.value == CoreClass::IntelGoldenCove && is_large_core && bytes.value >= LARGE {
+            let source = format!("{}, {}", features.source, bytes.source);
+            self.by_features = Some(Fact::new(CoreClass::IntelRedwoodCove, source));
+            self.weigh(guest);
+        }
+    }
+
     fn weigh(&mut self, guest: bool) {
         let contradictory = self.contradictory();
         let (class, certain, reason) = match (&self.by_model, &self.by_features) {
@@ -259,6 +273,20 @@ mod tests {
         ] {
             assert_eq!(classify("AuthenticAMD", family, model, &[], false).class, class);
         }
+    }
+
+    #[test]
+    fn a_large_instruction_cache_tells_redwood_cove_from_golden_cove() {
+        let class = |model, flag, bytes| {
+            let mut found = classify("GenuineIntel", 6, model, &[flag], true);
+            found.consider_instruction_cache(&Fact::new(bytes, "index1/size"), true);
+            (found.class, found.contradictory())
+        };
+        assert_eq!(class(167, "amx_tile", 64 << 10), (CoreClass::IntelRedwoodCove, true));
+        assert_eq!(class(173, "amx_tile", 64 << 10), (CoreClass::IntelRedwoodCove, false));
+        assert_eq!(class(207, "amx_tile", 32 << 10), (CoreClass::IntelGoldenCove, false));
+        // Efficiency cores: the cache of that size is their own.
+        assert_eq!(class(190, "avx_vnni", 64 << 10), (CoreClass::IntelGracemont, false));
     }
 
     #[test]
