@@ -1,6 +1,6 @@
 //! How the shared methodology was carried out, read from the log: no number of the report's method chapter is a default.
 
-use crate::evaluate::sharing::{LoopTurn, Sharing};
+use crate::evaluate::sharing::shared_share;
 use crate::evaluate::study::core_frequency_of;
 use crate::experiments::models::coefficients;
 use crate::results::document::{BatchCount, Practice};
@@ -54,14 +54,6 @@ pub(super) fn practice(log: &Log) -> Practice {
         settled_share: (!evidence.is_empty())
             .then(|| evidence.iter().filter(|found| found.settled).count() as f64 / evidence.len() as f64),
     }
-}
-
-/// Share of the batches beside which a neighbour used the core; none where nothing looked.
-fn shared_share(launches: &[&Launch]) -> Option<f64> {
-    let series = || launches.iter().flat_map(|launch| &launch.series);
-    let turn = LoopTurn::of(series())?;
-    let states = series().flat_map(|series| &series.widths).map(|widths| turn.state(*widths));
-    Some(Sharing::of(states).share())
 }
 
 /// Lowest, median and highest core frequency over launches.

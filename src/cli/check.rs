@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::check_options::CheckOptions;
-use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, print, runs};
+use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, print};
+use crate::assemble;
+use crate::conduct::directory::LOG;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition};
 use crate::conduct::{prepare, whole};
@@ -17,10 +19,12 @@ use crate::fleet::check::{
     DifferingFact, LimitState, LimitedResult, accepted_model, check_facts, check_predictions, check_results,
     looks_like, undecided_axes,
 };
+use crate::fleet::disturbance::{Disturbance, disturbance};
 use crate::machine::Machine;
 use crate::plan;
 use crate::results::accepted::{Accepted, AcceptedModel};
 use crate::results::compact::{self, Compact};
+use crate::results::log;
 use crate::results::problem::Problem;
 use crate::results::wording::{count, duration, significant};
 use crate::setup::{Profile, Setup};
@@ -46,8 +50,16 @@ struct NodeState {
     results: Vec<LimitedResult>,
     /// Phrases of results that were beyond their limit once, and then not.
     once: Vec<String>,
+    /// What others did while results were beyond their limits.
+    disturbance: Option<Disturbance>,
     /// Why nothing can be decided.
     unknown: Option<String>,
+}
+
+/// Results of a measurement, and what others did meanwhile.
+struct Measured {
+    results: Vec<LimitedResult>,
+    disturbance: Option<Disturbance>,
 }
 
 /// The answer.
@@ -96,7 +108,8 @@ pub(super) fn check(options: &CheckOptions) -> Result<u8, Failure> {
     })
 }
 
-/// Facts first, then results, then what was beyond its limit a second time. Each stage ends it if it finds something.
+/// Facts first, then results, then what was beyond its limit a second time. Each stage ends it if it finds something. A result
+/// counts only where the interference probes between the rounds show that nobody disturbed the node.
 fn look(
     options: &CheckOptions,
     accepted: Option<&Accepted>,
@@ -120,23 +133,27 @@ fn look(
     }
     let setup = setup(machine);
     let place = Place::new()?;
-    let measure =
-        |wanted: &[&'static Experiment], seconds: f64, name: &str| -> Result<Option<Vec<LimitedResult>>, Problem> {
-            let chosen = plan::affordable(wanted, &setup, seconds, LAUNCHES);
-            if chosen.is_empty() {
-                return Ok(Some(Vec::new()));
-            }
-            let scratch_word = scratch.to_string_lossy().into_owned();
-            let fixed = ["--time", &format!("{seconds:.1}s"), "--scratch", &scratch_word].map(str::to_owned);
-            let words: Vec<String> =
-                fixed.into_iter().chain(chosen.iter().map(|experiment| experiment.id.to_owned())).collect();
-            let place = place.0.join(name);
-            let ended = live::run_into(&Condition::none(), &words, &place, interrupt)?;
-            Ok(if ended.is_some() { None } else { Some(judged(model, runs::one(&place)?.run)) })
-        };
+    let measure = |wanted: &[&'static Experiment], seconds: f64, name: &str| -> Result<Option<Measured>, Problem> {
+        let chosen = plan::affordable(wanted, &setup, seconds, LAUNCHES);
+        if chosen.is_empty() {
+            return Ok(Some(Measured { results: Vec::new(), disturbance: None }));
+        }
+        let scratch_word = scratch.to_string_lossy().into_owned();
+        let fixed = ["--time", &format!("{seconds:.1}s"), "--scratch", &scratch_word].map(str::to_owned);
+        let words: Vec<String> =
+            fixed.into_iter().chain(chosen.iter().map(|experiment| experiment.id.to_owned())).collect();
+        let place = place.0.join(name);
+        let ended = live::run_into(&Condition::none(), &words, &place, interrupt)?;
+        if ended.is_some() {
+            return Ok(None);
+        }
+        let log = log::read(&place.join(LOG))?;
+        let results = judged(model, Compact::of(&assemble::document(&log)));
+        Ok(Some(Measured { results, disturbance: disturbance(&log.launches, &log.others_cpus) }))
+    };
     let wanted = wanted(model);
-    let Some(results) = measure(&wanted, options.time * FIRST, "first")? else { return Ok(()) };
-    state.results = results;
+    let Some(first) = measure(&wanted, options.time * FIRST, "first")? else { return Ok(()) };
+    state.results = first.results;
     let crossed: BTreeSet<String> = state.beyond().map(|result| result.experiment.clone()).collect();
     if crossed.is_empty() {
         return Ok(());
@@ -146,7 +163,7 @@ fn look(
         wanted.into_iter().filter(|experiment| crossed.contains(experiment.id) || is_clock(experiment)).collect();
     let left = options.time * (1.0 - FIRST) - PAUSE.as_secs_f64();
     let Some(second) = measure(&again, left.max(0.0), "second")? else { return Ok(()) };
-    state.confirm(&second);
+    state.confirm(first.disturbance, second);
     Ok(())
 }
 
@@ -190,15 +207,28 @@ impl NodeState {
         self.results.iter().filter(|result| result.state == LimitState::Crossed)
     }
 
-    /// A result is beyond its limit if it was twice. One that was once is not, and is named.
-    fn confirm(&mut self, second: &[LimitedResult]) {
-        let again = |result: &LimitedResult| {
-            second.iter().any(|other| other.phrase == result.phrase && other.state == LimitState::Crossed)
-        };
-        for result in self.results.iter_mut().filter(|result| result.state == LimitState::Crossed) {
-            if !again(result) {
-                result.state = LimitState::Unknown;
-                self.once.push(result.phrase.clone());
+    /// A result is beyond its limit if it was twice, while nobody disturbed the node. One that was once is not, and is named. One
+    /// that is within its limit as soon as nobody disturbs the node any more is within it.
+    fn confirm(&mut self, first: Option<Disturbance>, second: Measured) {
+        let NodeState { results, once, disturbance, .. } = self;
+        for result in results.iter_mut().filter(|result| result.state == LimitState::Crossed) {
+            let again = second.results.iter().find(|other| other.phrase == result.phrase);
+            let state = again.map_or(LimitState::Unknown, |again| again.state);
+            match (first.or(second.disturbance), state) {
+                (None, LimitState::Crossed) => {}
+                (None, _) => {
+                    result.state = LimitState::Unknown;
+                    once.push(result.phrase.clone());
+                }
+                (Some(_), LimitState::Within) if second.disturbance.is_none() => {
+                    if let Some(again) = again {
+                        *result = again.clone();
+                    }
+                }
+                (found, _) => {
+                    result.state = LimitState::Unknown;
+                    *disturbance = found;
+                }
             }
         }
     }
@@ -206,7 +236,11 @@ impl NodeState {
     fn answer(&self) -> Answer {
         if !self.facts.is_empty() || self.beyond().next().is_some() {
             Answer::Odd
-        } else if self.unknown.is_some() || !undecided_axes(&self.results).is_empty() || !self.once.is_empty() {
+        } else if self.unknown.is_some()
+            || self.disturbance.is_some()
+            || !self.once.is_empty()
+            || !undecided_axes(&self.results).is_empty()
+        {
             Answer::Undecided
         } else {
             Answer::Accepted
@@ -228,10 +262,11 @@ impl NodeState {
                 format!("ok, {what}, {}", duration(seconds))
             }
             Answer::Odd => self.oddest().unwrap_or_default(),
-            Answer::Undecided => match (&self.unknown, self.once.first()) {
-                (Some(why), _) => format!("undecided, {why}"),
-                (None, Some(once)) => format!("undecided, {once} was beyond its limit once"),
-                (None, None) => {
+            Answer::Undecided => match (&self.unknown, self.disturbance, self.once.first()) {
+                (Some(why), ..) => format!("undecided, {why}"),
+                (None, Some(disturbance), _) => format!("undecided, {disturbance}"),
+                (None, None, Some(once)) => format!("undecided, {once} was beyond its limit once"),
+                (None, None, None) => {
                     let unknown = self.results.len() as u64 - compared;
                     format!("undecided, {unknown} of {} results missing or contaminated", self.results.len())
                 }
@@ -375,5 +410,67 @@ fn wait(time: Duration, interrupt: &Interrupt) {
             return;
         }
         std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::disturbance::scripted::probe;
+    use crate::results::quantity::Unit;
+
+    fn result(state: LimitState) -> LimitedResult {
+        LimitedResult {
+            axis: None,
+            experiment: "an experiment".to_owned(),
+            phrase: "a load".to_owned(),
+            unit: Unit::Nanoseconds,
+            value: Some(200.0),
+            limit: 100.0,
+            ratio: Some(2.0),
+            state,
+        }
+    }
+
+    /// The answer to two measurements of a result, by the share of the CPU that the probes lost in each.
+    fn answer(lost: [f64; 2], second: LimitState) -> (Answer, String) {
+        let [first, later] = lost.map(|lost| disturbance(&[probe(lost, 700.0), probe(lost, 700.0)], &[]));
+        let mut state = NodeState { results: vec![result(LimitState::Crossed)], ..NodeState::default() };
+        state.confirm(first, Measured { results: vec![result(second)], disturbance: later });
+        let answer = state.answer();
+        (answer, state.line(answer, 9.0))
+    }
+
+    #[test]
+    fn a_disturbed_result_is_never_odd() {
+        use LimitState::{Crossed, Unknown, Within};
+        let (found, line) = answer([0.0, 0.0], Crossed);
+        assert_eq!((found, line.as_str()), (Answer::Odd, "a load 200 ns, limit 100 ns"));
+        let taken = "undecided, other tasks took 48 % of the CPU";
+        for lost in [[0.48, 0.0], [0.0, 0.48], [0.48, 0.48]] {
+            for second in [Crossed, Unknown] {
+                let (found, line) = answer(lost, second);
+                assert_eq!((found, line.as_str()), (Answer::Undecided, taken), "{lost:?} {second:?}");
+            }
+        }
+        assert_eq!(answer([0.0, 0.0], Within).1, "undecided, a load was beyond its limit once");
+        assert_eq!(answer([0.48, 0.0], Within).0, Answer::Accepted, "it is within its limit on a quiet node");
+        assert_eq!(answer([0.0, 0.48], Within).1, taken);
+    }
+
+    #[test]
+    fn reasons_fit_into_the_line() {
+        let kinds = [
+            Disturbance::Tasks,
+            Disturbance::Hypervisor,
+            Disturbance::Neighbour,
+            Disturbance::Memory,
+            Disturbance::Programs,
+        ];
+        for kind in kinds {
+            let state = NodeState { disturbance: Some(kind(2.1234)), ..NodeState::default() };
+            let line = format!("SYSDYNO UNKNOWN - {}", state.line(state.answer(), 18.0));
+            assert_eq!(cut(&line), line);
+        }
     }
 }

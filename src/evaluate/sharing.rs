@@ -1,5 +1,6 @@
 //! Who shared the core with a batch, by its width right before and right after (see [`width`]).
 
+use crate::results::log::Launch;
 use crate::results::series::Series;
 use crate::rig::width::{self, State};
 
@@ -104,6 +105,14 @@ impl Sharing {
     pub fn and(&self, other: &Sharing) -> Sharing {
         Sharing { alone: self.alone + other.alone, shared: self.shared + other.shared, mixed: self.mixed + other.mixed }
     }
+}
+
+/// Share of the batches beside which a neighbour used the core; none where nothing looked.
+pub fn shared_share(launches: &[&Launch]) -> Option<f64> {
+    let series = || launches.iter().flat_map(|launch| &launch.series);
+    let turn = LoopTurn::of(series())?;
+    let states = series().flat_map(|series| &series.widths).map(|widths| turn.state(*widths));
+    Some(Sharing::of(states).share())
 }
 
 #[cfg(test)]

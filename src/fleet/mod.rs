@@ -2,8 +2,8 @@
 //!
 //! `read` reads files, and `reading` keeps the key results and facts of a run. `axes` says which results decide what.
 //! `scores` makes one number for each axis and run, from which `facts` and `racks` take what large groups share. `verdicts`
-//! judges nodes, `meshes` finds the network between them, `absent` finds results that a node never had, and `cause` names patterns. Everything is a pure function of
-//! the files.
+//! judges nodes, `meshes` finds the network between them, `absent` finds results that a node never had, and `cause` names patterns. `check` and `disturbance` judge one node.
+//! Everything is a pure function of the files.
 
 mod absent;
 mod accept;
@@ -12,6 +12,7 @@ mod cause;
 pub mod check;
 #[cfg(test)]
 mod detection;
+pub mod disturbance;
 mod facts;
 pub mod meshes;
 mod racks;

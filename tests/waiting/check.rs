@@ -1,13 +1,14 @@
 //! The check of one node: facts and results against limits that the test sets, and the forms of the answer.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::support::runs::{ended, output, sysdyno, text, told};
+use crate::support::runs::{ended, measuring, output, sysdyno, text, told};
 
 /// The compact form of a run of this machine.
 fn node() -> &'static Value {
@@ -24,8 +25,12 @@ fn node() -> &'static Value {
 
 /// Limits with one result, `factor` times what a loop may take here, and with facts.
 fn limits(place: &Path, factor: f64, facts: &Value) -> PathBuf {
+    limits_of(place, &json!({"code": "registers", "body": "empty"}), factor, facts)
+}
+
+fn limits_of(place: &Path, labels: &Value, factor: f64, facts: &Value) -> PathBuf {
     let limit = json!({
-        "axis": "core", "metric": "cpu.loop.overhead", "labels": {"code": "registers", "body": "empty"}, "unit": "ns",
+        "axis": "core", "metric": "cpu.loop.overhead", "labels": labels, "unit": "ns",
         "better": "lower", "low": 0.0001 * factor, "median": 100.0 * factor, "high": 1000.0 * factor,
     });
     let model = json!({
@@ -80,6 +85,46 @@ fn what_is_missing_is_undecided() {
         let output = check(&file, &more);
         assert_eq!(output.status.code(), Some(code), "{}", told(&output));
         assert!(text(&output.stdout).contains("the limits know no machine of this model"), "{}", told(&output));
+    }
+}
+
+/// Busy tasks, which end with this value.
+struct Spinners(Vec<Child>);
+
+impl Spinners {
+    fn start(count: usize) -> Self {
+        let spin = |_| Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+        Spinners((0..count).map(spin).collect())
+    }
+}
+
+impl Drop for Spinners {
+    fn drop(&mut self) {
+        for spinner in &mut self.0 {
+            let _ = spinner.kill();
+            let _ = spinner.wait();
+        }
+    }
+}
+
+/// No loop can keep these limits. A busy task leaves the loop a CPU of its own where there are two. Many busy tasks do not.
+#[test]
+fn a_disturbed_node_is_not_odd() {
+    let keep = tempfile::tempdir().unwrap();
+    let metrics =
+        node()["experiments"].as_array().unwrap().iter().flat_map(|found| found["metrics"].as_array()).flatten();
+    let figure = metrics.filter(|found| found["name"] == "cpu.loop.overhead").find_map(|found| found["figures"].get(0));
+    let labels = figure.expect("a loop was measured")["labels"].as_str().unwrap();
+    let labels: BTreeMap<&str, &str> = labels.split(' ').map(|pair| pair.split_once('=').unwrap()).collect();
+    let file = limits_of(keep.path(), &json!(labels), 1e-6, &json!([]));
+    let _turn = measuring();
+    let quiet = check(&file, &[]);
+    assert_ne!(quiet.status.code(), Some(0), "the limits cannot be kept: {}", told(&quiet));
+    for count in [1, 8] {
+        let _spinners = Spinners::start(count);
+        let output = check(&file, &[]);
+        assert_eq!(output.status.code(), Some(3), "{count}: {}", told(&output));
+        assert_one_line(&output, "sysdyno: undecided, ");
     }
 }
 
