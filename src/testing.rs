@@ -8,6 +8,20 @@ pub mod assemble {
     pub use crate::assemble::document;
 }
 
+pub mod conduct {
+    pub mod mesh {
+        pub mod meeting {
+            pub use crate::conduct::mesh::meeting::{MOST_BYTES, look};
+        }
+        pub mod messages {
+            pub use crate::conduct::mesh::messages::{LeadWord, MemberWord};
+        }
+        pub mod roll_call {
+            pub use crate::conduct::mesh::roll_call::introduced;
+        }
+    }
+}
+
 pub mod experiments {
     pub mod consistency {
         pub use crate::experiments::consistency::checks;
@@ -62,6 +76,10 @@ pub mod machine {
     pub mod quiet {
         pub use crate::machine::quiet::{Check, checks};
     }
+}
+
+pub mod mesh {
+    pub use crate::mesh::{doubtful, judge};
 }
 
 pub mod peer {
@@ -158,6 +176,9 @@ pub mod results {
     }
     pub mod log {
         pub use crate::results::log::{Clock, FORMAT, Header, Launch, Log, LogWriter, Record, Step, checksum, read};
+    }
+    pub mod mesh {
+        pub use crate::results::mesh::Mesh;
     }
     pub mod prediction {
         pub use crate::results::prediction::{Basis, Prediction};

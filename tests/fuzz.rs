@@ -135,6 +135,21 @@ fn limits_of_a_fleet() {
 }
 
 #[test]
+fn files_in_which_a_mesh_meets() {
+    bounded_run("meeting");
+}
+
+#[test]
+fn words_of_the_tasks_of_a_mesh() {
+    bounded_run("member");
+}
+
+#[test]
+fn results_of_a_mesh() {
+    bounded_run("mesh");
+}
+
+#[test]
 fn every_target_has_a_corpus_and_no_corpus_is_without_a_target() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     let mut found: Vec<String> =

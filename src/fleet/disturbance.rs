@@ -18,8 +18,9 @@ use crate::statistics::summary::mean;
 /// Share of the batches beside a neighbour on the core from which on it disturbs. Batches beside a neighbour are left out where
 /// others remain, so a rare neighbour moves no result.
 const NEIGHBOUR_SHARE: f64 = 0.25;
-/// CPUs that other programs may use on the whole node. Daemons of an idle node use much less.
-const OTHERS_CPUS: f64 = 0.5;
+/// CPUs that other programs may use on the whole node. Daemons of an idle node use less. One busy task beside a check of two seconds
+/// counts as 0.6, because the ticks of the kernel are coarse.
+const OTHERS_CPUS: f64 = 0.3;
 /// The slowest memory probe over the fastest one. On a quiet virtual machine it is 1.16 in 45 rounds.
 const MEMORY_SPREAD: f64 = 1.3;
 /// Name of the probe of main memory.

@@ -6,11 +6,13 @@
 
 pub mod allocation;
 mod exported;
+mod meeting;
 mod met;
 mod node;
 mod said;
 
 pub use exported::export;
+pub use meeting::{meeting, member, mesh};
 pub use met::handshake;
 pub use node::{accepted, node};
 pub use said::{channel, request, session};
@@ -19,7 +21,7 @@ pub use said::{channel, request, session};
 pub type Fuzzed = fn(&[u8]);
 
 /// Every target, by its name.
-pub const TARGETS: [(&str, Fuzzed); 7] = [
+pub const TARGETS: [(&str, Fuzzed); 10] = [
     ("channel", channel),
     ("request", request),
     ("handshake", handshake),
@@ -27,6 +29,9 @@ pub const TARGETS: [(&str, Fuzzed); 7] = [
     ("export", export),
     ("node", node),
     ("accepted", accepted),
+    ("meeting", meeting),
+    ("member", member),
+    ("mesh", mesh),
 ];
 
 /// More bytes than this are not played: longer inputs find nothing that shorter ones do not, and a pair of sockets takes them

@@ -18,16 +18,16 @@ use super::MOST_PLAYED;
 use super::allocation::bounded;
 
 /// Nothing is waited for: all bytes are there, and then the end of the stream.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes held for each byte of a content while it is parsed: an array of one digit takes four bytes, and of memory one place
 /// in its parent and four of its own, 32 bytes each; a growing array is there twice.
-const HELD_PER_BYTE: usize = 128;
+pub(super) const HELD_PER_BYTE: usize = 128;
 /// What is held beside that.
-const SLACK: usize = 8 << 10;
+pub(super) const SLACK: usize = 8 << 10;
 
 /// How one record of an input is put on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+pub(super) enum Manner {
     /// As it should be.
     Sealed,
     /// Its bytes, without a frame.
@@ -41,7 +41,7 @@ enum Manner {
 }
 
 /// Takes an input apart: a byte for the manner, two for the length, the content.
-fn records(mut bytes: &[u8]) -> Vec<(Manner, &[u8])> {
+pub(super) fn records(mut bytes: &[u8]) -> Vec<(Manner, &[u8])> {
     let mut records = Vec::new();
     while let Some((&[manner, low, high], rest)) = bytes.split_first_chunk::<3>() {
         let manner = match manner {
@@ -59,12 +59,12 @@ fn records(mut bytes: &[u8]) -> Vec<(Manner, &[u8])> {
 }
 
 /// A key that no search through inputs meets, and the same for the same input.
-fn key_of(bytes: &[u8]) -> [u8; 32] {
+pub(super) fn key_of(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest([b"key of an input", bytes].concat()).into()
 }
 
 /// A frame as the protocol describes it, made without the code that is fuzzed.
-fn frame(key: &[u8; 32], from: Side, manner: Manner, number: u64, content: &[u8]) -> Vec<u8> {
+pub(super) fn frame(key: &[u8; 32], from: Side, manner: Manner, number: u64, content: &[u8]) -> Vec<u8> {
     if manner == Manner::Bare {
         return content.to_vec();
     }
@@ -100,7 +100,11 @@ pub fn channel(bytes: &[u8]) {
     }
 }
 
-fn hear<M: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[u8], side: Side, longest: usize) {
+pub(super) fn hear<M: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(
+    bytes: &[u8],
+    side: Side,
+    longest: usize,
+) {
     let key = key_of(bytes);
     let most = longest + SLACK + HELD_PER_BYTE * bytes.len().min(longest);
     let mut keyless = channel_with(bytes, key, side);

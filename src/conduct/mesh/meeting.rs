@@ -16,7 +16,7 @@ use crate::sys::file::REGULAR_ONLY;
 /// Version of the format.
 const FORMAT: &str = "sysdyno-meet/1";
 /// Most bytes of the file.
-const MOST_BYTES: u64 = 4096;
+pub const MOST_BYTES: u64 = 4096;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,8 +81,11 @@ fn text(path: &Path) -> Result<String, String> {
         .read(true)
         .custom_flags(REGULAR_ONLY)
         .open(path)
-        .and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text))
+        .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(format!("{} is not a meeting file: it has more than {MOST_BYTES} bytes", path.display()));
+    }
     Ok(text)
 }
 
@@ -108,6 +111,8 @@ mod tests {
         let path = keep.path().join("meet.json");
         fs::write(&path, "{\"format\":").unwrap();
         assert!(look(&path).unwrap_err().contains("not a meeting file"));
+        fs::write(&path, " ".repeat(MOST_BYTES as usize + 1)).unwrap();
+        assert!(look(&path).unwrap_err().contains("more than 4096 bytes"));
         let address: SocketAddr = "10.0.0.1:4000".parse().unwrap();
         let secret = Secret::fresh().unwrap();
         let posted = Posted::write(path.clone(), address, &secret).unwrap();

@@ -15,12 +15,12 @@
 //! Each wait of rank 0 has an end. A member that misses it is out, and the others go on without it.
 
 mod lead;
-mod meeting;
+pub mod meeting;
 pub mod member;
-mod messages;
+pub mod messages;
 pub mod networks;
 mod pair;
-mod roll_call;
+pub mod roll_call;
 pub mod seat;
 
 use std::path::{Path, PathBuf};

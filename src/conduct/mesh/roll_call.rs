@@ -82,7 +82,12 @@ fn admit(stream: TcpStream, from: SocketAddr, secret: &Secret, warned: &AtomicBo
             talk::line(format_args!("warning: wrong secret from {}", from.ip().to_canonical()));
         }
     };
-    let mut channel = handshake::answer_or_note(stream.into(), secret, PROVING, || Admission::Welcome, refused)?;
+    let channel = handshake::answer_or_note(stream.into(), secret, PROVING, || Admission::Welcome, refused)?;
+    introduced(channel)
+}
+
+/// Lets somebody who has proved the secret say who it is.
+pub fn introduced(mut channel: Channel) -> Option<Arrived> {
     let Ok(MemberWord::Join { who }) = channel.receive::<MemberWord>(ANSWERING) else { return None };
     let clock = offset(&mut channel).ok()?;
     Some(Arrived { who: *who, channel, clock })
