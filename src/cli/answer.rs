@@ -5,7 +5,7 @@ use std::path::Path;
 use super::answer_options::{AnswerOptions, ComparisonForm};
 use super::paint::painted;
 use super::{Failure, print, print_painted};
-use crate::conduct::figures;
+use crate::conduct::{figures, whole};
 use crate::report::page::Page;
 use crate::report::screen::{self, Line};
 use crate::report::{html, markdown};
@@ -43,9 +43,9 @@ pub(super) fn show(answer: &Answer<'_>) -> Result<(), Failure> {
     };
     match file {
         None => print(&text),
-        Some(file) => std::fs::write(file, &text).map_err(|error| {
+        Some(file) => whole::write_named(file, &text).map_err(|error| {
             Problem::new(format!("cannot write {}: {error}", file.display()))
-                .hint("choose another file with --output")
+                .hint(whole::hint(&error, "choose another file with --output"))
                 .into()
         }),
     }

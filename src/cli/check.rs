@@ -96,7 +96,7 @@ pub(super) fn check(options: &CheckOptions) -> Result<u8, Failure> {
     if let Some(file) = &options.textfile {
         whole::write(file, &open_metrics(&state, answer, seconds)).map_err(|error| {
             Problem::new(format!("cannot write {}: {error}", file.display()))
-                .hint("choose another file with --textfile")
+                .hint(whole::hint(&error, "choose another file with --textfile"))
         })?;
     }
     Ok(match answer {
@@ -163,7 +163,7 @@ fn look(
         wanted.into_iter().filter(|experiment| crossed.contains(experiment.id) || is_clock(experiment)).collect();
     let left = options.time * (1.0 - FIRST) - PAUSE.as_secs_f64();
     let Some(second) = measure(&again, left.max(0.0), "second")? else { return Ok(()) };
-    state.confirm(first.disturbance, second);
+    state.confirm(first.disturbance, &second);
     Ok(())
 }
 
@@ -209,7 +209,7 @@ impl NodeState {
 
     /// A result is beyond its limit if it was twice, while nobody disturbed the node. One that was once is not, and is named. One
     /// that is within its limit as soon as nobody disturbs the node any more is within it.
-    fn confirm(&mut self, first: Option<Disturbance>, second: Measured) {
+    fn confirm(&mut self, first: Option<Disturbance>, second: &Measured) {
         let NodeState { results, once, disturbance, .. } = self;
         for result in results.iter_mut().filter(|result| result.state == LimitState::Crossed) {
             let again = second.results.iter().find(|other| other.phrase == result.phrase);
@@ -436,7 +436,7 @@ mod tests {
     fn answer(lost: [f64; 2], second: LimitState) -> (Answer, String) {
         let [first, later] = lost.map(|lost| disturbance(&[probe(lost, 700.0), probe(lost, 700.0)], &[]));
         let mut state = NodeState { results: vec![result(LimitState::Crossed)], ..NodeState::default() };
-        state.confirm(first, Measured { results: vec![result(second)], disturbance: later });
+        state.confirm(first, &Measured { results: vec![result(second)], disturbance: later });
         let answer = state.answer();
         (answer, state.line(answer, 9.0))
     }

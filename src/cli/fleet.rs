@@ -8,7 +8,7 @@ use std::path::Path;
 use super::fleet_options::{FleetForm, FleetOptions};
 use super::paint::painted;
 use super::{DONE, Failure, json, print, print_painted, terminal_width};
-use crate::conduct::figures;
+use crate::conduct::{figures, whole};
 use crate::fleet::{self, meshes, read};
 use crate::report::content::fleet::page;
 use crate::report::{fleet_csv, fleet_screen, html, markdown, screen};
@@ -113,11 +113,10 @@ fn put(file: Option<&Path>, text: &str) -> Result<(), Failure> {
 }
 
 fn write(file: &Path, text: &str, option: &str) -> Result<(), Problem> {
-    let cannot = |error| {
+    whole::write_named(file, text).map_err(|error| {
         Problem::new(format!("cannot write {}: {error}", file.display()))
-            .hint(format!("choose another file with {option}"))
-    };
-    std::fs::write(file, text).map_err(cannot)
+            .hint(whole::hint(&error, &format!("choose another file with {option}")))
+    })
 }
 
 /// 1 where a node or a link is odd or an axis is worse, 3 where the runs leave that open, 0 otherwise.

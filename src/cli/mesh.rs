@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::mesh_options::MeshOptions;
 use super::paint::painted;
 use super::peer_options::given_secret;
-use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, WRONG_COMMAND, print_painted, terminal_width};
+use super::{DONE, FAILED, FOUND, Failure, INTERRUPTED, WORSE, WRONG_COMMAND, print_painted, terminal_width};
 use crate::conduct::mesh::member::{MemberSetting, Rendezvous, take_part};
 use crate::conduct::mesh::seat::Seat;
 use crate::conduct::mesh::{LeadSetting, MeshFailure, keep, lead, meeting_place};
@@ -16,6 +16,7 @@ use crate::peer::resolve;
 use crate::report::mesh_screen;
 use crate::results::mesh::MeshVerdict;
 use crate::results::problem::Problem;
+use crate::sys::talk;
 
 impl From<MeshFailure> for Failure {
     fn from(failure: MeshFailure) -> Self {
@@ -52,12 +53,23 @@ pub(super) fn mesh(options: &MeshOptions) -> Result<u8, Failure> {
         streams: options.streams,
     };
     let (mesh, signal) = lead(&setting)?;
-    let file = keep(&mesh, &options.directory).map_err(Failure::while_working)?;
-    let fleet = fleet_of(&options.directory);
+    let mut is_kept = true;
+    let (file, fleet) = match keep(&mesh, &options.directory) {
+        Ok(file) => (file, fleet_of(&options.directory)),
+        Err(problem) => {
+            // A network was measured for it, which is not to be lost.
+            let Ok(file) = keep(&mesh, &std::env::temp_dir()) else { return Err(Failure::while_working(problem)) };
+            let hint = format!("free some space, then move {} to {}", file.display(), options.directory.display());
+            talk::line(format_args!("error: {}\nhint: {hint}", problem.what));
+            is_kept = false;
+            (file, None)
+        }
+    };
     let lines = mesh_screen::screen(&mesh, terminal_width(), &file.display().to_string(), fleet.as_deref());
     print_painted(&painted(&lines, options.color))?;
     Ok(match (signal, mesh.verdict) {
         (Some(_), _) => INTERRUPTED,
+        _ if !is_kept => FAILED,
         (None, MeshVerdict::Odd) => WORSE,
         (None, MeshVerdict::Incomplete) => FOUND,
         (None, MeshVerdict::NothingOdd) => DONE,

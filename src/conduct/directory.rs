@@ -120,9 +120,11 @@ impl RunDirectory {
     fn begin(self, header: &Header) -> Result<(Self, LogWriter), Problem> {
         let mut log = LogWriter::create(&self.log())?;
         log.write(&Record::Run(header.clone())).map_err(|problem| {
-            // It has no line: nothing that anybody wrote is lost.
+            // It has no line: nothing that anybody wrote is lost. A directory with other files stays.
             let _ = std::fs::remove_file(self.log());
-            Problem::new(problem.what).hint("choose a writable place with free space, with --output DIR")
+            let _ = std::fs::remove_dir(&self.path);
+            Problem::new(format!("{} in {}", problem.what, self.path.display()))
+                .hint("free some space there, or choose another place with --output DIR or --into DIR")
         })?;
         Ok((self, log))
     }

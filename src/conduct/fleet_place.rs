@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::before::Before;
-use super::directory::{self, LOG};
+use super::directory::{self, COMPACT, LOG};
 use crate::experiments::Experiment;
 use crate::machine::engine::is_node_name;
 use crate::machine::{Identity, MachineRelation};
@@ -35,7 +35,8 @@ impl FleetRequest<'_> {
             .hint("use --output with a directory of your choice"))
     }
 
-    /// The unfinished run of this node and this request, the newest first: it goes on if the machine was not restarted.
+    /// The unfinished run of this node and this request, the newest first: it goes on if the machine was not restarted. A run
+    /// that is measured but whose result was not written, such as on a full disk, is unfinished as well.
     pub fn unfinished(&self, identity: &Identity) -> Result<Option<Before>, Problem> {
         let Ok(entries) = self.node(identity)?.read_dir() else { return Ok(None) };
         let mut places: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -49,7 +50,8 @@ impl FleetRequest<'_> {
         let log = &before.log;
         let same_machine = log.header.identity.as_ref().map(|begun| begun.relation_to(identity));
         let steps = log.steps.iter().map(|step| step.experiment.as_str());
-        !before.is_complete()
+        let written = || before.directory.path().join(COMPACT).is_file();
+        !(before.is_complete() && written())
             && same_machine == Some(MachineRelation::Same)
             && log.header.profile == self.profile.name()
             && log.header.version == env!("CARGO_PKG_VERSION")

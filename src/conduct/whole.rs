@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Writes a new file beside its place and gives it its name: what had the name before is replaced, were it a link. Nothing
@@ -11,7 +11,27 @@ pub fn write(place: &Path, text: &str) -> io::Result<()> {
     write_with(0o666, place, text)
 }
 
-/// The same for this user's eyes alone.
+/// Writes a file that a user named. A regular file stays as it was where the text does not fit. A device, a pipe, a link, or a file
+/// in a directory that takes no new files is written directly.
+pub fn write_named(place: &Path, text: &str) -> io::Result<()> {
+    let mode = match place.symlink_metadata() {
+        Ok(found) if !found.is_file() => return fs::write(place, text),
+        Ok(found) => found.permissions().mode() & 0o777,
+        Err(_) => 0o666,
+    };
+    match write_with(mode, place, text) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => fs::write(place, text),
+        written => written,
+    }
+}
+
+/// What a user can do about a file that cannot be written.
+pub fn hint(error: &io::Error, otherwise: &str) -> String {
+    let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    if is_full { format!("free some space there, or {otherwise}") } else { otherwise.to_owned() }
+}
+
+/// The same as [`write`] for this user's eyes alone.
 pub fn write_private(place: &Path, text: &str) -> io::Result<()> {
     write_with(0o600, place, text)
 }
@@ -35,4 +55,28 @@ fn write_new(mode: u32, place: &Path, text: &str) -> io::Result<()> {
         _ => {}
     }
     File::options().write(true).create_new(true).mode(mode).open(place)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_file_keeps_its_mode_and_a_device_stays_one() {
+        let keep = tempfile::tempdir().unwrap();
+        let file = keep.path().join("page.html");
+        write_named(&file, "one").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        write_named(&file, "two").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let link = keep.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_named(&link, "three").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "three");
+        let full = write_named(Path::new("/dev/full"), "four").unwrap_err();
+        assert_eq!(hint(&full, "go on"), "free some space there, or go on");
+        assert_eq!(hint(&ErrorKind::NotFound.into(), "go on"), "go on");
+    }
 }

@@ -112,7 +112,7 @@ impl Drop for Spinners {
 fn a_disturbed_node_is_not_odd() {
     let keep = tempfile::tempdir().unwrap();
     let metrics =
-        node()["experiments"].as_array().unwrap().iter().flat_map(|found| found["metrics"].as_array()).flatten();
+        node()["experiments"].as_array().unwrap().iter().filter_map(|found| found["metrics"].as_array()).flatten();
     let figure = metrics.filter(|found| found["name"] == "cpu.loop.overhead").find_map(|found| found["figures"].get(0));
     let labels = figure.expect("a loop was measured")["labels"].as_str().unwrap();
     let labels: BTreeMap<&str, &str> = labels.split(' ').map(|pair| pair.split_once('=').unwrap()).collect();

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::support::runs::{ended, lines, records, sysdyno, text, told, wait_until};
+use crate::support::runs::{PROGRAM, ended, lines, records, state, sysdyno, text, told, wait_until};
 
 /// A command that Slurm started on a node.
 fn on_node(node: &str, words: &[&str]) -> Command {
@@ -119,4 +119,48 @@ fn names_that_are_paths_and_labels_that_are_none_are_refused() {
     assert!(ended(&output), "{}", told(&output));
     assert!(!keep.path().join("outside").exists());
     assert_eq!(names(&fleet.join("nodes")).len(), 1);
+}
+
+/// A shared directory that is full from the beginning, and one that fills up during a run. What is there stays, and the same command
+/// goes on after space was made.
+#[test]
+fn a_full_directory_of_a_fleet_loses_nothing() {
+    let keep = tempfile::tempdir().unwrap();
+    let script = r#"mkdir small; mount -t tmpfs -o size=1m none small
+        step() { name=$1; shift; code=0; "$@" >"$name.said" 2>&1 || code=$?; echo "$name $code" >>codes; }
+        quick="$PROGRAM run cpu.loop --quick --into small --keep node"
+        step first $quick
+        $PROGRAM fleet small --format json >before.json || true
+        echo old >small/page.html
+        cat /dev/zero >small/fill 2>/dev/null || true
+        step full $quick
+        find small -type d -empty -printf '%f\n' >empty
+        step mesh $PROGRAM mesh small/mesh --rank 0 --size 2 --patience 1
+        step page $PROGRAM fleet small --format html -o small/page.html
+        cat small/page.html >page; $PROGRAM fleet small --format json >after.json || true
+        rm small/fill; dd if=/dev/zero of=small/fill bs=1k count=$((1024 - 40 - $(du -sk small | cut -f1))) 2>/dev/null
+        long="$PROGRAM run cpu.loop --time 4s --into small --keep log"
+        step middle $long
+        rm small/fill
+        step on $long
+        cp small/nodes/n1/*/log.jsonl ."#;
+    let output = Command::new("unshare")
+        .args(["--mount", "--", "bash", "-euc", script])
+        .envs([("PROGRAM", PROGRAM), ("SLURM_JOB_ID", "17"), ("SLURMD_NODENAME", "n1")])
+        .env("XDG_STATE_HOME", state())
+        .current_dir(keep.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "root is needed here: {}", told(&output));
+    let read = |name: &str| fs::read_to_string(keep.path().join(name)).unwrap();
+    assert_eq!(read("codes"), "first 0\nfull 2\nmesh 2\npage 2\nmiddle 1\non 0\n", "{}", read("full.said"));
+    for name in ["full", "mesh", "page", "middle"] {
+        let said = read(&format!("{name}.said"));
+        let clear = said.contains("No space left on device") && said.to_lowercase().contains("free ");
+        assert!(clear && said.contains("hint: ") && !said.contains("panicked"), "{name}: {said}");
+    }
+    assert_eq!((read("page").as_str(), read("empty").as_str()), ("old\n", ""), "what was there stays as it was");
+    assert_eq!(read("before.json"), read("after.json"));
+    assert_eq!(records(&lines(keep.path()), "resumed").len(), 1, "the run went on");
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::conduct::whole;
 use crate::machine::engine::{Engine, is_node_name};
 use crate::peer::authentication::Secret;
 use crate::results::problem::Problem;
@@ -47,8 +48,10 @@ impl Posted {
     /// Writes the file whole, in the place of one that a dead mesh has left.
     pub fn write(path: PathBuf, address: SocketAddr, secret: &Secret) -> Result<Self, Problem> {
         let cannot = |error: std::io::Error| {
-            Problem::new(format!("cannot write the meeting file {}: {error}", path.display()))
-                .hint("choose a directory that all tasks share, or use --meet HOST:PORT with a secret")
+            Problem::new(format!("cannot write the meeting file {}: {error}", path.display())).hint(whole::hint(
+                &error,
+                "choose a directory that all tasks share, or use --meet HOST:PORT with a secret",
+            ))
         };
         let file = MeetingFile { format: FORMAT.to_owned(), address, secret: secret.text().to_owned() };
         let content = serde_json::to_string(&file).map_err(|error| cannot(error.into()))? + "\n";

@@ -107,7 +107,7 @@ impl LogWriter {
                 let _ = self.file.set_len(length);
             }
             Problem::new(format!("cannot write the log: {error}"))
-                .hint("the log keeps what was measured. Free space, then resume with --resume")
+                .hint("the log keeps what was measured. Free space, then resume with --resume DIR, or with the same --into DIR")
         })
     }
 }
