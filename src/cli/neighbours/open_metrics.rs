@@ -51,7 +51,7 @@ pub(super) fn text(account: &CpuAccount) -> String {
     text += "# TYPE sysdyno_looks counter\n# HELP sysdyno_looks Looks at the core since the start, by their outcome.\n";
     for core in &account.cores {
         let total = core.presence.total();
-        for (saw, count) in [("alone", total.alone), ("neighbour", total.shared), ("not_told", total.untold)] {
+        for (saw, count) in [("alone", total.alone), ("neighbour", total.shared), ("unknown", total.untold)] {
             text += &format!("sysdyno_looks_total{{cpu=\"{}\",saw=\"{saw}\"}} {count}\n", core.cpu);
         }
     }
@@ -72,7 +72,7 @@ mod tests {
             "sysdyno_run_queue_delay_seconds{cpu=\"0\"} 0.000003",
             "sysdyno_core_frequency_hertz{cpu=\"0\"} 3005000000",
             "sysdyno_looks_total{cpu=\"0\",saw=\"neighbour\"} 120",
-            "sysdyno_looks_total{cpu=\"3\",saw=\"not_told\"} 0",
+            "sysdyno_looks_total{cpu=\"3\",saw=\"unknown\"} 0",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }
