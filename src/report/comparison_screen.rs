@@ -12,7 +12,7 @@ const GROUPS: usize = 6;
 const DIFFERENCES: usize = 4;
 const RESULTS: usize = 10;
 /// Widths of the columns of results: change, base and new.
-const NUMBERS: usize = 36;
+const NUMBERS: usize = 38;
 
 /// The screen; with `all`, every result.
 pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Line> {
@@ -91,15 +91,15 @@ fn side(runs: &[ComparedRun]) -> String {
 
 fn heading(wide: usize) -> Line {
     let name = wide.saturating_sub(NUMBERS);
-    vec![(format!("{:name$}{:>10} {:>11}{:>14}", "", "base", "new", "change"), Ink::Faint)]
+    vec![(format!("{:name$}{:>10} {:>11}{:>9}", "", "base", "new", "change"), Ink::Faint)]
 }
 
 fn line(row: &ComparedResult, wide: usize) -> Line {
     let name = wide.saturating_sub(NUMBERS);
     let value = |side: &crate::results::comparison::SideValue| measured(side.value, side.interval, row.unit);
     let (ink, mark) = match row.finding {
-        Finding::Worse => (Ink::Bad, "▲"),
-        Finding::Better => (Ink::Notable, "▼"),
+        Finding::Worse => (Ink::Bad, "worse"),
+        Finding::Better => (Ink::Notable, "better"),
         Finding::Inconclusive => (Ink::Faint, "?"),
         Finding::Equivalent => (Ink::Plain, "="),
     };
@@ -113,6 +113,6 @@ fn line(row: &ComparedResult, wide: usize) -> Line {
             ),
             Ink::Plain,
         ),
-        (format!("{:>12} {mark}", signed(row.change)), ink),
+        (format!("{:>9} {mark}", signed(row.change)), ink),
     ]
 }

@@ -15,7 +15,7 @@ const MOMENTS: usize = 3;
 const FACTS: usize = 3;
 const GROUPS: usize = 3;
 /// Widths of the columns of results: latest level, change, smallest step.
-const NUMBERS: usize = 36;
+const NUMBERS: usize = 39;
 
 /// The screen; with `all`, every moment and every result.
 pub fn screen(timeline: &Timeline, width: Option<u16>, all: bool) -> Vec<Line> {
@@ -90,7 +90,7 @@ fn group_line(group: &ChangedGroup, begin: &str, wide: usize) -> Line {
 /// Every result in a line.
 fn table(timeline: &Timeline, wide: usize) -> Vec<Line> {
     let name = wide.saturating_sub(NUMBERS);
-    let mut lines = vec![vec![(format!("{:name$}{:>12}{:>12}{:>12}", "", "now", "change", "finds"), Ink::Faint)]];
+    let mut lines = vec![vec![(format!("{:name$}{:>12}{:>10}{:>10}", "", "now", "change", "finds"), Ink::Faint)]];
     lines.extend(timeline.results.iter().map(|result| line(result, name)));
     if !timeline.not_judged.is_empty() {
         lines.push(vec![(format!("{} not judged:", timeline.not_judged.len()), Ink::Plain)]);
@@ -105,8 +105,8 @@ fn table(timeline: &Timeline, wide: usize) -> Vec<Line> {
 fn line(result: &ResultTimeline, name: usize) -> Line {
     let now = result.levels.last().map_or_else(String::new, |level| measured(level.value, level.interval, result.unit));
     let (ink, mark) = match result.finding {
-        Finding::Worse => (Ink::Bad, "▲"),
-        Finding::Better => (Ink::Notable, "▼"),
+        Finding::Worse => (Ink::Bad, "worse"),
+        Finding::Better => (Ink::Notable, "better"),
         Finding::Inconclusive => (Ink::Faint, "?"),
         Finding::Equivalent => (Ink::Plain, "="),
     };
@@ -115,7 +115,7 @@ fn line(result: &ResultTimeline, name: usize) -> Line {
     let finds = result.detectable.filter(|_| !result.is_changed()).map_or_else(|| "–".to_owned(), signed);
     vec![
         (format!("{:name$}{now:>12}", cut(&result.phrase, name.saturating_sub(1))), Ink::Plain),
-        (format!("{change:>12}"), ink),
+        (format!("{change:>10}"), ink),
         (format!("{finds:>10} {mark}"), ink),
     ]
 }
