@@ -2,7 +2,8 @@
 
 use super::axis::PlotAxis;
 use super::canvas::{Ink, escaped};
-use super::{BELOW, ChartLayout, DrawnFor, FONT, Frame, LETTER, SERIES, at, legend, sign, text_at};
+use super::labels::{LabelAnchor, LabelPlaces};
+use super::{BELOW, ChartLayout, DrawnFor, Frame, SERIES, at, legend, sign, text_at};
 use crate::results::document;
 use crate::results::drawing_note::{DrawingNote, Join, MarkPlace};
 use crate::results::quantity::Labels;
@@ -167,56 +168,46 @@ impl CurvePlot {
     /// Knees, plateaus, limits and claims, and the words of each.
     fn marks(&self, frame: &Frame) -> (String, String) {
         let (mut shapes, mut texts) = (String::new(), String::new());
-        // Words side by side would run into each other: each goes one line further than the one before, and then begins again;
-        // what was found from the top down, what is claimed from the bottom up.
-        let (mut lines, mut claims) = (0_u32, 0_u32);
+        let pixels = |line: &PlotLine| {
+            line.points.iter().map(|point| (frame.x(point.x), frame.y(point.y))).collect::<Vec<(f64, f64)>>()
+        };
+        let curves: Vec<Vec<(f64, f64)>> = self.lines.iter().map(pixels).collect();
+        let mut labels = LabelPlaces::new(frame, &curves);
         for mark in &self.note.marks {
             let series = self.series_of(mark);
-            let mut words = |x: f64, y: f64| {
-                let wide = mark.text.chars().count() as f64 * LETTER;
-                let end = frame.corner.0;
-                texts += &if x + wide > end {
-                    text_at(x - 5.0, y, "note end", &mark.text)
-                } else {
-                    text_at(x + 5.0, y, "note", &mark.text)
-                };
-            };
-            let mut next = || {
-                lines += 1;
-                frame.corner.1 + FONT + f64::from((lines - 1) % 6) * (FONT + 3.0)
-            };
             let (top, bottom) = (frame.corner.1, frame.origin.1);
-            let content = match mark.place {
+            let (named, content) = match mark.place {
                 MarkPlace::Knee { at: place, low, high } => {
                     let (x, from, to) = (frame.x(place), frame.x(low), frame.x(high));
                     let wide = (to - from).max(1.0);
-                    words(x, next());
-                    format!(
+                    let zone = format!(
                         "<path class=\"zone\" d=\"M{} {}h{}V{}h-{}z\"/>",
                         at(from),
                         at(top),
                         at(wide),
                         at(bottom),
                         at(wide)
-                    ) + &format!("<path class=\"knee {series}\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom))
+                    );
+                    let line = format!("<path class=\"knee {series}\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom));
+                    (LabelAnchor::FromTop(x), zone + &line)
                 }
                 MarkPlace::Claim { at: place } => {
                     let x = frame.x(place);
-                    claims += 1;
-                    words(x, frame.origin.1 - 5.0 - f64::from((claims - 1) % 6) * (FONT + 3.0));
-                    format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom))
+                    let line = format!("<path class=\"claim\" d=\"M{} {}V{}\"/>", at(x), at(top), at(bottom));
+                    (LabelAnchor::FromBottom(x), line)
                 }
                 MarkPlace::Plateau { from, to, level } => {
                     let (from, to, y) = (frame.x(from), frame.x(to), frame.y(level));
-                    words(from, y - 6.0);
-                    format!("<path class=\"plateau {series}\" d=\"M{} {}H{}\"/>", at(from), at(y), at(to))
+                    let line = format!("<path class=\"plateau {series}\" d=\"M{} {}H{}\"/>", at(from), at(y), at(to));
+                    (LabelAnchor::Along(from, to, y), line)
                 }
                 MarkPlace::Level { at: level } => {
-                    let y = frame.y(level);
-                    words(frame.origin.0, y - 5.0);
-                    format!("<path class=\"claim\" d=\"M{} {}H{}\"/>", at(frame.origin.0), at(y), at(frame.corner.0))
+                    let (from, to, y) = (frame.origin.0, frame.corner.0, frame.y(level));
+                    let line = format!("<path class=\"claim\" d=\"M{} {}H{}\"/>", at(from), at(y), at(to));
+                    (LabelAnchor::Along(from, to, y), line)
                 }
             };
+            texts += &labels.place(named, &mark.text);
             shapes += &format!("<g class=\"mark\"><title>{}</title>{content}</g>", escaped(&mark.text));
         }
         (shapes, texts)

@@ -7,6 +7,7 @@ mod axis;
 mod canvas;
 mod curves;
 mod heat;
+mod labels;
 mod panels;
 mod rows;
 mod strips;
