@@ -27,7 +27,7 @@ pub mod experiments {
         pub use crate::experiments::consistency::checks;
     }
     pub mod highlights {
-        pub use crate::experiments::highlights::certain;
+        pub use crate::experiments::highlights::{certain, highlights};
     }
     pub use crate::experiments::{Experiment, PredictionInput, TABLE, catalogue, chapters, find};
     pub mod constants {
@@ -168,7 +168,8 @@ pub mod results {
     }
     pub mod document {
         pub use crate::results::document::{
-            Block, CheckOutcome, Document, Grade, HighlightKind, Metric, Outcome, Section,
+            Block, CheckOutcome, Comparison, CompositeCheck, Document, FigureModes, Grade, Highlight, HighlightKind,
+            Metric, Outcome, Section, SharedCore,
         };
     }
     pub mod evidence {

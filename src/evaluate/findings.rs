@@ -146,7 +146,9 @@ impl Findings {
         let told: Vec<String> = self
             .metrics
             .iter()
-            .filter_map(|metric| {
+            .enumerate()
+            .filter(|(place, metric)| !metric.repeats_modes_of(&self.metrics[..*place]))
+            .filter_map(|(_, metric)| {
                 let FigureModes { lower, upper, upper_share } = metric.modes?;
                 let [lower, upper] = [lower, upper].map(|value| Shown::of(value, metric.unit));
                 Some(format!(

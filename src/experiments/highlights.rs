@@ -10,12 +10,14 @@ use crate::results::document::{
 use crate::results::gate_numbers::GateNumbers;
 use crate::results::wording::count;
 
-use super::insights::insights;
+use super::insights::{Weighted, insights};
 
 /// Share of figures that are not good beyond which that outweighs everything else.
 const MOSTLY: f64 = 0.5;
 /// How many things a reader keeps in mind.
 const MOST: usize = 5;
+/// As many other sentences leave no room for misses of predictions.
+const ENOUGH: usize = 3;
 /// Contradictions between figures among them.
 const MOST_VIOLATIONS: usize = 2;
 /// Weight of a claim about the machine that another one denies.
@@ -23,16 +25,21 @@ const CLAIM: f64 = 0.35;
 /// Share of figures that are not good beyond which that is news.
 const DISTURBED: f64 = 0.1;
 
-/// At most five sentences: contradictions first, then what figures say by weight, with what disturbed the run among them.
+/// At most five sentences: contradictions first, then what figures say by weight, with what disturbed the run among them. Misses
+/// of predictions follow only where that is little.
 pub fn highlights(sections: &[Section], checks: &[CompositeCheck], machine: &Machine, cpu: u32) -> Vec<Highlight> {
-    let mut weighted = insights(sections, machine, cpu);
+    let told = insights(sections, machine, cpu);
+    let (surprises, mut weighted): (Vec<Weighted>, Vec<Weighted>) =
+        told.into_iter().partition(|(_, found)| found.kind == HighlightKind::Surprise);
     weighted.extend(disturbance(sections));
     weighted.extend(contradictions(machine).into_iter().map(|found| (CLAIM, found)));
     weighted.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let mut found = violations(checks);
+    let mut found = violations(sections, checks);
     found.truncate(MOST_VIOLATIONS);
     found.extend(weighted.into_iter().map(|(_, highlight)| highlight));
     found.truncate(MOST);
+    let missing = ENOUGH.saturating_sub(found.len());
+    found.extend(surprises.into_iter().map(|(_, highlight)| highlight).take(missing));
     found
 }
 
@@ -52,14 +59,27 @@ fn highlight(kind: HighlightKind, text: String, section: &str) -> Highlight {
     Highlight { kind, text, section: section.to_owned(), why: None, advice: None }
 }
 
-fn violations(checks: &[CompositeCheck]) -> Vec<Highlight> {
+fn violations(sections: &[Section], checks: &[CompositeCheck]) -> Vec<Highlight> {
+    let doubted = |metric: &&Metric| matches!(metric.grade, Grade::Unresolved | Grade::Contaminated);
+    let doubted: Vec<String> = sections
+        .iter()
+        .flat_map(|section| &section.metrics)
+        .filter(doubted)
+        .map(|metric| format!("'{}'", metric.phrase))
+        .collect();
     checks
         .iter()
         .filter(|check| check.outcome == CheckOutcome::Violated)
         .filter_map(|check| Some((check, check.comparisons.iter().find(|made| !made.holds)?)))
         .map(|(check, made)| {
+            let names_doubted = |side: &str| doubted.iter().any(|name| side.contains(name.as_str()));
+            let settled = if names_doubted(&made.left) || names_doubted(&made.right) {
+                " At least one of these results is not settled."
+            } else {
+                ""
+            };
             let text = format!(
-                "Results contradict each other ({}): {} is not {} {}.",
+                "Results contradict each other ({}): {} is not {} {}.{settled}",
                 check.id, made.left, made.relation, made.right
             );
             highlight(HighlightKind::Violation, text, "")

@@ -7,7 +7,7 @@ use crate::results::prediction::Prediction;
 use crate::results::quantity::Unit;
 use crate::results::ratio::{Ratio, against_prediction, scaled};
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::{Shown, capital};
+use crate::results::wording::{Shown, capital, percent, times};
 
 use super::models::primitives::{
     DIRECT_READ, ECHO_ON_ONE_CPU, ECHO_ON_TWO_CPUS, IDLE_WAKE_UP, KERNEL_ENTRY, MEMORY_LOAD, Primitive, SWITCH,
@@ -32,14 +32,21 @@ fn weight(ratio: &Ratio, usual: f64) -> f64 {
     (ratio.least / usual).ln().max(0.0)
 }
 
+/// Whether an insight can rest on a result.
+fn is_settled(metric: &Metric) -> bool {
+    matches!(metric.grade, Grade::Good | Grade::Rough)
+}
+
 fn time(metric: &Metric) -> Shown {
     metric.shown()
 }
 
 impl<'a> Found<'a> {
+    /// A result that is settled: an insight rests on no other.
     fn find(&self, wanted: Primitive) -> Option<(&'a Section, &'a Metric)> {
         let is = |metric: &&Metric| wanted.is(&metric.name, &metric.labels);
-        self.sections.iter().find_map(|section| Some((section, section.metrics.iter().find(is)?)))
+        let found = self.sections.iter().find_map(|section| Some((section, section.metrics.iter().find(is)?)));
+        found.filter(|(_, metric)| is_settled(metric))
     }
 
     /// A wake-up of another CPU over a switch on the same one.
@@ -66,6 +73,14 @@ impl<'a> Found<'a> {
                 time(two)
             );
         }
+        if let Some(quantiles) = there.quantiles.filter(|quantiles| quantiles.p99 > 1.5 * there.value) {
+            let longest = Shown::of(quantiles.p99, there.unit);
+            why += &format!(" In 1 % of the batches a wake-up took {longest} or more.");
+        }
+        let polls = self.machine.kernel.idle_driver.as_ref().is_some_and(|driver| driver.value == "haltpoll");
+        if polls {
+            why += " A larger guest_halt_poll_ns keeps idle CPUs awake, and that uses CPU time.";
+        }
         Some(told(weight(&ratio, USUAL), section, text, &why, "Pin tasks that exchange messages to the same CPU."))
     }
 
@@ -85,13 +100,149 @@ impl<'a> Found<'a> {
         } else {
             "The kernel clears the page and changes the page table."
         };
-        let huge =
-            self.find(Primitive::of("memory.page_fault.time", &[("kind", "huge_anonymous")])).and_then(|(_, huge)| {
-                let gain = Ratio::of(&scaled(write, 512.0), huge, 1.5)?;
-                Some(format!(" Huge pages need {} times less time for the same bytes.", gain.text()))
-            });
-        let advice = format!("Reuse memory.{}", huge.unwrap_or_default());
-        Some(told(weight(&ratio, USUAL), section, text, why, &advice))
+        Some(told(weight(&ratio, USUAL), section, text, why, "Reuse memory."))
+    }
+
+    /// The first touch of memory with small pages over that with huge ones.
+    fn huge_pages(&self) -> Option<Weighted> {
+        const USUAL: f64 = 1.5;
+        const MEBIBYTES: f64 = 1024.0;
+        let touch = |pages| self.find(Primitive::of("memory.page_fault.first_touch", pages));
+        let ((section, small), (_, huge)) = (touch(&[("pages", "4k")])?, touch(&[("pages", "huge")])?);
+        let ratio = Ratio::of(small, huge, USUAL)?;
+        let of_a_gibibyte = |metric: &Metric| scaled(metric, MEBIBYTES).shown();
+        let text = format!(
+            "The first touch of 1 GiB takes {} with 4 KiB pages and {} with huge pages, {} times less.",
+            of_a_gibibyte(small),
+            of_a_gibibyte(huge),
+            ratio.text()
+        );
+        let page = if self.machine.is_guest() {
+            "Each page costs a fault, which in a guest can also need work of the hypervisor."
+        } else {
+            "Each page costs a fault, and a huge page takes the place of many small ones."
+        };
+        let setting = self.machine.memory.transparent_huge_pages.as_ref().map(|fact| fact.value.as_str());
+        let (here, advice) = match setting {
+            Some("always") => ("", "Align large buffers to the size of a huge page."),
+            Some("never") => (
+                " Programs get no huge pages here (/sys/kernel/mm/transparent_hugepage/enabled).",
+                "Allow huge pages: set them to madvise.",
+            ),
+            Some("madvise") => {
+                (" Only programs that ask get huge pages here.", "Use madvise(MADV_HUGEPAGE) for large buffers.")
+            }
+            _ => ("", "Use madvise(MADV_HUGEPAGE) for large buffers."),
+        };
+        Some(told(weight(&ratio, USUAL), section, text, &format!("{page}{here}"), advice))
+    }
+
+    /// A kernel entry that is slower than its prediction, with the mitigations that are in force.
+    fn entry(&self) -> Option<Weighted> {
+        const BASE: f64 = 0.5;
+        let (section, call) = self.find(KERNEL_ENTRY)?;
+        let predicted =
+            call.prediction.as_ref().filter(|found| call.interval95[0] > found.high && found.value > 0.0)?;
+        let cycles = call.cycles_shown().map_or_else(String::new, |cycles| format!(" ({cycles} cycles)"));
+        let text = format!(
+            "An empty system call takes {}{cycles}, {} times the prediction.",
+            time(call),
+            times(call.value / predicted.value)
+        );
+        let mitigations = self.mitigations();
+        let why = if mitigations.is_empty() {
+            "The kernel reports no mitigation in force, so the cause is elsewhere.".to_owned()
+        } else {
+            format!("Mitigations in force add work at each kernel entry: {}.", mitigations.join(", "))
+        };
+        let batched = self.find(Primitive::of("os.system_call.time", &[("call", "io_uring_nop_batched")]));
+        let gain = batched.and_then(|(_, batched)| Some((batched, Ratio::of(call, batched, 1.0)?)));
+        let advice = gain.map_or_else(
+            || "Combine small system calls, for example by larger buffers.".to_owned(),
+            |(batched, _)| {
+                format!("Combine small system calls. In a batch of io_uring an operation takes {}.", time(batched))
+            },
+        );
+        Some(told(BASE + (call.interval95[0] / predicted.value).ln(), section, text, &why, &advice))
+    }
+
+    /// The mitigations that are in force, by the names of the kernel.
+    fn mitigations(&self) -> Vec<&'a str> {
+        let known = self.machine.kernel.mitigations.iter();
+        let in_force = known.filter(|mitigation| mitigation.state.starts_with("Mitigation"));
+        in_force.map(|mitigation| mitigation.vulnerability.as_str()).collect()
+    }
+
+    /// Random reads of a file that is not cached over sequential ones.
+    fn order(&self) -> Option<Weighted> {
+        const USUAL: f64 = 5.0;
+        let of = |labels| self.find(Primitive::of("file.read.block_time", labels));
+        let (section, random) = of(&[("cache", "cold"), ("order", "random"), ("bytes", "67108864")])?;
+        let (_, sequential) = of(&[("cache", "cold"), ("order", "sequential"), ("bytes", "67108864")])?;
+        let ratio = Ratio::of(random, sequential, USUAL)?;
+        let text = format!(
+            "Reading 4 KiB that are not cached takes {} in random order and {} in sequential order.",
+            time(random),
+            time(sequential)
+        );
+        let ahead = self.machine.storage.iter().find(|found| found.scratch);
+        let ahead = ahead.and_then(|found| found.device.as_ref()?.read_ahead_bytes);
+        let why = ahead.map_or_else(
+            || "In sequential order the kernel reads ahead.".to_owned(),
+            |bytes| {
+                format!("In sequential order the kernel reads up to {} ahead.", Shown::of(bytes as f64, Unit::Bytes))
+            },
+        );
+        let advice = "Read files in order, or announce random reads with posix_fadvise and keep several in flight.";
+        Some(told(0.5 * weight(&ratio, USUAL), section, text, &why, advice))
+    }
+
+    /// Stores to memory that bypass the caches over ordinary ones.
+    fn stores(&self) -> Option<Weighted> {
+        const USUAL: f64 = 1.5;
+        let of = |labels| self.find(Primitive::of("memory.bandwidth.rate", labels));
+        let (section, bypassing) = of(&[("level", "DRAM"), ("operation", "write_nt"), ("threads", "1")])?;
+        let (_, ordinary) = of(&[("level", "DRAM"), ("operation", "write"), ("threads", "1")])?;
+        let ratio = Ratio::of(bypassing, ordinary, USUAL)?;
+        let text = format!(
+            "One CPU writes {} to memory, and {} with stores that bypass the caches ({} times).",
+            time(ordinary),
+            time(bypassing),
+            ratio.text()
+        );
+        Some(told(
+            weight(&ratio, USUAL),
+            section,
+            text,
+            "An ordinary store reads its cache line first, so it needs the memory twice.",
+            "Use non-temporal stores for large data that is not read again soon.",
+        ))
+    }
+
+    /// What costs most more while another guest uses the core.
+    fn neighbour(&self) -> Option<Weighted> {
+        const USUAL: f64 = 1.1;
+        let all = self.sections.iter().flat_map(|section| section.metrics.iter().map(move |metric| (section, metric)));
+        let timed = all.filter(|(_, metric)| metric.headline && metric.unit == Unit::Nanoseconds && is_settled(metric));
+        let slowed = timed.filter_map(|(section, metric)| {
+            metric.tax()?;
+            let beside = metric.shared?;
+            let ratio = Ratio::between((beside.value, beside.interval95), (metric.value, metric.interval95), USUAL)?;
+            Some((section, metric, beside, ratio))
+        });
+        let (section, metric, beside, ratio) = slowed.max_by(|one, other| one.3.least.total_cmp(&other.3.least))?;
+        let text = format!(
+            "A neighbour on the core slows programs down: {} takes {} with one and {} alone.",
+            metric.phrase,
+            Shown::measured(beside.value, beside.interval95, metric.unit),
+            time(metric)
+        );
+        let why = format!(
+            "The two hardware threads of a core share its units. A neighbour was there in {} of the batches.",
+            percent(beside.share)
+        );
+        let advice = "Use a machine whose cores are not shared with others, or expect times between these two.";
+        Some(told(weight(&ratio, USUAL), section, text, &why, advice))
     }
 
     /// What a fork costs for each GiB of the parent.
@@ -99,7 +250,7 @@ impl<'a> Found<'a> {
         const USUAL: f64 = 10e6;
         const PAGES: f64 = 262_144.0;
         let (section, page) = self.find(Primitive::of("os.process_creation.per_page", &[("how", "fork_wait")]))?;
-        if page.interval95[0] * PAGES < USUAL || page.grade == Grade::Contaminated {
+        if page.interval95[0] * PAGES < USUAL {
             return None;
         }
         let text = format!(
@@ -193,7 +344,7 @@ impl<'a> Found<'a> {
             Some((section, section.metrics.iter().find(is)?))
         })?;
         let least = claim / size.interval95[1];
-        if least < USUAL || size.grade == Grade::Contaminated {
+        if least < USUAL || !is_settled(size) {
             return None;
         }
         let text =
@@ -256,8 +407,7 @@ impl<'a> Found<'a> {
     fn surprises(&self) -> Vec<Weighted> {
         let mut found: Vec<(f64, &Section, &Metric)> = Vec::new();
         for section in self.sections {
-            for metric in section.metrics.iter().filter(|metric| metric.headline && metric.grade != Grade::Contaminated)
-            {
+            for metric in section.metrics.iter().filter(|metric| metric.headline && is_settled(metric)) {
                 let against = metric.verdict.against_prediction;
                 if !matches!(against, AgainstPrediction::Faster | AgainstPrediction::Slower) {
                     continue;
@@ -301,12 +451,16 @@ fn told(weight: f64, section: &Section, text: String, why: &str, advice: &str) -
     (weight, highlight)
 }
 
-/// What figures say, the weightiest first.
+/// What settled figures say, the weightiest first. Misses of predictions are last: they say least about what to do.
 pub fn insights(sections: &[Section], machine: &Machine, cpu: u32) -> Vec<Weighted> {
     let found = Found { sections, machine, cpu };
     let single = [
         found.waking(),
-        found.faults(),
+        found.huge_pages().or_else(|| found.faults()),
+        found.entry(),
+        found.order(),
+        found.stores(),
+        found.neighbour(),
         found.fork(),
         found.linking(),
         found.memory(),
@@ -315,7 +469,8 @@ pub fn insights(sections: &[Section], machine: &Machine, cpu: u32) -> Vec<Weight
         found.device(),
         found.clock(),
     ];
-    let mut all: Vec<Weighted> = single.into_iter().flatten().chain(found.surprises()).collect();
+    let mut all: Vec<Weighted> = single.into_iter().flatten().collect();
     all.sort_by(|one, other| other.0.total_cmp(&one.0));
+    all.extend(found.surprises());
     all
 }

@@ -33,8 +33,13 @@ pub fn render(page: &Page) -> String {
                     h1 { (page.title) }
                     p { (page.subtitle) }
                 }
-                (contents(page))
-                main #content { @for part in &page.parts { (part_markup(part)) } }
+                // The first part answers the question of the page. The contents follow, or on a wide screen stand beside it.
+                main #content {
+                    @for (place, part) in page.parts.iter().enumerate() {
+                        (part_markup(part))
+                        @if place == 0 { (contents(page)) }
+                    }
+                }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -83,7 +88,7 @@ fn piece_markup(piece: &Piece, level: u8) -> Markup {
             Piece::Prose(markdown) => div.prose { (prose(markdown)) },
             Piece::Table(table) => (table_markup(table)),
             Piece::Drawing(drawing) => (drawing_markup(drawing)),
-            Piece::Alarm(words) => p.alarm role="note" { strong { "Attention: " } (words) },
+            Piece::Alarm(words) => p.alarm role="note" { strong { "Attention: " } (running(words)) },
             Piece::Literal(words) => pre tabindex="0" { code { (words) } },
             Piece::Folded { summary, pieces: inside } => details { summary { (summary) } (pieces(inside, level)) },
         }
@@ -118,16 +123,35 @@ fn number(text: &str, datum: Option<(&str, f64)>) -> Markup {
 }
 
 /// Units that stay on the line of their number.
-const UNITS: [&str; 17] =
-    ["ns", "µs", "ms", "s", "%", "Hz", "kHz", "MHz", "GHz", "B", "KiB", "MiB", "GiB", "kB/s", "MB/s", "GB/s", "cycles"];
+const UNITS: [&str; 20] = [
+    "ns", "µs", "ms", "s", "%", "Hz", "kHz", "MHz", "GHz", "B", "KiB", "MiB", "GiB", "TiB", "B/s", "kB/s", "MB/s",
+    "GB/s", "TB/s", "cycles",
+];
+
+/// The space between two words: one that no end of a line takes, where they are a number and its unit, or a range.
+fn gap(before: &str, after: &str) -> &'static str {
+    let unit = after.trim_end_matches(['.', ',', ')', ':', ';', '?']);
+    let ends_in_digit = before.ends_with(|letter: char| letter.is_ascii_digit());
+    let of_range = unit == "…" && UNITS.contains(&before) || before == "…" || unit == "…" && ends_in_digit;
+    if ends_in_digit && UNITS.contains(&unit) || of_range { "\u{a0}" } else { " " }
+}
+
+/// Text in which no end of a line divides a number from its unit.
+fn kept_together(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut out = String::with_capacity(text.len());
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            out.push_str(gap(words[index - 1], word));
+        }
+        out.push_str(word);
+    }
+    out
+}
 
 /// Running text, in which no end of a line divides a number from its unit, or a command-line flag.
 fn running(text: &str) -> Markup {
     let words: Vec<&str> = text.split(' ').collect();
-    let gap = |before: &str, after: &str| {
-        let unit = after.trim_end_matches(['.', ',', ')', ':']);
-        if before.ends_with(|letter: char| letter.is_ascii_digit()) && UNITS.contains(&unit) { "\u{a0}" } else { " " }
-    };
     html! {
         @for (index, word) in words.iter().enumerate() {
             @if index > 0 { (gap(words[index - 1], word)) }
@@ -139,7 +163,7 @@ fn running(text: &str) -> Markup {
 /// Markdown of the sources; what looks like markup in it is text.
 fn prose(markdown: &str) -> Markup {
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).map(|event| match event {
-        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+        Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => Event::Text(kept_together(&text).into()),
         other => other,
     });
     let mut out = String::new();
@@ -163,7 +187,7 @@ fn table_markup(table: &Table) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(if table.caption.is_empty() { "Table" } else { &table.caption }) {
             table class=[classes] style=[style] {
-                @if !table.caption.is_empty() { caption { (table.caption) } }
+                @if !table.caption.is_empty() { caption { (running(&table.caption)) } }
                 @if headed {
                     thead { tr { @for column in &table.columns { th scope="col" { (column.head) } } } }
                 }
@@ -171,6 +195,7 @@ fn table_markup(table: &Table) -> Markup {
                     @for row in &table.rows {
                         @match row {
                             Row::Group(title) => tr.group { th scope="rowgroup" colspan=(table.columns.len()) { (title) } },
+                            Row::Note(words) => tr.note { td colspan=(table.columns.len()) { (running(words)) } },
                             Row::Cells(cells) => (cells_markup(cells)),
                         }
                     }
@@ -213,7 +238,7 @@ fn drawing_markup(drawing: &Drawing) -> Markup {
                 (PreEscaped(drawing.svg(DrawnFor::Page)))
                 (PreEscaped(drawing.svg(DrawnFor::Phone)))
             }
-            figcaption { (drawing.caption) }
+            figcaption { (running(&drawing.caption)) }
             details { summary { "Values" } (table_markup(&drawing.values)) }
         }
     }

@@ -91,13 +91,15 @@ fn table_text(table: &Table) -> String {
     out += &line(&mut table.columns.iter().map(|column| cell_words(&column.head)));
     out +=
         &line(&mut table.columns.iter().map(|column| if column.right { "---:".to_owned() } else { "---".to_owned() }));
+    let across = |words: String| {
+        let empty = table.columns.iter().skip(1).map(|_| String::new());
+        line(&mut std::iter::once(words).chain(empty))
+    };
     for row in &table.rows {
         out += &match row {
             Row::Cells(cells) => line(&mut cells.iter().map(cell_text)),
-            Row::Group(title) => {
-                let empty = table.columns.iter().skip(1).map(|_| String::new());
-                line(&mut std::iter::once(format!("**{}**", cell_words(title))).chain(empty))
-            }
+            Row::Group(title) => across(format!("**{}**", cell_words(title))),
+            Row::Note(words) => across(format!("*{}*", cell_words(words))),
         };
     }
     out + "\n"

@@ -351,7 +351,7 @@ fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceR
     } else if metric.grade == Grade::Unresolved {
         "?".to_owned()
     } else {
-        let percent = metric.relative_half_width() * 100.0;
+        let percent = metric.plus_minus() * 100.0;
         if percent < 0.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
     };
     let at_least = if metric.at_least { "≥" } else { "" };

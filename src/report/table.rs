@@ -24,13 +24,15 @@ pub struct Column {
     pub right: bool,
 }
 
-/// A row: cells, or a heading across all columns.
+/// A row: cells, or words across all columns.
 #[derive(Debug, Clone)]
 pub enum Row {
     /// As many cells as there are columns.
     Cells(Vec<Cell>),
     /// A heading for the rows below it.
     Group(String),
+    /// A remark on the row above it, across all columns.
+    Note(String),
 }
 
 #[derive(Debug, Clone)]
@@ -94,6 +96,11 @@ impl Table {
     /// Adds a heading for the rows that follow.
     pub fn group(&mut self, title: &str) {
         self.rows.push(Row::Group(title.to_owned()));
+    }
+
+    /// Adds a remark on the row above.
+    pub fn note(&mut self, text: &str) {
+        self.rows.push(Row::Note(text.to_owned()));
     }
 
     /// A table of texts.

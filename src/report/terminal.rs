@@ -91,6 +91,9 @@ pub(super) fn trimmed(table: &Table) -> String {
 const NARROW: u16 = 80;
 const LEAST_NAME: u16 = 24;
 
+/// Width of a terminal from which on both ends of a lopsided interval have room.
+const ROOMY: u16 = 100;
+
 /// Columns of the table of figures: head, least width of the terminal that shows it, cell.
 type FigureColumn = (&'static str, u16, fn(&Metric) -> String);
 
@@ -133,7 +136,10 @@ fn table(metrics: &[&Metric], width: Option<u16>) -> String {
         for metric in figures {
             let own = short(metric.labels.pairs().filter(|pair| !shared.contains(pair)));
             let operation = if metric.labels.is_empty() { metric.name.clone() } else { format!("  {own}") };
-            let cells = columns.iter().map(|(.., cell)| cell(metric));
+            let cells = columns.iter().map(|(head, _, cell)| match *head {
+                "±" if wide >= ROOMY => uncertainty(metric),
+                _ => cell(metric),
+            });
             table.add_row(std::iter::once(operation).chain(cells).collect::<Vec<String>>());
         }
     }
@@ -182,12 +188,18 @@ fn dash() -> String {
     "–".to_owned()
 }
 
-/// Half the interval as a share of the value; a mark where there are too few launches for 95 %.
+/// The interval where there is room for both ends of a lopsided one; a mark where there are too few launches for 95 %.
+fn uncertainty(metric: &Metric) -> String {
+    let mark = if metric.interval_level > 0.0 && metric.interval_level < 0.945 { "?" } else { "" };
+    metric.uncertainty_text() + mark
+}
+
+/// Half the interval as a share of the value, or the longer side of a lopsided one.
 fn half_width(metric: &Metric) -> String {
     if metric.interval_level <= 0.0 {
         return dash();
     }
-    let share = metric.relative_half_width();
+    let share = metric.plus_minus();
     let mark = if metric.interval_level < 0.945 { "?" } else { "" };
     format!("{}{mark}", percent(share))
 }
@@ -225,8 +237,7 @@ fn closing(document: &Document) -> String {
     let launches: u32 = document.experiments.iter().map(|section| section.launches).sum();
     let mut text = String::new();
     if metrics.iter().any(|metric| metric.interval_level < 0.945) {
-        text += "± is half of the interval over launches. A question mark means too few launches for a 95 % \
-                 interval.\n";
+        text += "A question mark means too few launches for a 95 % interval.\n";
     }
     text += &format!(
         "{}: {}. {rejected} not published. {}, {} in {}, on CPU {}{}.\n",

@@ -171,9 +171,12 @@ fn table_text(table: &Table, width: u16) -> String {
                     if column.right { shown.set_alignment(CellAlignment::Right) } else { shown }
                 }));
             }
-            // A heading must not widen the first column: it goes over the table's lines afterwards.
-            Row::Group(title) => {
-                blocks.push(title);
+            // Words across all columns must not widen the first: they go over the table's lines afterwards.
+            Row::Group(words) | Row::Note(words) => {
+                blocks.push(match row {
+                    Row::Note(_) => bullet(words, usize::from(width)),
+                    _ => folded(words, usize::from(width)),
+                });
                 shown.add_row([format!("\u{2}{}", blocks.len() - 1)]);
             }
         }
@@ -182,7 +185,7 @@ fn table_text(table: &Table, width: u16) -> String {
     for line in trimmed(&shown).lines() {
         let mark = line.trim().strip_prefix('\u{2}').and_then(|number| number.parse::<usize>().ok());
         match mark.and_then(|number| blocks.get(number)) {
-            Some(title) => out += &folded(title, usize::from(width)),
+            Some(words) => out += words,
             None => out += &format!("{line}\n"),
         }
     }

@@ -549,6 +549,11 @@ impl Document {
         Grade::ALL.map(|grade| format!("{} {}", self.count(grade), grade.word())).join(", ")
     }
 
+    /// Whether a figure is one of the costs that everybody asks for.
+    pub fn is_cost(&self, metric: &Metric) -> bool {
+        self.costs.iter().any(|cost| cost.metric == metric.name && cost.labels == metric.labels)
+    }
+
     /// The published figure with a name and labels.
     pub fn metric(&self, name: &str, labels: &Labels) -> Option<&Metric> {
         self.metrics().find(|metric| metric.name == name && metric.labels.same_figure(labels))

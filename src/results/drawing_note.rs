@@ -13,6 +13,9 @@ pub struct DrawingNote {
     pub curve: String,
     /// What the drawing shows; none means the labels of the axes say it.
     pub caption: Option<String>,
+    /// What was found on the curves that have marks of their own, in sentences; none means the ends of the curves say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
     /// Scale of the horizontal axis.
     pub x_scale: Scale,
     /// Scale of the vertical axis.
@@ -104,6 +107,7 @@ impl DrawingNote {
         DrawingNote {
             curve: curve.to_owned(),
             caption: None,
+            finding: None,
             x_scale: Scale::Automatic,
             y_scale: Scale::Automatic,
             join: Join::Line,

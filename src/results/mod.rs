@@ -27,6 +27,7 @@ pub mod run;
 pub mod schema;
 pub mod score;
 pub mod series;
+pub mod spread;
 pub mod timeline;
 pub mod verdict;
 pub mod wording;

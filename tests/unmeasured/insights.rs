@@ -1,7 +1,11 @@
-//! The insight that a terminal shows while a run goes on: nothing while it is uncertain, and nothing that the report does not say.
+//! Insights rest on settled results, and say what is unusual before what was not predicted. The one that a terminal shows while a run
+//! goes on says nothing while it is uncertain, and nothing that the report does not say.
 use sysdyno::testing::assemble;
-use sysdyno::testing::experiments::highlights::certain;
-use sysdyno::testing::results::document::{Document, Grade};
+use sysdyno::testing::experiments::highlights::{certain, highlights};
+use sysdyno::testing::results::document::{
+    CheckOutcome, Comparison, CompositeCheck, Document, Grade, Highlight, HighlightKind, SharedCore,
+};
+use sysdyno::testing::results::verdict::AgainstPrediction;
 
 use crate::report::{real, record};
 
@@ -34,12 +38,101 @@ fn what_is_shown_early_is_in_the_report() {
 
 #[test]
 fn doubtful_results_support_no_early_insight() {
-    let mut document = real().clone();
-    let found = certain(&document).unwrap();
+    let mut early = (1..=record().rounds).rev().map(after);
+    let (mut document, found) = early.find_map(|document| certain(&document).map(|found| (document, found))).unwrap();
     let section = document.experiments.iter_mut().find(|section| section.id == found.section).unwrap();
     for metric in &mut section.metrics {
         metric.grade = Grade::Rough;
     }
     assert!(document.highlights.iter().any(|highlight| highlight.text == found.text), "the report still says it");
     assert_ne!(certain(&document).map(|other| other.text), Some(found.text));
+}
+
+/// What a document would say now.
+fn said(document: &Document, checks: &[CompositeCheck]) -> Vec<Highlight> {
+    highlights(&document.experiments, checks, &document.machine, document.run.cpu)
+}
+
+/// What figures say, without what is said of the machine's own claims and of the run.
+fn of_figures(found: &[Highlight]) -> Vec<&Highlight> {
+    let kinds = [HighlightKind::Bottleneck, HighlightKind::Surprise];
+    found.iter().filter(|highlight| kinds.contains(&highlight.kind)).collect()
+}
+
+#[test]
+fn no_insight_rests_on_results_that_are_not_settled() {
+    assert!(!of_figures(&said(real(), &[])).is_empty());
+    for grade in [Grade::Unresolved, Grade::Contaminated] {
+        let mut document = real().clone();
+        for metric in document.experiments.iter_mut().flat_map(|section| &mut section.metrics) {
+            metric.grade = grade;
+        }
+        assert_eq!(of_figures(&said(&document, &[])), Vec::<&Highlight>::new(), "{grade:?}");
+    }
+}
+
+#[test]
+fn misses_of_predictions_are_told_last_and_only_where_little_else_is() {
+    let mut document = real().clone();
+    let is_surprise = |highlight: &Highlight| highlight.kind == HighlightKind::Surprise;
+    let all = said(&document, &[]);
+    let others = all.iter().filter(|highlight| !is_surprise(highlight)).count();
+    assert!(others >= 3 && !all.iter().any(is_surprise), "{all:#?}");
+
+    // Of the results that insights compare, only a miss is left.
+    let chapters = ["memory", "network", "file", "cpu"];
+    document.experiments.retain(|section| !chapters.contains(&section.chapter.as_str()));
+    for metric in document.experiments.iter_mut().flat_map(|section| &mut section.metrics) {
+        metric.grade = Grade::Good;
+        metric.headline = metric.prediction.is_some();
+        if let Some(predicted) = &mut metric.prediction
+            && metric.name == "os.signal.time"
+        {
+            (predicted.value, predicted.low, predicted.high) = (1e-3, 1e-4, 1e-2);
+            metric.verdict.against_prediction = AgainstPrediction::Slower;
+        }
+    }
+    let few = said(&document, &[]);
+    let first = few.iter().position(is_surprise);
+    assert!(few.len() <= 5 && few.iter().skip(first.unwrap_or(few.len())).all(is_surprise), "{few:#?}");
+    assert!(first.is_none_or(|place| place < 3), "{few:#?}");
+}
+
+#[test]
+fn a_contradiction_of_unsettled_results_says_so() {
+    let mut document = real().clone();
+    let phrase = document.experiments[0].metrics[0].phrase.clone();
+    let check = |left: &str| CompositeCheck {
+        id: "C1".to_owned(),
+        rule: String::new(),
+        outcome: CheckOutcome::Violated,
+        comparisons: vec![Comparison {
+            left: format!("'{left}' = 3 ns"),
+            relation: "≥".to_owned(),
+            right: "4 ns".to_owned(),
+            holds: false,
+        }],
+        missing: Vec::new(),
+    };
+    let told = |document: &Document| said(document, &[check(&phrase)])[0].text.clone();
+    document.experiments[0].metrics[0].grade = Grade::Good;
+    assert!(!told(&document).contains("not settled"), "{}", told(&document));
+    document.experiments[0].metrics[0].grade = Grade::Unresolved;
+    assert!(told(&document).ends_with("At least one of these results is not settled."), "{}", told(&document));
+}
+
+#[test]
+fn a_neighbour_and_mitigations_are_told_with_their_numbers() {
+    let mut document = real().clone();
+    for section in &mut document.experiments {
+        for metric in section.metrics.iter_mut().filter(|metric| metric.name == "os.system_call.time") {
+            metric.grade = Grade::Good;
+            let interval95 = metric.interval95.map(|end| end * 3.0);
+            let beside = SharedCore { value: metric.value * 3.0, interval95, launches: 9, samples: 90, share: 0.25 };
+            metric.shared = Some(beside);
+        }
+    }
+    let found = said(&document, &[]);
+    let told = found.iter().find(|highlight| highlight.text.contains("neighbour on the core")).unwrap();
+    assert!(told.why.as_ref().unwrap().contains("25 %"), "{told:?}");
 }

@@ -9,6 +9,7 @@ mod cli;
 mod coefficients;
 mod compact;
 mod compare;
+mod drawings;
 mod english;
 mod evaluation;
 mod exports;

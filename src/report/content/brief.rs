@@ -11,7 +11,7 @@ use crate::results::wording::{count, duration};
 
 /// The main document of a run, with the costs of a reference run next to its own if there is one.
 pub fn brief(document: &Document, reference: Option<&ReferenceRun>) -> Page {
-    let mut parts = vec![front(document, reference), costs(document), machine(document), method(document)];
+    let mut parts = vec![front(document), costs(document, reference), machine(document), method(document)];
     let mut chapter = String::new();
     for section in document.experiments.iter().filter(|section| section.outcome == Outcome::Measured) {
         if section.chapter != chapter {
@@ -29,8 +29,8 @@ pub fn brief(document: &Document, reference: Option<&ReferenceRun>) -> Page {
     }
 }
 
-/// Verdict, how sure it is, what is special, the ladder of costs, what is missing.
-fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
+/// Verdict, how sure it is, what is special, what is missing.
+fn front(document: &Document) -> PagePart {
     let mut part = PagePart::new("front", "At a glance", 2);
     for alarm in super::front::alarms(document) {
         part.add(Piece::Alarm(alarm));
@@ -47,9 +47,6 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
             spans.push(Span::link("Details", &super::anchor(&found.section)));
         }
         part.add(Piece::Paragraph(spans));
-    }
-    if let Some(ladder) = cost_ladder::drawing(document, reference) {
-        part.add(Piece::Drawing(Box::new(ladder)));
     }
     let without: Vec<Vec<Span>> = document
         .experiments
@@ -83,11 +80,13 @@ fn certainty(document: &Document) -> String {
     text
 }
 
-/// The costs that everybody asks for, one line each.
-fn costs(document: &Document) -> PagePart {
+/// The costs that everybody asks for, one line each, and the ladder of them.
+fn costs(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
     let mut part = PagePart::new("costs", "Summary of costs", 2);
     let heads = ["cost", ">measured", ">±", ">predicted", ">ratio", "verdict"];
-    let mut table = Table::new("Measured and predicted costs. ± is half of the 95 % interval.", &heads);
+    let caption = "Measured and predicted costs. ± is half of the 95 % interval, or both of its ends if one side is more than \
+                   twice the other. The interval covers the launches of this run and the usual change between runs.";
+    let mut table = Table::new(caption, &heads);
     let mut chapter = "";
     for cost in &document.costs {
         let Some(metric) = document.metric(&cost.metric, &cost.labels) else { continue };
@@ -96,13 +95,16 @@ fn costs(document: &Document) -> PagePart {
             table.group(&chapter_title(own));
         }
         chapter = own;
-        table.row(super::line(metric));
+        super::add_line(&mut table, metric, &[]);
     }
     if table.is_empty() {
         part.say("This run published no cost of this list.");
         return part;
     }
     part.add(Piece::Table(table));
+    if let Some(ladder) = cost_ladder::drawing(document, reference) {
+        part.add(Piece::Drawing(Box::new(ladder)));
+    }
     part.add(Piece::Paragraph(vec![
         Span::plain("All results are in the "),
         Span::elsewhere("appendix", APPENDIX),

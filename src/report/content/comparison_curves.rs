@@ -93,6 +93,7 @@ fn drawing<'a>(
             note: DrawingNote {
                 curve: String::new(),
                 caption: None,
+                finding: None,
                 x_scale: Scale::Automatic,
                 y_scale: Scale::Automatic,
                 join: Join::Line,

@@ -94,7 +94,11 @@ fn drawing(section: &Section, name: &str, note: &DrawingNote, common: &Labels, c
     let what = note.caption.clone().unwrap_or_else(|| format!("{} by {}", first.y.label, first.x.label));
     let mut of = vec![capitalised(&what)];
     of.extend(common.pairs().map(|(key, value)| words(first, key, value)));
-    let caption = format!("{}: {}.", of.join(", "), finding(&curves, &title));
+    let mut caption = format!("{}: {}.", of.join(", "), finding(&curves, &title));
+    let is_marked = |curve: &&Curve| note.marks.iter().any(|mark| mark.labels == curve.labels);
+    if let Some(found) = note.finding.as_ref().filter(|_| curves.iter().any(is_marked)) {
+        caption = format!("{found} {caption}");
+    }
     let suffix = if common.is_empty() { String::new() } else { format!("-{}", common.to_string().replace('=', "-")) };
     let mut note = note.clone();
     note.marks.retain(|mark| mark.labels.is_empty() || curves.iter().any(|curve| curve.labels == mark.labels));

@@ -22,11 +22,11 @@ mod summary;
 
 use std::collections::BTreeSet;
 
-use super::page::{Cell, Page, PagePart, Piece, Tone};
+use super::page::{Cell, Page, PagePart, Piece, Table, Tone};
 use crate::results::document::{Document, Grade, Metric, Section};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::{factor, mark, percent, significant};
+use crate::results::wording::{factor, mark, significant};
 
 pub use brief::brief;
 pub use published_comparison::{page as published_page, part as published};
@@ -178,7 +178,6 @@ const PUBLISHED: &str = "published.html";
 
 /// One figure in a line.
 fn line(metric: &Metric) -> Vec<Cell> {
-    let half = if metric.interval_level <= 0.0 { "–".to_owned() } else { percent(metric.relative_half_width()) };
     let prediction = metric.prediction.as_ref().filter(|found| found.says_something());
     let tone = match metric.verdict.against_prediction {
         AgainstPrediction::Faster | AgainstPrediction::Slower => Tone::Doubt,
@@ -187,11 +186,26 @@ fn line(metric: &Metric) -> Vec<Cell> {
     vec![
         Cell::of(&metric.phrase),
         measured(metric),
-        Cell::of(half),
+        Cell::of(metric.uncertainty_text()),
         Cell::of(prediction.map_or_else(|| "–".to_owned(), |found| significant(found.value, found.unit, 3))),
         Cell::toned(prediction.and(metric.ratio()).map_or_else(|| "–".to_owned(), factor), tone),
         verdict(metric),
     ]
+}
+
+/// Adds a figure in a line to a table, and below it its levels.
+fn add_line(table: &mut Table, metric: &Metric, earlier: &[&Metric]) {
+    table.row(line(metric));
+    add_levels(table, metric, earlier);
+}
+
+/// Adds the levels of a figure with two modes below it, where no earlier figure has said them.
+fn add_levels(table: &mut Table, metric: &Metric, earlier: &[&Metric]) {
+    if let Some(levels) = metric.modes_text()
+        && !metric.repeats_modes_of(earlier.iter().copied())
+    {
+        table.note(&format!("Two levels: {levels}."));
+    }
 }
 
 /// The sentence that says why a section has no figures.

@@ -2,7 +2,7 @@
 //! means, one trap.
 
 use super::section::{chapters, drawings_of, worked};
-use super::{APPENDIX, anchor, line};
+use super::{APPENDIX, add_line, anchor};
 use crate::report::page::{PagePart, Piece, Span, Table};
 use crate::results::document::{Block, Document, Metric, Section};
 
@@ -33,8 +33,13 @@ pub(super) fn part(section: &Section, document: &Document) -> PagePart {
     }
     let heads = ["result", ">measured", ">±", ">predicted", ">ratio", "verdict"];
     let mut table = Table::new(&caption(section, shown.len()), &heads);
-    for metric in &shown {
-        table.row(line(metric));
+    for (place, metric) in shown.iter().enumerate() {
+        add_line(&mut table, metric, &shown[..place]);
+        if document.is_cost(metric)
+            && let Some(tail) = metric.tail_text()
+        {
+            table.note(&tail);
+        }
     }
     if !table.is_empty() {
         part.add(Piece::Table(table));
@@ -61,8 +66,7 @@ pub(super) fn part(section: &Section, document: &Document) -> PagePart {
 
 /// The rows that are shown: those of the summary of costs first, then other headline figures.
 fn shown<'a>(section: &'a Section, document: &Document) -> Vec<&'a Metric> {
-    let is_cost =
-        |metric: &&Metric| document.costs.iter().any(|cost| cost.metric == metric.name && cost.labels == metric.labels);
+    let is_cost = |metric: &&Metric| document.is_cost(metric);
     let (mut shown, others): (Vec<&Metric>, Vec<&Metric>) = section.metrics.iter().partition(is_cost);
     shown.extend(others.into_iter().filter(|metric| metric.headline));
     if shown.is_empty() {

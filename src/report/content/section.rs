@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{anchor, curves, cycles, evidence, field, label, measured, short_label, verdict, why_missing};
+use super::{add_levels, anchor, curves, cycles, evidence, field, label, measured, short_label, verdict, why_missing};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, PagePart, Piece, Span, Table};
 use crate::results::document::{Block, Metric, Outcome, Section, record};
@@ -189,6 +189,7 @@ fn results(section: &Section) -> Table {
     ];
     let mut table = Table::new("", &heads);
     let mut above = "";
+    let mut earlier: Vec<&Metric> = Vec::new();
     for metric in &section.metrics {
         if above != metric.name {
             let meaning = section.meanings.iter().find(|known| known.metric == metric.name);
@@ -198,6 +199,8 @@ fn results(section: &Section) -> Table {
         }
         above = &metric.name;
         table.row(result(metric));
+        add_levels(&mut table, metric, &earlier);
+        earlier.push(metric);
     }
     table
 }

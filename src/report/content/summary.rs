@@ -19,8 +19,8 @@ pub(super) fn figures(document: &Document) -> PagePart {
     } else {
         part.say(
             "Base hardware and software overhead are the two parts of the prediction. Ratio is measured over \
-             predicted. ± is half of the interval over launches. A question mark means too few launches for a 95 % \
-             interval.",
+             predicted. The column ± has half of the interval over launches, or both ends where one side is more than \
+             twice the other. A question mark means too few launches for a 95 % interval.",
         );
         part.add(Piece::Table(table(&headline)));
         // One drawing for each chapter: each fits a printed page.
@@ -159,12 +159,15 @@ fn row(metric: &Metric) -> Vec<Cell> {
     cells
 }
 
-/// Half the interval as a share of the value; a mark where there are too few launches for 95 %.
+/// Half the interval as a share of the value, or both ends of a lopsided one; a mark where there are too few launches for 95 %.
 fn half_width(metric: &Metric) -> Cell {
     if metric.interval_level <= 0.0 {
         return Cell::none();
     }
     let mark = if metric.interval_level < 0.945 { "?" } else { "" };
+    if metric.is_lopsided() {
+        return Cell::of(metric.uncertainty_text() + mark);
+    }
     let share = metric.relative_half_width();
     Cell::datum(format!("{}{mark}", percent(share)), field(metric, "half_width"), share)
 }

@@ -100,6 +100,7 @@ fn mark_levels(findings: &mut Findings, scope: &Scope, found: &FoundLevels, deci
     note.divided_by = Some("pattern".to_owned());
     let Some(pages) = deciding else { return };
     let labels = curve(Pattern::PageBlocked, pages);
+    note.finding = ends_found(found);
     for level in &found.levels {
         let [from, to] = level.middle;
         // Its name alone: what it costs is told of random walks, and on this curve neighbouring lines come along.
@@ -113,6 +114,25 @@ fn mark_levels(findings: &mut Findings, scope: &Scope, found: &FoundLevels, deci
         let text = format!("reported: L{level} {}", bytes(*size as f64));
         note.mark(labels.clone(), text, MarkPlace::Claim { at: *size as f64 });
     }
+}
+
+/// Where the levels end, beside what is reported, and how the pattern of this curve differs from the one in the tables.
+fn ends_found(found: &FoundLevels) -> Option<String> {
+    let ends = |level: &Named| {
+        let ([low, high], claimed) = (level.ends?, level.claimed? as f64);
+        let (name, claim) = (&level.name, bytes(claimed));
+        Some(match agreement([low, high], claimed as u64) {
+            Agreement::Confirmed => format!("{name} ends at the reported {claim}"),
+            Agreement::Possible => format!("{name} probably ends at the reported {claim}"),
+            Agreement::NotConfirmed => {
+                format!("{name} ends between {} and {}, but {claim} are reported", bytes(low), bytes(high))
+            }
+        })
+    };
+    let told: Vec<String> = found.levels.iter().filter_map(ends).collect();
+    let order = "Loads visit one block of 64 KiB after another, which saves translations, so the times are below those of \
+                 random loads in the tables.";
+    (!told.is_empty()).then(|| format!("{}. {order}", told.join(". ")))
 }
 
 fn sureness(level: &Named) -> &'static str {
