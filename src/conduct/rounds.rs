@@ -171,9 +171,9 @@ mod tests {
         assert!(near(expected("memory.latency", &[9.0]), planned("memory.latency")));
         assert!(near(expected("memory.latency", &[9.0, 1.0, 3.0]), 2.0));
         // Launched seldom: what it took.
-        assert!(near(expected("memory.bandwidth", &[]), planned("memory.bandwidth")));
-        assert!(near(expected("memory.bandwidth", &[9.0]), 9.0));
-        assert!(near(expected("memory.bandwidth", &[9.0, 5.0]), 5.0));
+        assert!(near(expected("memory.loaded_latency", &[]), planned("memory.loaded_latency")));
+        assert!(near(expected("memory.loaded_latency", &[9.0]), 9.0));
+        assert!(near(expected("memory.loaded_latency", &[9.0, 5.0]), 5.0));
     }
 
     #[test]

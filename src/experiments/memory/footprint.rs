@@ -23,7 +23,7 @@ const LEAST_THOROUGH: u64 = 256 << 20;
 const LEAST: u64 = 4 << 20;
 
 /// Footprints are multiples of a huge page.
-const HUGE: u64 = 2 << 20;
+pub const HUGE: u64 = 2 << 20;
 
 /// A footprint of one thread with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -42,10 +42,17 @@ pub(super) const PASS: usize = 1 << 20;
 /// Batches of each pair of nodes.
 const NODE_BATCHES: u32 = 12;
 
+/// Every how many launches pass through memory: to have it takes longer than all caches together.
+const MEMORY_EVERY: u32 = 3;
+
+/// Memory of more than this takes seconds to be had: launches with it take turns between the kinds of pages.
+const SOON_TAKEN: usize = 256 << 20;
+
 /// Timings of each set of vectors in the trial.
 pub(super) const TRIALS: usize = 5;
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let Some(turn) = memory_turn(rig.turn()) else { return measure_caches_alone(rig) };
     let cpus = footprint::cpus_of(rig.setup());
     let level = match footprint::memory_level(rig.setup(), &cpus[..1], rig.memory()) {
         Ok(level) => level,
@@ -54,7 +61,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             return Ok(());
         }
     };
-    let chosen = measure_alone(rig, &level)?;
+    let chosen = measure_alone(rig, &level, turn)?;
     measure_nodes(rig, &level, vectors_of(&chosen, Operation::Read))?;
     for threads in streams::team_sizes(cpus.len()) {
         match footprint::memory_level(rig.setup(), &cpus[..threads], rig.memory()) {
@@ -63,6 +70,11 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         }
     }
     Ok(())
+}
+
+/// Number of this launch among those that pass through memory, from 0; none where it is not one of them.
+fn memory_turn(turn: u32) -> Option<u32> {
+    turn.is_multiple_of(MEMORY_EVERY).then_some(turn / MEMORY_EVERY)
 }
 
 /// Labels of all figures of a number of threads, and of all on small pages.
@@ -81,8 +93,26 @@ pub(super) fn vectors_of(chosen: &Chosen, operation: Operation) -> Vectors {
     chosen.iter().find(|(of, _)| *of == operation).map_or_else(Vectors::widest, |(_, vectors)| *vectors)
 }
 
+/// The caches, in memory that holds the largest of their footprints.
+fn measure_caches_alone(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let levels = footprint::cache_levels(&rig.setup().machine.caches, rig.setup().cpu);
+    let Some(most) = levels.iter().map(|level| level.bytes).max() else { return Ok(()) };
+    rig.remark("vectors.cache", &Vectors::widest().name);
+    let about = Labels::of([("level", "caches"), ("pages", "huge"), ("threads", "1")]);
+    match buffer::obtain(rig, most.next_multiple_of(footprint::HUGE as usize), Pages::Huge, &about)? {
+        Ok((_, mut arena)) => measure_caches(rig, &levels, &RefCell::new(&mut arena)),
+        Err(reason) => {
+            for level in levels {
+                let labels = Labels::of([("level", level.name.as_str()), ("threads", "1")]);
+                rig.unavailable(RATE, &labels, &reason);
+            }
+            Ok(())
+        }
+    }
+}
+
 /// One thread: every level, then memory on huge pages and on small ones.
-pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint) -> Result<Chosen, Problem> {
+pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint, turn: u32) -> Result<Chosen, Problem> {
     let about = Labels::of([("level", level.name.as_str()), ("pages", "huge"), ("threads", "1")]);
     rig.record("footprint", about.clone(), Unit::Bytes, vec![level.bytes as f64])?;
     rig.remark("vectors.cache", &Vectors::widest().name);
@@ -106,6 +136,9 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint) -> Result<Chos
     // To have them takes longer than to go through them.
     if rig.setup().profile.is_quick() {
         rig.unavailable(RATE, &on_small_pages(), &"a quick run omits it");
+        return Ok(chosen);
+    }
+    if level.bytes > SOON_TAKEN && !turn.is_multiple_of(2) {
         return Ok(chosen);
     }
     let about = about.with("pages", "4k");

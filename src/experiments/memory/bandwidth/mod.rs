@@ -18,8 +18,9 @@
 //! skip writing zeros over zeros.
 //!
 //! **Footprint.** Other CPUs share L3, in a guest also those of other guests. Half of the reported size is then often
-//! not available, and four times L2 is (at most half of the reported size). The DRAM footprint is that of `memory.latency` and a label of the result. Where memory does not allow that footprint,
-//! the result is named after its size and not DRAM.
+//! not available, and four times L2 is (at most half of the reported size). The DRAM footprint is that of
+//! `memory.latency` and a label of the result. Where memory does not allow that footprint, the result is named after
+//! its size and not DRAM. Every launch measures the caches, and every third one measures DRAM too.
 //!
 //! A batch in a cache passes the footprint repeatedly, after one or two passes without timing. A batch in DRAM is the
 //! next eighth of the footprint, at most 16 MiB, so that no byte is passed again before all others. The DRAM
@@ -41,7 +42,7 @@
 //! completely.
 //!
 //! The memory is on huge pages, verified after writing. Results with `pages=4k` are on small pages, and a quick run
-//! omits them. On a machine with several NUMA nodes, each launch reads memory of the next node from one CPU of each
+//! omits them. Where the DRAM footprint exceeds 256 MiB, every second launch with DRAM measures them. On a machine with several NUMA nodes, each launch reads memory of the next node from one CPU of each
 //! node (**node**).
 //!
 //! # Prediction
@@ -104,8 +105,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             "rate at which a thread on one node's CPU reads another node's memory",
         ),
     ],
-    every: |_| 6,
-    seconds: |_| 1.1,
+    every: |_| 1,
+    seconds: |_| 0.45,
     time_out: 60.0,
     memory: crate::experiments::memory::footprint::most_memory,
     predict: predict::predict,
