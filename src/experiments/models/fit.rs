@@ -31,6 +31,9 @@ const BEYOND: f64 = 1.6;
 /// Sessions below which a design has no spread of its own.
 const FEWEST_SESSIONS: usize = 2;
 
+/// Sessions below which a design borrows what sessions of other designs differ by: few hours of a machine resemble each other.
+const ENOUGH_SESSIONS: usize = 8;
+
 impl Record {
     /// Reads a record as `scripts/keep-record` writes it; none where it is not one.
     pub fn parse(name: &str, text: &str) -> Option<Record> {
@@ -120,22 +123,32 @@ fn middle<'a>(sessions: impl Iterator<Item = &'a Vec<Fit>>) -> Option<f64> {
     median(&sessions.filter_map(median_of).collect::<Vec<f64>>())
 }
 
+/// Logarithms of what each run is away from what the sessions other than its own predict.
+fn distances(sessions: &[Vec<Fit>]) -> Vec<f64> {
+    let of_one = |(index, runs): (usize, &Vec<Fit>)| {
+        let others = sessions.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, runs)| runs);
+        let middle = middle(others);
+        let off = |run: &Fit| Some(run.off(middle?)?.ln().abs());
+        runs.iter().filter_map(off).collect::<Vec<f64>>()
+    };
+    sessions.iter().enumerate().flat_map(of_one).collect()
+}
+
 /// The coefficient of some sessions, with the factor within which nine of ten runs lie of what the sessions other than their own
-/// predict. None where it would take something away.
-fn ratio_of(sessions: &[Vec<Fit>]) -> Option<Ratio> {
+/// predict. `lent` are such distances of other designs, for a design of few sessions. None where it would take something away.
+fn ratio_of(sessions: &[Vec<Fit>], lent: &[f64]) -> Option<Ratio> {
     if sessions.len() < FEWEST_SESSIONS {
         return None;
     }
-    let mut distances = Vec::new();
-    for (index, runs) in sessions.iter().enumerate() {
-        let others = sessions.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, runs)| runs);
-        let middle = middle(others)?;
-        distances.extend(runs.iter().filter_map(|run| Some(run.off(middle)?.ln().abs())));
-    }
-    let furthest = quantile(&distances, 0.9)?;
-    let spread = (furthest * BEYOND).exp().max(LEAST_SPREAD);
+    let own = distances(sessions);
+    let borrows = sessions.len() < ENOUGH_SESSIONS;
+    let known: Vec<f64> = own.iter().chain(lent.iter().filter(|_| borrows)).copied().collect();
+    // A new session deviates from the middle of some, which deviates itself.
+    let few = (1.0 + 1.0 / sessions.len() as f64).sqrt();
+    let furthest = quantile(&own, 0.9)?.max(quantile(&known, 0.9)?);
+    let spread = (furthest * few * BEYOND).exp().max(LEAST_SPREAD);
     let ratio = four_digits(middle(sessions.iter())?);
-    (ratio > 0.0).then(|| Ratio { ratio, spread: four_digits(spread), records: distances.len() as u32 })
+    (ratio > 0.0).then(|| Ratio { ratio, spread: four_digits(spread), records: own.len() as u32 })
 }
 
 fn four_digits(value: f64) -> f64 {
@@ -154,11 +167,15 @@ pub fn fit(records: &[&Record]) -> Coefficients {
         }
     }
     let row = |designs: Found| {
-        let all = ratio_of(&by_session(designs.values().flatten()))?;
-        let designs = designs
-            .into_iter()
-            .filter_map(|(design, found)| Some((design, ratio_of(&by_session(found.iter()))?)))
-            .collect();
+        let all = ratio_of(&by_session(designs.values().flatten()), &[])?;
+        let sessions: Vec<(String, Vec<Vec<Fit>>)> =
+            designs.into_iter().map(|(design, found)| (design, by_session(found.iter()))).collect();
+        let ratio = |(design, own): &(String, Vec<Vec<Fit>>)| {
+            let others = sessions.iter().filter(|(other, _)| other != design);
+            let lent: Vec<f64> = others.flat_map(|(_, sessions)| distances(sessions)).collect();
+            Some((design.clone(), ratio_of(own, &lent)?))
+        };
+        let designs = sessions.iter().filter_map(ratio).collect();
         Some(Row { all, designs })
     };
     Coefficients {
@@ -252,6 +269,21 @@ mod tests {
         assert!(judged.len() == 1 && judged[0].inside && (judged[0].off - 1.025).abs() < 1e-9, "{judged:?}");
         let score = Score::of(&judged).unwrap();
         assert!(score.inside > 0.99 && score.within_two > 0.99 && score.width < 2.5, "{score:?}");
+    }
+
+    #[test]
+    fn a_design_of_few_sessions_borrows_what_others_differ_by() {
+        let spread = |records: &[Record]| {
+            let fitted = fit(&records.iter().collect::<Vec<_>>());
+            fitted.rows["os.signal.time how=install"].designs["new"].spread
+        };
+        let alike = [record("x", "new", 1000.0, 100.0), record("y", "new", 1000.0, 101.0)];
+        let known = [record("a", "one", 1000.0, 100.0), record("b", "one", 1000.0, 150.0)];
+        let borrowed = [alike.as_slice(), known.as_slice()].concat();
+        assert!(spread(&alike) < 1.1 && spread(&borrowed) > 1.5, "{} {}", spread(&alike), spread(&borrowed));
+        // Of many sessions it knows itself.
+        let many: Vec<Record> = (0..8).map(|number| record(&format!("m{number}"), "new", 1000.0, 100.0)).collect();
+        assert!(spread(&[many.as_slice(), known.as_slice()].concat()) < 1.1);
     }
 
     #[test]
