@@ -4,6 +4,7 @@
 //! what differs between machines and conditions, `scatter` what is known of the scatter between runs, `reasons` what explains a
 //! change, `groups` sums up the changes, and `timeline` judges runs of one machine over time.
 
+mod clock;
 mod facts;
 mod groups;
 mod reasons;
@@ -90,21 +91,23 @@ pub fn compare(base: &[PlacedRun], new: &[PlacedRun], across: bool) -> Result<Co
         return Err(Problem::new(format!("the runs cannot be compared as runs of one machine: {unlike}"))
             .hint("to compare different machines, peers or methods, add --across"));
     }
-    Ok(Comparison { across: !unlike.is_empty(), ..compared(base, new, Design::Apart) })
+    Ok(compared(base, new, Design::Apart, !unlike.is_empty()))
 }
 
 /// Compares two conditions whose runs were made in turn: the first run of one side in the same round as the first of the other. What
 /// counts is the difference within rounds, so that what changes from round to round is in neither.
 pub fn live(base: &[PlacedRun], new: &[PlacedRun], alternation: Alternation) -> Comparison {
-    Comparison { alternation: Some(alternation), ..compared(base, new, Design::Rounds) }
+    Comparison { alternation: Some(alternation), ..compared(base, new, Design::Rounds, false) }
 }
 
-fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design) -> Comparison {
+fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design, across: bool) -> Comparison {
     let differences = facts::differences(base, new);
     let (mut rows, mut not_compared) = (Vec::new(), Vec::new());
     for (metric, pairs) in pairs(base, new) {
         for pair in pairs {
-            match row(&metric, &pair, design) {
+            // Between machines the clock is a part of the answer.
+            let clock = clock::of_base(&pair).filter(|_| !across);
+            match row(&metric, &pair, design, clock) {
                 Ok(row) => rows.push(row),
                 Err(reason) => not_compared.push(NotCompared { metric: metric.clone(), labels: pair.labels, reason }),
             }
@@ -122,7 +125,8 @@ fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design) -> Comparison
         format: FORMAT.to_owned(),
         base: base.iter().map(compared_run).collect(),
         new: new.iter().map(compared_run).collect(),
-        across: false,
+        across,
+        core_hz: clock::of_sides(base, new).filter(|_| !across),
         alternation: None,
         differences,
         groups: groups::groups(&groups::Changed::of(&rows)),
@@ -233,12 +237,12 @@ fn figures(run: &Compact) -> impl Iterator<Item = (MetricFacts, &CompactMetric, 
 }
 
 /// One result, not yet judged; why not, if it cannot be compared.
-fn row(metric: &str, pair: &Pair<'_>, design: Design) -> Result<ComparedResult, String> {
+fn row(metric: &str, pair: &Pair<'_>, design: Design, clock: Option<f64>) -> Result<ComparedResult, String> {
     let (labels, facts) = (&pair.labels, pair.facts);
     let threshold = threshold(facts.experiment);
     let sided = match design {
-        Design::Apart => apart(pair, scatter::between(metric, labels), threshold),
-        Design::Rounds => in_rounds(pair, threshold),
+        Design::Apart => apart(pair, scatter::between(metric, labels), threshold, clock),
+        Design::Rounds => in_rounds(pair, threshold, clock),
     }?;
     let Sided { base, new, shift, wanted } = sided;
     let value = |side: &Side| {
@@ -285,11 +289,11 @@ struct Sided {
 }
 
 /// What the runs of a side say of a result; why nothing, if they do not.
-fn side(figures: &[(usize, &CompactFigure)], floor: f64, name: &str) -> Result<Side, String> {
+fn side(figures: &[(usize, &CompactFigure)], floor: f64, clock: Option<f64>, name: &str) -> Result<Side, String> {
     if figures.is_empty() {
         return Err(format!("only the other side has it: missing in {name}"));
     }
-    let usable: Vec<Observed> = figures.iter().filter_map(|(_, figure)| observed(figure, floor)).collect();
+    let usable: Vec<Observed> = figures.iter().filter_map(|(_, figure)| observed(figure, floor, clock)).collect();
     if usable.is_empty() {
         let why = if figures.iter().all(|(_, figure)| figure.at_least) {
             "a lower bound"
@@ -304,19 +308,20 @@ fn side(figures: &[(usize, &CompactFigure)], floor: f64, name: &str) -> Result<S
 }
 
 /// Runs at times of their own.
-fn apart(pair: &Pair<'_>, floor: f64, threshold: f64) -> Result<Sided, String> {
-    let (base, new) = (side(&pair.base, floor, "the base")?, side(&pair.new, floor, "the new runs")?);
+fn apart(pair: &Pair<'_>, floor: f64, threshold: f64, clock: Option<f64>) -> Result<Sided, String> {
+    let (base, new) = (side(&pair.base, floor, clock, "the base")?, side(&pair.new, floor, clock, "the new runs")?);
     let shift = Shift::between(&base, &new).ok_or(TOO_LARGE)?;
     Ok(Sided { wanted: needed(&base, &new, threshold), base, new, shift })
 }
 
 /// Runs in rounds: only rounds count in which both sides have the result. Contaminated results count where too few rounds are left
 /// without them: what disturbs now one condition and now the other is in the scatter of the differences.
-fn in_rounds(pair: &Pair<'_>, threshold: f64) -> Result<Sided, String> {
+fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Sided, String> {
     let new: BTreeMap<usize, &CompactFigure> = pair.new.iter().copied().collect();
     let both = |trust: Trust| -> Vec<(Observed, Observed)> {
         let usable = |figure: &CompactFigure| {
-            let found = Observed { value: figure.value, within: 0.0, launches: figure.launches, between: 0.0 };
+            let found =
+                Observed { value: clock::at(clock, figure), within: 0.0, launches: figure.launches, between: 0.0 };
             (figure.trust <= trust && !figure.at_least).then_some(found)
         };
         let rounds = pair.base.iter().filter_map(|(number, base)| Some((usable(base)?, usable(new.get(number)?)?)));
@@ -341,12 +346,12 @@ fn in_rounds(pair: &Pair<'_>, threshold: f64) -> Result<Sided, String> {
 
 /// The result of one run, if it says what it costs on an undisturbed machine. The scatter between runs is what the run says of it, or
 /// what records say where that is more.
-fn observed(figure: &CompactFigure, floor: f64) -> Option<Observed> {
+fn observed(figure: &CompactFigure, floor: f64, clock: Option<f64>) -> Option<Observed> {
     let usable = figure.trust < Trust::Contaminated && !figure.at_least;
     let (half_width, level) = figure.half_width();
     let within = half_width / normal_factor(level)?;
     let between = (figure.between / normal_factor(LEVEL)?).max(floor);
-    usable.then_some(Observed { value: figure.value, within, launches: figure.launches, between })
+    usable.then_some(Observed { value: clock::at(clock, figure), within, launches: figure.launches, between })
 }
 
 fn threshold(experiment: &Experiment) -> f64 {
@@ -420,5 +425,28 @@ mod tests {
         // Nothing stands in for a result that the new runs lack, or where neither side lacks one.
         assert!(huge(&compare(&with, &without, false).unwrap()).is_empty());
         assert!(huge(&compare(&with, &with, false).unwrap()).iter().all(|row| !row.phrase.contains("base:")));
+    }
+
+    #[test]
+    fn a_faster_clock_makes_no_change_of_what_costs_as_many_cycles() {
+        let (base, mut new) = (run(|_| true), run(|_| true));
+        let metrics = new.run.experiments.iter_mut().flat_map(|found| &mut found.metrics);
+        let figures = metrics.filter(|metric| metric.unit == Unit::Nanoseconds).flat_map(|metric| &mut metric.figures);
+        for figure in figures.filter(|figure| figure.cycles.is_some()) {
+            figure.value *= 0.8;
+            figure.interval = figure.interval.map(|end| end * 0.8);
+        }
+        let (base, new) = ([base], [new]);
+        let call = |found: Comparison| -> f64 {
+            let row = found.rows.into_iter().find(|row| row.labels.get("call") == Some("getppid"));
+            row.unwrap().change
+        };
+        let found = compared(&base, &new, Design::Apart, false);
+        let [before, after] = found.core_hz.unwrap();
+        assert!((after / before - 1.25).abs() < 1e-9, "{before} {after}");
+        assert!(call(found).abs() < 1e-4, "six digits of the cycles are stored");
+        let across = compared(&base, &new, Design::Apart, true);
+        assert_eq!(across.core_hz, None);
+        assert!((call(across) + 0.2).abs() < 1e-4);
     }
 }

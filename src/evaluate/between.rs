@@ -62,10 +62,12 @@ fn counts(figure: &CompactFigure) -> bool {
         && figure.trust < Trust::Contaminated
 }
 
-/// The scatter of a figure beyond what its intervals explain.
+/// The scatter of a figure beyond what its intervals explain. Costs that all runs have in core cycles are compared in core cycles:
+/// a run states its clock, and times of runs at different clocks follow from it.
 fn between(figures: &[&CompactFigure]) -> Option<BetweenRuns> {
     let runs = u32::try_from(figures.len()).ok().filter(|&runs| runs >= LEAST_RUNS)?;
-    let values: Vec<f64> = figures.iter().map(|figure| figure.value).collect();
+    let cycles: Option<Vec<f64>> = figures.iter().map(|figure| figure.cycles).collect();
+    let values = cycles.unwrap_or_else(|| figures.iter().map(|figure| figure.value).collect());
     let middle = median(&values)?;
     let deviations: Vec<f64> = values.iter().map(|value| (value / middle - 1.0).abs()).collect();
     // Deviations from the runs' own median are too small by about this factor.
@@ -118,6 +120,16 @@ mod tests {
         assert_eq!(scatter(&[1.0, 2.0, 3.0, 4.0], 0.0), None);
         assert_eq!(scatter(&[7.0; 5], 0.0), Some(0.0));
         assert_eq!(scatter(&[1.0, 1.001, 0.999, 1.0, 1.002], 0.1), Some(0.0), "the intervals explain it");
+    }
+
+    #[test]
+    fn a_clock_that_moves_between_runs_is_no_scatter_of_costs_in_cycles() {
+        let clocks = [3.1, 3.7, 4.1, 4.2, 3.9];
+        let mut figures = clocks.map(|clock| CompactFigure { cycles: Some(250.0), ..figure(250.0 / clock, 0.001) });
+        let found = |figures: &[CompactFigure]| between(&figures.iter().collect::<Vec<_>>()).unwrap().relative;
+        assert!(found(&figures) < 1e-9);
+        figures[2].cycles = None;
+        assert!(found(&figures) > 0.05, "one run without cycles: times are compared");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The answer to a comparison on one screen: what changed, what else differs, and what would decide the rest.
 
-use super::content::comparison::{advice, range, rounds, signed, verdict};
+use super::content::comparison::{advice, clocks, range, rounds, signed, verdict};
 use super::screen::{Ink, Line, cut, folded};
 use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, Finding};
 use crate::results::wording::{count, measured};
@@ -40,6 +40,9 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
             "Machine, kernel and conditions are the same, as far as the records say.".to_owned(),
             Ink::Plain,
         )]);
+    }
+    if let Some(clocks) = clocks(comparison) {
+        lines.extend(folded(&clocks, wide, "", Ink::Plain, 2));
     }
     for group in comparison.groups.iter().take(GROUPS) {
         let results = count(u64::from(group.results), "result", "results");

@@ -19,6 +19,10 @@ pub struct Comparison {
     pub new: Vec<ComparedRun>,
     /// True where runs of different machines, peers or methods were compared on request.
     pub across: bool,
+    /// Core clock of base and new runs in hertz, by results in core cycles. Such results are compared at the clock of the base.
+    /// Absent where no result has core cycles, and between machines, where the clock is a part of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_hz: Option<[f64; 2]>,
     /// The two conditions, where they were measured in turn; absent where runs were compared that existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternation: Option<Alternation>,

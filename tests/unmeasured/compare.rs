@@ -64,7 +64,19 @@ pub(super) fn scale(run: &mut Value, begin: &str, by: f64) {
             let times = |value: &Value| json!(value.as_f64().unwrap() * by);
             figure["value"] = times(&figure["value"]);
             figure["interval"] = json!([times(&figure["interval"][0]), times(&figure["interval"][1])]);
+            if let Some(cycles) = figure.get("cycles").map(times) {
+                figure["cycles"] = cycles;
+            }
         }
+    }
+}
+
+/// Runs everything that costs core cycles at a slower core clock.
+fn slow_the_clock(run: &mut Value, by: f64) {
+    for (_, figure) in figures(run).into_iter().filter(|(_, figure)| !figure["cycles"].is_null()) {
+        figure["value"] = json!(figure["value"].as_f64().unwrap() * by);
+        let end = |number: usize| figure["interval"][number].as_f64().unwrap() * by;
+        figure["interval"] = json!([end(0), end(1)]);
     }
 }
 
@@ -231,14 +243,27 @@ fn what_cannot_be_compared_has_a_reason() {
 }
 
 #[test]
-fn a_clock_that_changed_explains_what_is_equal_in_cycles() {
+fn a_clock_that_changed_changes_no_cost_and_explains_times() {
     let runs = Runs::new();
     let base = runs.with("a.json", sharpen);
     let slower = runs.with("b.json", |run| {
         sharpen(run);
-        scale(run, "cpu.procedure_call.time", 1.25);
+        slow_the_clock(run, 1.25);
     });
     let (_, found) = compare(&["--lenient"], &base, &slower);
+    assert!(changed(&found).is_empty(), "{:?}", changed(&found));
+    let [before, after] = [0, 1].map(|side| found["core_hz"][side].as_f64().unwrap());
+    assert!((before / after - 1.25).abs() < 0.001, "{before} {after}");
+    let screen = text(&output(&["compare", base.to_str().unwrap(), slower.to_str().unwrap()]).stdout);
+    assert!(screen.replace('\n', " ").contains("The core clock was"), "{screen}");
+    // Between machines the clock is a part of the answer.
+    let other = runs.with("c.json", |run| {
+        sharpen(run);
+        slow_the_clock(run, 1.25);
+        run["node"]["fingerprint"] = json!("0123456789abcdef");
+        run["node"]["machine"] = json!("another");
+    });
+    let (_, found) = compare(&["--across", "--lenient"], &base, &other);
     let reasons: Vec<&str> = changed(&found).iter().filter_map(|row| row["explanation"].as_str()).collect();
     assert!(!reasons.is_empty() && reasons.iter().all(|reason| reason.contains("core clock")), "{reasons:?}");
 }

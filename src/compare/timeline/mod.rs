@@ -7,7 +7,7 @@ mod moments;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Collected, LEVEL, PlacedRun, collected, compared_run, facts, observed, scatter, threshold};
+use super::{Collected, LEVEL, PlacedRun, clock, collected, compared_run, facts, observed, scatter, threshold};
 use crate::experiments::phrases::phrase;
 use crate::results::compact::Compact;
 use crate::results::comparison::{Finding, NotCompared};
@@ -144,7 +144,8 @@ fn is_far(metric: &str, labels: &Labels) -> bool {
 /// The runs that say what a result costs on an undisturbed machine, if they are enough.
 fn series<'a>(metric: &str, of: Collected<'a>) -> Result<Judged<'a>, NotCompared> {
     let floor = scatter::between(metric, &of.labels);
-    let usable = of.figures.iter().filter_map(|(run, figure)| Some((*run, observed(figure, floor)?)));
+    let clock = clock::of_runs(of.facts.unit, &of.figures);
+    let usable = of.figures.iter().filter_map(|(run, figure)| Some((*run, observed(figure, floor, clock)?)));
     let (runs, observed): (Vec<usize>, Vec<Observed>) = usable.filter(|(_, found)| found.value > 0.0).unzip();
     if let Some(series) = RunSeries::of(&observed) {
         return Ok(Judged { metric: metric.to_owned(), of, runs, observed, series });

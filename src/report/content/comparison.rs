@@ -73,6 +73,21 @@ pub(super) fn sides(comparison: &Comparison) -> String {
     }
 }
 
+/// Clocks closer than this are the same.
+const SAME_CLOCK: f64 = 0.005;
+
+/// What the core clock did between the sides, where it differs.
+pub fn clocks(comparison: &Comparison) -> Option<String> {
+    let [base, new] = comparison.core_hz.filter(|[base, new]| (new / base - 1.0).abs() > SAME_CLOCK)?;
+    let clock = |hz: f64| format!("{:.2} GHz", hz / 1e9);
+    Some(format!(
+        "The core clock was {} in the base and {} in the new runs. Costs in core cycles are compared at {}.",
+        clock(base),
+        clock(new),
+        clock(base)
+    ))
+}
+
 /// How two conditions were measured, in words.
 pub fn rounds(conditions: &Alternation) -> String {
     let rounds = count(u64::from(conditions.rounds), "alternating round", "alternating rounds");
@@ -182,6 +197,9 @@ fn front(comparison: &Comparison) -> PagePart {
         part.say(advice);
     }
     let mut table = Table::new("What else differs between the two sides.", &["fact", "base", "new"]);
+    if let Some(clocks) = clocks(comparison) {
+        part.say(clocks);
+    }
     for difference in &comparison.differences {
         table.row([&difference.fact, &difference.base, &difference.new].map(Cell::of).into_iter().collect());
     }
