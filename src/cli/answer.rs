@@ -4,12 +4,11 @@ use std::path::Path;
 
 use super::answer_options::{AnswerOptions, ComparisonForm};
 use super::paint::painted;
-use super::{Failure, print, print_painted};
-use crate::conduct::{figures, whole};
+use super::{Failure, print, print_painted, write_file};
+use crate::conduct::figures;
 use crate::report::page::Page;
 use crate::report::screen::{self, Line};
 use crate::report::{html, markdown};
-use crate::results::problem::Problem;
 
 /// What there is to show, each form made where it is wanted.
 pub(super) struct Answer<'a> {
@@ -43,10 +42,6 @@ pub(super) fn show(answer: &Answer<'_>) -> Result<(), Failure> {
     };
     match file {
         None => print(&text),
-        Some(file) => whole::write_named(file, &text).map_err(|error| {
-            Problem::new(format!("cannot write {}: {error}", file.display()))
-                .hint(whole::hint(&error, "choose another file with --output"))
-                .into()
-        }),
+        Some(file) => write_file(file, &text, "--output").map_err(Failure::from),
     }
 }

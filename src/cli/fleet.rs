@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::fleet_options::{FleetForm, FleetOptions};
 use super::paint::painted;
-use super::{DONE, Failure, json, print, print_painted, terminal_width};
-use crate::conduct::{figures, whole};
+use super::{DONE, Failure, json, print, print_painted, terminal_width, write_file};
+use crate::conduct::figures;
 use crate::fleet::{self, meshes, read};
 use crate::report::content::fleet::page;
 use crate::report::{fleet_csv, fleet_screen, html, markdown, screen};
@@ -46,7 +46,7 @@ pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
     }
     if let Some(file) = &options.accepted {
         let accepted = fleet::accepted(&found, &fleet)?;
-        write(file, &json(&accepted)?, "--accepted")?;
+        write_file(file, &json(&accepted)?, "--accepted")?;
     }
     show(&fleet, mesh.as_ref().map(|(_, mesh)| mesh), options)?;
     Ok(exit_code(&fleet))
@@ -108,15 +108,8 @@ fn show(fleet: &Fleet, mesh: Option<&Mesh>, options: &FleetOptions) -> Result<()
 fn put(file: Option<&Path>, text: &str) -> Result<(), Failure> {
     match file {
         None => print(text),
-        Some(file) => write(file, text, "--output").map_err(Failure::from),
+        Some(file) => write_file(file, text, "--output").map_err(Failure::from),
     }
-}
-
-fn write(file: &Path, text: &str, option: &str) -> Result<(), Problem> {
-    whole::write_named(file, text).map_err(|error| {
-        Problem::new(format!("cannot write {}: {error}", file.display()))
-            .hint(whole::hint(&error, &format!("choose another file with {option}")))
-    })
 }
 
 /// 1 where a node or a link is odd or an axis is worse, 3 where the runs leave that open, 0 otherwise.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
+use super::write_file;
 use crate::results::problem::Problem;
 
 /// A place for the result as JSON.
@@ -63,12 +64,13 @@ impl Target {
 
     /// Writes the result.
     pub(super) fn write(&mut self, text: &str) -> Result<(), Problem> {
-        let (name, outcome) = match self {
-            Target::Stdout => return Ok(()),
-            Target::File(name) => (&*name, std::fs::write(&*name, text)),
-            Target::Pipe(name, pipe) => (&*name, pipe.write_all(text.as_bytes())),
-        };
-        outcome.map_err(|error| Problem::new(format!("cannot write {}: {error}", name.display())))
+        match self {
+            Target::Stdout => Ok(()),
+            Target::File(name) => write_file(name, text, "--json"),
+            Target::Pipe(name, pipe) => pipe
+                .write_all(text.as_bytes())
+                .map_err(|error| Problem::new(format!("cannot write {}: {error}", name.display()))),
+        }
     }
 }
 

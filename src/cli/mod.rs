@@ -41,10 +41,12 @@ mod values;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::conduct::whole;
 use crate::results::problem::Problem;
 use crate::sys::foreign;
 use crate::sys::talk;
@@ -149,6 +151,14 @@ fn print_painted(text: &str) -> Result<bool, Failure> {
         Err(error) => Err(Failure::while_working(Problem::new(format!("cannot write to standard output: {error}")))),
         Ok(()) => Ok(true),
     }
+}
+
+/// Writes a file that a user named with this option. What was there stays if the text does not fit.
+fn write_file(file: &Path, text: &str, option: &str) -> Result<(), Problem> {
+    whole::write_named(file, text).map_err(|error| {
+        Problem::new(format!("cannot write {}: {error}", file.display()))
+            .hint(whole::hint(&error, &format!("choose another file with {option}")))
+    })
 }
 
 /// Width of the terminal that standard output is, if it is one.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::{Format, ReportOptions};
 use super::paint::painted;
-use super::{DONE, Failure, print, print_painted, runs, terminal_width};
+use super::{DONE, Failure, print, print_painted, runs, terminal_width, write_file};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::figures;
@@ -71,7 +71,7 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
         Format::Junit => export(options, Form::Junit)?,
     };
     match file(options) {
-        Some(file) => write(file, &text)?,
+        Some(file) => write_file(file, &text, "--output")?,
         None => print(&text)?,
     }
     Ok(DONE)
@@ -155,7 +155,7 @@ fn write_linked(options: &ReportOptions, document: &Document, page: &Page) -> Re
                 "appendix.html" => content::page(document),
                 _ => content::published_page(document, &Published::embedded()),
             };
-            write(&place, &html::render(&other))?;
+            write_file(&place, &html::render(&other), "--output")?;
             talk::line(format_args!("note: the page links to {}, which is new", place.display()));
         }
     }
@@ -169,14 +169,4 @@ fn write_drawings(options: &ReportOptions, page: &Page) -> Result<(), Failure> {
         return Ok(());
     };
     figures::write(file.parent().unwrap_or(Path::new("")), page).map_err(Failure::from)
-}
-
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(file, text).map_err(|error| unwritable(file, &error))
-}
-
-fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::from(
-        Problem::new(format!("cannot write {}: {error}", file.display())).hint("choose another file with --output"),
-    )
 }

@@ -1,11 +1,10 @@
 //! `sysdyno script`: a ready script or configuration for an engine that starts runs and checks on nodes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{DONE, Failure, print};
-use crate::results::problem::Problem;
+use super::{DONE, Failure, print, write_file};
 
 /// A script and where it goes.
 #[derive(Debug, Args)]
@@ -66,7 +65,7 @@ pub(super) fn script(options: &ScriptOptions) -> Result<u8, Failure> {
     };
     match options.output.as_deref().filter(|file| file.as_os_str() != "-") {
         None => print(script.text())?,
-        Some(file) => write(file, script.text())?,
+        Some(file) => write_file(file, script.text(), "--output")?,
     }
     Ok(DONE)
 }
@@ -79,10 +78,4 @@ fn listing() -> String {
         format!("{:<17} {help}\n", value.get_name())
     });
     lines.chain(["\nPrint one: sysdyno script slurm. Write it: -o FILE\n".to_owned()]).collect()
-}
-
-fn write(file: &Path, text: &str) -> Result<(), Problem> {
-    std::fs::write(file, text).map_err(|error| {
-        Problem::new(format!("cannot write {}: {error}", file.display())).hint("choose another file with --output")
-    })
 }

@@ -291,12 +291,12 @@ struct Sided {
 /// What the runs of a side say of a result; why nothing, if they do not.
 fn side(figures: &[(usize, &CompactFigure)], floor: f64, clock: Option<f64>, name: &str) -> Result<Side, String> {
     if figures.is_empty() {
-        return Err(format!("only the other side has it: missing in {name}"));
+        return Err(format!("missing in {name}"));
     }
     let usable: Vec<Observed> = figures.iter().filter_map(|(_, figure)| observed(figure, floor, clock)).collect();
     if usable.is_empty() {
         let why = if figures.iter().all(|(_, figure)| figure.at_least) {
-            "a lower bound"
+            "lower bound"
         } else if figures.iter().all(|(_, figure)| figure.trust >= Trust::Contaminated) {
             "contaminated"
         } else {
@@ -331,8 +331,8 @@ fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Side
     let rounds = if clean.len() < LEAST_ROUNDS { both(Trust::Contaminated) } else { clean };
     if rounds.len() < LEAST_ROUNDS {
         let side = match () {
-            () if pair.base.is_empty() => "only the other side has it: missing in the base".to_owned(),
-            () if pair.new.is_empty() => "only the other side has it: missing in the new runs".to_owned(),
+            () if pair.base.is_empty() => "missing in the base".to_owned(),
+            () if pair.new.is_empty() => "missing in the new runs".to_owned(),
             () => format!(
                 "{} have it on both sides, at least {LEAST_ROUNDS} must",
                 count(rounds.len() as u64, "round", "rounds")

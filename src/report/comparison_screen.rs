@@ -1,6 +1,6 @@
 //! The answer to a comparison on one screen: what changed, what else differs, and what would decide the rest.
 
-use super::content::comparison::{advice, clocks, range, rounds, signed, verdict};
+use super::content::comparison::{advice, clocks, not_compared, range, rounds, signed, verdict};
 use super::screen::{Ink, Line, cut, folded};
 use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, Finding};
 use crate::results::wording::{count, measured};
@@ -71,13 +71,12 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
         }
     }
     if !all {
-        let apart = comparison.not_compared.len() as u64;
-        let apart = if apart == 0 { String::new() } else { format!(" {apart} could not be compared.") };
+        let apart = not_compared(comparison).map(|apart| format!(" {apart}.")).unwrap_or_default();
         let text = format!(
             "All {}: --all.{apart} A page: --format html -o FILE",
             count(comparison.rows.len() as u64, "result", "results")
         );
-        lines.extend(folded(&text, wide, "", Ink::Faint, 2));
+        lines.extend(folded(&text, wide, "", Ink::Faint, 3));
     }
     lines
 }

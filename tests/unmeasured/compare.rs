@@ -240,6 +240,12 @@ fn what_cannot_be_compared_has_a_reason() {
         assert!(apart.iter().any(|entry| is_it(&entry)), "{metric}: {why}");
         assert!(found["rows"].as_array().unwrap().iter().all(|row| row["metric"] != metric), "{metric}");
     }
+    // The screen counts them by reason.
+    let bounds = apart.iter().filter(|entry| entry["reason"] == "lower bound in the new runs").count();
+    let sides = [base.to_str().unwrap(), spoilt.to_str().unwrap()];
+    let screen = text(&output(&[&["compare", "--lenient"], &sides[..]].concat()).stdout).replace('\n', " ");
+    assert!(screen.contains(&format!("{} results not compared: ", apart.len())), "{screen}");
+    assert!(screen.contains(&format!("lower bound in the new runs ({bounds})")), "{screen}");
 }
 
 #[test]

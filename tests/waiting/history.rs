@@ -51,6 +51,9 @@ fn earlier(folder: &Path, factors: &[f64]) {
                 figure["value"] = value.into();
                 figure["interval"] = json!([value, value]);
                 figure["trust"] = "clean".into();
+                if let Some(cycles) = figure["cycles"].as_f64() {
+                    figure["cycles"] = (cycles * factor).into();
+                }
             }
         }
         let name = format!("20260101T00000{number}Z-{number:016x}.json");

@@ -1,5 +1,8 @@
 //! The page of a comparison: what changed first, then what is open, then what stayed the same.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use super::comparison_curves;
 use super::field_of;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
@@ -11,6 +14,8 @@ use crate::results::wording::{count, duration, measured, percent};
 
 /// Rows of a drawing.
 const MOST_DRAWN: usize = 40;
+/// Reasons that one sentence names.
+const MOST_REASONS: usize = 2;
 
 /// The page.
 pub fn page(comparison: &Comparison) -> Page {
@@ -86,6 +91,22 @@ pub fn clocks(comparison: &Comparison) -> Option<String> {
         clock(new),
         clock(base)
     ))
+}
+
+/// How many results could not be compared, and for which reasons.
+pub fn not_compared(comparison: &Comparison) -> Option<String> {
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for found in &comparison.not_compared {
+        *reasons.entry(&found.reason).or_default() += 1;
+    }
+    let mut reasons: Vec<(&str, u64)> = reasons.into_iter().collect();
+    reasons.sort_by_key(|&(_, results)| Reverse(results));
+    let others: u64 = reasons.iter().skip(MOST_REASONS).map(|(_, results)| results).sum();
+    reasons.truncate(MOST_REASONS);
+    reasons.extend((others > 0).then_some(("other reasons", others)));
+    let reasons: Vec<String> = reasons.into_iter().map(|(reason, results)| format!("{reason} ({results})")).collect();
+    let all = count(comparison.not_compared.len() as u64, "result", "results");
+    (!reasons.is_empty()).then(|| format!("{all} not compared: {}", reasons.join(", ")))
 }
 
 /// How two conditions were measured, in words.
@@ -304,12 +325,11 @@ fn apart(comparison: &Comparison) -> PagePart {
         runs.row(cells.into_iter().chain([Cell::of(run.cpu.to_string()), Cell::of(share)]).collect());
     }
     part.add(Piece::Table(runs));
-    if !comparison.not_compared.is_empty() {
+    if let Some(summary) = not_compared(comparison) {
         let mut table = Table::new("", &["result", "reason"]);
         for found in &comparison.not_compared {
             table.row(vec![Cell::of(format!("{} {}", found.metric, found.labels)), Cell::of(&found.reason)]);
         }
-        let summary = format!("{} not compared", count(comparison.not_compared.len() as u64, "result", "results"));
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
     }
     part
