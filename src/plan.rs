@@ -148,7 +148,7 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
         ));
     }
     let first_round_seconds = START_SECONDS + seconds_of(1);
-    let peak_bytes = running.iter().map(|experiment| (experiment.memory)(setup)).max().unwrap_or(0);
+    let peak_bytes = running.iter().map(|experiment| (experiment.memory)(setup, 0)).max().unwrap_or(0);
     let launches =
         |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round, setup)).count() as u32;
     Ok(Plan {

@@ -9,7 +9,8 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -247,6 +248,42 @@ fn a_rate_is_found_to_half_a_percent() {
             }
             Ok(())
         });
+    }
+}
+
+#[test]
+fn a_flow_on_a_path_that_is_cut_for_moments_is_not_trusted() {
+    let _alone = measuring();
+    let namespaces = Namespaces::new();
+    namespaces.join();
+    namespaces.shape(200);
+    let peer = namespaces.peer(&[]);
+    let link = |state: &str| {
+        let words = ["-n", &namespaces.far, "link", "set", "v0", state];
+        assert!(Command::new("ip").args(words).status().unwrap().success());
+    };
+    let ended_run = AtomicBool::new(false);
+    // The part of a flow that counts lasts longer than a moment and the time between two of them.
+    let (output, directory) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended_run.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(600));
+                link("down");
+                std::thread::sleep(Duration::from_millis(250));
+                link("up");
+            }
+        });
+        let seen = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "8s", "--path", "remote"]);
+        ended_run.store(true, Ordering::Relaxed);
+        seen
+    });
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", told(&output));
+    let result = result(&directory.path().join("run"));
+    let labels = [("direction", "send"), ("path", "remote"), ("streams", "1")];
+    match trusted(&result, "network.bandwidth.rate", &labels) {
+        Err(Judgement::Disturbed(why)) if why.contains("stalled") => {}
+        Err(Judgement::Disturbed(why) | Judgement::Wrong(why)) => panic!("another reason: {why}"),
+        other => panic!("a flow that was cut is trusted: {:?}", other.is_ok()),
     }
 }
 

@@ -16,6 +16,7 @@ mod beside;
 pub mod directory;
 pub mod figures;
 pub mod fleet_place;
+mod held_memory;
 pub mod history;
 pub mod interrupt;
 pub mod launch;
@@ -54,6 +55,7 @@ use crate::sys::clock::Source;
 
 use beside::Beside;
 use directory::RunDirectory;
+use held_memory::HeldMemory;
 use interrupt::Interrupt;
 use launch::Ended;
 use progress::Progress;
@@ -70,8 +72,6 @@ const ROUNDS_BEFORE_LOOKS: u32 = 8;
 const ROUNDS_BETWEEN_LOOKS: u32 = 4;
 /// Rounds before a person may see an insight: with fewer launches no result is good.
 const ROUNDS_BEFORE_INSIGHT: u32 = FEWEST_LAUNCHES as u32;
-/// Launches that take more bytes than this follow each other within a round.
-const LARGE_MEMORY: u64 = 256 << 20;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
 const CALIBRATION: Duration = Duration::from_millis(200);
 
@@ -150,7 +150,8 @@ pub fn run(
     let none = || Problem::new("this run has no directory for files").hint("choose a place with --scratch DIR");
     let scratch = if makes_files { Scratch::make(setup) } else { Err(none()) };
     let began = Instant::now();
-    Conductor { setup, plan, directory, progress, interrupt, writer, clock, began, scratch }.conduct()
+    let memory = HeldMemory::of(setup);
+    Conductor { setup, plan, directory, progress, interrupt, writer, clock, began, scratch, memory }.conduct()
 }
 
 struct Conductor<'a> {
@@ -164,6 +165,8 @@ struct Conductor<'a> {
     began: Instant,
     /// The directory for files, where an experiment of the plan needs one.
     scratch: Result<Scratch, Problem>,
+    /// Memory between the launches that take much of it.
+    memory: HeldMemory,
 }
 
 /// Why a run adds no more rounds.
@@ -236,7 +239,7 @@ impl Conductor<'_> {
             round += 1;
             let Some(mut order) = self.affordable(round, &mut state) else { return Ok(Stop::Time) };
             random.shuffle(&mut order);
-            self.put_large_last(&mut order);
+            self.put_large_last(&mut order, &state);
             for (place, experiment) in order.iter().enumerate() {
                 if let Some(stop) = self.one(experiment, &order[place + 1..], round, &mut state)? {
                     return Ok(stop);
@@ -248,8 +251,12 @@ impl Conductor<'_> {
 
     /// Lets the launches that take much memory follow each other: a host takes back what its guest has freed, and takes seconds to
     /// give it again.
-    fn put_large_last(&self, order: &mut [&'static Experiment]) {
-        order.sort_by_key(|experiment| (experiment.memory)(self.setup) > LARGE_MEMORY);
+    fn put_large_last(&self, order: &mut [&'static Experiment], state: &Rounds) {
+        order.sort_by_key(|experiment| self.is_large(experiment, state));
+    }
+
+    fn is_large(&self, experiment: &Experiment, state: &Rounds) -> bool {
+        held_memory::is_large(experiment, self.setup, state.launches.get(experiment.id).copied().unwrap_or(0))
     }
 
     /// Each figure that was not yet predicted is, before it is measured for the first time: what others are predicted from first.
@@ -333,7 +340,14 @@ impl Conductor<'_> {
         let began = Instant::now();
         // A launch that fills the cache may take the time of the run.
         let filling = self.fill_seconds(round).filter(|_| experiment.makes_files()).unwrap_or(0.0);
+        let is_large = self.is_large(experiment, state);
+        if is_large {
+            self.memory.release();
+        }
         let (ended, _) = self.launch(experiment.id, false, round, state, experiment.time_out + filling)?;
+        if is_large {
+            self.memory.hold();
+        }
         state.note(experiment.id, &ended, began.elapsed().as_secs_f64());
         if let Ended::Failed(problem) = &ended {
             self.progress.say(&format!("{}: launch {} failed: {}", experiment.id, state.number, problem.what));

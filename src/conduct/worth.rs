@@ -39,7 +39,12 @@ impl Worth {
             if has_reached(experiment, section, &asked, setup) {
                 worth.reached.insert(section.id.clone());
             }
-            let gain = asked.iter().map(|metric| gain(metric, experiment.precision.target)).sum();
+            // Without enough launches none of its figures is resolved.
+            let gain = if (section.launches as usize) < FEWEST_LAUNCHES {
+                f64::INFINITY
+            } else {
+                asked.iter().map(|metric| gain(metric, experiment.precision.target)).sum()
+            };
             worth.gains.insert(section.id.clone(), gain);
         }
         worth

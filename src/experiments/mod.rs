@@ -91,8 +91,8 @@ pub struct Experiment {
     pub seconds: fn(&Setup) -> f64,
     /// A launch that takes longer than this many seconds has hung.
     pub time_out: f64,
-    /// Bytes of memory that a launch takes at most.
-    pub memory: fn(&Setup) -> u64,
+    /// Bytes of memory that a launch takes at most, by the number of launches before it. The first takes the most.
+    pub memory: fn(&Setup, u32) -> u64,
     /// Says what will be measured.
     pub predict: fn(&PredictionInput<'_>) -> Vec<Prediction>,
     /// Measures, in a launch of its own.
@@ -189,7 +189,7 @@ impl Publication {
 }
 
 /// What an experiment takes that needs memory for nothing but its records.
-pub fn little_memory(_: &Setup) -> u64 {
+pub fn little_memory(_: &Setup, _: u32) -> u64 {
     1 << 20
 }
 

@@ -144,9 +144,12 @@ fn every_row_is_whole() {
             let seconds = (experiment.seconds)(&setup);
             assert!(seconds > 0.0 && experiment.time_out > 10.0 * seconds, "{id} on {name}");
             assert!((experiment.every)(&setup) >= 1, "{id} on {name}");
-            let bytes = (experiment.memory)(&setup);
             let allowed = setup.machine.launch_memory_bytes().max(16 << 20);
-            assert!(bytes > 0 && bytes <= allowed, "{id} on {name}: {bytes} bytes of {allowed}");
+            let first = (experiment.memory)(&setup, 0);
+            for turn in 0..40 {
+                let bytes = (experiment.memory)(&setup, turn);
+                assert!(bytes > 0 && bytes <= first && first <= allowed, "{id} on {name}: {bytes} bytes of {allowed}");
+            }
         }
         for need in experiment.needs {
             assert!(!need.id.is_empty() && !need.what.is_empty(), "{id}");

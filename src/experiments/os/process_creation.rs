@@ -104,7 +104,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 1,
     seconds: |_| 0.4,
     time_out: 30.0,
-    memory: |setup| (SIZES[SIZES.len() - 1] as u64).min(setup.machine.launch_memory_bytes()),
+    memory: |setup, _| (SIZES[SIZES.len() - 1] as u64).min(setup.machine.launch_memory_bytes()),
     predict,
     measure,
     measure_first: None,

@@ -88,7 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 4,
     seconds: |_| 2.0,
     time_out: 900.0,
-    memory: |setup| setup.machine.launch_memory_bytes().min(most_wanted(setup.profile)),
+    memory: |setup, _| setup.machine.launch_memory_bytes().min(most_wanted(setup.profile)),
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

@@ -97,7 +97,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 4,
     seconds: |_| 1.2,
     time_out: 120.0,
-    memory: |_| 8 << 20,
+    memory: |_, _| 8 << 20,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

@@ -95,7 +95,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 4,
     seconds: |_| 1.6,
     time_out: 300.0,
-    memory: |_| 8 << 20,
+    memory: |_, _| 8 << 20,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: Some(measure::measure_first),

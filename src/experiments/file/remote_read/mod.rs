@@ -104,7 +104,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 4,
     seconds: |setup| 0.1 + 1.6 * f64::from(setup.remote_ways),
     time_out: 120.0,
-    memory: |_| 32 << 20,
+    memory: |_, _| 32 << 20,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

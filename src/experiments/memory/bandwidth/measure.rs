@@ -9,6 +9,7 @@ use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
+use crate::setup::Setup;
 use crate::statistics::summary::median;
 use crate::sys::affinity;
 use crate::sys::arena::Arena;
@@ -75,6 +76,17 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 /// Number of this launch among those that pass through memory, from 0; none where it is not one of them.
 fn memory_turn(turn: u32) -> Option<u32> {
     turn.is_multiple_of(MEMORY_EVERY).then_some(turn / MEMORY_EVERY)
+}
+
+/// Bytes of a launch.
+pub(super) fn memory(setup: &Setup, turn: u32) -> u64 {
+    let caches = footprint::cache_levels(&setup.machine.caches, setup.cpu);
+    match memory_turn(turn) {
+        Some(_) => footprint::most_memory(setup),
+        None => {
+            caches.iter().map(|level| level.bytes as u64).max().unwrap_or(0).next_multiple_of(footprint::HUGE).max(1)
+        }
+    }
 }
 
 /// Labels of all figures of a number of threads, and of all on small pages.

@@ -108,7 +108,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 1,
     seconds: |_| 0.45,
     time_out: 60.0,
-    memory: crate::experiments::memory::footprint::most_memory,
+    memory: measure::memory,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

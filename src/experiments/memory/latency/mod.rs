@@ -135,8 +135,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     explain: explain::explain,
 };
 
-fn memory(setup: &Setup) -> u64 {
-    Scope::of(setup, setup.machine.launch_memory_bytes()).peak()
+fn memory(setup: &Setup, turn: u32) -> u64 {
+    Scope::of(setup, setup.machine.launch_memory_bytes()).peak(turn)
 }
 
 /// The curves of a study, the pages whose curve decides where levels are, and the levels.

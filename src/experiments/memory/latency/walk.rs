@@ -187,9 +187,12 @@ impl Scope {
         if self.thorough { RULES_FOOTPRINT.min(self.most()) } else { self.memory_footprint() }
     }
 
-    /// Bytes that the largest launch takes.
-    pub(super) fn peak(&self) -> u64 {
-        let largest = self.memory_footprint().max(self.rules_footprint());
+    /// Bytes that a launch takes.
+    pub(super) fn peak(&self, turn: u32) -> u64 {
+        let goes_far = self.far_turn(turn).is_some()
+            || [Pages::Small, Pages::Huge].iter().any(|&pages| self.has_rules(pages, turn));
+        let most = self.memory_footprint().max(self.rules_footprint());
+        let largest = if goes_far { most } else { most.min(MIDDLE) };
         largest + (largest / self.line).min(MOST_NODES) * NUMBERS_PER_LINE + BESIDE
     }
 
@@ -263,7 +266,7 @@ impl Scope {
     /// Number of this launch among those that walk far footprints, from 0; none when it is not one of them.
     pub(super) fn far_turn(&self, turn: u32) -> Option<u32> {
         let every = match (self.thorough, self.memory_footprint()) {
-            (true, _) => 6,
+            (true, _) => 4,
             (false, ..=SOON_TAKEN) => 3,
             (false, _) => 8,
         };
@@ -297,10 +300,9 @@ impl Scope {
                     _ => far,
                 }
         };
-        let rules = self.rules(pages, turn, far);
+        let rules = self.rules(pages, turn);
         // A gibibyte is enough for one launch.
-        let alone = self.thorough
-            && !(self.rules(Pages::Small, turn, far).is_empty() && self.rules(Pages::Huge, turn, far).is_empty());
+        let alone = self.thorough && (self.has_rules(Pages::Small, turn) || self.has_rules(Pages::Huge, turn));
         let mut walks = if alone { Vec::new() } else { self.all(pages, decides) };
         walks.retain(takes_part);
         walks.extend(rules);
@@ -309,15 +311,18 @@ impl Scope {
         walks
     }
 
-    /// The rules that other tools follow, in the launches that can afford them: a gibibyte takes seconds, which a first look
-    /// does not have.
-    fn rules(&self, pages: Pages, turn: u32, far: bool) -> Vec<Walk> {
-        let due = match (self.thorough, pages) {
-            (false, _) => far && self.memory_footprint() <= SOON_TAKEN,
+    fn has_rules(&self, pages: Pages, turn: u32) -> bool {
+        match (self.thorough, pages) {
+            (false, _) => self.far_turn(turn).is_some() && self.memory_footprint() <= SOON_TAKEN,
             (true, Pages::Small) => turn % RULES_EVERY == 3,
             (true, Pages::Huge) => turn % RULES_EVERY == RULES_EVERY - 5,
-        };
-        let rules = if due { RECIPES.as_slice() } else { &[] };
+        }
+    }
+
+    /// The rules that other tools follow, in the launches that can afford them: a gibibyte takes seconds, which a first look
+    /// does not have.
+    fn rules(&self, pages: Pages, turn: u32) -> Vec<Walk> {
+        let rules = if self.has_rules(pages, turn) { RECIPES.as_slice() } else { &[] };
         let bytes = self.rules_footprint();
         rules
             .iter()
@@ -504,7 +509,7 @@ mod tests {
         assert_eq!(scope(&GUEST, 6 << 30, true).rules_footprint(), 1024 * MIB);
         for memory in [0, 4 * MIB, 64 * MIB, 512 * MIB, 8 << 30] {
             let scope = scope(&SERVER, memory, true);
-            assert!(scope.peak() <= memory.max(BESIDE), "{memory}: {}", scope.peak());
+            assert!(scope.peak(0) <= memory.max(BESIDE), "{memory}: {}", scope.peak(0));
             let most = scope.walks(Pages::Small, 2, true).iter().map(|walk| walk.bytes).max().unwrap_or(0);
             assert!(most <= scope.most(), "{memory}");
         }

@@ -90,7 +90,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 1,
     seconds: |_| 0.2,
     time_out: 60.0,
-    memory: |_| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
+    memory: |_, _| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: Some(measure::measure_first),

@@ -1,7 +1,7 @@
 //! What arrives in a second, and what must hold of it.
 
 use super::super::interface;
-use super::{Case, RATE, can_wait, cases, framed};
+use super::{Case, RATE, REMOTE_WINDOW, can_wait, cases, framed};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -12,6 +12,7 @@ use crate::peer::protocol::Direction;
 use crate::results::quantity::Unit;
 use crate::results::verdict::Gate;
 use crate::statistics::change::{Steadiness, steady_state};
+use crate::statistics::location::FEWEST_LAUNCHES;
 use crate::statistics::summary::median;
 
 /// Bytes that may be missing at the receiver of a stream when a flow was cut off: the largest buffers of both sides.
@@ -19,6 +20,10 @@ pub(super) const BUFFERS: f64 = 64.0 * 1024.0 * 1024.0;
 
 /// How far payload may be above what the link carries: the grain of clocks.
 pub(super) const ABOVE_LINK: f64 = 1.01;
+
+/// A window of a flow to a peer stalled if it brought less than this share of what its windows usually bring. TCP waits at
+/// least 200 ms for the answer to a lost last segment, which is two windows.
+pub(super) const STALLED: f64 = 0.5;
 
 /// Eight streams carry so many times what one carries, at least.
 pub(super) const EIGHT_OVER_ONE: f64 = 0.9;
@@ -28,6 +33,9 @@ rules! {
         "the bytes that were sent and did not arrive fit into the buffers, {} per stream", bytes(BUFFERS);
     LINK: "G29" Hard "`network.bandwidth.rate`", "the payload is at most {} times what the link can carry",
         plain(ABOVE_LINK);
+    STALLS: "stalls" Contaminates "`network.bandwidth.rate` to a peer",
+        "no flow has a window with less than {} of its median window, or there are at least {} flows to say how often",
+        share(STALLED), plain(FEWEST_LAUNCHES as f64);
     STREAMS: "G40" Remark "`network.bandwidth.rate`", "eight streams carry at least {} times as much as one",
         plain(EIGHT_OVER_ONE);
 }
@@ -50,9 +58,30 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
         estimate.restless =
             windows.iter().filter(|series| steady_state(&series.values) == Some(Steadiness::NoSteadyState)).count()
                 as u32;
-        let gates = case_gates(study, case, &estimate);
+        let mut gates = case_gates(study, case, &estimate);
+        if case.placement.is_none() {
+            gates.push(stall_gate(windows.iter().map(|series| series.values.as_slice())));
+        }
         findings.publish(study, Figure::fact(RATE, labels, &estimate).gates(gates));
     }
+}
+
+/// A stall lasts as long as a large part of a flow, so few flows with one say little about the rate of the path.
+fn stall_gate<'a>(flows: impl Iterator<Item = &'a [f64]>) -> Gate {
+    let stalls: Vec<usize> = flows.map(stalled_windows).collect();
+    let stalled = stalls.iter().filter(|&&windows| windows > 0).count();
+    let longest = stalls.iter().max().copied().unwrap_or(0) as u32 * REMOTE_WINDOW;
+    let evidence = match stalled {
+        0 => format!("none of {} flows stalled", stalls.len()),
+        _ => format!("{stalled} of {} flows stalled, for {longest} ms at most", stalls.len()),
+    };
+    Gate::holds(&STALLS, stalled == 0 || stalls.len() >= FEWEST_LAUNCHES, evidence)
+}
+
+/// Windows in which hardly anything arrived.
+fn stalled_windows(rates: &[f64]) -> usize {
+    let usual = median(rates).unwrap_or(0.0);
+    rates.iter().filter(|&&rate| rate < STALLED * usual).count()
 }
 
 pub(super) fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> Vec<Gate> {
@@ -87,4 +116,26 @@ pub(super) fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> 
         );
     }
     gates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_that_waits_for_a_lost_segment_does_not_stand_for_its_path() {
+        let even = [2.35, 2.48, 2.36, 2.33, 2.48, 2.35, 2.35, 2.48, 2.36, 2.47, 2.35, 2.35, 2.48];
+        let mut waits = even;
+        waits[5..7].fill(0.02);
+        let gate = |flows: &[[f64; 13]]| stall_gate(flows.iter().map(<[f64; 13]>::as_slice));
+        assert!(gate(&[even, even]).pass);
+        let stalled = gate(&[even, waits]);
+        assert!(
+            !stalled.pass && stalled.evidence == "1 of 2 flows stalled, for 200 ms at most",
+            "{}",
+            stalled.evidence
+        );
+        // Where there are enough flows, their interval shows how often they stall.
+        assert!(gate(&[even, waits, even, waits, even]).pass);
+    }
 }

@@ -118,7 +118,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 1,
     seconds: |_| 0.2,
     time_out: 30.0,
-    memory: |setup| {
+    memory: |setup, _| {
         ((RINGS[RINGS.len() - 1] * WORKING_SETS[WORKING_SETS.len() - 1]) as u64)
             .min(setup.machine.launch_memory_bytes())
     },
