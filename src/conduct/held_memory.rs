@@ -1,11 +1,9 @@
 //! Memory that stays with this process between launches that need much of it.
 //!
 //! A host can take back what its guest frees (free page reporting), within about two seconds. Then the first touch of each page is a
-//! fault of the host: on one guest 1.9 GiB took 4.8 s, and 0.3 s within seconds of the last use. So the memory of the largest launch so
-//! far is held until the next large launch. A launch still maps and writes its own memory. Only the host's share of the first touch is
-//! saved, which no result contains.
-
-use nix::sys::resource::{UsageWho, getrusage};
+//! fault of the host: on one guest 1.9 GiB took 4.8 s, and 0.3 s within seconds of the last use. So what a
+//! large launch has freed is held until the next one. A launch still maps and writes memory of its own. Only the host's share of the
+//! first touch is saved, which no result contains.
 
 use crate::experiments::Experiment;
 use crate::setup::Setup;
@@ -16,19 +14,23 @@ use crate::sys::memory::Pages;
 const LARGE: u64 = 256 << 20;
 /// Share of the available memory that is held at most: other launches, and other programs, keep the rest.
 const MOST_SHARE: u64 = 8;
+/// Bytes of a piece.
+const PIECE: usize = 32 << 20;
 
-/// Whether a launch of an experiment writes much memory, given the number of launches before it. Memory that caches files was
-/// used before.
-pub(super) fn is_large(experiment: &Experiment, setup: &Setup, turn: u32) -> bool {
-    !experiment.makes_files() && (experiment.memory)(setup, turn) > LARGE
+/// Bytes that a launch of an experiment writes, given the number of launches before it, if they are many. What caches files is
+/// not written by the launch.
+pub(super) fn large(experiment: &Experiment, setup: &Setup, turn: u32) -> Option<u64> {
+    let bytes = (experiment.memory)(setup, turn);
+    (!experiment.makes_files() && bytes > LARGE).then_some(bytes)
 }
 
 /// The memory that is held now.
 #[derive(Debug, Default)]
 pub(super) struct HeldMemory {
     /// Bytes that may be held: 0 where holding gains nothing.
-    most: u64,
-    held: Option<Arena>,
+    most: usize,
+    /// In equal pieces, so that a launch gets what it needs and the rest stays.
+    pieces: Vec<Arena>,
 }
 
 impl HeldMemory {
@@ -36,25 +38,23 @@ impl HeldMemory {
     pub(super) fn of(setup: &Setup) -> Self {
         let gains = setup.machine.is_guest() && setup.full_cache.is_none();
         let available = setup.machine.available_memory_bytes().map_or(0, |found| found.value);
-        HeldMemory { most: if gains { available / MOST_SHARE } else { 0 }, held: None }
+        HeldMemory { most: if gains { (available / MOST_SHARE) as usize } else { 0 }, pieces: Vec::new() }
     }
 
-    /// Frees it for a launch, which writes to its memory at once.
-    pub(super) fn release(&mut self) {
-        self.held = None;
+    /// Frees so much for a launch, which writes to its memory at once.
+    pub(super) fn release(&mut self, bytes: u64) {
+        let pieces = bytes.div_ceil(PIECE as u64) as usize;
+        self.pieces.truncate(self.pieces.len().saturating_sub(pieces));
     }
 
-    /// Takes as much as the largest child process had in memory, if that was much.
-    pub(super) fn hold(&mut self) {
-        let used = getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| usage.max_rss().max(0) as u64 * 1024);
-        let bytes = used.min(self.most);
-        if bytes <= LARGE || self.held.as_ref().is_some_and(|held| held.bytes() as u64 >= bytes) {
-            return;
-        }
-        // Without memory to hold, the next launch is only slower.
-        self.held = Arena::map(bytes as usize, Pages::Huge).ok();
-        if let Some(held) = &mut self.held {
-            held.write();
+    /// Takes back what a launch of so many bytes has freed.
+    pub(super) fn hold(&mut self, bytes: u64) {
+        let wanted = bytes.min(self.most as u64) as usize / PIECE;
+        while self.pieces.len() < wanted {
+            // Without memory to hold, the next launch is only slower.
+            let Ok(mut piece) = Arena::map(PIECE, Pages::Huge) else { return };
+            piece.write();
+            self.pieces.push(piece);
         }
     }
 }
@@ -64,20 +64,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_children_leave_nothing_to_hold() {
-        let mut memory = HeldMemory { most: u64::MAX, held: None };
-        assert!(std::process::Command::new("true").status().unwrap().success());
-        memory.hold();
-        assert!(memory.held.is_none());
-    }
-
-    #[test]
-    fn what_is_held_is_resident_until_it_is_released() {
-        let mut held = Arena::map(4 << 20, Pages::Huge).unwrap();
-        held.write();
-        assert_eq!(held.backing().unwrap().anonymous, 4 << 20);
-        let mut memory = HeldMemory { most: 0, held: Some(held) };
-        memory.release();
-        assert!(memory.held.is_none());
+    fn a_launch_gets_what_it_needs_and_the_rest_stays() {
+        let mut memory = HeldMemory { most: 3 * PIECE, pieces: Vec::new() };
+        memory.hold(2 * PIECE as u64);
+        assert_eq!(memory.pieces.len(), 2);
+        assert!(memory.pieces.iter().all(|piece| piece.backing().unwrap().anonymous == PIECE as u64));
+        memory.release(PIECE as u64 - 1);
+        assert_eq!(memory.pieces.len(), 1);
+        memory.hold(u64::MAX);
+        assert_eq!(memory.pieces.len(), 3, "no more than it may");
+        memory.release(u64::MAX);
+        assert!(memory.pieces.is_empty());
     }
 }

@@ -252,11 +252,12 @@ impl Conductor<'_> {
     /// Lets the launches that take much memory follow each other: a host takes back what its guest has freed, and takes seconds to
     /// give it again.
     fn put_large_last(&self, order: &mut [&'static Experiment], state: &Rounds) {
-        order.sort_by_key(|experiment| self.is_large(experiment, state));
+        order.sort_by_key(|experiment| self.large(experiment, state).is_some());
     }
 
-    fn is_large(&self, experiment: &Experiment, state: &Rounds) -> bool {
-        held_memory::is_large(experiment, self.setup, state.launches.get(experiment.id).copied().unwrap_or(0))
+    /// Bytes of the next launch of an experiment, if they are many.
+    fn large(&self, experiment: &Experiment, state: &Rounds) -> Option<u64> {
+        held_memory::large(experiment, self.setup, state.launches.get(experiment.id).copied().unwrap_or(0))
     }
 
     /// Each figure that was not yet predicted is, before it is measured for the first time: what others are predicted from first.
@@ -340,13 +341,13 @@ impl Conductor<'_> {
         let began = Instant::now();
         // A launch that fills the cache may take the time of the run.
         let filling = self.fill_seconds(round).filter(|_| experiment.makes_files()).unwrap_or(0.0);
-        let is_large = self.is_large(experiment, state);
-        if is_large {
-            self.memory.release();
+        let large = self.large(experiment, state);
+        if let Some(bytes) = large {
+            self.memory.release(bytes);
         }
         let (ended, _) = self.launch(experiment.id, false, round, state, experiment.time_out + filling)?;
-        if is_large {
-            self.memory.hold();
+        if let Some(bytes) = large {
+            self.memory.hold(bytes);
         }
         state.note(experiment.id, &ended, began.elapsed().as_secs_f64());
         if let Ended::Failed(problem) = &ended {

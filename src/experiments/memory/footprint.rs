@@ -129,11 +129,11 @@ pub fn labelled(labels: Labels, bytes: Option<f64>) -> Labels {
     }
 }
 
-/// Bytes that streams over main memory take at most: a footprint on all CPUs, and one on small pages beside one on huge ones.
-pub fn most_memory(setup: &Setup) -> u64 {
+/// Bytes that so many footprints of main memory on all CPUs take at most.
+pub fn most_memory(setup: &Setup, footprints: u64) -> u64 {
     let machine = &setup.machine;
     let last = last_caches(&machine.caches, &setup.allowed).unwrap_or(UNKNOWN_LAST_CACHE);
-    (2 * beyond(last, setup.profile.is_quick())).min(machine.launch_memory_bytes())
+    (footprints * beyond(last, setup.profile.is_quick())).min(machine.launch_memory_bytes())
 }
 
 /// Size of a cache line of a CPU, in bytes; 64 where the machine does not say.

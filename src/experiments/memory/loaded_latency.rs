@@ -92,7 +92,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 6,
     seconds: |_| 0.25,
     time_out: 60.0,
-    memory: |setup, _| footprint::most_memory(setup),
+    memory: |setup, _| footprint::most_memory(setup, 2),
     predict,
     measure,
     measure_first: None,

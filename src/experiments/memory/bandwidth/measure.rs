@@ -82,7 +82,7 @@ fn memory_turn(turn: u32) -> Option<u32> {
 pub(super) fn memory(setup: &Setup, turn: u32) -> u64 {
     let caches = footprint::cache_levels(&setup.machine.caches, setup.cpu);
     match memory_turn(turn) {
-        Some(_) => footprint::most_memory(setup),
+        Some(_) => footprint::most_memory(setup, 1),
         None => {
             caches.iter().map(|level| level.bytes as u64).max().unwrap_or(0).next_multiple_of(footprint::HUGE).max(1)
         }
