@@ -23,22 +23,29 @@ use support::truth::{Judgement, judged};
 
 /// Filters of so many instructions make a system call longer by a tenth and more on every machine.
 const INSTRUCTIONS: usize = 400;
-/// Command that a filtered process runs.
+/// Command that a filtered process runs, and the length of its filter.
 const COMMAND: &str = "SYSDYNO_TEST_COMMAND";
+const LENGTH: &str = "SYSDYNO_TEST_INSTRUCTIONS";
 
 #[test]
-#[ignore = "the inner half of a_filter_is_found_with_its_cost"]
+#[ignore = "the inner half of the tests of filters"]
 fn inner_filtered() {
     let command = std::env::var(COMMAND).unwrap();
-    filter::install(INSTRUCTIONS);
+    filter::install(std::env::var(LENGTH).unwrap().parse().unwrap());
     panic!("{}", Command::new("sh").args(["-c", &command]).exec());
 }
 
-/// Nanoseconds of a system call on a thread, with the filter or without.
-fn call(filtered: bool) -> f64 {
+/// A condition of `--live`: each run behind a filter of so many instructions.
+fn behind_filter(instructions: usize) -> String {
+    let exe = std::env::current_exe().unwrap();
+    format!("{LENGTH}={instructions} {COMMAND}=\"{{}}\" '{}' --ignored --exact inner_filtered", exe.display())
+}
+
+/// Nanoseconds of a system call on a thread behind a filter of so many instructions, or without one.
+fn call(instructions: usize) -> f64 {
     let time = move || {
-        if filtered {
-            filter::install(INSTRUCTIONS);
+        if instructions > 0 {
+            filter::install(instructions);
         }
         let batch = || {
             let began = Instant::now();
@@ -71,12 +78,10 @@ fn rows<'a>(comparison: &'a Value, metric: &str) -> Vec<&'a Value> {
 fn a_filter_is_found_with_its_cost() {
     let _turn = measuring();
     let keep = tempfile::tempdir().unwrap();
-    let exe = std::env::current_exe().unwrap();
-    let wrapped = format!("{COMMAND}=\"{{}}\" '{}' --ignored --exact inner_filtered", exe.display());
     judged("the cost of a filter", || {
-        let (before, filtered) = (call(false), call(true));
+        let (before, filtered) = (call(0), call(INSTRUCTIONS));
         let (comparison, output) =
-            live(keep.path(), ["{}", &wrapped], &["os.system_call", "cpu.loop", "--time", "15s"]);
+            live(keep.path(), ["{}", &behind_filter(INSTRUCTIONS)], &["os.system_call", "cpu.loop", "--time", "15s"]);
         // Nothing that makes no system call changed.
         let loops = comparison["rows"].as_array().unwrap().iter().filter(|row| row["experiment"] == "cpu.loop");
         for row in loops {
@@ -103,6 +108,53 @@ fn a_filter_is_found_with_its_cost() {
                 "{expected} is expected, from {before} ns to {filtered} ns: {row}, {}",
                 output.status
             ))
+        }
+    });
+}
+
+#[test]
+fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
+    /// Instructions of the shorter filter: with any filter the kernel takes another path, so both sides have one.
+    const BASE: usize = 200;
+    let _turn = measuring();
+    let keep = tempfile::tempdir().unwrap();
+    judged("five per cent of a system call", || {
+        let (before, twice) = (call(BASE), call(2 * BASE));
+        let each = (twice - before) / BASE as f64;
+        let more = (0.05 * before / each).round() as usize;
+        let conditions = [BASE, BASE + more].map(behind_filter);
+        let measured = ["os.system_call", "os.signal", "cpu.loop", "memory.page_fault", "--time", "20s"];
+        let (comparison, output) = live(keep.path(), [&conditions[0], &conditions[1]], &measured);
+        let others = comparison["rows"].as_array().unwrap().iter();
+        let others =
+            others.filter(|row| ["cpu.loop", "memory.page_fault"].contains(&row["experiment"].as_str().unwrap()));
+        if let Some(row) = others.clone().find(|row| row["finding"] == "worse" || row["finding"] == "better") {
+            return Judgement::Wrong(format!("it makes no system call: {row}"));
+        }
+        let calls = rows(&comparison, "os.system_call.time");
+        let plain = ["enosys", "getpid", "getppid", "clock_gettime", "read_dev_zero", "write_dev_null"];
+        let calls = calls.into_iter().filter(|row| plain.contains(&row["labels"]["call"].as_str().unwrap()));
+        let mut found = 0;
+        for row in calls {
+            let [_, low, high] = change_and_ends(row);
+            let expected = each * more as f64 / row["base"]["value"].as_f64().unwrap();
+            let right = match row["finding"].as_str().unwrap() {
+                "worse" => low < 1.1 * expected && 0.9 * expected < high,
+                // Less than the change that matters.
+                "equivalent" => expected < 0.033,
+                finding => finding == "inconclusive",
+            };
+            if !right {
+                return Judgement::Wrong(format!("{expected} is expected: {row}"));
+            }
+            found += u32::from(row["finding"] == "worse");
+        }
+        println!("{found} of {} calls are worse by {more} instructions of {each} ns", plain.len());
+        // A call that costs twice as much as the cheapest changes by less than matters.
+        if found < 3 {
+            Judgement::Disturbed(format!("{found} calls are worse: {}", told(&output)))
+        } else {
+            Judgement::Right
         }
     });
 }

@@ -14,7 +14,7 @@ use crate::experiments::highlights::highlights;
 use crate::experiments::phrases::{self, phrase};
 use crate::experiments::{self, Experiment, consistency, models};
 use crate::machine::Identity;
-use crate::results::document::{Block, Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
+use crate::results::document::{Document, Meaning, Metric, Outcome, Run, SCHEMA, Section};
 use crate::results::log::{self, Launch, Log, Step};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -33,7 +33,7 @@ pub fn document(log: &Log) -> Document {
     let mut sections = sections(log);
     let misses = models::misses::say(&sections, &log.machine, log.header.cpu);
     for (section, sentences) in sections.iter_mut().zip(misses) {
-        section.analysis.extend(sentences.into_iter().map(Block::Paragraph));
+        section.misses = sentences;
     }
     let metrics: Vec<&Metric> = sections.iter().flat_map(|section| &section.metrics).collect();
     let checks = consistency::checks(&metrics, &log.machine);
@@ -125,6 +125,7 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
         series: Vec::new(),
         figures: Vec::new(),
         analysis: Vec::new(),
+        misses: Vec::new(),
     };
     if let Some(problem) = &step.skipped {
         section.outcome = Outcome::Skipped;
@@ -197,6 +198,7 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     section.rejected = findings.rejected;
     for rejected in &mut section.rejected {
         rejected.headline = is_headline(&rejected.name, &rejected.labels);
+        rejected.phrase = phrase(&rejected.name, &rejected.labels);
     }
     section.series = findings.curves;
     for curve in &mut section.series {

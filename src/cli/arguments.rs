@@ -144,7 +144,7 @@ pub(super) struct RunOptions {
     /// Label of this node for comparisons in a fleet, such as rack=r12 (repeatable)
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
     pub labels: Vec<(String, String)>,
-    /// Files that stay of a complete run
+    /// Files to keep of a complete run
     #[arg(long, value_enum, default_value_t = KeptChoice::All, value_name = "FILES")]
     pub keep: KeptChoice,
     /// Write the result as JSON to a file, or to standard output with - (summary on standard error). The form

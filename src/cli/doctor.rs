@@ -81,12 +81,16 @@ pub(super) fn lost_share(cpu: u32, span: Duration) -> Option<f64> {
 }
 
 fn noise_check(cpu: u32, span: Duration) -> Check {
-    let (ok, known, detail) = match noise_of(cpu, span) {
-        Some(noise) => (noise.lost_share() <= NOISY_SHARE, true, noise_detail(cpu, &noise)),
+    let found = noise_of(cpu, span);
+    let (ok, known, detail) = match &found {
+        Some(noise) => (noise.lost_share() <= NOISY_SHARE, true, noise_detail(cpu, noise)),
         None => (false, false, format!("the noise of CPU {cpu} could not be measured")),
     };
-    let remedy = (!ok && known)
-        .then(|| "stop other tasks (top, then systemctl stop …), or choose a quieter CPU with --cpu N".to_owned());
+    let by_tasks = found.is_some_and(|noise| 2 * noise.preemptions.max(0) as u64 >= noise.gaps);
+    let remedy = (!ok && known).then(|| {
+        let tasks = if by_tasks { "stop other tasks (top, then systemctl stop …), or " } else { "" };
+        format!("{tasks}choose a quieter CPU with --cpu N")
+    });
     Check { check: "noise".to_owned(), ok, known, detail, effect: None, remedy }
 }
 
@@ -164,7 +168,7 @@ fn neighbour_detail(mut shares: Vec<(u32, f64)>) -> String {
 fn noise_detail(cpu: u32, noise: &Noise) -> String {
     let unexplained = noise.gaps.saturating_sub(noise.preemptions.max(0) as u64);
     format!(
-        "CPU {cpu} lost {} of {} in {} (longest {}). Other tasks caused {}, interrupts, a hypervisor or firmware {}",
+        "CPU {cpu} lost {} of {} in {} (longest {}). Other tasks caused {} of them. Interrupts, a hypervisor or firmware caused {}",
         percent(noise.lost_share()),
         quantity(noise.span, Unit::Nanoseconds),
         count(noise.gaps, "gap", "gaps"),

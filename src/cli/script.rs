@@ -8,8 +8,10 @@ use super::{DONE, Failure, print, write_file};
 
 /// A script and where it goes.
 #[derive(Debug, Args)]
-#[command(after_help = "Each script begins with its use, its environment variables and what it leaves.\n\
-docs/fleets.md leads from nothing to the odd nodes.")]
+#[command(
+    after_help = "The first lines of each script describe its use, its environment variables and the files that it leaves.\n\
+docs/fleets.md describes all steps from the first run to the odd nodes."
+)]
 pub(super) struct ScriptOptions {
     /// Script (default: list them)
     #[arg(value_enum, value_name = "SCRIPT")]

@@ -32,6 +32,7 @@ pub fn name_missing(study: &Study<'_>, findings: &mut Findings) {
             findings.rejected.push(Rejected {
                 name: prediction.metric.clone(),
                 labels: prediction.labels.clone(),
+                phrase: String::new(),
                 headline: false,
                 reason: format!("{}: {}", gate.id, gate.evidence),
                 gates: vec![gate.clone()],

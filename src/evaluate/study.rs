@@ -135,9 +135,10 @@ impl<'a> Study<'a> {
     }
 }
 
-/// Core frequency of one launch: its chain probes before and after, against the run's clock.
+/// Core frequency of one launch: its chain probe at the end, against the run's clock. The mean of two probes can be a frequency at
+/// which the core never ran.
 pub fn core_frequency_of(clock: &Clock, evidence: &Evidence) -> Option<f64> {
-    let ticks_per_cycle = f64::midpoint(evidence.ticks_per_cycle_before?, evidence.ticks_per_cycle_after?);
+    let ticks_per_cycle = evidence.ticks_per_cycle_after?;
     (ticks_per_cycle > 0.0).then(|| clock.hertz / ticks_per_cycle)
 }
 

@@ -288,7 +288,7 @@ impl<'a> Found<'a> {
             section,
             text,
             "The dynamic loader maps libraries and resolves symbols, and most of this causes page faults.",
-            "Link tools that run often and briefly statically, or keep them running.",
+            "Statically link tools that run often and briefly, or keep them running.",
         ))
     }
 

@@ -58,10 +58,10 @@ fn module(tree: &Tree) -> Option<Fact<String>> {
 }
 
 fn paged_out(idle_seconds: Option<f64>, most_bytes: Option<u64>, span_milliseconds: Option<u64>) -> String {
-    let mut text = "DAMON pages out rarely used data".to_owned();
-    if let Some(seconds) = idle_seconds {
-        text += &format!(" for {seconds} s");
-    }
+    let mut text = match idle_seconds {
+        Some(seconds) => format!("DAMON pages out data that was not used for {seconds} s"),
+        None => "DAMON pages out rarely used data".to_owned(),
+    };
     // A quota of none does not limit anything.
     if let Some((most, span)) = most_bytes.filter(|&most| most > 0).zip(span_milliseconds) {
         text += &format!(", at most {} in {} s", bytes(most), span as f64 / 1e3);
@@ -125,7 +125,7 @@ mod tests {
                 ("/proc/77/comm", "kdamond.0\n"),
             ])
         };
-        assert_eq!(of("on\n", "pageout\n"), ["DAMON pages out rarely used data for 60 s, at most 2 GiB in 1 s"]);
+        assert_eq!(of("on\n", "pageout\n"), ["DAMON pages out data that was not used for 60 s, at most 2 GiB in 1 s"]);
         assert_eq!(of("off\n", "pageout\n"), [""; 0]);
         assert_eq!(of("on\n", "stat\n"), [""; 0]);
     }
@@ -134,7 +134,7 @@ mod tests {
     fn the_module_a_hidden_thread_and_requests_are_named() {
         let module = "/sys/module/damon_reclaim/parameters";
         let on = found(&[(&format!("{module}/enabled"), "Y\n"), (&format!("{module}/min_age"), "120000000\n")]);
-        assert_eq!(on, ["DAMON pages out rarely used data for 120 s"]);
+        assert_eq!(on, ["DAMON pages out data that was not used for 120 s"]);
         assert_eq!(found(&[(&format!("{module}/enabled"), "N\n")]), [""; 0]);
         let hidden = found(&[("/proc/1/comm", "init\n"), ("/proc/77/comm", "kdamond.0\n")]);
         assert_eq!(hidden, ["DAMON runs (kdamond.0), and only root can read whether it pages memory out"]);

@@ -78,7 +78,7 @@ pub fn screen(
 ) -> Vec<Line> {
     let wide = usize::from(width.unwrap_or(WIDTH)).max(40);
     let took = took(document);
-    let about = cut(&document.machine.summary_line(), wide.saturating_sub(took.chars().count() + 2));
+    let about = cut(&document.machine.short_line(), wide.saturating_sub(took.chars().count() + 2));
     let mut above = vec![vec![(format!("{about}  {took}"), Ink::Strong)]];
     above.extend(folded(&verdict(document), wide, "", Ink::Plain, 2));
     above.extend(folded(&certainty(document), wide, "", Ink::Plain, 2));
@@ -129,6 +129,9 @@ pub fn screen(
 fn whole_table(document: &Document) -> String {
     let headlines = || document.metrics().filter(|metric| metric.headline);
     let good = headlines().filter(|metric| metric.grade == Grade::Good).count();
+    if headlines().next().is_none() {
+        return String::new();
+    }
     let all = count(headlines().count() as u64, "headline result", "headline results");
     format!("All {all} ({good} good): --all. ▲▼ not as predicted, ? unresolved")
 }
@@ -208,7 +211,8 @@ pub fn verdict(document: &Document) -> String {
         .collect();
     if !slow.is_empty() {
         text = text.replace("Healthy:", "Healthy, with slow spots:");
-        text += &format!(" Slower: {}.", slow.join(", "));
+        let word = if slow.len() < against(AgainstPrediction::Slower) { "Slower, among others" } else { "Slower" };
+        text += &format!(" {word}: {}.", slow.join(", "));
     }
     text
 }

@@ -236,6 +236,9 @@ pub struct Section {
     pub figures: Vec<DrawingNote>,
     /// What the figures mean: computed sentences and tables.
     pub analysis: Vec<Block>,
+    /// Why figures lie outside the ranges that were predicted for them.
+    #[serde(default)]
+    pub misses: Vec<String>,
 }
 
 /// What a metric means.
@@ -420,6 +423,9 @@ pub struct Rejected {
     pub name: String,
     /// Its labels.
     pub labels: Labels,
+    /// What it is called where people read.
+    #[serde(default)]
+    pub phrase: String,
     /// True where it would stand in the summary table.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub headline: bool,

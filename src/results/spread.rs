@@ -69,14 +69,14 @@ impl Metric {
         let quantiles = self.quantiles.filter(is_long)?;
         let shown = |value: f64| significant(value, self.unit, 3);
         let mut text = format!(
-            "Of the batches, 10 % took at most {}, 50 % {}, 90 % {} and 99 % {}.",
+            "Per operation, 10 % of the batches took at most {}, 50 % {}, 90 % {} and 99 % {}.",
             shown(quantiles.p10),
             shown(quantiles.p50),
             shown(quantiles.p90),
             shown(quantiles.p99)
         );
         if self.void > 0 {
-            text += &format!(" Void: {}.", count(self.void, "batch", "batches"));
+            text += &format!(" Discarded: {}.", count(self.void, "batch", "batches"));
         }
         Some(text)
     }

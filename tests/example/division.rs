@@ -4,10 +4,10 @@
 //!
 //! # Method
 //!
-//! A loop divides a 64-bit number by a divisor that the compiler does not know, and feeds the result into the next dividend,
-//! eight times per turn. It is timed with N and with 2N turns, alternately; the difference over the divisions in N turns is the
-//! cost of one, in core cycles by the clock probes beside each batch. Between the two clock reads of a batch stand the
-//! divisions, one addition after each, the loop, one call and one return.
+//! A loop divides a 64-bit number by a divisor that the compiler does not know, and feeds the result into the next
+//! dividend, eight times per turn. It is timed with N and with 2N turns, alternately. The difference, divided by the
+//! number of divisions in N turns, is the cost of one. Clock probes around each batch convert it into core cycles. The
+//! two clock reads of a batch enclose the divisions, one addition after each, the loop, one call and one return.
 //!
 //! # Prediction
 //!

@@ -168,21 +168,24 @@ impl Verdicts {
     }
 }
 
-/// Prints how often nodes are named that have a fault, and healthy ones. `SYSDYNO_BENCH_TIMES` is the number of fleets.
+/// Prints how often nodes are named that have a fault, and healthy ones. `SYSDYNO_BENCH_TIMES` is the number of fleets. With
+/// `SYSDYNO_BENCH_FAULTS=none` all nodes are healthy.
 #[test]
 #[ignore = "scripts/bench-fleet starts it"]
 fn campaign() {
     let times: u32 = std::env::var("SYSDYNO_BENCH_TIMES").map_or(3, |times| times.parse().unwrap());
-    let cluster = Cluster::start(NODES, &[(3, NodeFault::Filter), (6, NodeFault::NoHugePages)], "");
-    let healthy: Vec<String> =
-        (1..=NODES).map(|node| format!("n{node}")).filter(|node| !ODD.contains(&node.as_str())).collect();
-    let kinds = [
-        ("system-call filter", vec!["n3".to_owned()]),
-        ("no transparent huge pages", vec!["n6".to_owned()]),
-        ("none", healthy),
-    ];
+    let faulty = std::env::var("SYSDYNO_BENCH_FAULTS").is_err();
+    let faults = [(3, NodeFault::Filter), (6, NodeFault::NoHugePages)];
+    let cluster = Cluster::start(NODES, if faulty { &faults } else { &[] }, "");
+    let name = |node: u32| format!("n{node}");
+    let is_healthy = |node: &u32| !faulty || faults.iter().all(|(of, _)| of != node);
+    let mut kinds = vec![("none", (1..=NODES).filter(is_healthy).map(name).collect())];
+    if faulty {
+        kinds.push(("system-call filter", vec![name(3)]));
+        kinds.push(("no transparent huge pages", vec![name(6)]));
+    }
     println!("| fault | runs | nodes | odd | open |\n| --- | --- | --- | --- | --- |");
-    let mut rows: Vec<[Verdicts; 3]> = (0..2).map(|_| Default::default()).collect();
+    let mut rows: Vec<Vec<Verdicts>> = (0..2).map(|_| kinds.iter().map(|_| Verdicts::default()).collect()).collect();
     for time in 1..=times {
         let fleet = cluster.work().join(format!("fleet-{time}"));
         for row in &mut rows {

@@ -31,6 +31,9 @@ fn sentences(document: &Document) -> Vec<(String, String)> {
                 found.extend(split(text).into_iter().map(|sentence| (section.id.clone(), sentence)));
             }
         }
+        for text in &section.misses {
+            found.extend(split(text).into_iter().map(|sentence| (section.id.clone(), sentence)));
+        }
     }
     for highlight in &document.highlights {
         found.push(("highlights".to_owned(), highlight.text.clone()));

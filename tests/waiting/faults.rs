@@ -159,7 +159,12 @@ fn assert_interrupted(signal: Signal, send: impl Fn(&Going)) {
     let place = directory.path().join("run");
     assert_nothing_left(&place);
     assert!(text(&ended.stderr).contains("--resume"), "{signal}: {}", told(&ended));
-    assert!(text(&ended.stdout).contains("core clock"), "{signal}: the screen is printed: {}", told(&ended));
+    let screen = text(&ended.stdout);
+    assert!(
+        screen.contains("The run is not complete: interrupted by"),
+        "{signal}: the screen says it: {}",
+        told(&ended)
+    );
     let log = lines(&place);
     let last = log.last().unwrap();
     assert_eq!((&last["record"], &last["complete"]), (&Value::from("finish"), &Value::from(false)));

@@ -7,6 +7,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::cluster::{Cluster, NodeFault};
 use crate::support::runs::{PROGRAM, lines, records, text, told, wait_until};
@@ -139,8 +140,11 @@ fn limits(place: &Path, machine: &Value, fact: &str, values: &[&str]) {
     fs::rename(fresh, place.join("accepted.json")).unwrap();
 }
 
-#[test]
-fn slurm_drains_a_node_that_is_not_as_accepted_and_resumes_it() {
+/// A fact by which one kind of nodes differs.
+const FACT: &str = "Memory: allowed to this process";
+
+/// The ready health check as `program` in a directory, with limits that accept every value of the fact; and this machine.
+fn health_check(options: &str) -> (TempDir, Value) {
     let keep = tempfile::tempdir().unwrap();
     fs::set_permissions(keep.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let at = keep.path().display();
@@ -148,16 +152,37 @@ fn slurm_drains_a_node_that_is_not_as_accepted_and_resumes_it() {
         fs::write(keep.path().join(name), text).unwrap();
         fs::set_permissions(keep.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
     };
-    write(
-        "conf",
-        &format!("SYSDYNO='{PROGRAM}'\nSYSDYNO_ACCEPTED='{at}/accepted.json'\nSYSDYNO_CHECK_OPTIONS=--facts\n"),
-    );
+    write("conf", &format!("SYSDYNO='{PROGRAM}'\nSYSDYNO_ACCEPTED='{at}/accepted.json'\n{options}\n"));
     let printed = crate::support::runs::output(&["script", "slurm-health"]);
     write("health", &text(&printed.stdout));
     write("program", &format!("#!/bin/sh\nSYSDYNO_HEALTH_CONF='{at}/conf' exec '{at}/health'\n"));
     let machine: Value = serde_json::from_slice(&crate::support::runs::output(&["machine", "--json"]).stdout).unwrap();
-    let fact = "Memory: allowed to this process";
-    limits(keep.path(), &machine, fact, &[]);
+    limits(keep.path(), &machine, FACT, &[]);
+    (keep, machine)
+}
+
+#[test]
+fn an_epilog_drains_a_node_after_its_job_and_leaves_the_others() {
+    let (keep, machine) = health_check("SYSDYNO_CHECK_OPTIONS=--no-such\nSYSDYNO_EPILOG_OPTIONS=--facts");
+    limits(keep.path(), &machine, FACT, &["yes"]);
+    let epilog = format!("Epilog={}/program", keep.path().display());
+    let cluster = Cluster::start(2, &[(2, NodeFault::NoHugePages)], &epilog);
+    assert_eq!([1, 2].map(|node| cluster.state(node).1), ["none", "none"], "no job has ended yet");
+    order(&cluster, &["sbatch", "-N2", "--wrap", "srun true"]);
+    cluster.wait_for_jobs("the job of both nodes");
+    wait_until(&format!("n2 is drained\n{}", cluster.logs()), Duration::from_mins(1), || {
+        let (state, reason) = cluster.state(2);
+        (state == "drained" && reason.starts_with("sysdyno: Memory: allowed to this process is no")).then_some(())
+    });
+    wait_until(&format!("n1 is idle\n{}", cluster.logs()), Duration::from_mins(1), || {
+        (cluster.state(1) == ("idle".to_owned(), "none".to_owned())).then_some(())
+    });
+}
+
+#[test]
+fn slurm_drains_a_node_that_is_not_as_accepted_and_resumes_it() {
+    let (keep, machine) = health_check("SYSDYNO_CHECK_OPTIONS=--facts");
+    let (at, fact) = (keep.path().display(), FACT);
     // A node that was resumed answers a ping before it is checked again. Pings wait for checks, so these leave them time.
     let more = format!("HealthCheckProgram={at}/program\nHealthCheckInterval=4\nHealthCheckNodeState=ANY");
     let cluster = Cluster::start(3, &[(2, NodeFault::NoHugePages)], &more);

@@ -1,6 +1,6 @@
 #!/bin/sh
 #
-# HealthCheckProgram of Slurm: drain this node while `sysdyno check` finds it worse than its siblings.
+# HealthCheckProgram of Slurm, and Epilog: drain this node while `sysdyno check` finds it worse than its siblings.
 #
 #   sysdyno script slurm-health -o /etc/slurm/sysdyno-health && chmod 755 /etc/slurm/sysdyno-health
 #
@@ -9,6 +9,10 @@
 #   HealthCheckProgram=/etc/slurm/sysdyno-health
 #   HealthCheckInterval=3600
 #   HealthCheckNodeState=IDLE
+#   Epilog=/etc/slurm/sysdyno-health
+#
+# The Epilog checks a node in a few seconds after each job, and the next job waits for it. An Epilog alone never resumes a node,
+# because a drained node has no jobs.
 #
 # A node is drained only if it has no reason yet, and resumed only if its reason begins with "sysdyno:". Reasons of other
 # programs and of people stay. Where the check is undecided or fails, nothing changes.
@@ -19,6 +23,7 @@
 #   SYSDYNO                the program (default: sysdyno in PATH, /usr/local/bin or /usr/bin)
 #   SYSDYNO_ACCEPTED       limits from `sysdyno fleet --accepted` (default: /etc/sysdyno/accepted.json)
 #   SYSDYNO_CHECK_OPTIONS  options of `sysdyno check`, separated by spaces (default: --splay 20s --time 18s)
+#   SYSDYNO_EPILOG_OPTIONS the same for the Epilog (default: --time 3s)
 # SYSDYNO_HEALTH_CONF in the environment names another file.
 
 set -u
@@ -32,12 +37,16 @@ if [ -r "$config" ]; then
     . "$config"
 fi
 accepted=${SYSDYNO_ACCEPTED:-/etc/sysdyno/accepted.json}
-options=${SYSDYNO_CHECK_OPTIONS:---splay 20s --time 18s}
+case ${SLURM_SCRIPT_CONTEXT:-} in
+epilog*) options=${SYSDYNO_EPILOG_OPTIONS:---time 3s} ;;
+*) options=${SYSDYNO_CHECK_OPTIONS:---splay 20s --time 18s} ;;
+esac
 node=${SLURMD_NODENAME:-$(uname -n | cut -d. -f1)}
 
 say() { logger -t sysdyno-health -- "$node: $1" 2>/dev/null || printf '%s: %s\n' "$node" "$1" >&2; }
 
-# Where a job runs, measurements disturb it and are disturbed. Facts do neither, but do not show that a slow node is fast again.
+# A measurement and a running job disturb each other. A check of facts does not disturb the job, but cannot show that a slow node
+# is fast again.
 busy=no
 if pgrep -x slurmstepd >/dev/null 2>&1; then
     busy=yes

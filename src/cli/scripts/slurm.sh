@@ -59,7 +59,7 @@ sbcast --preserve -- "$program" "$copy" ||
 # shellcheck disable=SC2016
 task='trap : TERM; "$0" "$@"; code=$?; rm -f -- "$0"; exit "$code"'
 
-# Measures nodes. The whole mask of CPUs is theirs. One node that fails or hangs stops no other.
+# Measures nodes, each with all its CPUs. A node that fails or hangs does not stop the others.
 measure() {
     srun --cpu-bind=none --mem-bind=none --input=none --no-kill --kill-on-bad-exit=0 --wait=120 "$@" \
         sh -c "$task" "$copy" run "${options[@]}" --into "$fleet" --keep "${SYSDYNO_KEEP:-node}" --scratch "$scratch" --no-history

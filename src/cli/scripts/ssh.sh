@@ -67,7 +67,7 @@ command=$(quoted sh -c "$remote" sysdyno "${SYSDYNO_SCRATCH:-}" "${options[@]}")
 
 work=$(mktemp -d "$fleet/.unfinished.XXXXXXXX") || complain "cannot write to $fleet" "set SYSDYNO_FLEET to another directory"
 trap 'rm -rf -- "$work"' EXIT
-# The nodes that still measure are left alone by this end of the connection. They remove their directories.
+# This end closes its connections to the nodes that still measure. Those nodes then remove their directories.
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' HUP INT TERM
 
 # Measures a node. Leaves its result and the name by which the result knows the node. A node without a result keeps its name here.

@@ -280,7 +280,7 @@ fn publish_core(study: &Study<'_>, findings: &mut Findings, latency: f64) {
         findings.publish(study, Figure::batches(name, Labels::none(), estimate).gates(gates.clone()));
     };
     // One reference for all figures of the run: cycles times the cycle time are nanoseconds to the last digit.
-    let estimator = "median over all launches of the run, from the probes at both ends of each";
+    let estimator = "median over all launches of the run, from the probe at the end of each";
     let whole = Estimate::over_launches(&study.core_by_launch, Unit::Hertz, estimator).filter(|_| study.turn.is_some());
     let of_run = |own: Estimate, seen: &dyn Fn(f64) -> f64| match &whole {
         Some(Estimate { value, interval, launches, .. }) => {

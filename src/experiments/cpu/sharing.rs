@@ -96,7 +96,7 @@ use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
-use crate::results::wording::{percent, significant};
+use crate::results::wording::{count, percent, significant};
 use crate::rig::Rig;
 use crate::rig::width::{self, State};
 use crate::statistics::distribution::student_factor;
@@ -332,11 +332,12 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let free = shares.iter().filter(|share| **share < 0.01).count();
     let mut text = format!(
         "A neighbour computed on the core of CPU {} for {} of the time, measured in {} launches. The busiest launch \
-         had {}, and {free} launches had less than 1 %.",
+         had {}, and {} had less than 1 %.",
         study.setup.cpu,
         percent(share),
         shares.len(),
-        percent(most)
+        percent(most),
+        count(free as u64, "launch", "launches")
     );
     let stretch = |state: &str, quantile: &str| {
         findings.metric(STRETCH, &labels(OTHERS, state).with("quantile", quantile)).map(Metric::shown)

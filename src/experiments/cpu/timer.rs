@@ -522,7 +522,7 @@ fn report_order(study: &Study<'_>, findings: &mut Findings) {
         rows,
     );
     findings.say(if broken.is_empty() {
-        "Every ordered method to read the time keeps its order on this machine.".to_owned()
+        "Every ordered method keeps the timed work between its two readings on this machine.".to_owned()
     } else {
         format!(
             "Readings by {} are not ordered on this machine. The interval misses part of the chain, or contains work \

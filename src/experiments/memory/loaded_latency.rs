@@ -4,9 +4,10 @@
 //!
 //! # Method
 //!
-//! One CPU follows a random pointer chain through the footprint of `memory.latency`, which only main memory holds.
-//! Each load needs the result of the load before it, in an order that no prefetcher follows. Each of the other CPUs
-//! is idle, reads half of the time, or reads without a pause. Each has a separate footprint of that kind. The loads are:
+//! One CPU follows a random pointer chain through the footprint of `memory.latency`, which only main memory holds. Each
+//! load needs the result of the load before it, in an order that no prefetcher follows. Each of the other CPUs is idle,
+//! reads half of the time, or reads without a pause. Each has a separate footprint of that kind. The levels of traffic
+//! are:
 //!
 //! - **idle**: no reads.
 //! - **half**: 16 KiB, then a pause of the same duration, repeatedly.
@@ -14,21 +15,22 @@
 //!
 //! The analysis shows the latency with the rate at which the other CPUs read.
 //!
-//! A batch is 2048 loads and continues where the last batch stopped. Each launch measures the three loads in random
-//! order. Before each load, sysdyno removes the chain from every cache. The chase then warms the address translation
-//! with one access per 4 KiB of the footprint. All memory is on huge pages where available, verified after writing.
-//! Idle repeats a measurement of `memory.latency` in separate launches. The two results agree within their intervals,
-//! unless the load from neighbours changed between them. A quick run omits footprints of more than 512 MiB.
+//! A batch is 2048 loads and continues where the last batch stopped. Each launch measures the three levels of traffic
+//! in random order. Before each load, sysdyno removes the chain from every cache. The chase then warms the address
+//! translation with one access per 4 KiB of the footprint. All memory is on huge pages where available, verified after
+//! writing. Idle repeats a measurement of `memory.latency` in separate launches. The two results agree within their
+//! intervals, unless the traffic of neighbours changed between them. A quick run omits footprints of more than 512 MiB.
 //!
 //! # Prediction
 //!
-//! Idle: the latency of main memory, from this run where measured. Under load: this latency times a factor from
+//! Idle: the latency of main memory, from this run where measured. With traffic: this latency times a factor from
 //! published loaded-latency curves, which are flat until the channels are more than half full.
 //!
 //! # What could fool us
 //!
-//! - One other CPU rarely fills the channels, so "full" is the full load of the allowed CPUs, not of the memory.
-//! - In a guest, the load from neighbours on the same host is part of idle too.
+//! - One other CPU rarely fills the channels, so "full" is all that the allowed CPUs can read, not all that the memory
+//!   can deliver.
+//! - In a guest, the traffic of neighbours on the same host is part of idle too.
 //! - The first hundred thousand loads after other work also wait for page tables, in a guest for the host's too. They
 //!   took 300 ns where later loads took 200 ns.
 //! - A thread on the CPU of the chain would be measured instead of the memory. Each thread is on a separate CPU.
@@ -324,11 +326,11 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             findings.say(match Order::of(&loaded, &idle) {
                 Order::Larger(ratio) => format!("{begin}, {} times its idle latency of {idle_text}.", ratio.text()),
                 Order::Smaller(_) => format!(
-                    "{begin}, and without load {idle_text}. Latency did not rise with load. Other activity on this \
-                     machine outweighed the added load."
+                    "{begin}, and without traffic {idle_text}. Latency did not rise with traffic. Other activity on \
+                     this machine outweighed the added traffic."
                 ),
-                Order::Alike => format!("{begin}, and without load {idle_text}. The intervals show no difference."),
-                Order::Open => format!("{begin}, and without load {idle_text}."),
+                Order::Alike => format!("{begin}, and without traffic {idle_text}. The intervals show no difference."),
+                Order::Open => format!("{begin}, and without traffic {idle_text}."),
             });
         }
     }

@@ -53,7 +53,12 @@ fn switch(metric: &str, labels: &Labels) -> Option<Model> {
             Model::of("wake-up, switch and token, scaled from a switch through a pipe", SoftwareOverhead, SWITCH)
         }
         "os.context_switch.time" if IDLE_WAKE_UP.has_labels(labels) || AWAKE_WAKE_UP.has_labels(labels) => {
-            Model::of("interrupt to the other CPU and its exit from idle", SoftwareOverhead, CLOCK_CALL).entering(2.0)
+            let what = if is(labels, "target", "awake") {
+                "interrupt to the other CPU and a switch there, scaled from a clock system call"
+            } else {
+                "interrupt to the other CPU and its exit from idle, scaled from a clock system call"
+            };
+            Model::of(what, SoftwareOverhead, CLOCK_CALL).entering(2.0)
         }
         "os.context_switch.time" => {
             let wake_up = if is(labels, "target", "awake") { AWAKE_WAKE_UP } else { IDLE_WAKE_UP };

@@ -41,7 +41,8 @@
 //! - **Pacing.** ping sends once a second. Its extra time over a back-to-back exchange comes from idle states, radio
 //!   power saving and slowed clocks, not from a lower priority of ICMP. Compare equal pacing.
 //! - **End of the time.** ping stops at the kernel's time of arrival, sysdyno at the return of the read.
-//! - **ICMP has no process.** The other side's kernel answers, so ICMP can be faster than an echo through a program.
+//! - **ICMP has no process.** The other side's kernel answers, so ICMP can be faster than an echo through a program. The
+//!   kernel computes its checksums in software, so large messages cost more: on one guest 0.79 ns per byte, UDP 0.10 ns.
 //! - **Delayed acknowledgements** and Nagle's algorithm cause steps of 40 ms. TCP_NODELAY is set on both sides.
 //! - A message above the segment size leaves in several packets, and the answer waits for the last of them.
 //! - A closed loop omits the messages that it would have sent while it waited. The results are service times, not

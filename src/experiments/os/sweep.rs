@@ -102,18 +102,21 @@ impl Sweep {
         rows.filter_map(|row| Some(least_squares(x, &row)?.slope)).collect()
     }
 
-    /// Points of a curve in time, the quantity multiplied: `[x, median, lowest, highest]` over launches.
+    /// Points of a curve in time, the quantity multiplied: `[x, cost, lowest, highest]` over launches, with the cost as it is
+    /// published where it is.
     pub fn curve(&self, study: &Study<'_>, times: f64) -> Vec<[f64; 4]> {
         let scale = match (self.unit, study.core) {
             (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
             _ => 1.0,
         };
-        let point = |(x, costs): &(f64, Vec<f64>)| {
-            let low = costs.iter().copied().reduce(f64::min)?;
-            let high = costs.iter().copied().reduce(f64::max)?;
-            Some([x * times, median(costs)? * scale, low * scale, high * scale])
+        let point = |(index, (x, costs)): (usize, &(f64, Vec<f64>))| {
+            let middle =
+                self.published.as_ref().map_or_else(|| median(costs), |published| published.get(index).copied())?;
+            let low = costs.iter().copied().fold(middle, f64::min);
+            let high = costs.iter().copied().fold(middle, f64::max);
+            Some([x * times, middle * scale, low * scale, high * scale])
         };
-        self.points.iter().filter_map(point).collect()
+        self.points.iter().enumerate().filter_map(point).collect()
     }
 }
 

@@ -84,6 +84,22 @@ impl Machine {
         sections.into_iter().filter(|section| !section.rows.is_empty()).collect()
     }
 
+    /// The same in about 55 letters: names without marks and build numbers.
+    pub fn short_line(&self) -> String {
+        let name = self.cpu.model_name.best().map(|fact| fact.value.clone());
+        let name = name.unwrap_or_else(|| self.cpu.microarchitecture.class.name().to_owned());
+        let name = ["(R)", "(TM)", "(tm)", " Processor"].iter().fold(name, |name, mark| name.replace(mark, ""));
+        let mut parts = vec![name, format!("{} CPUs", self.cpu.topology().logical)];
+        parts.extend(self.memory.total_bytes.as_ref().map(|fact| bytes(fact.value)));
+        let release = self.kernel.release.as_ref();
+        parts.extend(release.map(|fact| format!("Linux {}", fact.value.split('-').next().unwrap_or_default())));
+        parts.extend(self.limits.hypervisor.best().map(|name| match name.value.as_str() {
+            "unnamed" => "guest".to_owned(),
+            name => format!("{name} guest"),
+        }));
+        parts.join(", ")
+    }
+
     /// The machine in one line: processor, CPUs, memory, kernel, what stands in between.
     pub fn summary_line(&self) -> String {
         let name = self.cpu.model_name.best().map(|fact| fact.value.clone());

@@ -47,7 +47,7 @@ pub(super) fn missing(document: &Document) -> PagePart {
 pub(super) fn reproduce(document: &Document) -> PagePart {
     let run = &document.run;
     let mut part = PagePart::new("reproduce", "Reproduce", 2);
-    part.say("This command started the run. With the seed below it makes the same random choices again.");
+    part.say("This command started the run. With `--seed` and the seed below it makes the same random choices again.");
     part.add(Piece::Literal(command(&run.command)));
     let mut table = Table::new("", &["", ""]);
     let mut row = |name: &str, value: String| table.row(vec![Cell::of(name), Cell::of(value)]);

@@ -11,7 +11,7 @@ use crate::results::wording::{count, duration};
 
 /// The main document of a run, with the costs of a reference run next to its own if there is one.
 pub fn brief(document: &Document, reference: Option<&ReferenceRun>) -> Page {
-    let mut parts = vec![front(document), costs(document, reference), machine(document), method(document)];
+    let mut parts = vec![front(document, reference), costs(document), machine(document), method(document)];
     let mut chapter = String::new();
     for section in document.experiments.iter().filter(|section| section.outcome == Outcome::Measured) {
         if section.chapter != chapter {
@@ -29,8 +29,8 @@ pub fn brief(document: &Document, reference: Option<&ReferenceRun>) -> Page {
     }
 }
 
-/// Verdict, how sure it is, what is special, what is missing.
-fn front(document: &Document) -> PagePart {
+/// Verdict, how sure it is, what is special, the ladder of costs, what is missing.
+fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
     let mut part = PagePart::new("front", "At a glance", 2);
     for alarm in super::front::alarms(document) {
         part.add(Piece::Alarm(alarm));
@@ -48,7 +48,10 @@ fn front(document: &Document) -> PagePart {
         }
         part.add(Piece::Paragraph(spans));
     }
-    let without: Vec<Vec<Span>> = document
+    if let Some(ladder) = cost_ladder::drawing(document, reference) {
+        part.add(Piece::Drawing(Box::new(ladder)));
+    }
+    let mut without: Vec<Vec<Span>> = document
         .experiments
         .iter()
         .filter(|section| section.outcome != Outcome::Measured)
@@ -58,6 +61,18 @@ fn front(document: &Document) -> PagePart {
             vec![Span::strong(section.title.clone()), Span::plain(format!(" ({}){word}: {why}", section.id))]
         })
         .collect();
+    let rejected = document.experiments.iter().flat_map(|section| &section.rejected);
+    let rejected: Vec<&str> =
+        rejected.filter(|found| found.headline && !found.gates.is_empty()).map(|found| found.phrase.as_str()).collect();
+    if !rejected.is_empty() {
+        without.push(vec![
+            Span::strong("Not published"),
+            Span::plain(format!(
+                ", because a hard check failed: {}. The appendix has the reasons.",
+                rejected.join(" · ")
+            )),
+        ]);
+    }
     if !without.is_empty() {
         part.head("Not measured");
         part.add(Piece::List(without));
@@ -80,8 +95,8 @@ fn certainty(document: &Document) -> String {
     text
 }
 
-/// The costs that everybody asks for, one line each, and the ladder of them.
-fn costs(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
+/// The costs that everybody asks for, one line each.
+fn costs(document: &Document) -> PagePart {
     let mut part = PagePart::new("costs", "Summary of costs", 2);
     let heads = ["cost", ">measured", ">±", ">predicted", ">ratio", "verdict"];
     let caption = "Measured and predicted costs. ± is half of the 95 % interval, or both of its ends if one side is more than \
@@ -102,9 +117,6 @@ fn costs(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
         return part;
     }
     part.add(Piece::Table(table));
-    if let Some(ladder) = cost_ladder::drawing(document, reference) {
-        part.add(Piece::Drawing(Box::new(ladder)));
-    }
     part.add(Piece::Paragraph(vec![
         Span::plain("All results are in the "),
         Span::elsewhere("appendix", APPENDIX),
@@ -165,17 +177,19 @@ fn method(document: &Document) -> PagePart {
     let (run, practice) = (&document.run, &document.practice);
     let mut part = PagePart::new("method", "How it was measured", 2);
     part.say(format!(
-        "The run took {} on CPU {}: {} with {}. A launch is a new process that repeats the operations of one experiment in \
-         batches that are long enough for the clock. A round has at most one launch of each experiment. A result is the median over launches of the undisturbed batches. Its 95 % interval covers the launches \
-         and the usual change from run to run.",
+        "The run took {} on CPU {}: {} with {}. It ended because {}. A launch is a new process that repeats the operations of \
+         one experiment in batches that are long enough for the clock. After the first round, a round has at most one launch of \
+         each experiment. Most results are medians over launches of the undisturbed batches. The 95 % interval covers the \
+         launches and the usual change from run to run.",
         duration(run.wall_seconds),
         run.cpu,
         count(u64::from(run.rounds), "round", "rounds"),
         count(u64::from(practice.launches), "launch", "launches"),
+        run.ended,
     ));
     part.say(
-        "sysdyno measured a few primitive costs first and predicted all other results from them. It wrote the \
-         predictions to the log before the first sample. Base hardware is the part that the processor or device needs. \
+        "sysdyno measured a few primitive costs first and predicted all other results from them. It wrote each \
+         prediction to the log before the first sample of its result. Base hardware is the part that the processor or device needs. \
          Software overhead is the part that the kernel and libraries add.",
     );
     part.say(

@@ -8,7 +8,7 @@ use crate::results::document::{Document, Metric};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::{factor, interval, significant};
+use crate::results::wording::{factor, interval, measured, significant};
 
 /// Fewest costs that make a ladder.
 const FEWEST: usize = 3;
@@ -57,7 +57,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
             title: format!("{}: {}, {words}", metric.phrase, metric.text()),
         };
         rows.push(PlotRow {
-            name: format!("{}  {}", cost.name, significant(metric.value, metric.unit, 3)),
+            name: format!("{}  {}", cost.name, measured(metric.value, metric.interval95, metric.unit)),
             head: false,
             bar: range,
             marks: diamond.into_iter().chain([own]).collect(),
@@ -67,10 +67,10 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         return None;
     }
     let finding = match outside.as_slice() {
-        [] => format!("All {predicted} predicted costs are inside their ranges."),
-        [one] => format!("1 of {predicted} predicted costs is outside its range: {one}."),
+        [] => format!("All {predicted} predicted times are inside their ranges."),
+        [one] => format!("1 of {predicted} predicted times is outside its range: {one}."),
         some => {
-            format!("{} of {predicted} predicted costs are outside their ranges: {}.", some.len(), some.join(", "))
+            format!("{} of {predicted} predicted times are outside their ranges: {}.", some.len(), some.join(", "))
         }
     };
     let other = reference.map_or_else(String::new, |run| format!(" Diamonds are the reference run {}.", run.name()));

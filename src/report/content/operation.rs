@@ -10,8 +10,8 @@ use crate::results::document::{Block, Document, Metric, Section};
 const ROWS: usize = 6;
 /// Predictions that are worked out.
 const SUMS: usize = 2;
-/// Paragraphs of the analysis.
-const PARAGRAPHS: usize = 3;
+/// Paragraphs of the analysis, and one on predictions that were missed.
+const PARAGRAPHS: usize = 4;
 /// Sentences of the method.
 const SENTENCES: usize = 3;
 
@@ -47,11 +47,7 @@ pub(super) fn part(section: &Section, document: &Document) -> PagePart {
     if let Some(drawing) = drawings_of(section).into_iter().next() {
         part.add(Piece::Drawing(Box::new(drawing)));
     }
-    let paragraphs = section.analysis.iter().filter_map(|block| match block {
-        Block::Paragraph(text) => Some(text),
-        Block::Table { .. } => None,
-    });
-    for text in paragraphs.take(PARAGRAPHS) {
+    for text in analysis(section) {
         part.say(text.clone());
     }
     if let Some(trap) = text("What could fool us").and_then(first_item) {
@@ -62,6 +58,15 @@ pub(super) fn part(section: &Section, document: &Document) -> PagePart {
         Span::plain(" are in the appendix."),
     ]));
     part
+}
+
+/// The first paragraphs of the analysis, and the first that explains a missed prediction.
+fn analysis(section: &Section) -> impl Iterator<Item = &String> {
+    let paragraphs = section.analysis.iter().filter_map(|block| match block {
+        Block::Paragraph(text) => Some(text),
+        Block::Table { .. } => None,
+    });
+    paragraphs.take(PARAGRAPHS).chain(section.misses.first())
 }
 
 /// The rows that are shown: those of the summary of costs first, then other headline figures.

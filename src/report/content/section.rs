@@ -114,7 +114,9 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
 pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
     let range = format!("{} … {}", Shown::of(found.low, found.unit), Shown::of(found.high, found.unit));
     let judged = match metric.verdict.against_prediction {
-        AgainstPrediction::TooWide => format!("The range {range} is wider than a factor of 4, so it does not count."),
+        AgainstPrediction::TooWide => {
+            format!("The range {range} is wider than a factor of 4, so the prediction does not count.")
+        }
         AgainstPrediction::AsPredicted => format!("The result is inside the range {range}."),
         AgainstPrediction::None => String::new(),
         AgainstPrediction::Faster | AgainstPrediction::Slower => format!("The result is outside the range {range}."),
@@ -358,7 +360,7 @@ fn own_words(metric: &Metric, shown: &[&Metric]) -> String {
 }
 
 fn analysis(part: &mut PagePart, section: &Section) {
-    if section.analysis.is_empty() {
+    if section.analysis.is_empty() && section.misses.is_empty() {
         return;
     }
     part.head("Analysis");
@@ -386,6 +388,7 @@ fn analysis(part: &mut PagePart, section: &Section) {
             }
         }
     }
+    section.misses.iter().for_each(|text| part.say(text.clone()));
 }
 
 #[cfg(test)]

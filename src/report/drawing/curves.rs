@@ -70,9 +70,10 @@ impl CurvePlot {
             self.note.x_scale,
             if narrow { 4 } else { 8 },
         );
+        let banded = self.has_bands();
         let heights = points().flat_map(|point| {
-            // A range that nobody measured near must not make the curve small.
-            let predicted = point.predicted.into_iter().flatten();
+            // A range that is not drawn, or that nobody measured near, must not make the curve small.
+            let predicted = point.predicted.into_iter().flatten().filter(|_| banded);
             predicted
                 .filter(|end| (point.y / 20.0..=point.y * 5.0).contains(end))
                 .chain([point.y])
@@ -86,7 +87,6 @@ impl CurvePlot {
             self.note.y_scale,
             if narrow { 7 } else { 9 },
         );
-        let banded = self.has_bands();
         let mut names: Vec<String> = self.lines.iter().map(|line| line.name.clone()).collect();
         if banded {
             names.push("predicted range".to_owned());

@@ -21,10 +21,10 @@
 //!   is unused while MemFree is above the watermarks and the control groups allow more. Data that the kernel reclaims
 //!   while memory is unused does not end the pass, because early reclaim may be configured. The size is the most that
 //!   was resident at once. Its interval begins at the least of the steps without growth. The result is a lower bound
-//!   ("at least") where the pass ends for another reason. The time or space limit is reached, or the machine swaps or
-//!   is short of memory. Or reclaim takes back as much as is read although memory is unused. With *holes* of a sparse
-//!   file the pages are zeros that no device provides. They show the capacity only. With *files* the pages are bytes
-//!   that sysdyno writes for the pass.
+//!   ("at least") where the pass ends for another reason. It reaches the time or space limit, or the machine swaps or
+//!   is short of memory. A further reason is reclaim that takes back as much as is read although memory is unused. With
+//!   *holes* of a sparse file the pages are zeros that no device provides. They show the capacity only. With *files*
+//!   the pages are bytes that sysdyno writes for the pass.
 //!
 //! Read times confirm the result. After the pass sysdyno reads random blocks of 4 KiB only if they are cached
 //! (preadv2(2) with RWF_NOWAIT) and times each read. The share of successful reads must equal the share of resident

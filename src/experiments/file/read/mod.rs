@@ -47,6 +47,8 @@
 //! - Read-ahead turns a random read of 4 KiB into megabytes. Here it is off for random order and on for sequential
 //!   order.
 //! - Many reads in flight hide their latency. A data sheet gives IOPS at depth 32 or more, which is not a latency.
+//! - One read in flight through io_uring takes longer than one direct read, because its completion wakes the reader. On
+//!   one guest it took 73 µs instead of 58 µs.
 //! - `rotational`, `read_ahead_kb` and similar attributes are claims of a driver. In guests they are often wrong.
 //! - Places chosen with rand() repeat, and a cache serves the repeated places.
 //! - The file spans a fraction of the device. On a rotating disk the head then moves less than usual (short stroking).

@@ -12,15 +12,17 @@
 //! - **read** loads every byte, and no load depends on an earlier one.
 //! - **write** stores every byte.
 //! - **write_nt** stores past the caches (non-temporal stores), including the fence at the end.
-//! - **copy** and **copy_nt** load and store. From source to destination is a multiple of 4096 bytes plus 2112 bytes.
+//! - **copy** and **copy_nt** load and store. The distance from source to destination is a multiple of 4096 bytes plus
+//!   2112 bytes.
 //!
 //! The vectors are SSE2, AVX2, AVX-512 or Advanced SIMD (Arm). The written bytes are not zero, because some cores
 //! skip writing zeros over zeros.
 //!
-//! **Footprint.** Other CPUs share L3, in a guest also those of other guests. Half of the reported size is then often
-//! not available, and four times L2 is (at most half of the reported size). The DRAM footprint is that of
-//! `memory.latency` and a label of the result. Where memory does not allow that footprint, the result is named after
-//! its size and not DRAM. Every launch measures the caches, and every third one measures DRAM too.
+//! **Footprint.** Other CPUs share L3, and in a guest so do the CPUs of other guests. Half of the reported size is then
+//! often not available. The footprint is therefore four times L2, and at most half of the reported size. The DRAM
+//! footprint is that of `memory.latency` and a label of the result. Where memory does not allow that footprint, the
+//! result is named after its size and not DRAM. Every launch measures the caches, and every third one measures DRAM
+//! too.
 //!
 //! A batch in a cache passes the footprint repeatedly, after one or two passes without timing. A batch in DRAM is the
 //! next eighth of the footprint, at most 16 MiB, so that no byte is passed again before all others. The DRAM

@@ -130,8 +130,8 @@ fn ends_found(found: &FoundLevels) -> Option<String> {
         })
     };
     let told: Vec<String> = found.levels.iter().filter_map(ends).collect();
-    let order = "Loads visit one block of 64 KiB after another, which saves translations, so the times are below those of \
-                 random loads in the tables.";
+    let order = "Loads visit one block of 64 KiB after another. Prefetchers then bring neighbouring lines, and translations are \
+                 used again, so the times can be below those of random loads in the tables.";
     (!told.is_empty()).then(|| format!("{}. {order}", told.join(". ")))
 }
 

@@ -30,8 +30,8 @@
 //! - **tlb**: one line per page, less the time of as many densely packed lines. The difference is translation.
 //! - **stride**: the classic curve with ascending addresses.
 //!
-//! Patterns run on small pages (4k) and on huge pages, verified in smaps after writing. Long runs on huge pages only,
-//! and stride on small pages only.
+//! Patterns run on small pages (4k) and on huge pages, verified in smaps after writing. The pattern **long** uses huge
+//! pages only, and **stride** uses small pages only.
 //!
 //! **Levels.** sysdyno fits the closest non-decreasing curve and cuts it into pieces of constant latency. Flat pieces
 //! that extend far enough are levels, named in the order of the caches that the kernel reports. The latency of a

@@ -107,7 +107,7 @@ fn say_first_touch(study: &Study<'_>, findings: &mut Findings) {
     let middle = |series: &str| median(&study.values(series, &labels(TOUCH)));
     let mapped = middle("pages").zip(middle("faults")).map_or(0.0, |(pages, faults)| pages / faults);
     findings.say(format!(
-        "The first touch of 1 MiB takes {system} with pages of the system's choice, where a fault maps {}{}{}.",
+        "For each MiB, the first touch of a large buffer takes {system} with default pages, where a fault maps {}{}{}.",
         count(mapped.round() as u64, "small page", "small pages"),
         if known.is_empty() { "" } else { ". It takes " },
         known.join(" and ")

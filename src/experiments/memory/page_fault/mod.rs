@@ -34,9 +34,9 @@
 //!
 //! # Prediction
 //!
-//! An exception, a page from the allocator, its clearing or copying, and a page-table entry, from the constants
-//! table. A major fault: one read from a device of this kind and one minor fault. The first touch of 1 MiB: the predicted faults
-//! for its pages. The system's choice is huge pages if transparent huge pages are set to `always`.
+//! An exception, a page from the allocator, its clearing or copying, and a page-table entry, from the constants table.
+//! A major fault: one read from a device of this kind and one minor fault. The first touch of 1 MiB: the predicted
+//! faults for its pages. Default pages are huge pages if transparent huge pages are set to `always`.
 //!
 //! # What could fool us
 //!
@@ -48,8 +48,8 @@
 //!   cache.
 //! - In a guest, the first use of memory also costs an exit to the host. The pages here are reused, and the first
 //!   iteration is not counted.
-//! - The system can give pages of other sizes than small and huge (`hugepages-*kB/enabled`), and small pages if it finds no free
-//!   huge page. The faults of the system's choice are counted.
+//! - The system can give pages of other sizes than small and huge (`hugepages-*kB/enabled`), and small pages if it
+//!   finds no free huge page. The faults on default pages are counted.
 //! - The cost of a fault divided by the page size is not a latency. It is the cost per byte if the program uses all
 //!   bytes, so compare it with a bandwidth.
 //!
@@ -155,8 +155,8 @@ rules! {
         "a page of zeros costs less than a new page, clearing at most {} times copying, a huge page less than its \
          small pages", plain(CLEAR_SLACK);
     COUNTED: "G22" Hard "`memory.page_fault`",
-        "the kernel counted the expected number of faults, or up to a 64th more (1 to 8). For pages of the system's choice, it \
-         counted one to one for each small page";
+        "the kernel counted the expected number of faults, or up to a 64th more (1 to 8). For default pages, it \
+             counted at least one and at most one for each small page";
     PROVEN: "G23" Hard "`memory.page_fault` kind=file_cold",
         "no page of the file was cached before and no other page after, with one major fault and a device read per \
          page";

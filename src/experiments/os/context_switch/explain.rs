@@ -16,21 +16,13 @@ fn found<'a>(findings: &'a Findings, name: &str, between: &'static str, through:
 }
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let (_, unresolved) = judge::curves(study);
-    if unresolved > 0 {
-        findings.say(format!(
-            "The curves over working sets omit {} below the switch without data, because data cannot make a switch \
-             cheaper. Most likely the subtracted sum in a warm cache costs more alone than within the handoff.",
-            count(unresolved as u64, "point", "points")
-        ));
-    }
     let said: Vec<String> = [
         gross_and_net(study, findings),
+        other_cpus(findings),
         processes_and_threads(findings),
         passages(findings),
         forced(study),
         creation(study, findings),
-        other_cpus(findings),
         lines(study, findings),
         refill(study, findings),
     ]
@@ -39,6 +31,14 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     .collect();
     for text in said {
         findings.say(text);
+    }
+    let (_, unresolved) = judge::curves(study);
+    if unresolved > 0 {
+        findings.say(format!(
+            "The curves over working sets omit {} below the switch without data, because data cannot make a switch \
+             cheaper. Most likely the subtracted sum in a warm cache costs more alone than within the handoff.",
+            count(unresolved as u64, "point", "points")
+        ));
     }
 }
 

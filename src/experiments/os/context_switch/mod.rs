@@ -20,8 +20,8 @@
 //! The label **between** distinguishes processes from threads. Threads share the page table, so their switch does not
 //! change it. The label **placement** is the relation of the two CPUs. On one CPU (same_cpu) a handoff is a switch. On
 //! two CPUs it is a wake-up of a sleeping task, without a switch. The label **target** states whether the CPU of that
-//! task was idle too, or kept awake by a task of the lowest priority. A batch does not count if a task was answered
-//! before it had gone to sleep.
+//! task was idle too, or kept awake by a task of the lowest priority. A batch does not count if a task received the
+//! token before it had gone to sleep.
 //!
 //! **Proof.** Before and after each batch all tasks report their CPU and how often the kernel switched them. The
 //! switches of a batch must equal its handoffs within 1 %. No task may have taken a page fault, and every task must be
@@ -55,7 +55,7 @@
 //! - Half of the gross cost is system calls, and tools rarely state whether they print gross or net. A tool that prints
 //!   the round trip prints two handoffs.
 //! - Calls through a C library can add two mispredicted returns per handoff, where the kernel clears return predictions
-//!   (see os.system_call). They cost a quarter more on AMD Zen 4. The system calls here are inline.
+//!   (see os.system_call). On AMD Zen 4 such a handoff costs a quarter more. The system calls here are inline.
 //! - sched_yield() need not switch, because the scheduler may run the same task again.
 //! - A pipe cost that was measured elsewhere or under load can make the net switch negative.
 //! - Mitigations that clear predictors on a switch apply only to some pairs of processes.

@@ -15,7 +15,7 @@
 //! The timed interval contains only the calls and the sum of their return values. One subtraction and one branch per
 //! call overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
 //!
-//! - **enosys**: a number without a system call, which the kernel refuses at once. It is the floor.
+//! - **enosys**: the number of no existing system call, which the kernel refuses at once. It is the floor.
 //! - **getpid**, **getppid**, **gettid**: return a number.
 //! - **getppid_in_function**: getppid through a function, as in C libraries.
 //! - **read_dev_zero**, **write_dev_null**: one byte through the file layer.
@@ -51,8 +51,8 @@
 //!   branch in the kernel each. Programs that alternate calls may pay more or less.
 //! - The position of the call in the program matters. In one build getpid takes 384 cycles and gettid 538, in another
 //!   475 and 388.
-//! - A call with two costs in its block has both in its batches. The result is the lower quartile, and the spread shows
-//!   both.
+//! - If a call has two costs within its block, its batches contain both. The result is the lower quartile, and the
+//!   spread shows both.
 //! - Where mitigations are active, the kernel clears return predictions. The return of a C library function then waits
 //!   for its address, which may cost more than the whole service of the call. Tools that call a library in their loop
 //!   include this cost.
