@@ -10,7 +10,7 @@ use super::{DONE, Failure, print, write_file};
 #[derive(Debug, Args)]
 #[command(
     after_help = "The first lines of each script describe its use, its environment variables and the files that it leaves.\n\
-docs/fleets.md describes all steps from the first run to the odd nodes."
+See docs/fleets.md for all steps from the first run to the odd nodes."
 )]
 pub(super) struct ScriptOptions {
     /// Script (default: list them)

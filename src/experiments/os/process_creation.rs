@@ -41,10 +41,8 @@
 //! - The return of fork is not the creation of a process. The child may or may not have run by then.
 //! - A loop of one kind of child finds everything warm. Programs with such a loop showed up to a quarter less for small
 //!   children. Here the kinds alternate, which most likely leaves the code and data of a small child partly cold.
-//! - Writing the memory of the parent before each shot leaves less in the caches. So vfork and posix_spawn, which copy
-//!   no page, also take longer in a large parent.
+//! - Memory that is written before each shot cools the caches: vfork copies nothing and still takes longer there.
 //! - The size of the parent is rarely stated. Huge pages make resident memory nearly free to fork.
-//! - The dynamic loader dominates `fork + exec` of ordinary programs.
 //!
 //! # References
 //!

@@ -7,7 +7,7 @@ use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
 use crate::report::reference::ReferenceRun;
 use crate::report::screen;
 use crate::results::document::{Document, Outcome};
-use crate::results::wording::{count, duration};
+use crate::results::wording::{capital, count, duration};
 
 /// The main document of a run, with the costs of a reference run next to its own if there is one.
 pub fn brief(document: &Document, reference: Option<&ReferenceRun>) -> Page {
@@ -62,17 +62,11 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
         })
         .collect();
     let rejected = document.experiments.iter().flat_map(|section| &section.rejected);
-    let rejected: Vec<&str> =
-        rejected.filter(|found| found.headline && !found.gates.is_empty()).map(|found| found.phrase.as_str()).collect();
-    if !rejected.is_empty() {
-        without.push(vec![
-            Span::strong("Not published"),
-            Span::plain(format!(
-                ", because a hard check failed: {}. The appendix has the reasons.",
-                rejected.join(" · ")
-            )),
-        ]);
-    }
+    let rejected = rejected.filter(|found| found.headline && !found.gates.is_empty());
+    without.extend(rejected.map(|found| {
+        let why = "not published, because a hard check failed. The appendix has the reason.";
+        vec![Span::strong(format!("{}: ", capital(&found.phrase))), Span::plain(why)]
+    }));
     if !without.is_empty() {
         part.head("Not measured");
         part.add(Piece::List(without));
