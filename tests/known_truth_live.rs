@@ -15,7 +15,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sysdyno::testing::sys::system_call;
+use sysdyno::testing::statistics::summary::{median, quantile};
+use sysdyno::testing::sys::{arch, system_call};
 
 use support::filter;
 use support::runs::{measuring, output, program, sysdyno, text, told};
@@ -55,6 +56,31 @@ fn call(instructions: usize) -> f64 {
             began.elapsed().as_nanos() as f64 / 200.0
         };
         (0..300).map(|_| batch()).fold(f64::INFINITY, f64::min)
+    };
+    std::thread::spawn(time).join().unwrap()
+}
+
+/// Time of a system call behind a filter of so many instructions, in the time of a chain of multiplies beside it: the core clock
+/// takes no part.
+fn call_in_chains(instructions: usize) -> f64 {
+    let time = move || {
+        filter::install(instructions);
+        let chain = || {
+            let before = arch::stamp().ticks;
+            arch::multiply_chain(100);
+            (arch::stamp().ticks - before) as f64
+        };
+        let ratio = || {
+            let before = chain();
+            let began = arch::stamp().ticks;
+            for _ in 0..200 {
+                std::hint::black_box(system_call::parent_number());
+            }
+            let ticks = (arch::stamp().ticks - began) as f64;
+            2.0 * ticks / (before + chain())
+        };
+        let ratios: Vec<f64> = (0..600).map(|_| ratio()).collect();
+        quantile(&ratios, 0.25).unwrap()
     };
     std::thread::spawn(time).join().unwrap()
 }
@@ -120,8 +146,10 @@ fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
     let keep = tempfile::tempdir().unwrap();
     judged("five per cent of a system call", || {
         let (before, twice) = (call(BASE), call(2 * BASE));
-        let each = (twice - before) / BASE as f64;
-        let more = (0.05 * before / each).round() as usize;
+        let more = (0.05 * before / (twice - before) * BASE as f64).round() as usize;
+        // A filter does not take the same for each instruction, so the two are timed themselves, in turns.
+        let changes: Vec<f64> = (0..7).map(|_| call_in_chains(BASE + more) / call_in_chains(BASE) - 1.0).collect();
+        let change = median(&changes).unwrap();
         let conditions = [BASE, BASE + more].map(behind_filter);
         let measured = ["os.system_call", "os.signal", "cpu.loop", "memory.page_fault", "--time", "20s"];
         let (comparison, output) = live(keep.path(), [&conditions[0], &conditions[1]], &measured);
@@ -133,13 +161,23 @@ fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
         }
         let calls = rows(&comparison, "os.system_call.time");
         let plain = ["enosys", "getpid", "getppid", "clock_gettime", "read_dev_zero", "write_dev_null"];
-        let calls = calls.into_iter().filter(|row| plain.contains(&row["labels"]["call"].as_str().unwrap()));
+        let calls = calls.into_iter().filter(|row| {
+            // Among other calls a call can be in another mode.
+            plain.contains(&row["labels"]["call"].as_str().unwrap()) && row["labels"]["order"].is_null()
+        });
+        let parent =
+            rows(&comparison, "os.system_call.time").into_iter().find(|row| row["labels"]["call"] == "getppid");
+        let Some(parent) = parent else {
+            return Judgement::Disturbed(format!("no call is compared: {}", told(&output)));
+        };
+        let added = change * parent["base"]["value"].as_f64().unwrap();
         let mut found = 0;
         for row in calls {
             let [_, low, high] = change_and_ends(row);
-            let expected = each * more as f64 / row["base"]["value"].as_f64().unwrap();
+            let expected = added / row["base"]["value"].as_f64().unwrap();
             let right = match row["finding"].as_str().unwrap() {
-                "worse" => low < 1.1 * expected && 0.9 * expected < high,
+                // What the test itself times is right to a seventh.
+                "worse" => low < 1.15 * expected && 0.85 * expected < high,
                 // Less than the change that matters.
                 "equivalent" => expected < 0.033,
                 finding => finding == "inconclusive",
@@ -149,7 +187,7 @@ fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
             }
             found += u32::from(row["finding"] == "worse");
         }
-        println!("{found} of {} calls are worse by {more} instructions of {each} ns", plain.len());
+        println!("{found} of {} calls are worse by {more} instructions, which take {added} ns", plain.len());
         // A call that costs twice as much as the cheapest changes by less than matters.
         if found < 3 {
             Judgement::Disturbed(format!("{found} calls are worse: {}", told(&output)))
