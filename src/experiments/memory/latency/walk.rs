@@ -35,8 +35,8 @@ const SOON_TAKEN: u64 = 256 * MIB;
 /// The buffer on which other tools' rules are compared.
 const RULES_FOOTPRINT: u64 = 1024 * MIB;
 
-/// Launches from one walk by other tools' rules to the next, where it takes seconds. Those walks stand in odd launches, because
-/// even ones have enough to do.
+/// Launches from one walk by other tools' rules to the next, where it takes seconds. Those walks stand in launches that do not go
+/// far otherwise.
 const RULES_EVERY: u32 = 18;
 
 /// Most pages of the translation pattern: beyond every second-level translation buffer known (3072 entries).
@@ -266,7 +266,7 @@ impl Scope {
     /// Number of this launch among those that walk far footprints, from 0; none when it is not one of them.
     pub(super) fn far_turn(&self, turn: u32) -> Option<u32> {
         let every = match (self.thorough, self.memory_footprint()) {
-            (true, _) => 4,
+            (true, _) => 3,
             (false, ..=SOON_TAKEN) => 3,
             (false, _) => 8,
         };
@@ -314,8 +314,8 @@ impl Scope {
     fn has_rules(&self, pages: Pages, turn: u32) -> bool {
         match (self.thorough, pages) {
             (false, _) => self.far_turn(turn).is_some() && self.memory_footprint() <= SOON_TAKEN,
-            (true, Pages::Small) => turn % RULES_EVERY == 3,
-            (true, Pages::Huge) => turn % RULES_EVERY == RULES_EVERY - 5,
+            (true, Pages::Small) => turn % RULES_EVERY == 4,
+            (true, Pages::Huge) => turn % RULES_EVERY == RULES_EVERY - 4,
         }
     }
 
