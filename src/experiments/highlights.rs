@@ -16,30 +16,28 @@ use super::insights::{Weighted, insights};
 const MOSTLY: f64 = 0.5;
 /// How many things a reader keeps in mind.
 const MOST: usize = 5;
-/// As many other sentences leave no room for misses of predictions.
+/// As many other sentences leave no room for claims that others deny, and for misses of predictions.
 const ENOUGH: usize = 3;
 /// Contradictions between figures among them.
 const MOST_VIOLATIONS: usize = 2;
-/// Weight of a claim about the machine that another one denies.
-const CLAIM: f64 = 0.35;
 /// Share of figures that are not good beyond which that is news.
 const DISTURBED: f64 = 0.1;
 
-/// At most five sentences: contradictions first, then what figures say by weight, with what disturbed the run among them. Misses
-/// of predictions follow only where that is little.
+/// At most five sentences: contradictions between figures first, then what figures say by weight, with what disturbed the run among
+/// them. Claims that others deny and misses of predictions follow only where that is little.
 pub fn highlights(sections: &[Section], checks: &[CompositeCheck], machine: &Machine, cpu: u32) -> Vec<Highlight> {
     let told = insights(sections, machine, cpu);
     let (surprises, mut weighted): (Vec<Weighted>, Vec<Weighted>) =
         told.into_iter().partition(|(_, found)| found.kind == HighlightKind::Surprise);
     weighted.extend(disturbance(sections));
-    weighted.extend(contradictions(machine).into_iter().map(|found| (CLAIM, found)));
     weighted.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut found = violations(sections, checks);
     found.truncate(MOST_VIOLATIONS);
     found.extend(weighted.into_iter().map(|(_, highlight)| highlight));
     found.truncate(MOST);
     let missing = ENOUGH.saturating_sub(found.len());
-    found.extend(surprises.into_iter().map(|(_, highlight)| highlight).take(missing));
+    let surprises = surprises.into_iter().map(|(_, highlight)| highlight);
+    found.extend(contradictions(machine).into_iter().chain(surprises).take(missing));
     found
 }
 

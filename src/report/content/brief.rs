@@ -63,10 +63,8 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
         .collect();
     let rejected = document.experiments.iter().flat_map(|section| &section.rejected);
     let rejected = rejected.filter(|found| found.headline && !found.gates.is_empty());
-    without.extend(rejected.map(|found| {
-        let why = "not published, because a hard check failed. The appendix has the reason.";
-        vec![Span::strong(format!("{}: ", capital(&found.phrase))), Span::plain(why)]
-    }));
+    without
+        .extend(rejected.map(|found| vec![Span::strong(capital(&found.phrase)), Span::plain(": a hard check failed")]));
     if !without.is_empty() {
         part.head("Not measured");
         part.add(Piece::List(without));

@@ -327,7 +327,7 @@ fn method(fleet: &Fleet) -> PagePart {
         "Each axis has a few key results. A node differs on an axis by the weighted median of their logarithms over the siblings.",
         "Work of the core is taken in cycles, because the clock is a separate axis. Contaminated results take no part.",
         "If fewer than half of the key results remain, the axis is undecided.",
-        "A run is suspect from 4 standard deviations on, if the difference is at least 2 %.",
+        "A run is suspect from 4 standard deviations on, if the difference is at least 2 % (core clock: 5 %).",
         "The standard deviation comes from the median absolute deviation of the siblings.",
         "A node is odd if the mean of its runs differs by 4.5 standard deviations. Two runs or more must show it by 2.",
         "A node is odd, too, if two runs lack results of a label that 85 % of the siblings have.",
