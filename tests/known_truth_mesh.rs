@@ -227,6 +227,42 @@ fn rates_are_the_truth_and_the_bad_sender_and_the_uplink_are_named() {
     });
 }
 
+/// The frames of a pair are held by a relay, each way.
+#[test]
+fn what_a_path_holds_is_in_the_round_trip_of_its_pair() {
+    let _alone = measuring();
+    let namespaces = Namespaces::new();
+    let relay = namespaces.relay(Duration::from_millis(1));
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("mesh");
+    truth::judged("frames held for 1 ms each way", || {
+        let member = |rank: &str, namespace: &str| {
+            let words = ["mesh", place.to_str().unwrap(), "--rank", rank, "--size", "2", "--network", "t0", "--alone"];
+            let mut command = Namespaces::command(namespace, PROGRAM, &words);
+            command.env("SLURM_JOB_ID", "17").env("SLURMD_NODENAME", format!("n{rank}"));
+            Member(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
+        };
+        let members = [member("0", &namespaces.near), member("1", &namespaces.far)];
+        let outputs = members.map(Member::end);
+        let Some(file) = place.read_dir().unwrap().map(|entry| entry.unwrap().path()).next() else {
+            return Judgement::Wrong(told(&outputs[0]));
+        };
+        let result: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let pair = &result["pairs"][0];
+        let Some(found) = pair["round_trip"].as_f64() else {
+            return Judgement::Disturbed(format!("{pair}"));
+        };
+        // In milliseconds. A round trip is held twice, and each end wakes up once.
+        let (found, held) = (found / 1e6, relay.held(|note| note.protocol == 6 && note.payload == 64 && !note.begins));
+        println!("{found} ms, {held} ms of it held");
+        if found >= held * 0.98 && found <= held + 0.6 {
+            return Judgement::Right;
+        }
+        Judgement::Wrong(format!("{found} ms, the relay held {held} ms of it"))
+    });
+}
+
 #[test]
 fn a_stopped_member_costs_its_own_pairs_and_the_usual_network_is_named() {
     let _alone = measuring();

@@ -80,12 +80,15 @@ impl Worth {
 }
 
 /// The figures that decide when an experiment rests. States of the machine, such as its clock, are waited for only where there is
-/// nothing else.
+/// nothing else. What all launches of the run decide, as they do the clock, gains nothing by launches of its own.
 fn asked<'a>(experiment: &Experiment, section: &'a Section) -> Vec<&'a Metric> {
     let is_cost =
         |metric: &&Metric| experiment.publication(&metric.name).is_none_or(|found| found.nature == Nature::Cost);
-    let (costs, states): (Vec<&Metric>, Vec<&Metric>) =
-        section.metrics.iter().filter(|metric| metric.headline).partition(is_cost);
+    let (costs, states): (Vec<&Metric>, Vec<&Metric>) = section
+        .metrics
+        .iter()
+        .filter(|metric| metric.headline && metric.launches <= section.launches)
+        .partition(is_cost);
     if costs.is_empty() { states } else { costs }
 }
 

@@ -57,14 +57,7 @@ impl Findings {
             let failed = verdict.failures().into_iter().filter(|gate| gate.severity == Severity::Hard);
             let reasons: Vec<String> = failed.map(|gate| format!("{}: {}", gate.id, gate.evidence)).collect();
             let reason = reasons.join("; ");
-            self.rejected.push(Rejected {
-                name,
-                labels,
-                phrase: String::new(),
-                headline: false,
-                reason,
-                gates: verdict.gates,
-            });
+            self.rejected.push(Rejected::of(name, labels, reason, verdict.gates));
             return;
         }
         // A lower bound within its predicted range or below tells nothing about it.
@@ -117,14 +110,7 @@ impl Findings {
     /// Notes a figure that this machine cannot give, and why.
     pub fn cannot(&mut self, name: &str, labels: Labels, reason: &str) {
         let (name, reason) = (name.to_owned(), reason.to_owned());
-        self.rejected.push(Rejected {
-            name,
-            labels,
-            phrase: String::new(),
-            headline: false,
-            reason,
-            gates: Vec::new(),
-        });
+        self.rejected.push(Rejected::of(name, labels, reason, Vec::new()));
     }
 
     /// The published figure with a name and labels.

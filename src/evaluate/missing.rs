@@ -29,14 +29,9 @@ pub fn name_missing(study: &Study<'_>, findings: &mut Findings) {
         let told = findings.metric(&prediction.metric, &prediction.labels).is_some()
             || findings.rejected.iter().any(|found| prediction.is_for(&found.name, &found.labels));
         if !told {
-            findings.rejected.push(Rejected {
-                name: prediction.metric.clone(),
-                labels: prediction.labels.clone(),
-                phrase: String::new(),
-                headline: false,
-                reason: format!("{}: {}", gate.id, gate.evidence),
-                gates: vec![gate.clone()],
-            });
+            let reason = format!("{}: {}", gate.id, gate.evidence);
+            let (name, labels) = (prediction.metric.clone(), prediction.labels.clone());
+            findings.rejected.push(Rejected::of(name, labels, reason, vec![gate.clone()]));
         }
     }
 }

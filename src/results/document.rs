@@ -435,6 +435,13 @@ pub struct Rejected {
     pub gates: Vec<Gate>,
 }
 
+impl Rejected {
+    /// Without what its experiment says of it.
+    pub fn of(name: String, labels: Labels, reason: String, gates: Vec<Gate>) -> Self {
+        Rejected { name, labels, phrase: String::new(), headline: false, reason, gates }
+    }
+}
+
 /// An axis of a curve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {

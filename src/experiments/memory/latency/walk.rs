@@ -266,8 +266,7 @@ impl Scope {
     /// Number of this launch among those that walk far footprints, from 0; none when it is not one of them.
     pub(super) fn far_turn(&self, turn: u32) -> Option<u32> {
         let every = match (self.thorough, self.memory_footprint()) {
-            (true, _) => 3,
-            (false, ..=SOON_TAKEN) => 3,
+            (true, _) | (false, ..=SOON_TAKEN) => 3,
             (false, _) => 8,
         };
         turn.is_multiple_of(every).then_some(turn / every)
