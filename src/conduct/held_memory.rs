@@ -29,6 +29,8 @@ pub(super) fn large(experiment: &Experiment, setup: &Setup, turn: u32) -> Option
 pub(super) struct HeldMemory {
     /// Bytes that may be held: 0 where holding gains nothing.
     most: usize,
+    /// Bytes of the largest launch so far.
+    wanted: u64,
     /// In equal pieces, so that a launch gets what it needs and the rest stays.
     pieces: Vec<Arena>,
 }
@@ -38,7 +40,8 @@ impl HeldMemory {
     pub(super) fn of(setup: &Setup) -> Self {
         let gains = setup.machine.is_guest() && setup.full_cache.is_none();
         let available = setup.machine.available_memory_bytes().map_or(0, |found| found.value);
-        HeldMemory { most: if gains { (available / MOST_SHARE) as usize } else { 0 }, pieces: Vec::new() }
+        let most = if gains { (available / MOST_SHARE) as usize } else { 0 };
+        HeldMemory { most, ..HeldMemory::default() }
     }
 
     /// Frees so much for a launch, which writes to its memory at once.
@@ -47,9 +50,10 @@ impl HeldMemory {
         self.pieces.truncate(self.pieces.len().saturating_sub(pieces));
     }
 
-    /// Takes back what a launch of so many bytes has freed.
+    /// Takes back what a launch of so many bytes has freed, and what earlier ones needed.
     pub(super) fn hold(&mut self, bytes: u64) {
-        let wanted = bytes.min(self.most as u64) as usize / PIECE;
+        self.wanted = self.wanted.max(bytes);
+        let wanted = self.wanted.min(self.most as u64) as usize / PIECE;
         while self.pieces.len() < wanted {
             // Without memory to hold, the next launch is only slower.
             let Ok(mut piece) = Arena::map(PIECE, Pages::Huge) else { return };
@@ -65,12 +69,14 @@ mod tests {
 
     #[test]
     fn a_launch_gets_what_it_needs_and_the_rest_stays() {
-        let mut memory = HeldMemory { most: 3 * PIECE, pieces: Vec::new() };
+        let mut memory = HeldMemory { most: 3 * PIECE, ..HeldMemory::default() };
         memory.hold(2 * PIECE as u64);
         assert_eq!(memory.pieces.len(), 2);
         assert!(memory.pieces.iter().all(|piece| piece.backing().unwrap().anonymous == PIECE as u64));
         memory.release(PIECE as u64 - 1);
         assert_eq!(memory.pieces.len(), 1);
+        memory.hold(1);
+        assert_eq!(memory.pieces.len(), 2, "the largest launch needs as much");
         memory.hold(u64::MAX);
         assert_eq!(memory.pieces.len(), 3, "no more than it may");
         memory.release(u64::MAX);
