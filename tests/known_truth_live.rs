@@ -19,6 +19,7 @@ use sysdyno::testing::statistics::summary::{median, quantile};
 use sysdyno::testing::sys::{arch, system_call};
 
 use support::filter;
+use support::places::Group;
 use support::runs::{measuring, output, program, sysdyno, text, told};
 use support::truth::{Judgement, judged};
 
@@ -234,6 +235,29 @@ fn a_link_of_half_the_rate_has_half_the_throughput() {
 
 /// The widest interval of a change that still says something of a half.
 const WIDEST: f64 = 0.1;
+
+#[test]
+fn a_group_of_twice_the_memory_caches_twice_as_much() {
+    let _turn = measuring();
+    let keep = tempfile::tempdir().unwrap();
+    judged("groups of 64 and 128 MiB", || {
+        let groups = [64, 128].map(Group::of_memory);
+        let inside = |group: &Group| format!("echo $$ >'{}/cgroup.procs'; {{}}", group.place.display());
+        let conditions = [inside(&groups[0]), inside(&groups[1])];
+        let measured = ["file.cache_size", "--time", "9s", "--", "--full-cache"];
+        let (comparison, output) = live(keep.path(), [&conditions[0], &conditions[1]], &measured);
+        let found = rows(&comparison, "file.cache_size.bytes");
+        let [row] = found.as_slice() else {
+            return Judgement::Disturbed(format!("one result is compared: {}", told(&output)));
+        };
+        let [_, low, high] = change_and_ends(row);
+        // The group holds the process as well.
+        let sizes = ["base", "new"].map(|side| row[side]["value"].as_f64().unwrap() / f64::from(1 << 20));
+        let right = row["finding"] == "better" && low < 1.1 && 0.9 < high;
+        let fits = (48.0..=64.0).contains(&sizes[0]) && (112.0..=128.0).contains(&sizes[1]);
+        if right && fits { Judgement::Right } else { Judgement::Wrong(format!("{sizes:?} MiB, {row}")) }
+    });
+}
 
 /// The change of a row, and the ends of its interval.
 fn change_and_ends(row: &Value) -> [f64; 3] {

@@ -129,7 +129,8 @@ mod tests {
         let text = of(92_435.0).tail_text().unwrap();
         assert_eq!(
             text,
-            "Of the batches, 10 % took at most 27.2 µs, 50 % 36.0 µs, 90 % 40.9 µs and 99 % 92.4 µs. Void: 14 batches."
+            "Per operation, 10 % of the batches took at most 27.2 µs, 50 % 36.0 µs, 90 % 40.9 µs and 99 % 92.4 µs. \
+             Discarded: 14 batches."
         );
     }
 }

@@ -48,17 +48,20 @@ impl Group {
 
     /// 256 MiB of memory.
     pub fn of_little_memory() -> Self {
-        Group::make(&[
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "268435456"),
-            ("/sys/fs/cgroup", "memory.max", "268435456"),
-        ])
+        Group::of_memory(256)
     }
 
     /// 16 MiB of memory.
     pub fn of_too_little_memory() -> Self {
+        Group::of_memory(16)
+    }
+
+    /// So many MiB of memory.
+    pub fn of_memory(mebibytes: u32) -> Self {
+        let limit = format!("{mebibytes}M");
         Group::make(&[
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "16777216"),
-            ("/sys/fs/cgroup", "memory.max", "16777216"),
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", &limit),
+            ("/sys/fs/cgroup", "memory.max", &limit),
         ])
     }
 

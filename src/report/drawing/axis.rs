@@ -56,6 +56,8 @@ impl PlotAxis {
             axis.marks = powers_of_two(1, low, high).iter().map(|mark| mark.log10()).collect();
         } else if logarithmic {
             axis.over_decades(low, high, marks.max(2));
+        } else if unit == Unit::One && low >= 1.0 && high > low {
+            axis.over_counts(low, high, marks.max(2));
         } else {
             axis.over_range(low, high, marks.max(2));
         }
@@ -94,6 +96,15 @@ impl PlotAxis {
             _ => round_to(value, 6),
         };
         wording::mark(rounded, self.unit)
+    }
+
+    /// Counts from the least on: a drawing over threads has nothing at 0.
+    fn over_counts(&mut self, low: f64, high: f64, most: usize) {
+        let margin = (high - low) * 0.05;
+        let step = self.step((high - low) / most as f64);
+        (self.low, self.high) = (low - margin, high + margin);
+        self.marks =
+            ((low / step).ceil() as i64..=(high / step).floor() as i64).map(|mark| mark as f64 * step).collect();
     }
 
     fn over_range(&mut self, low: f64, high: f64, most: usize) {
@@ -225,6 +236,9 @@ mod tests {
         let axis = PlotAxis::over("arguments", Unit::One, (0..8).map(f64::from), Scale::Automatic, 8);
         assert!(!axis.logarithmic);
         assert_eq!(texts(&axis), ["0", "1", "2", "3", "4", "5", "6", "7"]);
+        let threads = PlotAxis::over("threads", Unit::One, [1.0, 2.0, 3.0].into_iter(), Scale::Automatic, 8);
+        assert!(threads.low > 0.5, "{threads:?}");
+        assert_eq!(texts(&threads), ["1", "2", "3"]);
     }
 
     #[test]
