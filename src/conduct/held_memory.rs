@@ -1,9 +1,9 @@
 //! Memory that stays with this process between launches that need much of it.
 //!
 //! A host can take back what its guest frees (free page reporting), within about two seconds. Then the first touch of each page is a
-//! fault of the host: on one guest 1.9 GiB took 4.8 s, and 0.3 s within seconds of the last use. So what a
-//! large launch has freed is held until the next one. A launch still maps and writes memory of its own. Only the host's share of the
-//! first touch is saved, which no result contains.
+//! fault of the host: on one guest 1.9 GiB took 4.8 s, and 0.3 s within seconds of the last use. So what a large launch has freed is
+//! held until the next one. A launch still maps and writes memory of its own. Only the host's share of the first touch is saved,
+//! which no result contains.
 
 use crate::experiments::Experiment;
 use crate::setup::Setup;

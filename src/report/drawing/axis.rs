@@ -56,7 +56,7 @@ impl PlotAxis {
             axis.marks = powers_of_two(1, low, high).iter().map(|mark| mark.log10()).collect();
         } else if logarithmic {
             axis.over_decades(low, high, marks.max(2));
-        } else if unit == Unit::One && low >= 1.0 && high > low {
+        } else if unit == Unit::One && low >= 1.0 && high > low && values.iter().all(|value| value.fract() == 0.0) {
             axis.over_counts(low, high, marks.max(2));
         } else {
             axis.over_range(low, high, marks.max(2));
@@ -101,7 +101,7 @@ impl PlotAxis {
     /// Counts from the least on: a drawing over threads has nothing at 0.
     fn over_counts(&mut self, low: f64, high: f64, most: usize) {
         let margin = (high - low) * 0.05;
-        let step = self.step((high - low) / most as f64);
+        let step = self.step((high - low) / most as f64).max(1.0);
         (self.low, self.high) = (low - margin, high + margin);
         self.marks =
             ((low / step).ceil() as i64..=(high / step).floor() as i64).map(|mark| mark as f64 * step).collect();
@@ -239,6 +239,8 @@ mod tests {
         let threads = PlotAxis::over("threads", Unit::One, [1.0, 2.0, 3.0].into_iter(), Scale::Automatic, 8);
         assert!(threads.low > 0.5, "{threads:?}");
         assert_eq!(texts(&threads), ["1", "2", "3"]);
+        let two = PlotAxis::over("threads", Unit::One, [1.0, 2.0].into_iter(), Scale::Automatic, 8);
+        assert_eq!(texts(&two), ["1", "2"]);
     }
 
     #[test]
