@@ -35,11 +35,21 @@ fn fitted(records: &[Record]) -> Coefficients {
     Coefficients { left_out: score, ..fit(&records.iter().collect::<Vec<_>>()) }
 }
 
+/// One line for each row: the binary contains this text.
+fn lines(mut found: Coefficients) -> String {
+    let row = |(name, row): (String, _)| {
+        format!("{}:{}", serde_json::to_string(&name).unwrap(), serde_json::to_string(&row).unwrap())
+    };
+    let rows: Vec<String> = std::mem::take(&mut found.rows).into_iter().map(row).collect();
+    let rest = serde_json::to_string(&found).unwrap();
+    rest.replace("\"rows\":{}", &format!("\"rows\":{{\n{}\n}}", rows.join(",\n"))) + "\n"
+}
+
 #[test]
 fn the_committed_coefficients_are_what_the_records_give() {
     let found = fitted(&records());
     if std::env::var_os("SYSDYNO_WRITE_COEFFICIENTS").is_some() {
-        fs::write(COEFFICIENTS, serde_json::to_string_pretty(&found).unwrap() + "\n").unwrap();
+        fs::write(COEFFICIENTS, lines(found)).unwrap();
         fs::write(SCORES, scores()).unwrap();
         return;
     }
