@@ -26,8 +26,8 @@ pub(super) const RING_BATCHES: u32 = 8;
 /// Laps before a batch that do not count: members of a ring work on another set than before, and a CPU was kept awake.
 pub(super) const LAPS_BEFORE: u64 = 2;
 
-/// How long the other CPU is left alone before a batch that wakes it, where it is measured by itself. A host lets a CPU that was
-/// woken again and again poll instead of sleep. Among other handoffs the CPU sleeps for longer: on one guest a wake-up took 33 µs
+/// How long the other CPU is left alone before a batch that wakes it, where it is measured by itself. A host may let a CPU that
+/// was woken again and again poll instead of sleep. Among other handoffs the CPU sleeps for longer: on one guest a wake-up took 33 µs
 /// there and 23 µs in a row.
 const IDLE_BEFORE: Duration = Duration::from_millis(5);
 
