@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::support::readers::python;
-use crate::support::runs::{PROGRAM, ended, output, sysdyno, text, told};
+use crate::support::runs::{PROGRAM, ended, output, state, sysdyno, text, told};
 
 fn script(name: &str) -> String {
     text(&output(&["script", name]).stdout)
@@ -76,6 +76,34 @@ fn nodes_are_measured_and_gathered_through_ssh() {
     assert!(names[0].starts_with("a-20") && names[1].starts_with("root_b-20"), "{names:?}");
     let node: Value = serde_json::from_slice(&fs::read(keep.path().join("a fleet").join(&names[1])).unwrap()).unwrap();
     assert_eq!((&node["node"]["name"], &node["node"]["labels"]["rack"]), (&"node-b".into(), &"r3".into()));
+}
+
+/// By the commands of docs/fleets.md. The worker `exec` of ClusterShell runs a command here for each node.
+#[test]
+fn clush_gathers_the_results_of_nodes() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/fleets.md")).unwrap();
+    let blocks = page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let commands = blocks.into_iter().find(|block| block.contains("clush -w @compute")).unwrap();
+    let commands = commands
+        .replace("clush -w @compute", "clush -R exec -w n[1-2]")
+        .replace("sysdyno run", "NODE=%host sysdyno run");
+    let keep = tempfile::tempdir().unwrap();
+    // The program measures one experiment, on a node with its own host name.
+    let program = format!(
+        "#!/bin/sh\nshift\nexec unshare --uts sh -c 'hostname \"$0\"; exec \"$@\"' \"$NODE\" '{PROGRAM}' run cpu.loop --time 1s \"$@\"\n"
+    );
+    executable(keep.path(), "sysdyno", &program);
+    let path = format!("{}:{}", keep.path().display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("bash");
+    command.args(["-euc", &commands]).current_dir(keep.path()).env("PATH", path).env("XDG_STATE_HOME", state());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    let fleet = keep.path().join("sysdyno-fleet");
+    let expected = keep.path().join("nodes");
+    fs::write(&expected, "n[1-2]").unwrap();
+    let words = ["fleet", fleet.to_str().unwrap(), "--expect", expected.to_str().unwrap(), "--missing"];
+    let missing = crate::support::runs::output(&words);
+    assert_eq!(text(&missing.stdout), "", "{}\n{}", told(&missing), told(&output));
 }
 
 #[test]
