@@ -13,7 +13,7 @@ use crate::results::quantity::Unit;
 use crate::results::verdict::Gate;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::location::FEWEST_LAUNCHES;
-use crate::statistics::summary::median;
+use crate::statistics::summary::{median, quantile};
 
 /// Bytes that may be missing at the receiver of a stream when a flow was cut off: the largest buffers of both sides.
 pub(super) const BUFFERS: f64 = 64.0 * 1024.0 * 1024.0;
@@ -21,9 +21,13 @@ pub(super) const BUFFERS: f64 = 64.0 * 1024.0 * 1024.0;
 /// How far payload may be above what the link carries: the grain of clocks.
 pub(super) const ABOVE_LINK: f64 = 1.01;
 
-/// A window of a flow to a peer stalled if it brought less than this share of what its windows usually bring. TCP waits at
-/// least 200 ms for the answer to a lost last segment, which is two windows.
+/// A window of a flow to a peer stalled if it brought at most this share of what its windows bring without a stall. TCP waits
+/// at least 200 ms for the answer to a lost last segment, which is two windows.
 pub(super) const STALLED: f64 = 0.5;
+
+/// The quantile of the windows of a flow that no stall lowers. Each lost repetition doubles the wait, so a flow can stall
+/// for more than half of its windows, and their median is zero then.
+const UNDISTURBED: f64 = 0.75;
 
 /// Eight streams carry so many times what one carries, at least.
 pub(super) const EIGHT_OVER_ONE: f64 = 0.9;
@@ -34,7 +38,7 @@ rules! {
     LINK: "G29" Hard "`network.bandwidth.rate`", "the payload is at most {} times what the link can carry",
         plain(ABOVE_LINK);
     STALLS: "stalls" Contaminates "`network.bandwidth.rate` to a peer",
-        "no flow has a window with less than {} of its median window, or there are at least {} flows to say how often",
+        "no flow has a window with at most {} of the upper quartile of its windows, or there are at least {} flows",
         share(STALLED), plain(FEWEST_LAUNCHES as f64);
     STREAMS: "G40" Remark "`network.bandwidth.rate`", "eight streams carry at least {} times as much as one",
         plain(EIGHT_OVER_ONE);
@@ -80,8 +84,8 @@ fn stall_gate<'a>(flows: impl Iterator<Item = &'a [f64]>) -> Gate {
 
 /// Windows in which hardly anything arrived.
 fn stalled_windows(rates: &[f64]) -> usize {
-    let usual = median(rates).unwrap_or(0.0);
-    rates.iter().filter(|&&rate| rate < STALLED * usual).count()
+    let undisturbed = quantile(rates, UNDISTURBED).unwrap_or(0.0);
+    rates.iter().filter(|&&rate| rate <= STALLED * undisturbed).count()
 }
 
 pub(super) fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> Vec<Gate> {
@@ -135,6 +139,11 @@ mod tests {
             "{}",
             stalled.evidence
         );
+        // A flow that waits for most of its time.
+        let mut mostly_waits = even;
+        mostly_waits[..7].fill(0.0);
+        assert!(!gate(&[even, mostly_waits]).pass);
+        assert!(!gate(&[[0.0; 13], even]).pass);
         // Where there are enough flows, their interval shows how often they stall.
         assert!(gate(&[even, waits, even, waits, even]).pass);
     }
