@@ -300,7 +300,7 @@ fn a_user_without_rights_gets_everything_and_at_the_limit_of_tasks_the_rest() {
     for (name, labels) in [
         (CALL, ("call", "io_uring_nop")),
         (CHILD, ("how", "posix_spawn_wait")),
-        (CHILD, ("resident", "268435456")),
+        (CHILD, ("resident", "67108864")),
         (THREAD, ("by", "pthread_fresh")),
     ] {
         assert_there(&found, name, &[labels]);
@@ -312,10 +312,10 @@ fn a_user_without_rights_gets_everything_and_at_the_limit_of_tasks_the_rest() {
 
 #[test]
 fn little_address_space_leaves_the_small_parents() {
-    // The largest parent has 256 MiB, the large stack 64 MiB.
-    let (_keep, found) = run(&["prlimit", "--as=160000000"], &[PROCESSES], |_| ());
+    // The largest parent of a quick run has 64 MiB, and so has the large stack.
+    let (_keep, found) = run(&["prlimit", "--as=60000000"], &[PROCESSES], |_| ());
     assert_there(&found, CHILD, &[("how", "fork_wait"), ("resident", "16777216")]);
-    assert_missing(&found, CHILD, &[("resident", "268435456")], "Cannot allocate memory");
+    assert_missing(&found, CHILD, &[("resident", "67108864")], "Cannot allocate memory");
     let (_keep, found) = run(&["prlimit", "--as=60000000"], &[THREADS], |_| ());
     assert_missing(&found, THREAD, &[("by", "pthread_fresh")], "no thread could be made");
     assert_there(&found, THREAD, &[("by", "pthread")]);

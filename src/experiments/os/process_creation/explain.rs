@@ -1,0 +1,65 @@
+//! What the figures say: what a fork waits for, what memory of the parent costs, and what a new image adds.
+
+use super::ways::{BASE, ChildMethod, ForkSetting, SIZES, WAYS, labels};
+use super::{PER_PAGE, SMALL_PAGE, TIME};
+use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
+use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::Order;
+use crate::results::wording::significant;
+
+pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
+    let time = |findings: &Findings, way: ChildMethod, setting: ForkSetting| {
+        findings.metric(TIME, &labels(way, setting)).cloned()
+    };
+    if let (Some(fork), Some(wait), Some(vfork)) =
+        (time(findings, WAYS[0], BASE), time(findings, WAYS[2], BASE), time(findings, WAYS[4], BASE))
+    {
+        findings.say(format!(
+            "From a small parent fork returns after {}, and its child has run and is reaped after {}. A child that \
+             borrows the memory of the parent takes {}.",
+            fork.shown(),
+            wait.shown(),
+            vfork.shown(),
+        ));
+    }
+    if let (Some(plain), Some(loaded)) = (time(findings, WAYS[5], BASE), time(findings, WAYS[6], BASE)) {
+        let (fixed, dynamic) = (plain.shown(), loaded.shown());
+        let difference = match Order::of(&loaded, &plain) {
+            Order::Larger(_) => {
+                let loader = significant(dynamic.value - fixed.value, Unit::Nanoseconds, 2);
+                format!(". The difference of {loader} is the loader")
+            }
+            Order::Alike => ". The intervals do not show a cost of the loader".to_owned(),
+            Order::Smaller(_) | Order::Open => String::new(),
+        };
+        findings.say(format!(
+            "The smallest static program takes {fixed} from fork to reaping, a dynamic program {dynamic}{difference}."
+        ));
+    }
+    let per_page = findings.metric(PER_PAGE, &Labels::of([("how", "fork")])).cloned();
+    if let Some(per_page) = per_page {
+        let gibibyte = per_page.shown().value * f64::from(1 << 30) / SMALL_PAGE;
+        findings.say(format!(
+            "Each 4 KiB page of the parent adds {} to fork. A process with 1 GiB of such pages stops for about {} \
+             whenever it forks.",
+            per_page.shown(),
+            significant(gibibyte, Unit::Nanoseconds, 2),
+        ));
+    }
+    let at = |pages| ForkSetting { resident: SIZES[2], pages, ..BASE };
+    if let (Some(small), Some(huge)) = (time(findings, WAYS[2], at("4k")), time(findings, WAYS[2], at("huge"))) {
+        let why = match Order::of(&small, &huge) {
+            Order::Larger(ratio) => {
+                format!(". The ratio is {}, because a huge page needs one table entry instead of 512", ratio.text())
+            }
+            Order::Alike => ". The intervals do not show a gain from huge pages".to_owned(),
+            Order::Smaller(_) | Order::Open => String::new(),
+        };
+        findings.say(format!(
+            "With 256 MiB on 4 KiB pages fork_wait takes {}, and on huge pages {}{why}.",
+            small.shown(),
+            huge.shown(),
+        ));
+    }
+}
