@@ -13,6 +13,8 @@ const LAUNCH_SECONDS: f64 = 0.012;
 pub const CANARY_SECONDS: f64 = 0.05;
 /// Seconds to calibrate the clock and to describe the machine.
 pub const START_SECONDS: f64 = 0.4;
+/// Rounds at most, in times of those that are planned: for experiments that have not reached their targets.
+const MOST_TIMES_THE_ROUNDS: u32 = 9;
 /// Batches for which the table's durations hold.
 const NOMINAL_BATCHES: f64 = 30.0;
 
@@ -165,7 +167,7 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
         running,
         rounds,
         peak_bytes,
-        most_rounds: rounds + (f64::from(rounds) * profile.more_rounds()).ceil() as u32,
+        most_rounds: rounds * MOST_TIMES_THE_ROUNDS,
         estimated_seconds,
         first_round_seconds,
         limit_seconds,

@@ -11,6 +11,7 @@ use crate::results::log::Log;
 use crate::results::peer::Peer;
 use crate::results::problem::Problem;
 use crate::results::remote::Remote;
+use crate::statistics::location::FEWEST_LAUNCHES;
 
 /// The description of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,9 +127,15 @@ impl Profile {
         }
     }
 
-    /// More rounds than planned, at most, in times of them: for experiments that have not reached their targets.
-    pub fn more_rounds(self) -> f64 {
-        if self.is_quick() { 1.0 / 3.0 } else { 8.0 }
+    /// Rounds before the first look at the figures: by then a first look knows what a launch of each experiment takes, and others
+    /// know how far most figures are from their targets.
+    pub fn rounds_before_looks(self) -> u32 {
+        if self.is_quick() { 1 } else { FEWEST_LAUNCHES as u32 }
+    }
+
+    /// Launches of an experiment at most: a first look ends early.
+    pub fn most_launches(self) -> u32 {
+        if self.is_quick() { 8 } else { u32::MAX }
     }
 
     /// Batches of each workload in a launch. Batches of a launch differ little beside launches: more launches say more.

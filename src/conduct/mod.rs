@@ -66,8 +66,6 @@ use worth::Worth;
 
 /// Share of a run's time in which primitives may be measured before everything else.
 const FIRST_SHARE: f64 = 0.25;
-/// Rounds before the first look at the figures.
-const ROUNDS_BEFORE_LOOKS: u32 = 8;
 /// Rounds between looks at the figures.
 const ROUNDS_BETWEEN_LOOKS: u32 = 4;
 /// Rounds before a person may see an insight: with fewer launches no result is good.
@@ -448,19 +446,24 @@ impl Conductor<'_> {
             return Ok(Some(if state.left_out { Stop::Time } else { Stop::Enough }));
         }
         // Looks are few, because every look is a chance to stop at a lucky moment.
-        let since = state.ended.checked_sub(ROUNDS_BEFORE_LOOKS);
+        let since = state.ended.checked_sub(self.setup.profile.rounds_before_looks());
         let looks = since.is_some_and(|since| since.is_multiple_of(ROUNDS_BETWEEN_LOOKS));
         let asks = self.progress.is_shown() && !state.insight_shown && (looks || state.ended == ROUNDS_BEFORE_INSIGHT);
         if looks || asks {
             let document = assemble::document(&self.log()?);
-            state.worth = if looks { Some(Worth::of(&document, self.setup)) } else { state.worth.take() };
+            if looks {
+                state.worth = Some(Worth::of(&document, self.setup, &state.launches));
+            }
             if let Some(found) = highlights::certain(&document).filter(|_| asks) {
                 self.progress.show_insight(&found);
                 state.insight_shown = true;
             }
         }
         let rests = |experiment: &&Experiment| state.given_up(experiment.id) || state.rests(experiment.id);
-        Ok(plan.running.iter().all(rests).then_some(Stop::Reached))
+        if plan.running.iter().all(rests) {
+            return Ok(Some(Stop::Reached));
+        }
+        Ok(Known::of(plan, self.setup, state).none_is_wanted().then_some(Stop::Enough))
     }
 }
 

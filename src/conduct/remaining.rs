@@ -44,14 +44,23 @@ impl<'a> Known<'a> {
         (experiment.every)(self.setup) > 1
     }
 
+    /// Those that are launched on, given the launches that each had.
+    fn wanted(&self, launches: &BTreeMap<String, u32>) -> Vec<&'static Experiment> {
+        let most = self.setup.profile.most_launches();
+        let has_most = |experiment: &Experiment| launches.get(experiment.id).is_some_and(|had| *had >= most);
+        let ends = |id: &str| self.state.given_up(id) || self.state.rests(id);
+        let wanted = |experiment: &&'static Experiment| !ends(experiment.id) && !has_most(experiment);
+        self.plan.running.iter().copied().filter(wanted).collect()
+    }
+
+    /// Whether no experiment is launched any more.
+    pub(super) fn none_is_wanted(&self) -> bool {
+        self.wanted(&self.state.launches).is_empty()
+    }
+
     /// Who is due in a round, given the launches that each had.
     fn due(&self, round: u32, launches: &BTreeMap<String, u32>) -> Vec<&'static Experiment> {
-        let wanted = |experiment: &&Experiment| !self.state.given_up(experiment.id) && !self.state.rests(experiment.id);
-        let wanted: Vec<&'static Experiment> = self.plan.running.iter().copied().filter(wanted).collect();
-        // Once the figures were looked at, time goes to where it buys most.
-        if let Some(worth) = &self.state.worth {
-            return worth.best(wanted, self.plan.limit_seconds, |experiment| self.seconds(experiment));
-        }
+        let wanted = self.wanted(launches);
         // Where only those are left that take part seldom, they take part in every round.
         let seldom = wanted.iter().all(|experiment| self.is_seldom(experiment));
         let is_due = |experiment: &&'static Experiment| {
@@ -71,6 +80,14 @@ impl<'a> Known<'a> {
         launches: &BTreeMap<String, u32>,
         left: f64,
     ) -> (Option<Vec<&'static Experiment>>, bool) {
+        // Once the figures were looked at, time goes to where it buys most.
+        if let Some(worth) = &self.state.worth {
+            let left = left - plan::CANARY_SECONDS;
+            let seconds = |experiment: &Experiment| self.seconds(experiment);
+            let most = self.setup.profile.most_launches();
+            let order = worth.best(&self.wanted(launches), launches, most, self.plan.limit_seconds, left, seconds);
+            return ((!order.is_empty()).then_some(order), true);
+        }
         let fits = |order: &[&'static Experiment]| self.round_seconds(order) <= left;
         let mut order = self.due(round, launches);
         if fits(&order) {

@@ -1,6 +1,7 @@
 //! Where time buys most: which experiments have reached their targets, and what one more launch of the others would gain for
 //! each second that it takes.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::experiments::{self, Experiment, Nature};
@@ -20,18 +21,75 @@ const HOPELESS: f64 = 3.0;
 /// Rounds among which the time of a run is divided, once time goes to where it buys most.
 const SLICES: f64 = 40.0;
 
+/// Launches of one experiment in a round at most, so that the figures are looked at again before long.
+const MOST_IN_A_ROUND: u32 = 4;
+
+/// No launch counts less.
+const LEAST_SECONDS: f64 = 1e-3;
+
 /// What the figures so far say about the launches to come.
 #[derive(Debug, Default)]
 pub struct Worth {
     /// Experiments that have reached their targets.
     reached: BTreeSet<String>,
-    /// What one more launch of an experiment gains: the fall of the squares of its figures' distances from their targets.
-    gains: BTreeMap<String, f64>,
+    /// What launches of an experiment gain.
+    gains: BTreeMap<String, Gain>,
+}
+
+/// What launches of an experiment gain.
+#[derive(Debug, Clone, Default)]
+struct Gain {
+    /// Launches so far, without those of a part of the experiment that others are predicted from.
+    launches: u32,
+    /// For each figure that has too few launches: how many more of the experiment give it enough. Not each launch has each figure.
+    missing: Vec<f64>,
+    /// The squares of the distances of its figures from their targets, which fall with the number of launches.
+    squares: f64,
+}
+
+/// How much one more launch is worth for each second that it takes. What resolves a figure comes first.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+enum Value {
+    /// The fall of the squares of distances.
+    Sharper(f64),
+    /// Figures that get enough launches.
+    Resolved(f64),
+}
+
+impl Gain {
+    /// By the figures that are asked of an experiment with so many launches at least.
+    fn of(launches: u32, asked: &[&Metric], least: u32, target: f64) -> Gain {
+        let missing = |metric: &&Metric| {
+            // A part of the launches has those that take turns: enough is the least for them.
+            let enough = if metric.launches < launches { FEWEST_LAUNCHES as u32 } else { least };
+            let launches_of_each = f64::from(launches) / f64::from(metric.launches.max(1));
+            (metric.launches < enough).then(|| f64::from(enough - metric.launches) * launches_of_each)
+        };
+        Gain {
+            launches,
+            missing: asked.iter().filter_map(missing).collect(),
+            squares: asked.iter().map(|metric| square_of_distance(metric, target)).sum(),
+        }
+    }
+
+    /// What a launch that takes some seconds is worth after some more of them, where so many launches are still possible.
+    fn value(&self, seconds: f64, more: u32, possible: f64) -> Value {
+        let more = f64::from(more);
+        // What comes too late resolves nothing.
+        let reachable = |missing: &&f64| **missing > more && **missing - more <= possible;
+        let resolved: f64 = self.missing.iter().filter(reachable).map(|missing| 1.0 / (missing - more)).sum();
+        if resolved > 0.0 {
+            return Value::Resolved(resolved / seconds);
+        }
+        let had = f64::from(self.launches.max(1));
+        let has = had + more;
+        Value::Sharper(self.squares * had / (has * (has + 1.0)) / seconds)
+    }
 }
 
 impl Worth {
-    /// By the figures of a document.
-    pub fn of(document: &Document, setup: &Setup) -> Worth {
+    /// By the figures of a document, and the launches of each experiment so far.
+    pub fn of(document: &Document, setup: &Setup, launches: &BTreeMap<String, u32>) -> Worth {
         let mut worth = Worth::default();
         for section in &document.experiments {
             let Some(experiment) = experiments::find(&section.id) else { continue };
@@ -39,12 +97,10 @@ impl Worth {
             if has_reached(experiment, section, &asked, setup) {
                 worth.reached.insert(section.id.clone());
             }
-            // Without enough launches none of its figures is resolved.
-            let gain = if (section.launches as usize) < FEWEST_LAUNCHES {
-                f64::INFINITY
-            } else {
-                asked.iter().map(|metric| gain(metric, experiment.precision.target)).sum()
-            };
+            let least =
+                if setup.profile.is_quick() { FEWEST_LAUNCHES as u32 } else { least_launches(experiment, setup) };
+            let launches = launches.get(&section.id).copied().unwrap_or(0);
+            let gain = Gain::of(launches, &asked, least, experiment.precision.target);
             worth.gains.insert(section.id.clone(), gain);
         }
         worth
@@ -55,27 +111,42 @@ impl Worth {
         self.reached.contains(experiment)
     }
 
-    /// Those of some experiments for which the time of a round is best spent, given the seconds of the run and of a launch of each:
-    /// those that gain most for each second come first, until the round's share of the time is filled. One at least.
+    /// The launches for which the time of a round is best spent, given the launches of each so far and at most, the seconds of the
+    /// run, those that are left of it, and those of a launch of each experiment. What gains most for each second comes first, until the round's
+    /// share of the time is filled. One launch at least, if any fits.
     pub fn best(
         &self,
-        among: Vec<&'static Experiment>,
+        among: &[&'static Experiment],
+        launches: &BTreeMap<String, u32>,
+        most: u32,
         limit: f64,
+        left: f64,
         seconds: impl Fn(&Experiment) -> f64,
     ) -> Vec<&'static Experiment> {
-        let per_second = |experiment: &&Experiment| {
-            let gain = self.gains.get(experiment.id).copied().unwrap_or(f64::INFINITY);
-            gain / seconds(experiment).max(f64::MIN_POSITIVE)
-        };
-        let mut among = among;
-        among.sort_by(|one, other| per_second(other).total_cmp(&per_second(one)));
-        let mut left = limit / SLICES;
-        let fits = |experiment: &&Experiment| {
-            let fits = left > 0.0;
-            left -= seconds(experiment);
-            fits
-        };
-        among.into_iter().take_while(fits).collect()
+        let mut chosen: Vec<&'static Experiment> = Vec::new();
+        let mut filled = 0.0;
+        while filled < limit / SLICES {
+            let now = |experiment: &Experiment| chosen.iter().filter(|other| other.id == experiment.id).count() as u32;
+            let had = |experiment: &Experiment| launches.get(experiment.id).copied().unwrap_or(0) + now(experiment);
+            let value = |experiment: &Experiment| {
+                let Some(gain) = self.gains.get(experiment.id) else { return Value::Resolved(f64::INFINITY) };
+                let seconds = seconds(experiment).max(LEAST_SECONDS);
+                let possible = ((left - filled) / seconds).min(f64::from(most - had(experiment)));
+                gain.value(seconds, had(experiment).saturating_sub(gain.launches), possible)
+            };
+            let fits = |experiment: &Experiment| {
+                now(experiment) < MOST_IN_A_ROUND && had(experiment) < most && filled + seconds(experiment) <= left
+            };
+            // Of equals the first.
+            let among = among.iter().copied().filter(|experiment| fits(experiment)).rev();
+            let by_value = |one: &&'static Experiment, other: &&'static Experiment| {
+                value(one).partial_cmp(&value(other)).unwrap_or(Ordering::Equal)
+            };
+            let Some(next) = among.max_by(by_value) else { break };
+            filled += seconds(next);
+            chosen.push(next);
+        }
+        chosen
     }
 }
 
@@ -92,15 +163,17 @@ fn asked<'a>(experiment: &Experiment, section: &'a Section) -> Vec<&'a Metric> {
     if costs.is_empty() { states } else { costs }
 }
 
-fn has_reached(experiment: &Experiment, section: &Section, asked: &[&Metric], setup: &Setup) -> bool {
-    let seldom = (experiment.every)(setup) > 1;
-    let good = asked.iter().filter(|metric| metric.grade == Grade::Good).count() as f64;
-    section.launches >= LEAST_LAUNCHES[usize::from(seldom)] && good >= REACHED_SHARE * asked.len() as f64
+fn least_launches(experiment: &Experiment, setup: &Setup) -> u32 {
+    LEAST_LAUNCHES[usize::from((experiment.every)(setup) > 1)]
 }
 
-/// By how much one more launch lets the square of a figure's distance from its target fall: by one of as many parts as there are
-/// launches.
-fn gain(metric: &Metric, target: f64) -> f64 {
+fn has_reached(experiment: &Experiment, section: &Section, asked: &[&Metric], setup: &Setup) -> bool {
+    let good = asked.iter().filter(|metric| metric.grade == Grade::Good).count() as f64;
+    section.launches >= least_launches(experiment, setup) && good >= REACHED_SHARE * asked.len() as f64
+}
+
+/// The square of a figure's distance from its target.
+fn square_of_distance(metric: &Metric, target: f64) -> f64 {
     let distance = match metric.grade {
         Grade::Good => return 0.0,
         // From so few launches nothing is known of the distance. More of them make no CPU quiet.
@@ -111,31 +184,72 @@ fn gain(metric: &Metric, target: f64) -> f64 {
             ((high - low) / 2.0 / metric.value.abs() / target).clamp(1.0, HOPELESS)
         }
     };
-    distance * distance / f64::from(metric.launches.max(1))
+    distance * distance
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn time_goes_to_where_it_buys_most() {
-        let gains = [("cpu.loop", 10.0), ("os.signal", 1.0), ("file.read", 30.0), ("memory.latency", 0.0)];
-        let gains = gains.map(|(id, gain)| (id.to_owned(), gain)).into();
-        let worth = Worth { reached: BTreeSet::new(), gains };
+    fn gain(launches: u32, missing: &[f64], squares: f64) -> Gain {
+        Gain { launches, missing: missing.to_vec(), squares }
+    }
+
+    fn worth(gains: &[(&str, Gain)]) -> Worth {
+        let gains = gains.iter().map(|(id, gain)| ((*id).to_owned(), gain.clone())).collect();
+        Worth { reached: BTreeSet::new(), gains }
+    }
+
+    /// The launches of a round of a run of four seconds, a tenth of a second of launches in each.
+    fn best(worth: &Worth, ids: &[&str], left: f64) -> Vec<&'static str> {
         let seconds = |experiment: &Experiment| match experiment.id {
             "cpu.loop" => 0.01,
-            "os.signal" => 0.05,
+            "os.signal" | "os.system_call" => 0.05,
             _ => 2.0,
         };
-        let best = |ids: &[&str]| -> Vec<&str> {
-            let among = ids.iter().filter_map(|id| experiments::find(id)).collect();
-            worth.best(among, 4.0, seconds).iter().map(|experiment| experiment.id).collect()
-        };
-        // A tenth of a second for each round: what gains most comes first, and what is begun is done.
-        assert_eq!(best(&["file.read", "os.signal", "cpu.loop"]), ["cpu.loop", "os.signal", "file.read"]);
-        assert_eq!(best(&["memory.latency", "file.read"]), ["file.read"]);
-        assert_eq!(best(&["os.signal", "cpu.timer"]), ["cpu.timer"], "nothing is known of one of them");
-        assert_eq!(best(&["memory.latency"]), ["memory.latency"], "one at least");
+        let among: Vec<_> = ids.iter().filter_map(|id| experiments::find(id)).collect();
+        let launches = worth.gains.iter().map(|(id, gain)| (id.clone(), gain.launches)).collect();
+        worth.best(&among, &launches, 99, 4.0, left, seconds).iter().map(|experiment| experiment.id).collect()
+    }
+
+    #[test]
+    fn time_goes_to_where_it_buys_most() {
+        let worth = worth(&[
+            ("cpu.loop", gain(8, &[], 80.0)),
+            ("os.signal", gain(8, &[], 240.0)),
+            ("file.read", gain(8, &[], 240.0)),
+            ("memory.latency", gain(8, &[], 0.0)),
+        ]);
+        // Each launch of the loop gains less than the one before it, and the fourth less than the first of the signal.
+        assert_eq!(best(&worth, &["file.read", "os.signal", "cpu.loop"], 4.0)[..3], ["cpu.loop"; 3]);
+        assert_eq!(best(&worth, &["file.read", "os.signal", "cpu.loop"], 4.0).last(), Some(&"os.signal"));
+        // What is begun is done.
+        assert_eq!(best(&worth, &["memory.latency", "file.read"], 4.0), ["file.read"]);
+        assert_eq!(best(&worth, &["os.signal", "cpu.timer"], 4.0), ["cpu.timer"], "nothing is known of one of them");
+        assert_eq!(best(&worth, &["memory.latency"], 4.0), ["memory.latency"], "one at least");
+        assert_eq!(best(&worth, &["file.read", "os.signal"], 1.0), ["os.signal"; 2], "what fits");
+        assert!(best(&worth, &["file.read"], 1.0).is_empty());
+    }
+
+    #[test]
+    fn what_resolves_a_figure_comes_first() {
+        let worth = worth(&[
+            ("cpu.loop", gain(8, &[], 80.0)),
+            ("os.signal", gain(4, &[1.0], 0.0)),
+            ("os.system_call", gain(3, &[2.0; 3], 0.0)),
+            ("file.read", gain(4, &[1.0; 9], 0.0)),
+            ("memory.latency", gain(4, &[80.0], 9.0)),
+        ]);
+        assert_eq!(best(&worth, &["cpu.loop", "os.signal", "os.system_call"], 4.0), ["os.system_call"; 2]);
+        assert_eq!(best(&worth, &["cpu.loop"], 4.0).len() as u32, MOST_IN_A_ROUND);
+        assert_eq!(best(&worth, &["cpu.loop", "os.signal", "file.read"], 4.0), ["os.signal", "file.read"]);
+        assert_eq!(best(&worth, &["cpu.loop", "memory.latency"], 4.0).first(), Some(&"cpu.loop"), "out of reach");
+        // Launches since the figures were looked at.
+        let started = [("os.system_call".to_owned(), 5)].into();
+        let among: Vec<_> = ["cpu.loop", "os.system_call"].iter().filter_map(|id| experiments::find(id)).collect();
+        assert_eq!(worth.best(&among, &started, 99, 0.1, 4.0, |_| 0.01)[0].id, "cpu.loop");
+        // No more than may be.
+        let among = [experiments::find("os.signal").unwrap()];
+        assert_eq!(worth.best(&among, &[("os.signal".to_owned(), 4)].into(), 6, 4.0, 4.0, |_| 0.01).len(), 2);
     }
 }

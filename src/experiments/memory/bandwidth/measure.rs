@@ -46,6 +46,9 @@ const NODE_BATCHES: u32 = 12;
 /// Every how many launches pass through memory: to have it takes longer than all caches together.
 const MEMORY_EVERY: u32 = 3;
 
+/// The same for a first look, where it takes seconds.
+const SELDOM: u32 = 8;
+
 /// Memory of more than this takes seconds to be had: launches with it take turns between the kinds of pages.
 const SOON_TAKEN: usize = 256 << 20;
 
@@ -53,7 +56,7 @@ const SOON_TAKEN: usize = 256 << 20;
 pub(super) const TRIALS: usize = 5;
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
-    let Some(turn) = memory_turn(rig.turn()) else { return measure_caches_alone(rig) };
+    let Some(turn) = memory_turn(rig.setup(), rig.turn()) else { return measure_caches_alone(rig) };
     let cpus = footprint::cpus_of(rig.setup());
     let level = match footprint::memory_level(rig.setup(), &cpus[..1], rig.memory()) {
         Ok(level) => level,
@@ -74,14 +77,16 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 }
 
 /// Number of this launch among those that pass through memory, from 0; none where it is not one of them.
-fn memory_turn(turn: u32) -> Option<u32> {
-    turn.is_multiple_of(MEMORY_EVERY).then_some(turn / MEMORY_EVERY)
+fn memory_turn(setup: &Setup, turn: u32) -> Option<u32> {
+    let takes_seconds = footprint::most_memory(setup, 1) > SOON_TAKEN as u64;
+    let every = if takes_seconds && setup.profile.is_quick() { SELDOM } else { MEMORY_EVERY };
+    turn.is_multiple_of(every).then_some(turn / every)
 }
 
 /// Bytes of a launch.
 pub(super) fn memory(setup: &Setup, turn: u32) -> u64 {
     let caches = footprint::cache_levels(&setup.machine.caches, setup.cpu);
-    match memory_turn(turn) {
+    match memory_turn(setup, turn) {
         Some(_) => footprint::most_memory(setup, 1),
         None => {
             caches.iter().map(|level| level.bytes as u64).max().unwrap_or(0).next_multiple_of(footprint::HUGE).max(1)

@@ -91,6 +91,9 @@ pub(super) fn deciding_pages(curves: &Curves) -> Option<Pages> {
         .find(|&pages| curves.points(Pattern::PageBlocked, pages).len() >= FEWEST_FOOTPRINTS)
 }
 
+/// Why a first look has memory on one kind of pages only.
+const OMITTED: &str = "a quick run omits it, because it takes seconds to fill memory of this size once more";
+
 pub(super) fn publish_levels(
     study: &Study<'_>,
     findings: &mut Findings,
@@ -105,6 +108,9 @@ pub(super) fn publish_levels(
             let labels = level_labels(&level.name, pages);
             let points = points_of(curves, found, level, pages);
             let Some((_, estimate)) = estimate_of(&points, &level.name) else {
+                if level.name == MEMORY && !scope.has_memory(false) {
+                    findings.cannot("memory.latency.level", labels, OMITTED);
+                }
                 continue;
             };
             let time = in_time(study, &estimate);

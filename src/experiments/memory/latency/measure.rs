@@ -1,7 +1,7 @@
 //! The walks of a launch: one kind of pages after the other, and the memory of each node.
 
 use super::walk::{Numbers, Pattern, Scope, Walk, pages_label};
-use crate::experiments::memory::buffer;
+use crate::experiments::memory::{buffer, footprint};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::quantity;
@@ -30,29 +30,30 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         .hint("free memory, or raise the memory limit of the control group"));
     }
     let mut scratch = Numbers::default();
-    let huge = measure_pages(rig, &scope, Pages::Huge, true, &mut scratch)?;
-    measure_pages(rig, &scope, Pages::Small, !huge, &mut scratch)?;
+    // What small pages leave is in small pieces, of which the kernel makes the large ones again while the huge pages are walked.
+    let has_huge = buffer::take(footprint::HUGE, Pages::Huge, None, rig.memory()).is_ok();
+    measure_pages(rig, &scope, Pages::Small, !has_huge, &mut scratch)?;
+    measure_pages(rig, &scope, Pages::Huge, true, &mut scratch)?;
     measure_nodes(rig, &scope, &mut scratch)
 }
 
-/// Walks everything that is due on one kind of pages, in random order, in one piece of memory. False when that memory could
-/// not be had.
-pub(super) fn measure_pages(
+/// Walks everything that is due on one kind of pages, in random order, in one piece of memory, if it can be had.
+fn measure_pages(
     rig: &mut Rig<'_>,
     scope: &Scope,
     pages: Pages,
     decides: bool,
     scratch: &mut Numbers,
-) -> Result<bool, Problem> {
+) -> Result<(), Problem> {
     let mut walks = scope.walks(pages, rig.turn(), decides);
-    let Some(most) = walks.iter().map(|walk| walk.bytes).max() else { return Ok(false) };
+    let Some(most) = walks.iter().map(|walk| walk.bytes).max() else { return Ok(()) };
     // Room to move: small footprints shall not always lie at the same place of the memory.
     let room = (4 * LEAST_MEMORY).min(scope.most()).max(most);
     let mut arena = match buffer::take(room, pages, None, rig.memory()) {
         Ok(arena) => arena,
         Err(reason) => {
             rig.unavailable("memory.latency.level", &Labels::of([("pages", pages_label(pages))]), &reason);
-            return Ok(false);
+            return Ok(());
         }
     };
     rig.random().shuffle(&mut walks);
@@ -73,7 +74,7 @@ pub(super) fn measure_pages(
         rig.sample(vec![sized(workload, scope, &walk)])?;
     }
     rig.remark("proven", &proven);
-    Ok(true)
+    Ok(())
 }
 
 /// How many batches a walk gets and how long they are.

@@ -13,7 +13,7 @@
 //! **Footprints** range from 1 KiB to four times the largest reported last cache, and to at least 256 MiB except in a
 //! quick run. A result is named DRAM beyond four times the larger of the reported and the found last cache. The label
 //! `footprint` is that size. Every launch writes new memory, builds new chains and visits the footprints in random
-//! order. Large footprints are measured together, in every third to eighth launch. A chain has at most two million
+//! order. Large footprints are measured together, in every third to eighth launch. A chain has at most half a million
 //! nodes, more than a launch visits. In a larger footprint they are spread evenly over its lines, or over its windows
 //! of lines.
 //!
@@ -31,7 +31,8 @@
 //! - **stride**: the classic curve with ascending addresses.
 //!
 //! Patterns run on small pages (4k) and on huge pages, verified in smaps after writing. The pattern **long** uses huge
-//! pages only, and **stride** uses small pages only.
+//! pages only, and **stride** uses small pages only. A quick run visits DRAM on one kind of pages where its footprint
+//! exceeds 256 MiB.
 //!
 //! **Levels.** sysdyno fits the closest non-decreasing curve and cuts it into pieces of constant latency. Flat pieces
 //! that extend far enough are levels, named in the order of the caches that the kernel reports. The latency of a

@@ -29,7 +29,7 @@ const MIDDLE: u64 = 16 * MIB;
 /// on pages that do not decide.
 const FIRST_LOOK: u64 = 4 * MIDDLE;
 
-/// A first look goes more rarely to memory of more than this: it takes seconds to be had.
+/// A first look goes more rarely to memory of more than this, and on the pages that decide alone: it takes seconds to be had.
 const SOON_TAKEN: u64 = 256 * MIB;
 
 /// The buffer on which other tools' rules are compared.
@@ -220,6 +220,11 @@ impl Scope {
         all.into_iter().collect()
     }
 
+    /// Whether walks go to memory beyond the caches on pages that decide where the levels are, or on the others.
+    pub(super) fn has_memory(&self, decides: bool) -> bool {
+        decides || self.thorough || self.memory_footprint() <= SOON_TAKEN
+    }
+
     /// Every walk on one kind of pages, whatever the launch.
     fn all(&self, pages: Pages, decides: bool) -> Vec<Walk> {
         let top = self.memory_footprint();
@@ -229,7 +234,9 @@ impl Scope {
         if !(self.thorough && decides) {
             random.retain(|&bytes| bytes <= FIRST_LOOK);
         }
-        crowned(&mut random, top);
+        if self.has_memory(decides) {
+            crowned(&mut random, top);
+        }
         let mut walks: Vec<Walk> = random.into_iter().map(walk(Pattern::Random)).collect();
         // On the pages that decide about capacities in full, on the others for comparison.
         let (points, to) = if decides { (POINTS_PER_OCTAVE, 2 * self.last_cache().max(MIDDLE)) } else { (2.0, MIDDLE) };
