@@ -133,6 +133,11 @@ impl Profile {
         if self.is_quick() { 1 } else { FEWEST_LAUNCHES as u32 }
     }
 
+    /// Whether a run ends before each of its experiments has reached its targets.
+    pub fn ends_early(self) -> bool {
+        self != Profile::Rigorous
+    }
+
     /// Launches of an experiment at most: a first look ends early.
     pub fn most_launches(self) -> u32 {
         if self.is_quick() { 8 } else { u32::MAX }

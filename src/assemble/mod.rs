@@ -190,7 +190,7 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
     };
     section.metrics = findings.metrics;
     for metric in &mut section.metrics {
-        metric.headline = is_headline(&metric.name, &metric.labels);
+        metric.headline &= is_headline(&metric.name, &metric.labels);
     }
     // In the order of the table's publications, figures of one metric together.
     let rank = |name: &str| experiment.publishes.iter().position(|publication| publication.metric == name);

@@ -172,6 +172,7 @@ enum Stop {
     Interrupted(&'static str),
     Time,
     Reached,
+    NearlyAllGood,
     Enough,
     GivenUp,
     NothingRuns,
@@ -192,6 +193,9 @@ impl Conductor<'_> {
             Stop::Interrupted(signal) => (false, format!("interrupted by {signal}")),
             Stop::Time => (true, "the time limit was reached before every experiment met its targets".to_owned()),
             Stop::Reached => (true, "every experiment met its targets".to_owned()),
+            Stop::NearlyAllGood => {
+                (true, "nearly all headline costs are good, and all have enough launches".to_owned())
+            }
             Stop::Enough => (true, "all rounds are done".to_owned()),
             Stop::GivenUp => (false, "every experiment was stopped after failed launches".to_owned()),
             Stop::NothingRuns => (true, "no experiment can run here".to_owned()),
@@ -462,6 +466,9 @@ impl Conductor<'_> {
         let rests = |experiment: &&Experiment| state.given_up(experiment.id) || state.rests(experiment.id);
         if plan.running.iter().all(rests) {
             return Ok(Some(Stop::Reached));
+        }
+        if self.setup.profile.ends_early() && state.worth.as_ref().is_some_and(Worth::is_enough) {
+            return Ok(Some(Stop::NearlyAllGood));
         }
         Ok(Known::of(plan, self.setup, state).none_is_wanted().then_some(Stop::Enough))
     }

@@ -7,6 +7,7 @@ use crate::plan::{self, Plan};
 use crate::setup::Setup;
 
 use super::rounds::Rounds;
+use super::worth::Budget;
 
 /// A run as far as it is known: who takes part in a coming round, and for how long.
 pub(super) struct Known<'a> {
@@ -82,10 +83,13 @@ impl<'a> Known<'a> {
     ) -> (Option<Vec<&'static Experiment>>, bool) {
         // Once the figures were looked at, time goes to where it buys most.
         if let Some(worth) = &self.state.worth {
-            let left = left - plan::CANARY_SECONDS;
-            let seconds = |experiment: &Experiment| self.seconds(experiment);
-            let most = self.setup.profile.most_launches();
-            let order = worth.best(&self.wanted(launches), launches, most, self.plan.limit_seconds, left, seconds);
+            let budget = Budget {
+                launches,
+                most: self.setup.profile.most_launches(),
+                limit: self.plan.limit_seconds,
+                left: left - plan::CANARY_SECONDS,
+            };
+            let order = worth.best(&self.wanted(launches), budget, |experiment| self.seconds(experiment));
             return ((!order.is_empty()).then_some(order), true);
         }
         let fits = |order: &[&'static Experiment]| self.round_seconds(order) <= left;

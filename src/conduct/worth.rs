@@ -18,6 +18,10 @@ const LEAST_LAUNCHES: [u32; 2] = [8, 5];
 /// A figure that is further from its target than this many times counts no more: it may have reasons that no launch removes.
 const HOPELESS: f64 = 3.0;
 
+/// Share of the headline figures of all experiments that must be good before a run ends, if none of them lacks launches. Above that
+/// of a single experiment: what rests early stands for what never will.
+const ENOUGH_SHARE: f64 = 0.85;
+
 /// Rounds among which the time of a run is divided, once time goes to where it buys most.
 const SLICES: f64 = 40.0;
 
@@ -34,6 +38,22 @@ pub struct Worth {
     reached: BTreeSet<String>,
     /// What launches of an experiment gain.
     gains: BTreeMap<String, Gain>,
+    /// Figures that are asked of all experiments, and how many of them are good.
+    asked: usize,
+    good: usize,
+}
+
+/// What the launches of a round have to do with: how many each experiment had and may have, and seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget<'a> {
+    /// Launches of each experiment so far.
+    pub launches: &'a BTreeMap<String, u32>,
+    /// Launches of an experiment at most.
+    pub most: u32,
+    /// Seconds of the run.
+    pub limit: f64,
+    /// Seconds that are left of them.
+    pub left: f64,
 }
 
 /// What launches of an experiment gain.
@@ -102,8 +122,16 @@ impl Worth {
             let launches = launches.get(&section.id).copied().unwrap_or(0);
             let gain = Gain::of(launches, &asked, least, experiment.precision.target);
             worth.gains.insert(section.id.clone(), gain);
+            worth.asked += asked.len();
+            worth.good += asked.iter().filter(|metric| metric.grade == Grade::Good).count();
         }
         worth
+    }
+
+    /// Whether a run has what it needs: enough launches of everything, and nearly everything is good.
+    pub fn is_enough(&self) -> bool {
+        let lacks = |gain: &Gain| !gain.missing.is_empty();
+        !self.gains.values().any(lacks) && self.good as f64 >= ENOUGH_SHARE * self.asked as f64
     }
 
     /// Whether an experiment has reached its targets.
@@ -111,18 +139,15 @@ impl Worth {
         self.reached.contains(experiment)
     }
 
-    /// The launches for which the time of a round is best spent, given the launches of each so far and at most, the seconds of the
-    /// run, those that are left of it, and those of a launch of each experiment. What gains most for each second comes first, until the round's
-    /// share of the time is filled. One launch at least, if any fits.
+    /// The launches for which the time of a round is best spent, given the seconds of a launch of each experiment. What gains most for
+    /// each second comes first, until the round's share of the time is filled. One launch at least, if any fits.
     pub fn best(
         &self,
         among: &[&'static Experiment],
-        launches: &BTreeMap<String, u32>,
-        most: u32,
-        limit: f64,
-        left: f64,
+        budget: Budget<'_>,
         seconds: impl Fn(&Experiment) -> f64,
     ) -> Vec<&'static Experiment> {
+        let Budget { launches, most, limit, left } = budget;
         let mut chosen: Vec<&'static Experiment> = Vec::new();
         let mut filled = 0.0;
         while filled < limit / SLICES {
@@ -197,7 +222,7 @@ mod tests {
 
     fn worth(gains: &[(&str, Gain)]) -> Worth {
         let gains = gains.iter().map(|(id, gain)| ((*id).to_owned(), gain.clone())).collect();
-        Worth { reached: BTreeSet::new(), gains }
+        Worth { gains, ..Worth::default() }
     }
 
     /// The launches of a round of a run of four seconds, a tenth of a second of launches in each.
@@ -209,7 +234,11 @@ mod tests {
         };
         let among: Vec<_> = ids.iter().filter_map(|id| experiments::find(id)).collect();
         let launches = worth.gains.iter().map(|(id, gain)| (id.clone(), gain.launches)).collect();
-        worth.best(&among, &launches, 99, 4.0, left, seconds).iter().map(|experiment| experiment.id).collect()
+        worth
+            .best(&among, Budget { launches: &launches, most: 99, limit: 4.0, left }, seconds)
+            .iter()
+            .map(|experiment| experiment.id)
+            .collect()
     }
 
     #[test]
@@ -247,9 +276,20 @@ mod tests {
         // Launches since the figures were looked at.
         let started = [("os.system_call".to_owned(), 5)].into();
         let among: Vec<_> = ["cpu.loop", "os.system_call"].iter().filter_map(|id| experiments::find(id)).collect();
-        assert_eq!(worth.best(&among, &started, 99, 0.1, 4.0, |_| 0.01)[0].id, "cpu.loop");
+        let budget = Budget { launches: &started, most: 99, limit: 0.1, left: 4.0 };
+        assert_eq!(worth.best(&among, budget, |_| 0.01)[0].id, "cpu.loop");
         // No more than may be.
         let among = [experiments::find("os.signal").unwrap()];
-        assert_eq!(worth.best(&among, &[("os.signal".to_owned(), 4)].into(), 6, 4.0, 4.0, |_| 0.01).len(), 2);
+        let launches = [("os.signal".to_owned(), 4)].into();
+        let budget = Budget { launches: &launches, most: 6, limit: 4.0, left: 4.0 };
+        assert_eq!(worth.best(&among, budget, |_| 0.01).len(), 2);
+    }
+
+    #[test]
+    fn a_run_has_enough_when_nearly_all_is_good_and_nothing_lacks_launches() {
+        let enough = |missing: &[f64], good: usize| {
+            Worth { asked: 100, good, ..worth(&[("cpu.loop", gain(8, missing, 9.0))]) }.is_enough()
+        };
+        assert!(enough(&[], 85) && !enough(&[], 84) && !enough(&[1.0], 100));
     }
 }

@@ -130,12 +130,34 @@ fn only(series: &Series, distances: Distances, class: Distance) -> Series {
 }
 
 impl Study<'_> {
-    /// The labels under which a series is found: its own, or one for each distance where it was told apart.
+    /// The labels under which a series is found: its own, or one for each distance where it was told apart, the usual one first.
     pub fn by_distance(&self, name: &str, labels: &Labels) -> Vec<Labels> {
-        let apart = [Distance::Near, Distance::Far].map(|class| labels.clone().with(DISTANCE, class.name()));
+        let usual = self.usual_distance();
+        let mut classes = [Distance::Near, Distance::Far];
+        classes.sort_by_key(|class| class.name() != usual);
+        let apart = classes.map(|class| labels.clone().with(DISTANCE, class.name()));
         let found: Vec<Labels> =
             apart.into_iter().filter(|labels| !self.numbered_series(name, labels).is_empty()).collect();
         if found.is_empty() { vec![labels.clone()] } else { found }
+    }
+
+    /// Whether figures with these labels hold for where the CPUs usually were. A state that hardly occurred stands beside them.
+    pub fn is_usual(&self, labels: &Labels) -> bool {
+        labels.get(DISTANCE).is_none_or(|distance| distance == self.usual_distance())
+    }
+
+    /// The distance of most batches that were told apart.
+    fn usual_distance(&self) -> &'static str {
+        let series = self.launches.iter().flat_map(|launch| &launch.series);
+        let (mut near, mut far) = (0, 0);
+        for series in series {
+            match series.labels.get(DISTANCE) {
+                Some(NEAR) => near += series.values.len(),
+                Some(FAR) => far += series.values.len(),
+                _ => {}
+            }
+        }
+        if far > near { FAR } else { NEAR }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::results::document::{Block, Curve, FigureModes, HostLoad, Metric, Rejected, SharedCore};
 use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
-use crate::results::quantity::{Better, CoreCycles, DISTANCE, Hertz, Labels, Unit};
+use crate::results::quantity::{Better, CoreCycles, Hertz, Labels, Unit};
 use crate::results::verdict::{AgainstPrediction, Gate, Severity, Trust, Verdict};
 use crate::results::wording::{self, Shown};
 
@@ -45,9 +45,9 @@ impl Findings {
         // Cycles and the time that is shown for them are costs alike.
         let better = figure.better.unwrap_or(estimate.unit.better());
         let (shown, core) = in_time(study, &estimate);
-        // What is predicted is the near kind of a pair of CPUs.
-        let is_far = labels.get(DISTANCE) == Some("far");
-        let prediction = study.prediction(&name, &labels).filter(|_| !is_far).cloned();
+        // What is predicted is where a pair of CPUs usually is.
+        let is_usual = study.is_usual(&labels);
+        let prediction = study.prediction(&name, &labels).filter(|_| is_usual).cloned();
         // An infinite value is above zero as well.
         let value = if shown.value.is_finite() { shown.value } else { f64::NAN };
         gates.push(Gate::more_than(&POSITIVE, Number::of(value, shown.unit).named("{}"), 0.0));
@@ -71,7 +71,7 @@ impl Findings {
             phrase: String::new(),
             unit: shown.unit,
             better,
-            headline: false,
+            headline: is_usual,
             value: shown.value,
             at_least,
             interval95: precision.total(shown.value, shown.interval),

@@ -55,7 +55,9 @@ impl Record {
     }
 
     fn find(&self, primitive: &Primitive) -> Option<f64> {
-        self.figures.iter().find(|(metric, labels, _)| primitive.is(metric, labels)).map(|(_, _, value)| *value)
+        let is_it =
+            |metric: &str, labels: &Labels| primitive.is(metric, labels) && labels.get("distance") != Some("far");
+        self.figures.iter().find(|(metric, labels, _)| is_it(metric, labels)).map(|(_, _, value)| *value)
     }
 
     /// Ratio, counted part and scale of every figure that a model reaches.

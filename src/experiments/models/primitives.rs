@@ -1,6 +1,6 @@
 //! Figures that others are made of.
 
-use crate::results::quantity::{DISTANCE, Labels};
+use crate::results::quantity::Labels;
 
 /// A figure that others are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +78,12 @@ impl Primitive {
         Primitive { metric, labels }
     }
 
-    /// Whether a figure is this one. Of two distances the near one is.
+    /// Whether a figure is this one, at any distance: the usual one stands first among the figures of a run.
     pub(in crate::experiments) fn is(&self, metric: &str, labels: &Labels) -> bool {
         metric == self.metric && self.has_labels(labels)
     }
 
     pub(in crate::experiments) fn has_labels(&self, labels: &Labels) -> bool {
-        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value)) && labels.get(DISTANCE) != Some("far")
+        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
         let Some(sample) = study.sample("stream", labels) else { continue };
         publish_stream(study, findings, labels, &sample);
     }
-    findings.curves = scaling::curves(findings);
+    findings.curves = scaling::curves(study, findings);
     publish_nodes(study, findings);
 }
 

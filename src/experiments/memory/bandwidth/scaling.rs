@@ -1,16 +1,16 @@
 //! The curves over threads.
 
 use super::RATE;
-use crate::evaluate::distance::FAR;
 use crate::evaluate::findings::Findings;
+use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
 use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{DISTANCE, Labels, Unit};
+use crate::results::quantity::{Labels, Unit};
 use crate::sys::stream::Operation;
 use std::collections::BTreeMap;
 
 /// What several threads move, operation by operation.
-pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
+pub(super) fn curves(study: &Study<'_>, findings: &Findings) -> Vec<Curve> {
     Operation::ALL
         .into_iter()
         .filter_map(|operation| {
@@ -20,8 +20,8 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
                 .filter(|metric| metric.name == RATE && metric.labels.get("pages").is_none())
                 .filter(|metric| metric.labels.get("operation") == Some(operation.name()))
                 .filter(|metric| metric.labels.get("level") == Some(MEMORY))
-                // One point for each number of threads: where the host moved a pair of CPUs, the near one.
-                .filter(|metric| metric.labels.get(DISTANCE) != Some(FAR))
+                // One point for each number of threads: where the host moved a pair of CPUs, the usual one.
+                .filter(|metric| study.is_usual(&metric.labels))
                 .filter_map(|metric| {
                     let threads: f64 = metric.labels.get("threads")?.parse().ok()?;
                     Some([threads, metric.value, metric.interval95[0], metric.interval95[1]])
