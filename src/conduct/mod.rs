@@ -194,7 +194,7 @@ impl Conductor<'_> {
             Stop::Time => (true, "the time limit was reached before every experiment met its targets".to_owned()),
             Stop::Reached => (true, "every experiment met its targets".to_owned()),
             Stop::NearlyAllGood => {
-                (true, "nearly all headline costs are good, and all have enough launches".to_owned())
+                (true, "nearly all headline costs are good, and each experiment has its launches".to_owned())
             }
             Stop::Enough => (true, "all rounds are done".to_owned()),
             Stop::GivenUp => (false, "every experiment was stopped after failed launches".to_owned()),
