@@ -320,8 +320,9 @@ fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Side
     let new: BTreeMap<usize, &CompactFigure> = pair.new.iter().copied().collect();
     let both = |trust: Trust| -> Vec<(Observed, Observed)> {
         let usable = |figure: &CompactFigure| {
-            let found =
-                Observed { value: clock::at(clock, figure), within: 0.0, launches: figure.launches, between: 0.0 };
+            let (half_width, level) = figure.half_width();
+            let within = half_width / normal_factor(level)?;
+            let found = Observed { value: clock::at(clock, figure), within, launches: figure.launches, between: 0.0 };
             (figure.trust <= trust && !figure.at_least).then_some(found)
         };
         let rounds = pair.base.iter().filter_map(|(number, base)| Some((usable(base)?, usable(new.get(number)?)?)));

@@ -129,12 +129,13 @@ impl Shift {
         Some(Shift { shift, interval, p: student_two_sided(shift / error, degrees)?, error })
     }
 
-    /// Differences of pairs, at least two: their mean against their own scatter (Student 1908).
-    fn of_pairs(differences: &[f64]) -> Option<Self> {
+    /// Differences of pairs, at least two: their mean against their own scatter (Student 1908), or against what their intervals say of
+    /// its error where that is more. A few differences can agree by chance.
+    fn of_pairs(differences: &[f64], least_error: f64) -> Option<Self> {
         let count = differences.len() as f64;
         let shift = differences.iter().sum::<f64>() / count;
         let squares: f64 = differences.iter().map(|difference| (difference - shift).powi(2)).sum();
-        let error = (squares / (count - 1.0) / count).sqrt();
+        let error = (squares / (count - 1.0) / count).sqrt().max(least_error);
         if !error.is_finite() {
             return None;
         }
@@ -187,7 +188,7 @@ impl Paired {
         let side = |of: fn(&(Observed, Observed)) -> Observed| -> Option<Side> {
             let runs: Vec<Observed> = rounds.iter().map(of).collect();
             let logarithms: Vec<f64> = runs.iter().map(|run| run.value.ln()).collect();
-            let scatter = Shift::of_pairs(&logarithms)?;
+            let scatter = Shift::of_pairs(&logarithms, 0.0)?;
             Some(Side {
                 centre: scatter.shift,
                 variance: scatter.error.powi(2),
@@ -198,12 +199,14 @@ impl Paired {
             })
         };
         let differences: Vec<f64> = rounds.iter().map(|(base, new)| (new.value / base.value).ln()).collect();
+        let squares: f64 = rounds.iter().map(|(base, new)| base.within.powi(2) + new.within.powi(2)).sum();
+        let least_error = squares.sqrt() / rounds.len() as f64;
         (rounds.len() > 1)
             .then(|| {
                 Some(Paired {
                     base: side(|round| round.0)?,
                     new: side(|round| round.1)?,
-                    shift: Shift::of_pairs(&differences)?,
+                    shift: Shift::of_pairs(&differences, least_error)?,
                 })
             })
             .flatten()
@@ -315,7 +318,8 @@ mod tests {
         for count in [4, 8, 20] {
             let found = |random: &mut fastrand::Rng, factor: f64| Paired::of(&rounds(random, count, factor)).unwrap();
             let alarms = (0..1000).filter(|_| found(&mut random, 1.0).shift.p <= 0.05).count();
-            assert!((20..=80).contains(&alarms), "{count} rounds: {alarms} false alarms in 1000");
+            // Fewer than one in twenty: no error is below what the intervals of the runs say.
+            assert!((5..=80).contains(&alarms), "{count} rounds: {alarms} false alarms in 1000");
             // The scatter of a run alone, and the number of rounds that it asks for.
             let change = 0.03;
             let runs: Vec<f64> = (0..100)
@@ -339,7 +343,7 @@ mod tests {
         let pairs: Vec<(Observed, Observed)> = (0..6)
             .map(|round| {
                 let drift = 1.2_f64.powi(round);
-                (observed(100.0 * drift, 0.01, 0.0), observed(105.0 * drift, 0.01, 0.0))
+                (observed(100.0 * drift, 1e-6, 0.0), observed(105.0 * drift, 1e-6, 0.0))
             })
             .collect();
         let paired = Paired::of(&pairs).unwrap();
@@ -353,6 +357,17 @@ mod tests {
 
     fn observed(value: f64, within: f64, between: f64) -> Observed {
         Observed { value, within, launches: 20, between }
+    }
+
+    #[test]
+    fn differences_that_agree_by_chance_are_no_surer_than_their_runs() {
+        let pairs = |within: f64| {
+            [0.29, 0.33, 0.30, 0.32]
+                .map(|change: f64| (observed(230.0, within, 0.0), observed(230.0 * change.exp(), within, 0.0)))
+        };
+        assert!(Paired::of(&pairs(0.001)).unwrap().shift.p < 1e-3);
+        let unsure = Paired::of(&pairs(0.2)).unwrap().shift;
+        assert!(unsure.p > 0.05 && unsure.interval.contains(0.0), "{unsure:?}");
     }
 
     #[test]
