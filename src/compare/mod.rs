@@ -175,7 +175,12 @@ fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Ve
     let mut pairs: BTreeMap<String, Vec<Pair<'a>>> =
         all.into_iter().map(|(metric, found)| (metric, found.into_iter().map(pair).collect())).collect();
     for (metric, known) in &mut pairs {
-        stand_in(metric, known);
+        let is_refused = |labels: &Labels| {
+            let absent = base.iter().flat_map(|placed| &placed.run.experiments).flat_map(|found| &found.absent);
+            let mut refused = absent.filter(|absent| absent.refused && absent.name == *metric);
+            refused.any(|absent| Labels::parse(&absent.labels).is_some_and(|other| other.same_figure(labels)))
+        };
+        stand_in(metric, known, is_refused);
     }
     pairs
 }
@@ -201,10 +206,10 @@ fn collected<'a>(runs: impl Iterator<Item = (usize, &'a PlacedRun)>) -> BTreeMap
 }
 
 /// A result that only the new runs have because the base has no such pages is compared with that of small pages, which every
-/// machine has: that is what the pages save.
-fn stand_in(metric: &str, known: &mut [Pair<'_>]) {
+/// machine has: that is what the pages save. Not where the base has such pages, and its result failed a hard check.
+fn stand_in(metric: &str, known: &mut [Pair<'_>], is_refused: impl Fn(&Labels) -> bool) {
     for at in 0..known.len() {
-        if !known[at].base.is_empty() || known[at].labels.get(PAGES).is_none() {
+        if !known[at].base.is_empty() || known[at].labels.get(PAGES).is_none() || is_refused(&known[at].labels) {
             continue;
         }
         let others = known
@@ -401,6 +406,7 @@ fn consequence(row: &ComparedResult) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::compact::Absent;
 
     const RECORD: &[u8] = include_bytes!("../../records/guest-zen4-2cpu-quiet-hour/node.json");
 
@@ -423,6 +429,19 @@ mod tests {
         assert!(!rows.is_empty() && rows.iter().all(|row| row.phrase.ends_with("(base: 4 KiB pages)")), "{rows:?}");
         let level = |row: &&ComparedResult| row.labels.get("level") == Some("DRAM");
         assert!(rows.iter().find(level).unwrap().change < -0.05, "huge pages save translations");
+        // Nothing stands in for a result that failed a check.
+        let mut refused = run(|labels| !labels.contains("pages=huge"));
+        for row in &rows {
+            let experiment = refused.run.experiments.iter_mut().find(|found| found.id == row.experiment).unwrap();
+            experiment.absent.push(Absent {
+                name: row.metric.clone(),
+                labels: row.labels.to_string(),
+                reason: "G22: 7 faults".to_owned(),
+                headline: true,
+                refused: true,
+            });
+        }
+        assert!(huge(&compare(&[refused], &with, false).unwrap()).is_empty());
         // Nothing stands in for a result that the new runs lack, or where neither side lacks one.
         assert!(huge(&compare(&with, &without, false).unwrap()).is_empty());
         assert!(huge(&compare(&with, &with, false).unwrap()).iter().all(|row| !row.phrase.contains("base:")));

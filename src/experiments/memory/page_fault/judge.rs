@@ -1,5 +1,7 @@
 //! What counts as a page fault of a kind, and what it costs.
 
+use std::collections::BTreeMap;
+
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -82,12 +84,19 @@ fn pages_per_fault(study: &Study<'_>, kind: &str) -> Option<Estimate> {
     Estimate::over_launches(&per_fault, Unit::One, "median over launches of the pages divided by the counted faults")
 }
 
-/// The least and the most faults of a launch's batches of a kind, where a launch recorded them.
+/// The least and the most faults of the timed batches of a kind, where a launch recorded them. Those that warm up come first, and
+/// can meet code that was not there yet.
 fn counted_faults(study: &Study<'_>, kind: &str) -> Option<(f64, f64)> {
-    let faults = study.values("faults", &labels(kind));
-    let (least, most) =
-        faults.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &found| (least.min(found), most.max(found)));
-    (!faults.is_empty()).then_some((least, most))
+    let (name, of) = if kind == TOUCH { (TOUCH, touch_labels(SYSTEM)) } else { ("fault", labels(kind)) };
+    let timed: BTreeMap<u32, usize> =
+        study.numbered_series(name, &of).into_iter().map(|(launch, series)| (launch, series.values.len())).collect();
+    let counts = study.numbered_series("faults", &labels(kind));
+    let faults = counts.iter().flat_map(|(launch, series)| {
+        let warming = timed.get(launch).map_or(0, |timed| series.values.len().saturating_sub(*timed));
+        series.values.iter().skip(warming)
+    });
+    let ends = faults.fold((f64::INFINITY, 0.0_f64), |(least, most), &found| (least.min(found), most.max(found)));
+    (ends.0 <= ends.1).then_some(ends)
 }
 
 /// G22: every batch took as many faults as it claims.
