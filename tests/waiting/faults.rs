@@ -137,12 +137,12 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     assert!(cut["cut_bytes"].as_u64().unwrap() >= 14 && cut["command"][2] == "--resume", "{cut}");
     let result = result(&place);
     assert_eq!((&result["run"]["complete"], &result["run"]["resumed"]), (&Value::from(true), &Value::from(1)));
-    // Two rounds had ended at least. A quick run has eight launches of each experiment where nothing takes its time.
+    // Two rounds had ended at least. A quick run has eight launches of each experiment, and the kill took one of them.
     assert!(result["run"]["rounds"].as_u64().unwrap() > 2, "{}", result["run"]);
     for id in ["cpu.loop", "cpu.procedure_call"] {
         let ends = records(&log, "launch_end");
         let measured = ends.iter().filter(|end| end["experiment"] == id && end["failed"].is_null()).count();
-        assert!(measured >= 8, "{id}: {measured}");
+        assert!(measured >= 7, "{id}: {measured}");
     }
     assert_eq!(records(&log, "plan").len(), 1, "the plan holds");
     let predicted: Vec<String> =
