@@ -72,7 +72,7 @@ fn half_of_the_lines_are_half_of_the_bytes() {
     let _turn = alone();
     for vectors in Vectors::available() {
         timed(&format!("{}: every second line", vectors.name), || {
-            // Each try has pages of its own: some sets of pages do not fit into a cache together.
+            // Each try has memory of its own, so that no single place decides.
             let mut arena = written(FOOTPRINT, Pages::Small);
             let mut seconds_and_bytes = |operation| {
                 let mut walk = Stream::new(vectors, operation, FOOTPRINT, FOOTPRINT);
