@@ -1,6 +1,7 @@
 //! The state of the host during a run, in sentences: who used what the run measured.
 
 use super::document::{Document, Metric, Practice};
+use super::quantity::Better;
 use super::wording::{factor, number, percent};
 use crate::statistics::summary::median;
 
@@ -75,15 +76,18 @@ impl Document {
             .experiments
             .chunk_by(|one, other| one.chapter == other.chapter)
             .filter_map(|chapter| {
-                let taxes: Vec<f64> =
-                    chapter.iter().flat_map(|section| &section.metrics).filter_map(Metric::tax).collect();
+                // A rate falls as the time of the same work rises.
+                let in_time = |metric: &Metric| {
+                    metric.tax().map(|tax| if metric.better == Better::Higher { 1.0 / tax } else { tax })
+                };
+                let taxes: Vec<f64> = chapter.iter().flat_map(|section| &section.metrics).filter_map(in_time).collect();
                 (taxes.len() >= FEWEST_TAXES).then_some(())?;
                 Some(format!("{} {}", chapter[0].chapter, factor(median(&taxes)?)))
             })
             .collect();
         if !taxes.is_empty() {
             text += &format!(
-                " Results are for a core without a neighbour. With a neighbour they change: {} (medians).",
+                " Results are for a core without a neighbour. With a neighbour the same work takes {} (medians).",
                 taxes.join(", ")
             );
         }
