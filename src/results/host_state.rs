@@ -87,7 +87,7 @@ impl Document {
             .collect();
         if !taxes.is_empty() {
             text += &format!(
-                " Results are for a core without a neighbour. With a neighbour the same work takes {} (medians).",
+                " Results are for a core without a neighbour. A neighbour changes the time of the same work: {} (medians).",
                 taxes.join(", ")
             );
         }
