@@ -62,7 +62,7 @@ pub fn judged(what: &str, mut compare: impl FnMut() -> Judgement) {
         match compare() {
             Judgement::Right => return noted_tries(attempt),
             Judgement::Wrong(why) => {
-                note(&format!("wrong\t{}", test_name()));
+                note(&format!("wrong\t{}\t{what}: {why}", test_name()));
                 panic!("{what}: {why}");
             }
             Judgement::Disturbed(why) => verdict = why,
