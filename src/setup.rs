@@ -140,7 +140,7 @@ impl Profile {
 
     /// Launches of an experiment at most: a first look ends early.
     pub fn most_launches(self) -> u32 {
-        if self.is_quick() { 8 } else { u32::MAX }
+        if self.is_quick() { 16 } else { u32::MAX }
     }
 
     /// Batches of each workload in a launch. Batches of a launch differ little beside launches: more launches say more.

@@ -326,7 +326,8 @@ fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Side
     let both = |trust: Trust| -> Vec<(Observed, Observed)> {
         let usable = |figure: &CompactFigure| {
             let (half_width, level) = figure.half_width();
-            let within = half_width / normal_factor(level)?;
+            // One launch or two have no interval. The scatter of the rounds decides alone then.
+            let within = normal_factor(level).map_or(0.0, |factor| half_width / factor);
             let found = Observed { value: clock::at(clock, figure), within, launches: figure.launches, between: 0.0 };
             (figure.trust <= trust && !figure.at_least).then_some(found)
         };
@@ -445,6 +446,21 @@ mod tests {
         // Nothing stands in for a result that the new runs lack, or where neither side lacks one.
         assert!(huge(&compare(&with, &without, false).unwrap()).is_empty());
         assert!(huge(&compare(&with, &with, false).unwrap()).iter().all(|row| !row.phrase.contains("base:")));
+    }
+
+    #[test]
+    fn rounds_of_runs_without_intervals_are_compared() {
+        // Two launches have no interval.
+        let brief = || {
+            let mut brief = run(|_| true);
+            let metrics = brief.run.experiments.iter_mut().flat_map(|found| &mut found.metrics);
+            metrics.flat_map(|metric| &mut metric.figures).for_each(|figure| figure.level = Some(0.0));
+            brief
+        };
+        let rounds = [(); LEAST_ROUNDS].map(|()| brief());
+        let found = compared(&rounds, &rounds, Design::Rounds, false);
+        let lacks = |left_out: &&NotCompared| left_out.reason.contains("round");
+        assert!(found.rows.len() > 100, "{}: {:?}", found.rows.len(), found.not_compared.iter().find(lacks));
     }
 
     #[test]

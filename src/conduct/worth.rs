@@ -15,7 +15,8 @@ const REACHED_SHARE: f64 = 0.8;
 /// Launches before an experiment may rest, of one that takes part in every round and of one that does so seldom.
 const LEAST_LAUNCHES: [u32; 2] = [8, 5];
 
-/// A figure that is further from its target than this many times counts no more: it may have reasons that no launch removes.
+/// A figure that is further from its target than this many times counts the less, the further it is: it may have reasons that no
+/// launch removes.
 const HOPELESS: f64 = 3.0;
 
 /// Share of the headline figures of all experiments that must be good before a run ends, if each experiment has its launches. Above
@@ -90,7 +91,14 @@ impl Gain {
         Gain {
             launches,
             missing: asked.iter().filter_map(missing).collect(),
-            squares: asked.iter().map(|metric| square_of_distance(metric, target)).sum(),
+            squares: asked
+                .iter()
+                .map(|metric| {
+                    // What a part of the launches has gains by that part of them.
+                    let share = (f64::from(metric.launches) / f64::from(launches.max(1))).min(1.0);
+                    share * square_of_distance(metric, target)
+                })
+                .sum(),
         }
     }
 
@@ -199,16 +207,17 @@ fn has_reached(experiment: &Experiment, section: &Section, asked: &[&Metric], se
     section.launches >= least_launches(experiment, setup) && good >= REACHED_SHARE * asked.len() as f64
 }
 
-/// The square of a figure's distance from its target.
+/// The square of a figure's distance from its target. One with too few launches has none: it is resolved first, or never.
 fn square_of_distance(metric: &Metric, target: f64) -> f64 {
     let distance = match metric.grade {
         Grade::Good => return 0.0,
-        // From so few launches nothing is known of the distance. More of them make no CPU quiet.
-        Grade::Contaminated if (metric.launches as usize) >= FEWEST_LAUNCHES => 1.0,
-        _ if (metric.launches as usize) < FEWEST_LAUNCHES => HOPELESS,
-        Grade::Contaminated | Grade::Rough | Grade::Unresolved => {
+        _ if (metric.launches as usize) < FEWEST_LAUNCHES => return 0.0,
+        // More launches make no CPU quiet.
+        Grade::Contaminated => 1.0,
+        Grade::Rough | Grade::Unresolved => {
             let [low, high] = metric.within_run.unwrap_or(metric.interval95);
-            ((high - low) / 2.0 / metric.value.abs() / target).clamp(1.0, HOPELESS)
+            let distance = (high - low) / 2.0 / metric.value.abs() / target;
+            if distance > HOPELESS { HOPELESS * HOPELESS / distance } else { distance.max(1.0) }
         }
     };
     distance * distance

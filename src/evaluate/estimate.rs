@@ -179,19 +179,26 @@ impl Estimate {
     /// Of batches that were alone on their core it is the difference of the two figures as they are published. Its interval
     /// comes of the differences within the launches that have both. Otherwise it is the median of those differences.
     pub fn net(gross: &Sample, overhead: &Sample) -> Option<Estimate> {
-        if gross.picked.is_none() && gross.launches.len() != overhead.launches.len() {
-            return None;
-        }
         let percent = gross.within() * 100.0;
         let estimator = format!("median over launches of gross p{percent:.0} minus overhead p{percent:.0}");
-        let mut net = Self::of_pair(gross, overhead, &estimator, &|gross, overhead| gross - overhead)?;
+        let net = Self::of_pair(gross, overhead, &estimator, &|gross, overhead| gross - overhead)?;
         let alone = |sample: &Sample| sample.picked.as_ref().is_some_and(|picked| picked.alone);
         if alone(gross) && alone(overhead) {
-            net.value = Self::undisturbed(gross)?.value - Self::undisturbed(overhead)?.value;
-            net.interval = [net.interval[0].min(net.value), net.interval[1].max(net.value)];
-            "gross minus overhead, with the interval of their differences over launches".clone_into(&mut net.estimator);
+            let value = Self::undisturbed(gross)?.value - Self::undisturbed(overhead)?.value;
+            return Some(net.of_published(value));
         }
         Some(net)
+    }
+
+    /// A difference over launches as the difference of the two published figures, which its interval contains.
+    #[must_use]
+    pub fn of_published(self, difference: f64) -> Estimate {
+        Estimate {
+            value: difference,
+            interval: [self.interval[0].min(difference), self.interval[1].max(difference)],
+            estimator: "gross minus overhead, with the interval of their differences over launches".to_owned(),
+            ..self
+        }
     }
 
     /// The median over launches of a function of the undisturbed costs of two samples in each launch that has both.
@@ -381,6 +388,22 @@ mod tests {
         let estimate = Estimate::difference(&long, &short, 2.0).unwrap();
         // 2 · 3 − 1 and 2 · 5 − 2; the second and the third launch lack one body.
         assert!((estimate.value - 6.5).abs() < 1e-12 && estimate.launches == 2, "{estimate:?}");
+    }
+
+    #[test]
+    fn a_net_cost_is_the_difference_of_the_published_ones_whatever_launches_each_has() {
+        use crate::evaluate::sample::Picked;
+        let alone = |sample: Sample| {
+            let picked = Picked { within: 0.5, alone: true, whole: sample.launches.clone(), shared: [].into() };
+            Sample { picked: Some(picked), ..sample }
+        };
+        let gross = alone(Sample { numbers: vec![1, 3, 4], ..sample(vec![vec![30.0], vec![31.0], vec![39.0]]) });
+        let overhead = alone(Sample { numbers: vec![1, 2, 4], ..sample(vec![vec![10.0], vec![12.0], vec![11.0]]) });
+        let net = Estimate::net(&gross, &overhead).unwrap();
+        let published = |sample: &Sample| Estimate::undisturbed(sample).unwrap().value;
+        assert!((net.value - (published(&gross) - published(&overhead))).abs() < 1e-12, "{net:?}");
+        // 20 and 28 in the launches that have both.
+        assert!(net.launches == 2 && net.interval[0] <= 20.0 && net.interval[1] >= 28.0, "{net:?}");
     }
 
     #[test]

@@ -10,8 +10,7 @@ use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{Shown, capital, percent, times};
 
 use super::models::primitives::{
-    DIRECT_READ, ECHO_ON_ONE_CPU, ECHO_ON_TWO_CPUS, IDLE_WAKE_UP, KERNEL_ENTRY, MEMORY_LOAD, Primitive, SWITCH,
-    WRITE_FAULT,
+    ECHO_ON_ONE_CPU, ECHO_ON_TWO_CPUS, IDLE_WAKE_UP, KERNEL_ENTRY, MEMORY_LOAD, Primitive, SWITCH, WRITE_FAULT,
 };
 
 /// Most misses of predictions among the insights.
@@ -361,22 +360,14 @@ impl<'a> Found<'a> {
     /// What parallel reads gain over a single one.
     fn device(&self) -> Option<Weighted> {
         const USUAL: f64 = 2.0;
-        let (_, one) = self.find(DIRECT_READ)?;
         let (section, many) = self.find(Primitive::of("file.read.depth_rate", &[("depth", "32")]))?;
-        // One read after the other, as a rate.
-        let of_one = |nanoseconds: f64| 4096.0 / nanoseconds * 1e9;
-        let [low, high] = one.interval95;
-        let single = Metric {
-            value: of_one(one.value),
-            interval95: [of_one(high), of_one(low)],
-            unit: many.unit,
-            ..one.clone()
-        };
-        let gain = Ratio::of(many, &single, USUAL)?;
+        let (_, one) = self.find(Primitive::of("file.read.depth_rate", &[("depth", "1")]))?;
+        let gain = Ratio::of(many, one, USUAL)?;
         let text = format!(
-            "The device serves 32 concurrent reads {} times as fast as one read at a time ({} each).",
+            "The device serves 32 concurrent reads {} times as fast as one read at a time ({}, not {}).",
             gain.text(),
-            time(one)
+            many.shown(),
+            one.shown()
         );
         Some(told(
             0.5 * weight(&gain, USUAL),

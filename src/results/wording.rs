@@ -158,7 +158,10 @@ impl Shown {
     /// A number with its interval.
     pub fn measured(value: f64, interval: [f64; 2], unit: Unit) -> Shown {
         let half_width = (interval[1] - interval[0]).abs() / 2.0 / value.abs();
-        Shown::with_digits(value, unit, if half_width > WIDE { 2 } else { 3 })
+        // Two digits of a number that begins with 1 or 2 would be off by up to 5 %.
+        let (text, ..) = rounded(value, unit, 3);
+        let begins_low = text.trim_start_matches(['-', '−']).starts_with(['1', '2']);
+        Shown::with_digits(value, unit, if half_width > WIDE && !begins_low { 2 } else { 3 })
     }
 
     /// The same number as a lower bound.
@@ -360,6 +363,7 @@ mod tests {
         let shown = |value, interval, unit| Shown::measured(value, interval, unit).to_string();
         assert_eq!(shown(31_832.0, [31_000.0, 32_600.0], ns), "31.8 µs");
         assert_eq!(shown(31_832.0, [28_000.0, 35_600.0], ns), "32 µs");
+        assert_eq!(shown(154.6, [140.0, 170.0], ns), "155 ns");
         assert_eq!(shown(3.694e9, [3.694e9, 3.694e9], Unit::Hertz), "3.69 GHz");
         assert_eq!(Shown::of(13_339.0, Unit::Cycles).to_string(), "13300 cycles");
         assert_eq!(Shown::of(67_108_864.0, Unit::Bytes).to_string(), "64 MiB");

@@ -105,6 +105,7 @@ fn vanish(experiment: &str, fate: Fate) {
         "failed",
         "exchange",
         "cannot use",
+        "cannot connect",
         "connection",
         "stream",
     ];

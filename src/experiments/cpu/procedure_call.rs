@@ -166,6 +166,7 @@ rules! {
          and three standard errors of both)", cycles(SLACK_CYCLES);
     RISES: "G20" Hard "`per_argument`, `seventh_argument`",
         "the costs are within {} of a curve that never falls with the number of arguments", share(RISING);
+    STEP: "G20" Hard "`seventh_argument`", "a call with the argument in memory takes as long as the one before it, at least";
     SCATTER: "scatter" Noisy "`per_argument`, `seventh_argument`",
         "a slope or step is at least twice its error by the scatter of the points around a line";
 }
@@ -359,17 +360,18 @@ fn publish_regression(
     let published: Option<Vec<f64>> = estimates.iter().map(|estimate| alone(estimate.as_ref()?)).collect();
     let fit = published.map_or(fit, |costs| fit.through(&arguments(), &costs, MOST_ARGUMENTS as f64));
     let rising = rising_gate(estimates);
-    let mut publish = |name: &str, coefficient: Coefficient| {
+    let mut publish = |name: &str, coefficient: Coefficient, further: Option<Gate>| {
         let Some(estimate) = estimate_of(study, (code, chain), coefficient, &fit) else { return };
         let least = Gate::at_least(&LEAST, estimate.named("{}"), LEAST_ARGUMENT)
             .because("a smaller cost is within the effect of code placement");
         let scattered = scatter_gate(&estimate, estimates);
-        let gates = vec![rising.clone(), least, scattered, gates::resolved(&estimate)];
+        let mut gates = vec![rising.clone(), least, scattered, gates::resolved(&estimate)];
+        gates.extend(further);
         findings.publish(study, Figure::derived(name, labels(code, chain), &estimate).gates(gates));
     };
-    publish("cpu.procedure_call.per_argument", fit.slope);
+    publish("cpu.procedure_call.per_argument", fit.slope, None);
     if let Some(step) = fit.step.filter(|_| arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
-        publish("cpu.procedure_call.seventh_argument", step);
+        publish("cpu.procedure_call.seventh_argument", step, step_gate(estimates));
     }
 }
 
@@ -429,6 +431,13 @@ fn rising_gate(estimates: &[Option<Estimate>]) -> Gate {
             Gate::less_than(&RISES, Number::share(residual).named(what), RISING)
         },
     )
+}
+
+/// A step above a line that falls is none: the call with the argument in memory takes longer than the one before it.
+fn step_gate(estimates: &[Option<Estimate>]) -> Option<Gate> {
+    let [before, last] = [MOST_ARGUMENTS - 1, MOST_ARGUMENTS].map(|arguments| estimates.get(arguments)?.as_ref());
+    let (before, last) = (before?, last?);
+    Some(Gate::at_least(&STEP, last.named("{}"), before.value).because("the call with one argument less"))
 }
 
 /// The points of a line scatter with the place of the code as much as with launches: a slope or step within twice the

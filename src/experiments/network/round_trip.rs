@@ -491,11 +491,11 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let (Some(same), Some(other)) = (&same, &other) {
         let (one, two) = (same.shown(), other.shown());
         findings.say(format!(
-            "The loopback result depends on the placement. A byte through TCP and back takes {} on one CPU (two \
-             switches) and {} on two CPUs (two wake-ups{}). Tools that report half of a round trip as latency \
-             (sockperf, qperf) would show {} and {} for the same exchanges. Tools that let the kernel place both \
-             sides show either value, depending on the run. Tools that poll the socket avoid the wake-ups and show \
-             lower values than both.",
+            "The loopback result depends on the placement. A byte through TCP and back takes {} on one CPU and {} on \
+             two CPUs{}. One CPU switches twice. Two CPUs wake each other, from idle or while they still poll. Tools that \
+             report half of a round trip as latency (sockperf, qperf) would show {} and {} for the same exchanges. \
+             Tools that let the kernel place both sides show either value, depending on the run. Tools that poll the \
+             socket avoid the wake-ups and show lower values than both.",
             one,
             two,
             Ratio::of(other, same, 1.0).map_or_else(String::new, |ratio| format!(", ×{}", ratio.text())),

@@ -47,7 +47,12 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let found = |findings: &Findings, operation| findings.metric(RATE, &streams::labels(operation, MEMORY, 1)).cloned();
     if let (Some(plain), Some(past)) = (found(findings, Operation::Write), found(findings, Operation::WriteNt)) {
         let as_fast = Ratio::of(&scaled(&plain, 1.0 / READS_FIRST), &past, 1.0).is_some();
-        let why = if as_fast {
+        // Where copies gain by stores past the caches, lines are read first, whatever else limits plain stores.
+        let copies = found(findings, Operation::Copy).zip(found(findings, Operation::CopyNt));
+        let copies_gain = copies.is_some_and(|(plain, past)| Ratio::of(&past, &plain, 1.0 / READS_FIRST).is_some());
+        let why = if as_fast && copies_gain {
+            ""
+        } else if as_fast {
             " The processor recognises fully overwritten lines and does not read them first. The bus bytes of plain \
              stores and copies are an upper bound here."
         } else if Ratio::of(&past, &plain, 1.0 / READS_FIRST).is_some() {

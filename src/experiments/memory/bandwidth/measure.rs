@@ -46,8 +46,8 @@ const NODE_BATCHES: u32 = 12;
 /// Every how many launches pass through memory: to have it takes longer than all caches together.
 const MEMORY_EVERY: u32 = 3;
 
-/// The same for a first look, where it takes seconds.
-const SELDOM: u32 = 8;
+/// The same for a first look, where it takes seconds: once.
+const SELDOM: u32 = 16;
 
 /// Memory of more than this takes seconds to be had: launches with it take turns between the kinds of pages.
 const SOON_TAKEN: usize = 256 << 20;

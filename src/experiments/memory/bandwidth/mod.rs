@@ -44,8 +44,8 @@
 //! completely.
 //!
 //! The memory is on huge pages, verified after writing. Results with `pages=4k` are on small pages, and a quick run
-//! omits them. Where the DRAM footprint exceeds 256 MiB, every second launch with DRAM measures them. On a machine with several NUMA nodes, each launch reads memory of the next node from one CPU of each
-//! node (**node**).
+//! omits them. Where the DRAM footprint exceeds 256 MiB, every second launch with DRAM measures them. On a machine with
+//! several NUMA nodes, each launch reads memory of the next node from one CPU of each node (**node**).
 //!
 //! # Prediction
 //!

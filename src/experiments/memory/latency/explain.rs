@@ -1,7 +1,7 @@
 //! What the figures mean, in words: how large the caches are and how sure that is, what translation costs, why other tools
 //! print other numbers.
 
-use super::judge::{Agreement, RESIDUAL, agreement, point_of_rule, rule_labels};
+use super::judge::{Agreement, RESIDUAL, WIDEST_SIZE, agreement, point_of_rule, rule_labels};
 use super::levels::{CURVE, Curves, FootprintPoint, FoundLevels, Named, level_labels};
 use super::seen;
 use super::translation::huge_pages_help;
@@ -178,6 +178,13 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
             return;
         }
         Agreement::NotConfirmed => {}
+    }
+    if high > WIDEST_SIZE * low {
+        findings.say(format!(
+            "{sides}, and the kernel reports {} (not confirmed). These bounds are too far apart for a size.",
+            bytes(claimed)
+        ));
+        return;
     }
     let why = match (high < claimed, last, study.setup.machine.is_guest()) {
         (true, true, true) => {

@@ -51,7 +51,7 @@ pub(super) const RESIDUAL: f64 = 0.05;
 const HUGE_OVER_SMALL: f64 = 1.02;
 
 /// Bounds of a capacity that are further apart than this say nothing of it.
-const WIDEST_SIZE: f64 = 4.0;
+pub(super) const WIDEST_SIZE: f64 = 4.0;
 
 /// A capacity that is found is the one that is claimed within these ratios.
 const CONFIRMED: (f64, f64) = (0.7, 1.15);

@@ -13,9 +13,9 @@
 //! **Footprints** range from 1 KiB to four times the largest reported last cache, and to at least 256 MiB except in a
 //! quick run. A result is named DRAM beyond four times the larger of the reported and the found last cache. The label
 //! `footprint` is that size. Every launch writes new memory, builds new chains and visits the footprints in random
-//! order. Large footprints are measured together, in every third to eighth launch. A chain has at most half a million
-//! nodes, more than a launch visits. In a larger footprint they are spread evenly over its lines, or over its windows
-//! of lines.
+//! order. Large footprints are measured together, in every third launch. A quick run measures them once where they
+//! exceed 256 MiB. A chain has at most half a million nodes, more than a launch visits. In a larger footprint they are
+//! spread evenly over its lines, or over its windows of lines.
 //!
 //! **Warm-up.** The chase loads all lines of the footprint once. In main memory it removes the lines of the chain from
 //! every cache instead (clflush). It then loads lines that the timed loads do not visit, one per 4 KiB of the

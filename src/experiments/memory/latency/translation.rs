@@ -9,7 +9,8 @@ use crate::evaluate::gates;
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::labelled;
-use crate::results::quantity::Labels;
+use crate::results::document::Metric;
+use crate::results::quantity::{Labels, Unit};
 use crate::statistics::knee::{Capacity, staircase};
 use crate::statistics::summary::median;
 use crate::sys::memory::{Pages, page_size};
@@ -65,14 +66,13 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, scope: &Scope,
     if let Some(level) = found.level("DRAM") {
         let sample =
             |pages| Sample::joined(points_of(curves, found, level, pages).into_iter().map(|point| &point.sample));
-        let is_published =
-            |pages: &Pages| findings.metric("memory.latency.level", &level_labels("DRAM", *pages)).is_some();
+        let published = |pages| findings.metric("memory.latency.level", &level_labels("DRAM", pages)).cloned();
         // A difference is worth no more than both of its sides.
-        let both = [Pages::Small, Pages::Huge].iter().all(is_published);
+        let both = published(Pages::Small).zip(published(Pages::Huge));
         if let (Some(small), Some(huge)) = (sample(Pages::Small), sample(Pages::Huge)) {
-            if both {
+            if let Some((one, other)) = both {
                 let point = points_of(curves, found, level, Pages::Small).first().map(|point| point.bytes as f64);
-                publish_difference(study, findings, "DRAM", point, &small, &huge);
+                publish_difference(study, findings, "DRAM", point, &small, &huge, Some([&one, &other]));
             } else {
                 let labels = Labels::of([("found_in", "DRAM"), ("pages", "4k")]);
                 findings.cannot(
@@ -113,11 +113,11 @@ fn publish_differences(
     let spread = Sample::joined(pairs.iter().map(|(point, _)| &point.sample));
     let dense = Sample::joined(pairs.iter().map(|(_, dense)| &dense.sample));
     if let (Some(spread), Some(dense)) = (spread, dense) {
-        publish_difference(study, findings, "second", None, &spread, &dense);
+        publish_difference(study, findings, "second", None, &spread, &dense, None);
     }
 }
 
-/// Publishes what one of two walks costs more, launch by launch; in memory for a footprint.
+/// Publishes what one of two walks costs more, launch by launch; in memory for a footprint, as the difference of what is published.
 fn publish_difference(
     study: &Study<'_>,
     findings: &mut Findings,
@@ -125,6 +125,7 @@ fn publish_difference(
     footprint: Option<f64>,
     longer: &Sample,
     shorter: &Sample,
+    published: Option<[&Metric; 2]>,
 ) {
     let (longer, shorter) = (longer.shared_with(shorter), shorter.shared_with(longer));
     let labels = Labels::of([("found_in", found_in)]).with("pages", pages_label(Pages::Small));
@@ -133,12 +134,19 @@ fn publish_difference(
         findings.cannot("memory.latency.translation", labels, "no launch measured both patterns");
         return;
     };
+    "median over launches of the difference of p25".clone_into(&mut net.estimator);
+    if let Some([longer, shorter]) = published {
+        net = match (net.unit, longer.cycles, shorter.cycles) {
+            (Unit::Cycles, Some(longer), Some(shorter)) => net.of_published(longer - shorter),
+            (Unit::Nanoseconds, ..) => net.of_published(longer.value - shorter.value),
+            _ => net,
+        };
+    }
     if net.value <= 0.0 {
         let reason = format!("the difference of {:.2} ns is not significantly above zero", in_time(study, &net));
         findings.cannot("memory.latency.translation", labels, &reason);
         return;
     }
-    "median over launches of the difference of p25".clone_into(&mut net.estimator);
     let resolved = gates::resolved(&net);
     findings.publish(study, Figure::derived("memory.latency.translation", labels, &net).gates(vec![resolved]));
 }

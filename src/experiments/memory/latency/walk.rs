@@ -32,6 +32,8 @@ const FIRST_LOOK: u64 = 4 * MIDDLE;
 /// A first look goes more rarely to memory of more than this, and on the pages that decide alone: it takes seconds to be had.
 const SOON_TAKEN: u64 = 256 * MIB;
 
+/// The launches of a first look: it has one far walk where memory takes seconds to be had.
+const QUICK_FAR_EVERY: u32 = 16;
 /// The buffer on which other tools' rules are compared.
 const RULES_FOOTPRINT: u64 = 1024 * MIB;
 
@@ -274,7 +276,7 @@ impl Scope {
     pub(super) fn far_turn(&self, turn: u32) -> Option<u32> {
         let every = match (self.thorough, self.memory_footprint()) {
             (true, _) | (false, ..=SOON_TAKEN) => 3,
-            (false, _) => 8,
+            (false, _) => QUICK_FAR_EVERY,
         };
         turn.is_multiple_of(every).then_some(turn / every)
     }

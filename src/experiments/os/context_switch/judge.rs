@@ -63,10 +63,7 @@ fn publish_hop_at(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing,
         return;
     }
     let passage = study.sample("own", &Labels::of([("through", pairing.through)]));
-    if let Some(net) = passage.and_then(|passage| {
-        let (hops, passage) = (sample.shared_with(&passage), passage.shared_with(sample));
-        Estimate::net(&hops, &passage)
-    }) {
+    if let Some(net) = passage.and_then(|passage| Estimate::net(sample, &passage)) {
         let mut own = vec![proof(study, &pairing.labels(), &gross), gates::net_resolved(&net, gross.value)];
         if net.unit == Unit::Cycles {
             own.push(gates::floor(&NET_FLOOR, &net, LEAST_NET).because("no kernel switches tasks faster"));

@@ -4,6 +4,7 @@ use super::ways::{BASE, ChildMethod, ForkSetting, SIZES, WAYS, labels};
 use super::{PER_PAGE, SMALL_PAGE, TIME};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::results::document::Grade;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::Order;
 use crate::results::wording::significant;
@@ -38,7 +39,7 @@ pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
         ));
     }
     let per_page = findings.metric(PER_PAGE, &Labels::of([("how", "fork")])).cloned();
-    if let Some(per_page) = per_page {
+    if let Some(per_page) = per_page.filter(|found| found.grade != Grade::Unresolved) {
         let gibibyte = per_page.shown().value * f64::from(1 << 30) / SMALL_PAGE;
         findings.say(format!(
             "Each 4 KiB page of the parent adds {} to fork. A process with 1 GiB of such pages stops for about {} \
