@@ -19,9 +19,8 @@ const LEAST_LAUNCHES: [u32; 2] = [8, 5];
 /// launch removes.
 const HOPELESS: f64 = 3.0;
 
-/// Share of the headline figures of all experiments that must be good before a run ends, if each experiment has its launches. Above
-/// that of a single experiment: what rests early stands for what never will.
-const ENOUGH_SHARE: f64 = 0.85;
+/// Share of the headline figures of all experiments that must be good before a run ends, if each experiment has its launches.
+const ENOUGH_SHARE: f64 = REACHED_SHARE;
 
 /// Rounds among which the time of a run is divided, once time goes to where it buys most.
 const SLICES: f64 = 40.0;
@@ -83,14 +82,19 @@ impl Gain {
     /// By the figures that are asked of an experiment with so many launches at least.
     fn of(launches: u32, asked: &[&Metric], least: u32, target: f64) -> Gain {
         let missing = |metric: &&Metric| {
-            // A part of the launches has those that take turns: enough is the least for them.
-            let enough = if metric.launches < launches { FEWEST_LAUNCHES as u32 } else { least };
+            // At most half of the launches have those that take turns: enough is the least for them.
+            let enough = if 2 * metric.launches <= launches { FEWEST_LAUNCHES as u32 } else { least };
             let launches_of_each = f64::from(launches) / f64::from(metric.launches.max(1));
             (metric.launches < enough).then(|| f64::from(enough - metric.launches) * launches_of_each)
         };
         Gain {
             launches,
-            missing: asked.iter().filter_map(missing).collect(),
+            // The experiment itself needs its launches too: the run waits for them.
+            missing: asked
+                .iter()
+                .filter_map(missing)
+                .chain((launches < least).then(|| f64::from(least - launches)))
+                .collect(),
             squares: asked
                 .iter()
                 .map(|metric| {
@@ -124,12 +128,13 @@ impl Worth {
         for section in &document.experiments {
             let Some(experiment) = experiments::find(&section.id) else { continue };
             let asked = asked(experiment, section);
-            if has_reached(experiment, section, &asked, setup) {
+            // Those of a part of the experiment that others are predicted from do not count.
+            let launches = launches.get(&section.id).copied().unwrap_or(0);
+            if launches >= least_launches(experiment, setup) && has_reached(&asked) {
                 worth.reached.insert(section.id.clone());
             }
             let least =
                 if setup.profile.is_quick() { FEWEST_LAUNCHES as u32 } else { least_launches(experiment, setup) };
-            let launches = launches.get(&section.id).copied().unwrap_or(0);
             let gain = Gain::of(launches, &asked, least, experiment.precision.target);
             worth.gains.insert(section.id.clone(), gain);
             worth.lacks |= section.outcome == Outcome::Measured && launches < least;
@@ -202,9 +207,10 @@ fn least_launches(experiment: &Experiment, setup: &Setup) -> u32 {
     LEAST_LAUNCHES[usize::from((experiment.every)(setup) > 1)]
 }
 
-fn has_reached(experiment: &Experiment, section: &Section, asked: &[&Metric], setup: &Setup) -> bool {
+/// Whether nearly all figures of an experiment are good.
+fn has_reached(asked: &[&Metric]) -> bool {
     let good = asked.iter().filter(|metric| metric.grade == Grade::Good).count() as f64;
-    section.launches >= least_launches(experiment, setup) && good >= REACHED_SHARE * asked.len() as f64
+    good >= REACHED_SHARE * asked.len() as f64
 }
 
 /// The square of a figure's distance from its target. One with too few launches has none: it is resolved first, or never.
@@ -299,6 +305,6 @@ mod tests {
     #[test]
     fn a_run_has_enough_when_nearly_all_is_good_and_nothing_lacks_launches() {
         let enough = |lacks: bool, good: usize| Worth { asked: 100, good, lacks, ..Worth::default() }.is_enough();
-        assert!(enough(false, 85) && !enough(false, 84) && !enough(true, 100));
+        assert!(enough(false, 80) && !enough(false, 79) && !enough(true, 100));
     }
 }

@@ -55,6 +55,9 @@ pub fn levels(series: &[f64]) -> Option<Vec<Level>> {
     if series.len() < 2 * SHORTEST_LEVEL {
         return None;
     }
+    if let Some(middle) = only_level(series) {
+        return Some(vec![Level { range: 0..series.len(), median: middle }]);
+    }
     let deviation = noise_around_levels(series)?;
     let pieces = segments(series, penalty(PENALTY, series.len(), deviation), SHORTEST_LEVEL)?;
     let mut levels: Vec<Level> = Vec::with_capacity(pieces.len());
@@ -69,6 +72,18 @@ pub fn levels(series: &[f64]) -> Option<Vec<Level>> {
         }
     }
     Some(levels)
+}
+
+/// The median of a series that has one level however it is cut: no piece has a median below the third lowest value or above the third
+/// highest, and these are one level.
+fn only_level(series: &[f64]) -> Option<f64> {
+    if !usable(series) {
+        return None;
+    }
+    let mut ordered = series.to_vec();
+    ordered.sort_by(f64::total_cmp);
+    let beyond = SHORTEST_LEVEL / 2;
+    same_level(ordered[beyond], ordered[ordered.len() - 1 - beyond]).then(|| median(&ordered))?
 }
 
 /// Whether a series of costs settles, and how; see [`levels`] for what it wants.
@@ -166,6 +181,18 @@ mod tests {
     fn what_has_no_answer_is_none() {
         assert_eq!(steady_state(&[1.0; 9]), None);
         assert_eq!(steady_state(&[f64::NAN; 20]), None);
+    }
+
+    #[test]
+    fn what_is_within_one_percent_has_one_level_however_it_is_cut() {
+        let mut steps = [vec![100.0; 10], vec![100.9; 10]].concat();
+        assert_eq!(only_level(&steps), Some(100.45));
+        steps[3] = 500.0;
+        steps[12] = 1.0;
+        assert!(only_level(&steps).is_some(), "two wild batches are no level");
+        steps[4] = 500.0;
+        steps[5] = 500.0;
+        assert_eq!(only_level(&steps), None, "three may be one");
     }
 
     proptest! {

@@ -191,10 +191,9 @@ impl Scope {
 
     /// Bytes that a launch takes.
     pub(super) fn peak(&self, turn: u32) -> u64 {
-        let goes_far = self.far_turn(turn).is_some()
-            || [Pages::Small, Pages::Huge].iter().any(|&pages| self.has_rules(pages, turn));
-        let most = self.memory_footprint().max(self.rules_footprint());
-        let largest = if goes_far { most } else { most.min(MIDDLE) };
+        let has_rules = [Pages::Small, Pages::Huge].iter().any(|&pages| self.has_rules(pages, turn));
+        let far = if self.far_turn(turn).is_some() { self.memory_footprint() } else { 0 };
+        let largest = far.max(if has_rules { self.rules_footprint() } else { 0 }).max(MIDDLE.min(self.most()));
         largest + (largest / self.line).min(MOST_NODES) * NUMBERS_PER_LINE + BESIDE
     }
 
