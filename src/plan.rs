@@ -17,6 +17,8 @@ pub const START_SECONDS: f64 = 0.4;
 const MOST_TIMES_THE_ROUNDS: u32 = 9;
 /// Batches for which the table's durations hold.
 const NOMINAL_BATCHES: f64 = 30.0;
+/// Launches of an experiment among which is the one that takes most memory.
+const TURNS: u32 = 40;
 
 /// What will run and what will not.
 pub struct Plan {
@@ -150,7 +152,8 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
         ));
     }
     let first_round_seconds = START_SECONDS + seconds_of(1);
-    let peak_bytes = running.iter().map(|experiment| (experiment.memory)(setup, 0)).max().unwrap_or(0);
+    let of_turns = |experiment: &&Experiment| (0..TURNS).map(|turn| (experiment.memory)(setup, turn)).max();
+    let peak_bytes = running.iter().filter_map(of_turns).max().unwrap_or(0);
     let launches =
         |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round, setup)).count() as u32;
     Ok(Plan {

@@ -91,7 +91,7 @@ pub struct Experiment {
     pub seconds: fn(&Setup) -> f64,
     /// A launch that takes longer than this many seconds has hung.
     pub time_out: f64,
-    /// Bytes of memory that a launch takes at most, by the number of launches before it. The first takes the most.
+    /// Bytes of memory that a launch takes at most, by the number of launches before it.
     pub memory: fn(&Setup, u32) -> u64,
     /// Says what will be measured.
     pub predict: fn(&PredictionInput<'_>) -> Vec<Prediction>,
