@@ -172,7 +172,7 @@ enum Stop {
     Interrupted(&'static str),
     Time,
     Reached,
-    NearlyAllGood,
+    EnoughGood,
     Enough,
     GivenUp,
     NothingRuns,
@@ -193,8 +193,8 @@ impl Conductor<'_> {
             Stop::Interrupted(signal) => (false, format!("interrupted by {signal}")),
             Stop::Time => (true, "the time limit was reached before every experiment met its targets".to_owned()),
             Stop::Reached => (true, "every experiment met its targets".to_owned()),
-            Stop::NearlyAllGood => {
-                (true, "nearly all headline costs are good, and each experiment has its launches".to_owned())
+            Stop::EnoughGood => {
+                (true, "enough headline results are good, and each experiment has its launches".to_owned())
             }
             Stop::Enough => (true, "all rounds are done".to_owned()),
             Stop::GivenUp => (false, "every experiment was stopped after failed launches".to_owned()),
@@ -468,7 +468,7 @@ impl Conductor<'_> {
             return Ok(Some(Stop::Reached));
         }
         if self.setup.profile.ends_early() && state.worth.as_ref().is_some_and(Worth::is_enough) {
-            return Ok(Some(Stop::NearlyAllGood));
+            return Ok(Some(Stop::EnoughGood));
         }
         Ok(Known::of(plan, self.setup, state).none_is_wanted().then_some(Stop::Enough))
     }

@@ -172,7 +172,7 @@ impl Findings {
             let [low, high, least] =
                 [load.range[0], load.range[1], load.least_loaded].map(|value| Shown::of(value, metric.unit));
             format!(
-                "{} was between {low} and {high} over the launches, and {least} in the least loaded tenth.",
+                "{} was between {low} and {high} over the launches, and {least} in the best tenth.",
                 wording::capital(&metric.phrase)
             )
         });
@@ -180,8 +180,8 @@ impl Findings {
         if !told.is_empty() {
             let figures = wording::count(moved.len() as u64, "result", "results");
             self.say(format!(
-                "All tenants of the host share this part, and probes of a core do not show them. {figures} moved by \
-                 more than a tenth. {}",
+                "Other tenants of the host use the same memory and devices, and probes of a core do not show them. {figures} moved by \
+                 more than a tenth over the launches. {}",
                 told.join(" ")
             ));
         }

@@ -264,7 +264,7 @@ impl<'a> Found<'a> {
         let spawn = spawn.map_or_else(String::new, |(_, spawn)| {
             format!(" posix_spawn from a parent of 64 MiB takes {}.", time(spawn))
         });
-        let why = format!("The kernel copies the page table of the parent.{spawn}");
+        let why = format!("fork copies the page table of the parent, and the exit of the child removes it.{spawn}");
         let weight = (page.interval95[0] * PAGES / USUAL).ln();
         Some(told(weight, section, text, &why, "Use posix_spawn in large processes."))
     }
@@ -286,7 +286,7 @@ impl<'a> Found<'a> {
             0.6 * weight(&ratio, USUAL),
             section,
             text,
-            "The dynamic loader maps libraries and resolves symbols, and most of this causes page faults.",
+            "The loader maps libraries and resolves symbols, and libraries start up. The static program has two instructions.",
             "Statically link tools that run often and briefly, or keep them running.",
         ))
     }

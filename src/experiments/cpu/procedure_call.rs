@@ -515,7 +515,7 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     if let (Some(((_, six), (_, seven))), true) = (seventh, arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
         findings.say(format!(
             "Where the procedure keeps its arguments in memory, a call with six costs {six} cycles and with seven \
-             {seven}. The caller pushes the seventh on the stack and the procedure loads it."
+             {seven}. The caller pushes the seventh on the stack, and the procedure adds it to those in memory."
         ));
     }
     let chained = shown(1, "registers", "latency").zip(shown(1, "memory", "latency"));

@@ -27,6 +27,8 @@ enum Cause {
     Coefficient(String),
     /// It rests on a number from outside of the run.
     Outside(String),
+    /// The interval of the result reaches into the range.
+    Open,
 }
 
 impl Cause {
@@ -40,6 +42,9 @@ impl Cause {
                 "The change of the primitives is too small to explain the difference, so the coefficient of \
                  \"{term}\" does not fit here. More records of this kind of machine would decide it."
             ),
+            Cause::Open => {
+                "The interval of the result overlaps the range of the prediction, so the cause is open.".to_owned()
+            }
             Cause::Outside(term) => {
                 format!("The least certain term is \"{term}\". A separate measurement of that term would decide it.")
             }
@@ -62,7 +67,9 @@ fn of_section(section: &Section, all: &[&Metric], host: &Host) -> Vec<String> {
         if !matches!(against, AgainstPrediction::Faster | AgainstPrediction::Slower) {
             continue;
         }
-        let cause = cause(metric, prediction, all, host);
+        let [low, high] = metric.interval95;
+        let overlaps = low <= prediction.high && high >= prediction.low;
+        let cause = if overlaps { Cause::Open } else { cause(metric, prediction, all, host) };
         match groups.iter_mut().find(|(name, same, _)| *name == metric.name && *same == cause) {
             Some((.., found)) => found.push((metric, prediction)),
             None => groups.push((&metric.name, cause, vec![(metric, prediction)])),

@@ -517,8 +517,8 @@ fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
         let vfork = process(study, "vfork_wait").and_then(longer).map_or_else(String::new, |times| {
             format!(
                 "  A child created with vfork shares memory, as a thread does, and takes {times} times as long. This \
-                 child has separate files and signals and notifies its parent at its end. The rest of the difference to fork is the \
-                 copying of page tables and the faults on copied pages."
+                 child has separate files and signals and notifies its parent at its end. fork also copies and \
+                 removes an address space."
             )
         });
         let times = longer(fork).map_or_else(String::new, |times| format!(", {times} times as long as a thread"));

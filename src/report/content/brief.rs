@@ -63,8 +63,11 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
         .collect();
     let rejected = document.experiments.iter().flat_map(|section| &section.rejected);
     let rejected = rejected.filter(|found| found.headline && !found.gates.is_empty());
-    without
-        .extend(rejected.map(|found| vec![Span::strong(capital(&found.phrase)), Span::plain(": a hard check failed")]));
+    without.extend(
+        rejected.map(|found| {
+            vec![Span::strong(capital(&found.phrase)), Span::plain(": measured, but a check rejected it")]
+        }),
+    );
     if !without.is_empty() {
         part.head("Not measured");
         part.add(Piece::List(without));
@@ -180,7 +183,7 @@ fn method(document: &Document) -> PagePart {
         run.ended,
     ));
     part.say(
-        "sysdyno measured a few primitive costs first and predicted all other results from them. It wrote each \
+        "sysdyno measured a few primitive costs first and predicted most other results from them. It wrote each \
          prediction to the log before the first sample of its result. Base hardware is the part that the processor or device needs. \
          Software overhead is the part that the kernel and libraries add.",
     );

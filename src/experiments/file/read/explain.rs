@@ -4,7 +4,7 @@ use super::super::{BLOCK, DeviceClass, Order};
 use super::{CACHES, COLD, DEPTH_RATE, DEPTHS, DIRECT, SIZES, TIME, TOUCH_RATIO, WARM, judge, labels};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::results::document::Metric;
+use crate::results::document::{Grade, Metric};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::{Ratio, in_brackets, scaled};
 use crate::results::wording::{Shown, mark, quantity, share};
@@ -111,13 +111,15 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
     }
     if let (Some(cold), Some(warm)) = (&cold, &warm) {
         findings.say(format!(
-            "A random read takes {} on a cache miss and {} on a hit{}.",
+            "In a file of {}, a random read takes {} on a cache miss and {} on a hit{}.",
+            mark(bytes as f64, Unit::Bytes),
             cold.shown(),
             warm.shown(),
             in_brackets(cold, warm)
         ));
     }
-    if let (Some(random), Some(next)) = (&cold, &next) {
+    let is_settled = |next: &&Metric| next.grade != Grade::Unresolved;
+    if let (Some(random), Some(next)) = (&cold, next.as_ref().filter(is_settled)) {
         let share = Ratio::of(random, next, 1.0).map_or_else(String::new, |ratio| {
             format!(", {} of a random block, because the kernel reads ahead", share(1.0 / ratio.value))
         });

@@ -82,7 +82,7 @@ fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
     let by_value = |one: &&Metric, other: &&Metric| one.value.total_cmp(&other.value);
     let (near, far) = (of(true).into_iter().max_by(by_value), of(false).into_iter().min_by(by_value));
     findings.say(match (study.setup.machine.memory.nodes.len(), near, far) {
-        (0 | 1, ..) => "All memory is on one node, so no remote node was measured.".to_owned(),
+        (0 | 1, ..) => "The kernel reports one node of memory, so no remote node was measured.".to_owned(),
         (_, Some(near), Some(far)) => format!(
             "One thread reads {} from the memory of the local node at best, and {} from a remote node's at \
              worst{}.",

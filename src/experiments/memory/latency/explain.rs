@@ -86,8 +86,8 @@ fn tell_levels(findings: &mut Findings, found: &FoundLevels, deciding: Option<Pa
     );
     if found.residual > RESIDUAL {
         findings.say(format!(
-            "The page-blocked curve deviates by {} from a non-decreasing one (limit {}). Neighbours used caches or \
-             memory during the measurement, so read the sizes with care.",
+            "The page-blocked curve deviates by {} from a non-decreasing one (limit {}). Others may have used \
+             caches or memory during the measurement, so read the sizes with care.",
             share(found.residual),
             share(RESIDUAL)
         ));
@@ -123,7 +123,9 @@ fn ends_found(found: &FoundLevels) -> Option<String> {
         let (name, claim) = (&level.name, bytes(claimed));
         Some(match agreement([low, high], claimed as u64) {
             Agreement::Confirmed => format!("{name} ends at the reported {claim}"),
-            Agreement::Possible => format!("{name} probably ends at the reported {claim}"),
+            Agreement::Possible => {
+                format!("{name} ends between {} and {}, and the reported {claim} is possible", bytes(low), bytes(high))
+            }
             Agreement::NotConfirmed => {
                 format!("{name} ends between {} and {}, but {claim} are reported", bytes(low), bytes(high))
             }

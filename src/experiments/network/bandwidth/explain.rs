@@ -4,8 +4,8 @@ use super::super::{SAME_CPU, path_sentence};
 use super::{BUSY, Case, PLAIN, RATE, cases, middle};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::results::document::Metric;
 use crate::results::quantity::Unit;
+use crate::results::ratio::Order;
 use crate::results::wording::{percent, quantity};
 use crate::statistics::summary::median;
 
@@ -28,12 +28,18 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     if !rows.is_empty() {
         findings.tabulate("What limits each flow", &["flow", "payload", "limit"], rows);
     }
-    let rate = |findings: &Findings, case: Case| findings.metric(RATE, &case.labels()).map(Metric::shown);
+    let rate = |findings: &Findings, case: Case| findings.metric(RATE, &case.labels()).cloned();
     let (two, one) = (rate(findings, PLAIN), rate(findings, Case { placement: Some(SAME_CPU), ..PLAIN }));
     if let (Some(two), Some(one)) = (two, one) {
+        let placement = match Order::of(&two, &one) {
+            Order::Larger(_) | Order::Smaller(_) => " A tool that leaves the placement to the kernel may show either.",
+            Order::Alike => " The intervals show no effect of the placement.",
+            Order::Open => "",
+        };
         findings.say(format!(
-            "The loopback moves {two} with both sides on two CPUs and {one} on one. A tool that leaves the placement \
-             to the kernel may show either."
+            "The loopback moves {} with both sides on two CPUs and {} on one.{placement}",
+            two.shown(),
+            one.shown()
         ));
     }
     if let Some(name) = study.remarks("congestion_control").first() {

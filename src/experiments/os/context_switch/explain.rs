@@ -148,8 +148,8 @@ fn other_cpus(findings: &Findings) -> Option<String> {
 
 /// Where the other CPU is, with its distance where that was told apart.
 fn place(labels: &Labels) -> String {
-    let placement = labels.get("placement").unwrap_or_default();
-    labels.get(DISTANCE).map_or_else(|| placement.to_owned(), |distance| format!("{placement}, {distance}"))
+    let placement = labels.get("placement").unwrap_or_default().replace('_', " ");
+    labels.get(DISTANCE).map_or_else(|| placement.clone(), |distance| format!("{placement}, {distance}"))
 }
 
 fn lines(study: &Study<'_>, findings: &Findings) -> Option<String> {

@@ -29,7 +29,7 @@ pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
         let difference = match Order::of(&loaded, &plain) {
             Order::Larger(_) => {
                 let loader = significant(dynamic.value - fixed.value, Unit::Nanoseconds, 2);
-                format!(". The difference of {loader} is the loader")
+                format!(". The loader, the libraries and the program itself cost the difference of {loader}")
             }
             Order::Alike => ". The intervals do not show a cost of the loader".to_owned(),
             Order::Smaller(_) | Order::Open => String::new(),
@@ -58,7 +58,7 @@ pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
             Order::Smaller(_) | Order::Open => String::new(),
         };
         findings.say(format!(
-            "With 256 MiB on 4 KiB pages fork_wait takes {}, and on huge pages {}{why}.",
+            "With 256 MiB on 4 KiB pages fork and wait take {}, and on huge pages {}{why}.",
             small.shown(),
             huge.shown(),
         ));
