@@ -144,7 +144,7 @@ impl Worth {
         worth
     }
 
-    /// Whether a run has what it needs: enough launches of each experiment, and nearly everything is good.
+    /// Whether a run has what it needs: enough launches of each experiment, and enough good figures.
     pub fn is_enough(&self) -> bool {
         !self.lacks && self.good as f64 >= ENOUGH_SHARE * self.asked as f64
     }
@@ -258,6 +258,41 @@ mod tests {
             .collect()
     }
 
+    /// A figure with so many launches whose interval is so many times its target of 10 % wide.
+    fn figure(launches: u32, distance: f64, grade: Grade) -> Metric {
+        let interval95 = [1.0 - 0.1 * distance, 1.0 + 0.1 * distance];
+        Metric { interval95, launches, grade, ..Metric::example() }
+    }
+
+    #[test]
+    fn what_an_experiment_lacks_is_missing_even_where_all_its_figures_are_good() {
+        let good = [figure(10, 0.5, Grade::Good), figure(5, 0.5, Grade::Good)];
+        let of = |launches: u32, figures: &[Metric]| {
+            let figures: Vec<&Metric> = figures.iter().collect();
+            Gain::of(launches, &figures, 8, 0.1)
+        };
+        // Five launches besides those that others are predicted from: three more of the experiment, and of its second figure.
+        assert_eq!(of(5, &good).missing, [3.0, 3.0]);
+        assert!(of(8, &[figure(8, 0.5, Grade::Good)]).missing.is_empty());
+        // A figure that a launch lost needs eight all the same. One that takes turns needs five, in three times the launches.
+        assert_eq!(of(8, &[figure(7, 0.5, Grade::Good)]).missing, [8.0 / 7.0]);
+        assert_eq!(of(9, &[figure(3, 2.0, Grade::Unresolved)]).missing, [6.0]);
+    }
+
+    #[test]
+    fn what_is_far_from_its_target_gains_less_the_further_it_is() {
+        let square =
+            |launches: u32, distance: f64, grade: Grade| square_of_distance(&figure(launches, distance, grade), 0.1);
+        let [near, edge, far, hopeless] = [1.5, 3.0, 6.0, 30.0].map(|distance| square(8, distance, Grade::Unresolved));
+        assert!(near < edge && edge > far && far > hopeless, "{near} {edge} {far} {hopeless}");
+        assert!((edge - 9.0).abs() < 1e-9 && hopeless < 0.1, "{edge} {hopeless}");
+        // Too few launches are resolved first, and a good figure gains nothing.
+        assert!(square(4, 2.0, Grade::Unresolved) == 0.0 && square(8, 2.0, Grade::Good) == 0.0);
+        // A figure of half of the launches gains half.
+        let sum = |launches: u32| Gain::of(8, &[&figure(launches, 2.0, Grade::Rough)], 8, 0.1).squares;
+        assert!((sum(8) - 4.0).abs() < 1e-9 && (sum(6) - 3.0).abs() < 1e-9, "{} {}", sum(8), sum(6));
+    }
+
     #[test]
     fn time_goes_to_where_it_buys_most() {
         let worth = worth(&[
@@ -303,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_enough_when_nearly_all_is_good_and_nothing_lacks_launches() {
+    fn a_run_has_enough_when_four_of_five_are_good_and_nothing_lacks_launches() {
         let enough = |lacks: bool, good: usize| Worth { asked: 100, good, lacks, ..Worth::default() }.is_enough();
         assert!(enough(false, 80) && !enough(false, 79) && !enough(true, 100));
     }

@@ -196,7 +196,8 @@ impl Estimate {
         Estimate {
             value: difference,
             interval: [self.interval[0].min(difference), self.interval[1].max(difference)],
-            estimator: "gross minus overhead, with the interval of their differences over launches".to_owned(),
+            estimator: "difference of the published results, with the interval of the differences over launches"
+                .to_owned(),
             ..self
         }
     }

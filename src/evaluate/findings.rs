@@ -180,8 +180,8 @@ impl Findings {
         if !told.is_empty() {
             let figures = wording::count(moved.len() as u64, "result", "results");
             self.say(format!(
-                "Other tenants of the host use the same memory and devices, and probes of a core do not show them. {figures} moved by \
-                 more than a tenth over the launches. {}",
+                "All users of the host share its memory, and probes of a core do not show them. {figures} moved by more than \
+                 a tenth over the launches. {}",
                 told.join(" ")
             ));
         }

@@ -486,6 +486,18 @@ pub enum Block {
     },
 }
 
+#[cfg(test)]
+impl Metric {
+    /// A good result of nine launches, which tests change.
+    pub fn example() -> Metric {
+        let text = r#"{"name":"a.b","labels":{},"unit":"ns","better":"lower","headline":true,"value":1.0,"interval95":[1.0,1.0],
+            "interval_level":0.95,"typical":null,"stddev":0.0,"quantiles":null,"cycles":null,"cycles_interval95":null,
+            "at_core_hz":null,"estimator":"","launches":9,"samples":90,"operations_per_batch":1,"void":0,"disturbed":0,
+            "prediction":null,"gross":null,"verdict":{"trust":"clean","against_prediction":"none","gates":[]}}"#;
+        serde_json::from_str(text).unwrap()
+    }
+}
+
 impl Metric {
     /// The figure as everybody should print it: as many digits as its interval supports, four at most, and its unit.
     pub fn text(&self) -> String {

@@ -88,11 +88,7 @@ mod tests {
     use crate::results::quantity::Labels;
 
     fn metric(value: f64, interval95: [f64; 2]) -> Metric {
-        let text = r#"{"name":"a.b","labels":{},"unit":"ns","better":"lower","headline":true,"value":1.0,"interval95":[1.0,1.0],
-            "interval_level":0.95,"typical":null,"stddev":0.0,"quantiles":null,"cycles":null,"cycles_interval95":null,
-            "at_core_hz":null,"estimator":"","launches":9,"samples":90,"operations_per_batch":1,"void":0,"disturbed":0,
-            "prediction":null,"gross":null,"verdict":{"trust":"clean","against_prediction":"none","gates":[]}}"#;
-        Metric { value, interval95, ..serde_json::from_str(text).unwrap() }
+        Metric { value, interval95, ..Metric::example() }
     }
 
     #[test]

@@ -189,10 +189,10 @@ mod tests {
         assert_eq!(only_level(&steps), Some(100.45));
         steps[3] = 500.0;
         steps[12] = 1.0;
-        assert!(only_level(&steps).is_some(), "two wild batches are no level");
+        assert!(only_level(&steps).is_some(), "two wild batches do not make a level");
         steps[4] = 500.0;
         steps[5] = 500.0;
-        assert_eq!(only_level(&steps), None, "three may be one");
+        assert_eq!(only_level(&steps), None, "three of five make one");
     }
 
     proptest! {

@@ -433,7 +433,7 @@ fn rising_gate(estimates: &[Option<Estimate>]) -> Gate {
     )
 }
 
-/// A step above a line that falls is none: the call with the argument in memory takes longer than the one before it.
+/// A step above a falling line is not a cost: the call with the argument in memory must take longer than the one before it.
 fn step_gate(estimates: &[Option<Estimate>]) -> Option<Gate> {
     let [before, last] = [MOST_ARGUMENTS - 1, MOST_ARGUMENTS].map(|arguments| estimates.get(arguments)?.as_ref());
     let (before, last) = (before?, last?);
@@ -515,8 +515,11 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     if let (Some(((_, six), (_, seven))), true) = (seventh, arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS) {
         findings.say(format!(
             "Where the procedure keeps its arguments in memory, a call with six costs {six} cycles and with seven \
-             {seven}. The caller pushes the seventh on the stack, and the procedure adds it to those in memory."
+             {seven} cycles. The caller pushes the seventh on the stack and the procedure loads it."
         ));
+        if let Some((_, seven)) = shown(7, "registers", "throughput") {
+            findings.say(format!("With arguments in registers, a call with seven costs {seven} cycles."));
+        }
     }
     let chained = shown(1, "registers", "latency").zip(shown(1, "memory", "latency"));
     if let Some(((registers, registers_text), (memory, memory_text))) = chained {

@@ -67,9 +67,7 @@ fn of_section(section: &Section, all: &[&Metric], host: &Host) -> Vec<String> {
         if !matches!(against, AgainstPrediction::Faster | AgainstPrediction::Slower) {
             continue;
         }
-        let [low, high] = metric.interval95;
-        let overlaps = low <= prediction.high && high >= prediction.low;
-        let cause = if overlaps { Cause::Open } else { cause(metric, prediction, all, host) };
+        let cause = cause(metric, prediction, all, host);
         match groups.iter_mut().find(|(name, same, _)| *name == metric.name && *same == cause) {
             Some((.., found)) => found.push((metric, prediction)),
             None => groups.push((&metric.name, cause, vec![(metric, prediction)])),
@@ -94,6 +92,10 @@ fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
 }
 
 fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host) -> Cause {
+    let [low, high] = metric.interval95;
+    if low <= prediction.high && high >= prediction.low {
+        return Cause::Open;
+    }
     let widest = prediction.terms.iter().max_by(|one, other| (one.high - one.low).total_cmp(&(other.high - other.low)));
     let outside = || Cause::Outside(widest.map_or_else(String::new, |term| term.what.clone()));
     if !prediction.is_fitted() {
@@ -118,4 +120,28 @@ fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host)
         ));
     }
     Cause::Coefficient(prediction.terms.last().map_or_else(String::new, |term| term.what.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::prediction::Basis;
+    use crate::results::quantity::{Labels, Unit};
+
+    #[test]
+    fn nothing_is_blamed_where_the_interval_reaches_into_the_range() {
+        let prediction = Prediction::of("a.b", Labels::none(), Unit::Nanoseconds).hardware(
+            "entry",
+            (40.0, 25.0, 60.0),
+            Basis::guess("for the test"),
+        );
+        let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
+        let of = |value: f64, interval95: [f64; 2]| {
+            let metric = Metric { value, interval95, ..Metric::example() };
+            cause(&metric, &prediction, &[], &Host::of(&machine, 0))
+        };
+        assert_eq!(of(65.0, [58.0, 72.0]), Cause::Open);
+        assert_eq!(of(20.0, [15.0, 25.0]), Cause::Open);
+        assert_eq!(of(65.0, [61.0, 72.0]), Cause::Outside("entry".to_owned()));
+    }
 }

@@ -63,13 +63,11 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
         .collect();
     let rejected = document.experiments.iter().flat_map(|section| &section.rejected);
     let rejected = rejected.filter(|found| found.headline && !found.gates.is_empty());
-    without.extend(
-        rejected.map(|found| {
-            vec![Span::strong(capital(&found.phrase)), Span::plain(": measured, but a check rejected it")]
-        }),
-    );
+    let not_measured = without.len();
+    without
+        .extend(rejected.map(|found| vec![Span::strong(capital(&found.phrase)), Span::plain(": a check rejected it")]));
     if !without.is_empty() {
-        part.head("Not measured");
+        part.head(if without.len() > not_measured { "Not measured, or rejected" } else { "Not measured" });
         part.add(Piece::List(without));
     }
     part

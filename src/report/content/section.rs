@@ -127,7 +127,7 @@ pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
             ". Predicted: {}. Measured: {} ({} times the prediction). {judged}",
             found.sum_text(),
             metric.shown(),
-            times(metric.shown().value / Shown::of(found.value, found.unit).value),
+            times(metric.ratio().map_or(1.0, |_| metric.shown().value / Shown::of(found.value, found.unit).value)),
         )),
     ]
 }

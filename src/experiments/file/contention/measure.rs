@@ -17,8 +17,10 @@ pub(super) const FILES: &str = "contention-";
 /// Parts of a hundred of the run's space that these files may take.
 pub(super) const SHARE: u64 = 40;
 
-/// A window: hundreds of reads of each process, where a device answers within a tenth of a millisecond.
-pub(super) const WINDOW: Duration = Duration::from_millis(50);
+/// Windows of a run that has time, and of a quick one.
+pub(super) const WINDOW: Duration = Duration::from_millis(100);
+
+pub(super) const QUICK_WINDOW: Duration = Duration::from_millis(50);
 
 /// The longest window, for devices on which a process reads too few blocks otherwise, and how many those are.
 pub(super) const LONGEST_WINDOW: Duration = Duration::from_millis(500);
@@ -64,6 +66,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.has_partners();
     let cpus = &rig.setup().allowed;
     rig.record("cpus", Labels::none(), Unit::One, vec![cpus.len() as f64])?;
+    let base = if rig.setup().profile.is_quick() { QUICK_WINDOW } else { WINDOW };
     let mut plan: Vec<(Order, usize)> =
         Order::ALL.into_iter().flat_map(|order| counts.iter().map(move |&count| (order, count))).collect();
     if plan.is_empty() {
@@ -72,10 +75,10 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.random().shuffle(&mut plan);
     // One process first: its pace says how long a window must be for the others.
     let first = race(rig, &files, &opened, cpus, (Order::Random, 1), Duration::from_millis(20))?;
-    let pace = mean_read(&first).map_or(WINDOW.as_nanos() as f64, |ticks| rig.nanoseconds(ticks));
+    let pace = mean_read(&first).map_or(base.as_nanos() as f64, |ticks| rig.nanoseconds(ticks));
     for (order, processes) in plan {
         let enough = Duration::from_nanos((pace * ENOUGH_READS * processes as f64) as u64);
-        let window = WINDOW.max(enough.min(LONGEST_WINDOW));
+        let window = base.max(enough.min(LONGEST_WINDOW));
         let race = race(rig, &files, &opened, cpus, (order, processes), window)?;
         record(rig, order, processes, &race)?;
     }

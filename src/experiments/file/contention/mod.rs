@@ -95,7 +95,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::state(CPU_SHARE, Unit::One, "CPU time of all reads divided by the window and the CPUs"),
     ],
     every: |_| 4,
-    seconds: |_| 0.7,
+    seconds: |_| 1.2,
     time_out: 120.0,
     memory: |_, _| 8 << 20,
     predict: predict::predict,

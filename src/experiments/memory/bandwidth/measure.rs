@@ -46,9 +46,6 @@ const NODE_BATCHES: u32 = 12;
 /// Every how many launches pass through memory: to have it takes longer than all caches together.
 const MEMORY_EVERY: u32 = 3;
 
-/// The same for a first look, where it takes seconds: once.
-const SELDOM: u32 = 16;
-
 /// Memory of more than this takes seconds to be had: launches with it take turns between the kinds of pages.
 const SOON_TAKEN: usize = 256 << 20;
 
@@ -76,10 +73,11 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Number of this launch among those that pass through memory, from 0; none where it is not one of them.
+/// Number of this launch among those that pass through memory, from 0; none where it is not one of them. A first look does so once
+/// where it takes seconds.
 fn memory_turn(setup: &Setup, turn: u32) -> Option<u32> {
     let takes_seconds = footprint::most_memory(setup, 1) > SOON_TAKEN as u64;
-    let every = if takes_seconds && setup.profile.is_quick() { SELDOM } else { MEMORY_EVERY };
+    let every = if takes_seconds && setup.profile.is_quick() { setup.profile.most_launches() } else { MEMORY_EVERY };
     turn.is_multiple_of(every).then_some(turn / every)
 }
 

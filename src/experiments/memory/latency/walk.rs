@@ -3,7 +3,7 @@
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, OVER_LAST_CACHE, UNKNOWN_LAST_CACHE};
 use crate::experiments::memory::selection::{MOST_NODES, Selection};
 use crate::results::quantity::Labels;
-use crate::setup::Setup;
+use crate::setup::{Profile, Setup};
 use crate::sys::arena::Arena;
 use crate::sys::chain::{Chain, Fault, word_of_line};
 use crate::sys::memory::{Pages, page_size};
@@ -32,8 +32,6 @@ const FIRST_LOOK: u64 = 4 * MIDDLE;
 /// A first look goes more rarely to memory of more than this, and on the pages that decide alone: it takes seconds to be had.
 const SOON_TAKEN: u64 = 256 * MIB;
 
-/// The launches of a first look: it has one far walk where memory takes seconds to be had.
-const QUICK_FAR_EVERY: u32 = 16;
 /// The buffer on which other tools' rules are compared.
 const RULES_FOOTPRINT: u64 = 1024 * MIB;
 
@@ -275,7 +273,7 @@ impl Scope {
     pub(super) fn far_turn(&self, turn: u32) -> Option<u32> {
         let every = match (self.thorough, self.memory_footprint()) {
             (true, _) | (false, ..=SOON_TAKEN) => 3,
-            (false, _) => QUICK_FAR_EVERY,
+            (false, _) => Profile::Quick.most_launches(),
         };
         turn.is_multiple_of(every).then_some(turn / every)
     }
