@@ -1,5 +1,9 @@
 //! Estimates of a figure over launches: the two locations, their intervals, and differences of two series.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use crate::results::document::Quantiles;
 use crate::results::quantity::Unit;
 use crate::statistics::change::{Steadiness, steady_state};
@@ -336,8 +340,21 @@ fn beside(sample: &Sample, estimate: impl Fn(&Sample) -> Option<Estimate>) -> Op
     (launches >= 2).then_some(BesideNeighbour { value, interval, launches, samples })
 }
 
+thread_local! {
+    /// What was found of batches, by their number and a hash. A run looks at its growing log many times, and a figure at the batches of
+    /// others.
+    static KNOWN: RefCell<HashMap<(usize, u64), bool>> = RefCell::default();
+}
+
+/// Whether the batches of a launch never settle on one level.
 fn restless(batches: &[f64]) -> bool {
-    steady_state(batches) == Some(Steadiness::NoSteadyState)
+    let mut hasher = DefaultHasher::new();
+    for batch in batches {
+        batch.to_bits().hash(&mut hasher);
+    }
+    let key = (batches.len(), hasher.finish());
+    let find = || steady_state(batches) == Some(Steadiness::NoSteadyState);
+    KNOWN.with_borrow_mut(|known| *known.entry(key).or_insert_with(find))
 }
 
 fn quantiles(values: &[f64]) -> Option<Quantiles> {

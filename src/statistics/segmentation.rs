@@ -1,5 +1,6 @@
 //! The best cut of a sequence into pieces of constant level.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::summary::{NORMAL_CONSISTENCY, finite, mean, median_absolute_deviation, usable};
@@ -23,19 +24,21 @@ pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Option<Vec<Ran
     // best[end] is the least cost of the first `end` values and the start of the last piece in it.
     let mut best = vec![(f64::INFINITY, 0_usize); count + 1];
     best[0].0 = 0.0;
-    for start in 0..count {
+    let mut rest = ShrinkingSegment::of(values);
+    let mut piece = rest.clone();
+    for start in 0..=count - shortest {
         let before = best[start].0;
-        if !before.is_finite() {
-            continue;
-        }
-        let mut piece = GrowingSegment::default();
-        for end in start + 1..=count {
-            piece.add(values[end - 1]);
-            let cost = before + piece.cost + penalty;
-            if end - start >= shortest && cost < best[end].0 {
-                best[end] = (cost, start);
+        if before.is_finite() {
+            piece.clone_from(&rest);
+            for end in (start + shortest..=count).rev() {
+                let cost = before + piece.cost + penalty;
+                if cost < best[end].0 {
+                    best[end] = (cost, start);
+                }
+                piece.remove(end - 1);
             }
         }
+        rest.remove(start);
     }
     let mut pieces = Vec::new();
     let mut end = count;
@@ -48,24 +51,75 @@ pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Option<Vec<Ran
     Some(pieces)
 }
 
-/// Values of a growing piece in ascending order, and the sum of their distances from their median.
-#[derive(Default)]
-struct GrowingSegment {
+/// A piece that loses its values one after the other, and the sum of their distances from their median. A value leaves in constant
+/// time, because the values are a list in ascending order.
+#[derive(Clone)]
+struct ShrinkingSegment {
+    /// All values in ascending order. A place in this order names a value from here on.
     ordered: Vec<f64>,
+    /// The place of each value of the sequence.
+    places: Vec<u32>,
+    /// The neighbours of each place among the values that are left.
+    below: Vec<u32>,
+    above: Vec<u32>,
+    /// The two middle places of the values that are left, the same place where their number is odd.
+    middle: [u32; 2],
+    left: usize,
     cost: f64,
 }
 
-impl GrowingSegment {
-    /// Adds a value. Every point between the two middle values has the same, least sum of distances, and the new value
-    /// adds its own distance from the nearest of them.
-    fn add(&mut self, value: f64) {
-        let count = self.ordered.len();
-        if count > 0 {
-            let nearest = value.clamp(self.ordered[(count - 1) / 2], self.ordered[count / 2]);
-            self.cost += (value - nearest).abs();
+impl ShrinkingSegment {
+    /// A piece of all values.
+    fn of(values: &[f64]) -> Self {
+        let count = values.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by(|&one, &other| values[one].total_cmp(&values[other]));
+        let mut places = vec![0; count];
+        for (place, &number) in order.iter().enumerate() {
+            places[number] = place as u32;
         }
-        let place = self.ordered.partition_point(|other| *other < value);
-        self.ordered.insert(place, value);
+        let ordered: Vec<f64> = order.iter().map(|&number| values[number]).collect();
+        let middle = [count.saturating_sub(1) / 2, count / 2];
+        let cost = ordered.iter().map(|value| (value - ordered[middle[0]]).abs()).sum();
+        ShrinkingSegment {
+            places,
+            below: (0..count as u32).map(|place| place.wrapping_sub(1)).collect(),
+            above: (1..=count as u32).collect(),
+            middle: middle.map(|place| place as u32),
+            left: count,
+            cost,
+            ordered,
+        }
+    }
+
+    /// Removes the value with this number in the sequence.
+    fn remove(&mut self, number: usize) {
+        let place = self.places[number];
+        let (below, above) = (self.below[place as usize], self.above[place as usize]);
+        if let Some(neighbour) = self.above.get_mut(below as usize) {
+            *neighbour = above;
+        }
+        if let Some(neighbour) = self.below.get_mut(above as usize) {
+            *neighbour = below;
+        }
+        let [low, high] = self.middle;
+        self.middle = match place.cmp(&low) {
+            Ordering::Less | Ordering::Equal if low < high => [high, high],
+            Ordering::Greater if low < high => [low, low],
+            Ordering::Less => [low, self.above[low as usize]],
+            Ordering::Equal => [below, above],
+            Ordering::Greater => [self.below[low as usize], low],
+        };
+        self.left -= 1;
+        if self.left == 0 {
+            self.cost = 0.0;
+            return;
+        }
+        // Every point between the two middle values has the same, least sum of distances, and the value takes its own distance from
+        // the nearest of them along.
+        let [low, high] = self.middle.map(|place| self.ordered[place as usize]);
+        let value = self.ordered[place as usize];
+        self.cost -= (value - value.clamp(low, high)).abs();
     }
 }
 
