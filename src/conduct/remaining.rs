@@ -89,7 +89,7 @@ impl<'a> Known<'a> {
                 limit: self.plan.limit_seconds,
                 left: left - plan::CANARY_SECONDS,
             };
-            let order = worth.best(&self.wanted(launches), budget, |experiment| self.seconds(experiment));
+            let order = worth.best(&self.wanted(launches), budget, |experiment| self.likely(experiment));
             return ((!order.is_empty()).then_some(order), true);
         }
         let fits = |order: &[&'static Experiment]| self.round_seconds(order) <= left;

@@ -96,6 +96,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 0.16,
     time_out: 30.0,
     memory: crate::experiments::little_memory,
+    huge_memory: None,
     predict,
     measure,
     measure_first: None,

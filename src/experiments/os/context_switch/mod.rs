@@ -122,6 +122,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         ((RINGS[RINGS.len() - 1] * WORKING_SETS[WORKING_SETS.len() - 1]) as u64)
             .min(setup.machine.launch_memory_bytes())
     },
+    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: Some(measure::measure_first),

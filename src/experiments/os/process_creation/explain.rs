@@ -48,8 +48,11 @@ pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
             significant(gibibyte, Unit::Nanoseconds, 2),
         ));
     }
-    let at = |pages| ForkSetting { resident: SIZES[2], pages, ..BASE };
-    if let (Some(small), Some(huge)) = (time(findings, WAYS[2], at("4k")), time(findings, WAYS[2], at("huge"))) {
+    let both = SIZES.into_iter().rev().find_map(|resident| {
+        let at = |pages| time(findings, WAYS[2], ForkSetting { resident, pages, ..BASE });
+        Some((resident, at("4k")?, at("huge")?))
+    });
+    if let Some((resident, small, huge)) = both {
         let why = match Order::of(&small, &huge) {
             Order::Larger(ratio) => {
                 format!(". The ratio is {}, because a huge page needs one table entry instead of 512", ratio.text())
@@ -58,7 +61,8 @@ pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
             Order::Smaller(_) | Order::Open => String::new(),
         };
         findings.say(format!(
-            "With 256 MiB on 4 KiB pages fork and wait take {}, and on huge pages {}{why}.",
+            "With {} MiB on 4 KiB pages fork and wait take {}, and on huge pages {}{why}.",
+            resident >> 20,
             small.shown(),
             huge.shown(),
         ));

@@ -69,27 +69,32 @@ fn child_gates(study: &Study<'_>, way: ChildMethod, setting: ForkSetting, estima
     gates
 }
 
-/// The costs of a way over resident sizes on small pages, and what a page adds.
+/// The costs of a way over resident sizes on small pages, and what a page adds up to the size that every run has.
 fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
     let Some(way) = WAYS.into_iter().find(|way| way.how == how) else { return };
-    let sizes = std::iter::once(0).chain(SIZES);
-    let points = sizes.map(|resident| (resident as f64 / SMALL_PAGE, labels(way, ForkSetting { resident, ..BASE })));
     let labels = Labels::of([("how", how)]);
-    let sweep = Sweep::of(study, "child", points);
-    let Some((sweep, (estimate, linear))) =
-        sweep.and_then(|sweep| Some((sweep.clone(), sweep.slope("resident pages")?)))
-    else {
-        findings.cannot(PER_PAGE, labels, "fewer than three resident sizes could be measured");
-        return;
+    let sweep = |most: usize| {
+        let sizes = std::iter::once(0).chain(SIZES).filter(|size| *size <= most);
+        let points = sizes
+            .map(|resident| (resident as f64 / SMALL_PAGE, super::ways::labels(way, ForkSetting { resident, ..BASE })));
+        Sweep::of(study, "child", points)
     };
-    let gates = vec![linear, gates::resolved(&estimate)];
-    findings.publish(study, Figure::derived(PER_PAGE, labels.clone(), &estimate).gates(gates));
+    if let Some((estimate, linear)) = sweep(COMPARED).and_then(|sweep| sweep.slope("resident pages up to 64 MiB")) {
+        let gates = vec![linear, gates::resolved(&estimate)];
+        findings.publish(study, Figure::derived(PER_PAGE, labels.clone(), &estimate).gates(gates));
+    } else {
+        findings.cannot(PER_PAGE, labels.clone(), "fewer than three resident sizes could be measured");
+    }
+    let points = sweep(usize::MAX).map_or_else(Vec::new, |sweep| sweep.curve(study, SMALL_PAGE));
+    if points.len() < 2 {
+        return;
+    }
     findings.curves.push(Curve {
         name: "os.process_creation.by_resident_size".to_owned(),
         labels,
         words: BTreeMap::new(),
         x: Axis { label: "resident memory of the parent".to_owned(), unit: Unit::Bytes },
         y: Axis { label: "one child".to_owned(), unit: Unit::Nanoseconds },
-        points: sweep.curve(study, SMALL_PAGE),
+        points,
     });
 }

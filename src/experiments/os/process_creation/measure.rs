@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::TIME;
-use super::ways::{self, BASE, ChildMethod, ForkSetting, QUICK_MOST, WAYS, combinations, labels, ways_with_memory};
+use super::ways::{self, BASE, COMPARED, ChildMethod, ForkSetting, WAYS, combinations, labels, ways_with_memory};
 use crate::experiments::os::children;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -47,7 +47,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         rig.unavailable(TIME, &Labels::of([("child", "free")]), &"only one CPU is allowed");
     }
     let quick = rig.setup().profile.is_quick();
-    for (_, setting) in combinations().into_iter().filter(|(_, setting)| quick && setting.resident > QUICK_MOST) {
+    for (_, setting) in combinations().into_iter().filter(|(_, setting)| quick && setting.resident > COMPARED) {
         let labels = Labels::of([("pages", setting.pages)]).with("resident", setting.resident);
         rig.unavailable(TIME, &labels, &"a quick run omits it, because writing all pages again and again takes long");
     }

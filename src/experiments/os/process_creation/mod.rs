@@ -25,8 +25,8 @@
 //! The label **resident** is the size of additional private memory of the parent. Every page is written before each
 //! shot, because the previous fork left it write-protected. The label **pages** states whether the memory is on 4 KiB
 //! or on huge pages, verified after mapping. The label **child** is the CPU on which the child may run: that of the
-//! parent (same_cpu) or any (free). Launches alternate between the resident sizes, and a quick run omits 256 MiB. The
-//! cost per page is the slope of a line through the published costs over resident sizes.
+//! parent (same_cpu) or any (free). Every second launch has 256 MiB, the others the smaller sizes, and a quick run omits
+//! 256 MiB. The cost per page is the slope of a line through the published costs up to 64 MiB, in all runs.
 //!
 //! # Prediction
 //!
@@ -58,14 +58,14 @@ mod ways;
 use crate::evaluate::precision::Precision;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::Unit;
-use ways::{QUICK_MOST, SIZES, common_way};
+use ways::common_way;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.process_creation",
     title: "Process creation",
     measures: "fork, vfork, fork and exec, posix_spawn, by memory of the parent",
-    method_version: 3,
+    method_version: 4,
     precision: Precision { target: 0.1, between: 0.05 },
     source: include_str!("mod.rs"),
     needs: &[],
@@ -85,10 +85,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 1,
     seconds: |_| 0.4,
     time_out: 30.0,
-    memory: |setup, _| {
-        let most = if setup.profile.is_quick() { QUICK_MOST } else { SIZES[SIZES.len() - 1] };
-        (most as u64).min(setup.machine.launch_memory_bytes())
-    },
+    memory: |setup, turn| ways::most_resident(setup.profile.is_quick(), turn).min(setup.machine.launch_memory_bytes()),
+    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

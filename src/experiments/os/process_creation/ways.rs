@@ -5,19 +5,13 @@ use crate::results::quantity::Labels;
 const MIB: usize = 1 << 20;
 /// Resident sizes of the parent.
 pub(super) const SIZES: [usize; 3] = [16 * MIB, 64 * MIB, 256 * MIB];
-/// Parents with memory that a launch measures, in turns over launches: resident size, pages, and shots, whose cost grows with the
-/// size. To write the pages again before each shot takes most of the time.
-const TURNS: [&[(usize, &str, u32)]; 4] = [
-    &[(16 * MIB, "4k", 6)],
-    &[(64 * MIB, "4k", 4)],
-    &[(256 * MIB, "4k", 2)],
-    &[(64 * MIB, "huge", 4), (256 * MIB, "huge", 3)],
-];
-/// Parents that each launch of a first look measures: sizes in turns would have too few launches there.
-const QUICK: &[(usize, &str, u32)] = &[(16 * MIB, "4k", 4), (64 * MIB, "4k", 3), (64 * MIB, "huge", 3)];
-/// The largest of them.
-pub(super) const QUICK_MOST: usize = 64 * MIB;
-/// Size at which ways that should not depend on it are compared.
+/// Parents with memory that a launch measures: resident size, pages, and shots, whose cost grows with the size. To write the pages
+/// again before each shot takes most of the time.
+type Parents = &'static [(usize, &'static str, u32)];
+const SMALLER: Parents = &[(16 * MIB, "4k", 4), (COMPARED, "4k", 3), (COMPARED, "huge", 3)];
+/// Those of every second launch, which a first look leaves out.
+const LARGER: Parents = &[(256 * MIB, "4k", 2), (256 * MIB, "huge", 2)];
+/// Size at which ways that should not depend on it are compared, and up to which the cost per page is a line.
 pub(super) const COMPARED: usize = 64 * MIB;
 /// The ways, in the order of the report.
 pub(super) const WAYS: [ChildMethod; 9] = [
@@ -89,8 +83,13 @@ pub(super) fn ways_with_memory(resident: usize, pages: &str) -> Vec<ChildMethod>
 }
 
 /// The parents with memory that a launch measures, given how many launches there were before it.
-pub(super) fn parents(quick: bool, turn: u32) -> &'static [(usize, &'static str, u32)] {
-    if quick { QUICK } else { TURNS[turn as usize % TURNS.len()] }
+pub(super) fn parents(quick: bool, turn: u32) -> Parents {
+    if quick || turn.is_multiple_of(2) { SMALLER } else { LARGER }
+}
+
+/// Resident bytes of the largest of them.
+pub(super) fn most_resident(quick: bool, turn: u32) -> u64 {
+    parents(quick, turn).iter().map(|(resident, ..)| *resident as u64).max().unwrap_or(0)
 }
 
 #[cfg(test)]

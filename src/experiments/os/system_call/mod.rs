@@ -95,6 +95,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 0.15,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
+    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,
