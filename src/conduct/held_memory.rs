@@ -10,7 +10,7 @@ use crate::setup::Setup;
 use crate::sys::arena::Arena;
 use crate::sys::memory::Pages;
 
-/// Launches that take more bytes than this are large.
+/// Launches that take so many bytes are large.
 const LARGE: u64 = 256 << 20;
 /// Share of the available memory that is held at most: other launches, and other programs, keep the rest.
 const MOST_SHARE: u64 = 8;
@@ -20,8 +20,9 @@ const PIECE: usize = 32 << 20;
 /// Bytes that a launch of an experiment writes, given the number of launches before it, if they are many. What caches files is
 /// not written by the launch.
 pub(super) fn large(experiment: &Experiment, setup: &Setup, turn: u32) -> Option<u64> {
-    let bytes = (experiment.memory)(setup, turn);
-    (!experiment.makes_files() && bytes > LARGE).then_some(bytes)
+    // Small pages come from pieces of memory that a host does not take back.
+    let bytes = experiment.huge_memory.unwrap_or(experiment.memory)(setup, turn);
+    (!experiment.makes_files() && bytes >= LARGE).then_some(bytes)
 }
 
 /// The memory that is held now.

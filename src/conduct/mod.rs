@@ -67,7 +67,7 @@ use worth::Worth;
 /// Share of a run's time in which primitives may be measured before everything else.
 const FIRST_SHARE: f64 = 0.25;
 /// Rounds between looks at the figures.
-const ROUNDS_BETWEEN_LOOKS: u32 = 4;
+const ROUNDS_BETWEEN_LOOKS: u32 = 2;
 /// Rounds before a person may see an insight: with fewer launches no result is good.
 const ROUNDS_BEFORE_INSIGHT: u32 = FEWEST_LAUNCHES as u32;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.

@@ -93,6 +93,8 @@ pub struct Experiment {
     pub time_out: f64,
     /// Bytes of memory that a launch takes at most, by the number of launches before it.
     pub memory: fn(&Setup, u32) -> u64,
+    /// Bytes of these that it takes on huge pages, where it takes others on small ones beside them.
+    pub huge_memory: Option<fn(&Setup, u32) -> u64>,
     /// Says what will be measured.
     pub predict: fn(&PredictionInput<'_>) -> Vec<Prediction>,
     /// Measures, in a launch of its own.
@@ -109,10 +111,11 @@ pub struct Experiment {
 pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
-const READ_ALIKE: [(&str, u32); 6] = [
+const READ_ALIKE: [(&str, u32); 7] = [
     ("cpu.procedure_call", 1),
     ("cpu.procedure_call", 2),
     ("os.system_call", 2),
+    ("os.process_creation", 3),
     ("memory.latency", 1),
     ("memory.bandwidth", 1),
     ("memory.loaded_latency", 2),

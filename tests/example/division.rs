@@ -59,6 +59,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 0.01,
     time_out: 10.0,
     memory: little_memory,
+    huge_memory: None,
     predict,
     measure,
     measure_first: None,

@@ -83,6 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 0.03,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
+    huge_memory: None,
     predict,
     measure,
     measure_first: None,

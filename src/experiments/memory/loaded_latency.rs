@@ -95,6 +95,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 0.25,
     time_out: 60.0,
     memory: |setup, _| footprint::most_memory(setup, 2),
+    huge_memory: None,
     predict,
     measure,
     measure_first: None,

@@ -107,6 +107,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |setup| super::seconds(setup, 3.0, 0.05),
     time_out: 60.0,
     memory: crate::experiments::little_memory,
+    huge_memory: None,
     predict,
     measure,
     measure_first: None,

@@ -33,8 +33,7 @@
 //!
 //! # What could fool us
 //!
-//! - **Half round trips.** sockperf and qperf report half of a round trip as latency. ping and sysdyno report the
-//!   whole.
+//! - **Half round trips.** sockperf and qperf report half of a round trip as latency, ping and sysdyno all of it.
 //! - **Placement.** On one CPU an exchange is two context switches. On two CPUs it is two wake-ups of an idle CPU,
 //!   which in a guest cost more than everything else together.
 //! - **Polling.** Tools that spin on the socket need no wake-up and show lower results for that reason alone.
@@ -117,6 +116,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |setup| super::seconds(setup, 3.5, 0.45),
     time_out: 60.0,
     memory: crate::experiments::little_memory,
+    huge_memory: None,
     predict,
     measure,
     measure_first: None,

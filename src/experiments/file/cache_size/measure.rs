@@ -17,14 +17,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-/// Those of them whose turn it is: the smallest always, of the others one in each launch, the largest first.
-pub(super) fn in_turn(profile: Profile, turn: u32) -> Vec<u64> {
-    let all = wanted(profile);
-    let others = all.len().saturating_sub(1).max(1);
-    let chosen = others - turn as usize % others;
-    all.iter().enumerate().filter(|&(place, _)| place == 0 || place == chosen).map(|(_, &limit)| limit).collect()
-}
-
 /// Bytes of the file that a limit needs.
 pub(super) fn file_bytes(limit: u64) -> u64 {
     limit + limit / 2
@@ -57,7 +49,7 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let smallest = file_bytes(wanted(rig.setup().profile)[0]);
     let most = (space.bytes / 2).max(smallest).min(space.left_to(FILE));
     let mut limits = Vec::new();
-    for limit in in_turn(rig.setup().profile, rig.turn()) {
+    for &limit in wanted(rig.setup().profile) {
         let room = machine::memory_room_bytes().unwrap_or(u64::MAX).min(rig.memory());
         let reason = if file_bytes(limit) > most {
             format!(
@@ -104,7 +96,7 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
     stamped.evict().map_err(Problem::new)
 }
 
-/// Bytes of the one file for all limits, whosever turn it is: it is written once, and what is left to others stays the same.
+/// Bytes of the one file for all limits: it is written once.
 fn file_for_all(profile: Profile, memory: u64, most: u64) -> u64 {
     let fits = |&&limit: &&u64| file_bytes(limit) <= most && limit <= memory;
     file_bytes(wanted(profile).iter().rev().find(fits).copied().unwrap_or(LIMITS[0]))
@@ -228,10 +220,6 @@ mod tests {
     #[test]
     fn a_first_look_needs_one_limit() {
         assert_eq!(wanted(Profile::Quick), &LIMITS[..1]);
-        assert_eq!(in_turn(Profile::Quick, 1), LIMITS[..1]);
-        assert_eq!(in_turn(Profile::Default, 0), [LIMITS[0], LIMITS[2]]);
-        assert_eq!(in_turn(Profile::Default, 1), [LIMITS[0], LIMITS[1]]);
-        assert_eq!(in_turn(Profile::Default, 2), [LIMITS[0], LIMITS[2]]);
         assert_eq!(most_wanted(Profile::Default), 256 << 20);
         assert_eq!(file_bytes(64 << 20), 96 << 20);
     }

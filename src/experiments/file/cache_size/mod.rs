@@ -15,7 +15,7 @@
 //!   of the file are cached (cachestat(2), else mincore(2)). The pass up to a size equals one read of a file of that
 //!   size, so one pass gives the whole curve. The size of the cache is the median of the resident bytes beyond the
 //!   limit. Its interval reaches from the largest size that was still whole (median) to the most that was ever
-//!   resident. Each launch measures a group of 64 MiB. Groups of 256 and 128 MiB alternate between launches.
+//!   resident. Each launch measures groups of 64, 128 and 256 MiB, in a quick run 64 MiB only.
 //! - **full**, only with `--full-cache`, because it evicts what other programs have cached. sysdyno reads new data in
 //!   steps, in one pass. It stops when the resident bytes have not grown for a second and no memory is unused. Memory
 //!   is unused while MemFree is above the watermarks and the control groups allow more. Data that the kernel reclaims
@@ -89,6 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 2.0,
     time_out: 900.0,
     memory: |setup, _| setup.machine.launch_memory_bytes().min(most_wanted(setup.profile)),
+    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

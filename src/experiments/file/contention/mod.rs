@@ -98,6 +98,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 1.2,
     time_out: 120.0,
     memory: |_, _| 8 << 20,
+    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

@@ -105,6 +105,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |setup| 0.1 + 1.6 * f64::from(setup.remote_ways),
     time_out: 120.0,
     memory: |_, _| 32 << 20,
+    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

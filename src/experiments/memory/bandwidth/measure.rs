@@ -81,8 +81,8 @@ fn memory_turn(setup: &Setup, turn: u32) -> Option<u32> {
     turn.is_multiple_of(every).then_some(turn / every)
 }
 
-/// Bytes of a launch.
-pub(super) fn memory(setup: &Setup, turn: u32) -> u64 {
+/// Bytes of a launch on huge pages.
+pub(super) fn huge_memory(setup: &Setup, turn: u32) -> u64 {
     let caches = footprint::cache_levels(&setup.machine.caches, setup.cpu);
     match memory_turn(setup, turn) {
         Some(_) => footprint::most_memory(setup, 1),
@@ -90,6 +90,20 @@ pub(super) fn memory(setup: &Setup, turn: u32) -> u64 {
             caches.iter().map(|level| level.bytes as u64).max().unwrap_or(0).next_multiple_of(footprint::HUGE).max(1)
         }
     }
+}
+
+/// Bytes of a launch.
+pub(super) fn memory(setup: &Setup, turn: u32) -> u64 {
+    let huge = huge_memory(setup, turn);
+    let has_both = memory_turn(setup, turn).is_some_and(|turn| has_small_pages(setup, huge as usize, turn))
+        && keeps_huge(setup, huge, setup.machine.launch_memory_bytes());
+    if has_both { 2 * huge } else { huge }
+}
+
+/// Whether a launch that may take so much memory has that on huge pages while it goes through as much on small ones. A host takes
+/// back what its guest frees, so the guest keeps it for the team where there is room for both kinds.
+fn keeps_huge(setup: &Setup, bytes: u64, allowed: u64) -> bool {
+    setup.machine.is_guest() && 2 * bytes <= allowed
 }
 
 /// Labels of all figures of a number of threads, and of all on small pages.
@@ -142,18 +156,16 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint, turn: u32) -> 
     measure_caches(rig, &levels, &RefCell::new(&mut arena))?;
     let chosen = choose(rig, level, &mut arena)?;
     measure_memory(rig, level, &chosen, &Operation::ALL, None, &mut arena)?;
-    drop(arena);
+    let _kept = keeps_huge(rig.setup(), level.bytes as u64, rig.memory()).then_some(arena);
     if pages == Pages::Small {
         let off = memory::huge_pages_are_off().then_some(HUGE_PAGES_OFF);
         rig.unavailable(RATE, &on_small_pages(), &off.unwrap_or("no huge pages are available for the comparison"));
         return Ok(chosen);
     }
-    // To have them takes longer than to go through them.
-    if rig.setup().profile.is_quick() {
-        rig.unavailable(RATE, &on_small_pages(), &"a quick run omits it");
-        return Ok(chosen);
-    }
-    if level.bytes > SOON_TAKEN && !turn.is_multiple_of(2) {
+    if !has_small_pages(rig.setup(), level.bytes, turn) {
+        if rig.setup().profile.is_quick() {
+            rig.unavailable(RATE, &on_small_pages(), &"a quick run omits it");
+        }
         return Ok(chosen);
     }
     let about = about.with("pages", "4k");
@@ -162,6 +174,11 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint, turn: u32) -> 
         Err(reason) => rig.unavailable(RATE, &on_small_pages(), &reason),
     }
     Ok(chosen)
+}
+
+/// Whether a launch through so much memory passes through small pages too: to have them takes longer than to go through them.
+fn has_small_pages(setup: &Setup, bytes: usize, memory_turn: u32) -> bool {
+    !setup.profile.is_quick() && (bytes <= SOON_TAKEN || memory_turn.is_multiple_of(2))
 }
 
 pub(super) fn measure_caches(

@@ -111,6 +111,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 0.45,
     time_out: 60.0,
     memory: measure::memory,
+    huge_memory: Some(measure::huge_memory),
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,

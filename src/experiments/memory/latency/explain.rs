@@ -3,9 +3,10 @@
 
 use super::judge::{Agreement, RESIDUAL, WIDEST_SIZE, agreement, point_of_rule, rule_labels};
 use super::levels::{CURVE, Curves, FootprintPoint, FoundLevels, Named, level_labels};
+use super::patterns::{Pattern, RECIPES};
 use super::seen;
 use super::translation::huge_pages_help;
-use super::walk::{Pattern, RECIPES, Scope, curve, pages_label};
+use super::walk::{Scope, curve, pages_label};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;

@@ -4,7 +4,8 @@ use super::levels::{
     Curves, FootprintPoint, FoundLevels, MEMORY_OVER_CACHE, Named, bounds, estimate_of, in_time, level_labels,
     points_of,
 };
-use super::walk::{self, Pattern, Scope};
+use super::patterns::{Pattern, RECIPES, Recipe};
+use super::walk::{self, Scope};
 use super::{seen, translation};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -285,17 +286,17 @@ pub(super) fn agreement([low, high]: [f64; 2], claimed: u64) -> Agreement {
 }
 
 /// Labels of a figure by another tool's rule.
-pub(super) fn rule_labels(rule: &walk::Recipe, bytes: u64) -> Labels {
+pub(super) fn rule_labels(rule: &Recipe, bytes: u64) -> Labels {
     walk::curve(rule.pattern, rule.pages).with("bytes", bytes)
 }
 
 /// The largest footprint at which a rule was followed.
-pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &walk::Recipe) -> Option<&'a FootprintPoint> {
+pub(super) fn point_of_rule<'a>(curves: &'a Curves, rule: &Recipe) -> Option<&'a FootprintPoint> {
     curves.points(rule.pattern, rule.pages).last()
 }
 
 pub(super) fn publish_rules(study: &Study<'_>, findings: &mut Findings, curves: &Curves) {
-    for rule in &walk::RECIPES {
+    for rule in &RECIPES {
         let Some(point) = point_of_rule(curves, rule) else { continue };
         let Some(estimate) = Estimate::median(&point.sample) else { continue };
         findings.publish(study, Figure::batches("memory.latency.by_rule", rule_labels(rule, point.bytes), &estimate));

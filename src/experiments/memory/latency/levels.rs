@@ -1,6 +1,7 @@
 //! From walks to levels: the curves of a study, the plateaus of the deciding one, their names and their capacities.
 
-use super::walk::{Pattern, Scope, curve, pages_label};
+use super::patterns::Pattern;
+use super::walk::{Scope, curve, pages_label};
 use crate::evaluate::estimate::{Estimate, LEVEL};
 use crate::evaluate::sample::{Account, Sample};
 use crate::evaluate::study::Study;

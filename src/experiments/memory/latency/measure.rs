@@ -1,6 +1,7 @@
 //! The walks of a launch: one kind of pages after the other, and the memory of each node.
 
-use super::walk::{Numbers, Pattern, Scope, Walk, pages_label};
+use super::patterns::Pattern;
+use super::walk::{Numbers, Scope, Walk, pages_label};
 use crate::experiments::memory::{buffer, footprint};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -8,6 +9,7 @@ use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Workload};
 use crate::sys::affinity;
+use crate::sys::arena::Arena;
 use crate::sys::chain::LOADS_PER_TURN;
 use crate::sys::memory::{Pages, page_size};
 
@@ -30,26 +32,31 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         .hint("free memory, or raise the memory limit of the control group"));
     }
     let mut scratch = Numbers::default();
+    let far = scope.largest(Pages::Huge, rig.turn());
+    let kept = scope.keeps_huge(far).then(|| arena_for(rig, &scope, far, Pages::Huge)).and_then(Result::ok);
     // What small pages leave is in small pieces, of which the kernel makes the large ones again while the huge pages are walked.
-    let has_huge = buffer::take(footprint::HUGE, Pages::Huge, None, rig.memory()).is_ok();
-    measure_pages(rig, &scope, Pages::Small, !has_huge, &mut scratch)?;
-    measure_pages(rig, &scope, Pages::Huge, true, &mut scratch)?;
+    let has_huge = kept.is_some() || buffer::take(footprint::HUGE, Pages::Huge, None, rig.memory()).is_ok();
+    measure_pages(rig, &scope, (Pages::Small, None), !has_huge, &mut scratch)?;
+    measure_pages(rig, &scope, (Pages::Huge, kept), true, &mut scratch)?;
     measure_nodes(rig, &scope, &mut scratch)
+}
+
+/// Memory for walks of so many bytes at most, with room to move: small footprints shall not always lie at the same place.
+fn arena_for(rig: &Rig<'_>, scope: &Scope, most: u64, pages: Pages) -> Result<Arena, String> {
+    buffer::take((4 * LEAST_MEMORY).min(scope.most()).max(most), pages, None, rig.memory())
 }
 
 /// Walks everything that is due on one kind of pages, in random order, in one piece of memory, if it can be had.
 fn measure_pages(
     rig: &mut Rig<'_>,
     scope: &Scope,
-    pages: Pages,
+    (pages, kept): (Pages, Option<Arena>),
     decides: bool,
     scratch: &mut Numbers,
 ) -> Result<(), Problem> {
     let mut walks = scope.walks(pages, rig.turn(), decides);
     let Some(most) = walks.iter().map(|walk| walk.bytes).max() else { return Ok(()) };
-    // Room to move: small footprints shall not always lie at the same place of the memory.
-    let room = (4 * LEAST_MEMORY).min(scope.most()).max(most);
-    let mut arena = match buffer::take(room, pages, None, rig.memory()) {
+    let mut arena = match kept.map_or_else(|| arena_for(rig, scope, most, pages), Ok) {
         Ok(arena) => arena,
         Err(reason) => {
             rig.unavailable("memory.latency.level", &Labels::of([("pages", pages_label(pages))]), &reason);

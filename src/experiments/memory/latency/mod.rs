@@ -69,6 +69,7 @@ mod explain;
 mod judge;
 mod levels;
 mod measure;
+mod patterns;
 mod predict;
 mod translation;
 mod walk;
@@ -80,7 +81,8 @@ use crate::results::quantity::Unit;
 use crate::setup::Setup;
 use crate::sys::memory::Pages;
 use levels::{Curves, FoundLevels};
-use walk::{Pattern, Scope};
+use patterns::Pattern;
+use walk::Scope;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -126,9 +128,10 @@ pub const EXPERIMENT: Experiment = Experiment {
         .in_summary(),
     ],
     every: |_| 1,
-    seconds: |_| 0.9,
+    seconds: |setup| if setup.profile.is_quick() { 0.35 } else { 0.9 },
     time_out: 60.0,
     memory,
+    huge_memory: Some(huge_memory),
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,
@@ -138,6 +141,10 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 fn memory(setup: &Setup, turn: u32) -> u64 {
     Scope::of(setup, setup.machine.launch_memory_bytes()).peak(turn)
+}
+
+fn huge_memory(setup: &Setup, turn: u32) -> u64 {
+    Scope::of(setup, setup.machine.launch_memory_bytes()).largest(Pages::Huge, turn)
 }
 
 /// The curves of a study, the pages whose curve decides where levels are, and the levels.

@@ -1,7 +1,8 @@
 //! What finding the page costs: one line of each page against the same lines packed densely, and small pages against huge.
 
 use super::levels::{Curves, FoundLevels, bounds, in_time, level_labels, points_of};
-use super::walk::{Pattern, Scope, pages_label};
+use super::patterns::Pattern;
+use super::walk::{Scope, pages_label};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;

@@ -1,5 +1,6 @@
 //! What is walked: the patterns, the footprints, and which of them take part in which launch.
 
+use super::patterns::{Pattern, RECIPES};
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, OVER_LAST_CACHE, UNKNOWN_LAST_CACHE};
 use crate::experiments::memory::selection::{MOST_NODES, Selection};
 use crate::results::quantity::Labels;
@@ -70,23 +71,6 @@ const BESIDE: u64 = 8 * MIB;
 /// Bytes of a pair of numbers for each line: the order of a walk, and successors.
 const NUMBERS_PER_LINE: u64 = 8;
 
-/// In which order a walk goes through its footprint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Pattern {
-    /// All lines in random order.
-    Random,
-    /// All lines of a window of 64 KiB in random order, then those of the next; windows in random order.
-    PageBlocked,
-    /// Lines in random order several times over, each time in another order, before the walk repeats itself.
-    Long,
-    /// One line of every page, pages in random order.
-    Translation,
-    /// Ascending addresses, this many bytes apart.
-    Stride(u64),
-    /// Nodes this many bytes apart, random within windows of 64 pages of 4 KiB.
-    Window(u64),
-}
-
 /// Ends footprints with the top; those right below it would cost as much and tell the same.
 fn crowned(footprints: &mut Vec<u64>, top: u64) {
     footprints.retain(|&bytes| bytes <= top / 3 * 2);
@@ -149,6 +133,8 @@ pub(super) struct Scope {
     memory: u64,
     /// False for a first look.
     thorough: bool,
+    /// Whether a host provides the memory.
+    is_guest: bool,
 }
 
 impl Scope {
@@ -157,7 +143,9 @@ impl Scope {
         let caches: Vec<_> = (1..=4).filter_map(|level| setup.machine.data_cache(setup.cpu, level)).collect();
         let claims = caches.iter().filter_map(|cache| Some((cache.level, cache.size_bytes.best()?.value))).collect();
         let last = footprint::last_caches(&setup.machine.caches, &[setup.cpu]).unwrap_or(UNKNOWN_LAST_CACHE);
-        Scope { claims, last, line: footprint::line_bytes(setup), memory, thorough: !setup.profile.is_quick() }
+        let thorough = !setup.profile.is_quick();
+        let is_guest = setup.machine.is_guest();
+        Scope { claims, last, line: footprint::line_bytes(setup), memory, thorough, is_guest }
     }
 
     /// Size claimed for the last cache.
@@ -189,10 +177,20 @@ impl Scope {
 
     /// Bytes that a launch takes.
     pub(super) fn peak(&self, turn: u32) -> u64 {
-        let has_rules = [Pages::Small, Pages::Huge].iter().any(|&pages| self.has_rules(pages, turn));
-        let far = if self.far_turn(turn).is_some() { self.memory_footprint() } else { 0 };
-        let largest = far.max(if has_rules { self.rules_footprint() } else { 0 }).max(MIDDLE.min(self.most()));
-        largest + (largest / self.line).min(MOST_NODES) * NUMBERS_PER_LINE + BESIDE
+        let [small, huge] = [Pages::Small, Pages::Huge].map(|pages| self.largest(pages, turn));
+        let arenas = if self.keeps_huge(huge) { small + huge } else { small.max(huge) };
+        arenas + (small.max(huge) / self.line).min(MOST_NODES) * NUMBERS_PER_LINE + BESIDE
+    }
+
+    /// Bytes of the largest walk of a launch on one kind of pages, whichever decides.
+    pub(super) fn largest(&self, pages: Pages, turn: u32) -> u64 {
+        self.walks(pages, turn, true).iter().map(|walk| walk.bytes).max().unwrap_or(0)
+    }
+
+    /// Whether a launch that walks so much memory on huge pages has it while it walks small pages. A host takes back what its guest
+    /// frees, so the guest does not free it where there is room for both kinds.
+    pub(super) fn keeps_huge(&self, bytes: u64) -> bool {
+        self.is_guest && bytes > MIDDLE && 2 * bytes + MIDDLE + BESIDE <= self.memory
     }
 
     /// Footprints of a curve, ascending.
@@ -349,51 +347,6 @@ impl Scope {
     }
 }
 
-/// A rule by which other tools measure what they call memory latency.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Recipe {
-    pub(super) pattern: Pattern,
-    pub(super) pages: Pages,
-    /// The rule in words.
-    pub(super) what: &'static str,
-    /// Why it gives what it gives.
-    pub(super) why: &'static str,
-}
-
-/// The rules, cheapest first.
-pub(super) const RECIPES: [Recipe; 5] = [
-    Recipe {
-        pattern: Pattern::Stride(128),
-        pages: Pages::Small,
-        what: "every 128 bytes, ascending (lat_mem_rd with its default stride)",
-        why: "prefetchers detect the stride and load ahead",
-    },
-    Recipe {
-        pattern: Pattern::Window(64),
-        pages: Pages::Small,
-        what: "every 64-byte line, random within 64 pages",
-        why: "neighbouring lines are prefetched, and the TLB covers 64 pages",
-    },
-    Recipe {
-        pattern: Pattern::Window(256),
-        pages: Pages::Small,
-        what: "every 256 bytes, random within 64 pages (multichase)",
-        why: "no neighbouring line is prefetched, and the TLB covers 64 pages",
-    },
-    Recipe {
-        pattern: Pattern::Random,
-        pages: Pages::Huge,
-        what: "every line, random over the buffer, huge pages",
-        why: "no prefetching, and few TLB misses if the hardware uses whole huge pages",
-    },
-    Recipe {
-        pattern: Pattern::Random,
-        pages: Pages::Small,
-        what: "every line, random over the buffer, 4 KiB pages (tinymembench, lat_mem_rd -t)",
-        why: "nearly every load also needs a page-table walk",
-    },
-];
-
 /// Numbers that are kept from chain to chain: orders and successors.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
@@ -499,7 +452,7 @@ mod tests {
 
     fn scope(claims: &[(u32, u64)], memory: u64, thorough: bool) -> Scope {
         let last = claims.last().map_or(UNKNOWN_LAST_CACHE, |(_, size)| *size);
-        Scope { claims: claims.to_vec(), last, line: 64, memory, thorough }
+        Scope { claims: claims.to_vec(), last, line: 64, memory, thorough, is_guest: true }
     }
 
     const SERVER: [(u32, u64); 3] = [(1, 48 * KIB), (2, 2 * MIB), (3, 105 * MIB)];

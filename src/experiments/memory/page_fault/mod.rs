@@ -91,6 +91,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 0.2,
     time_out: 60.0,
     memory: |_, _| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
+    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: Some(measure::measure_first),

@@ -87,6 +87,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |setup| super::seconds(setup, 13.5, 1.3),
     time_out: 120.0,
     memory: crate::experiments::little_memory,
+    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: None,
