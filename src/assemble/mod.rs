@@ -30,7 +30,7 @@ pub fn document_of(path: &Path) -> Result<Document, Problem> {
 
 /// The document of a log.
 pub fn document(log: &Log) -> Document {
-    let mut sections = sections(log);
+    let mut sections = sections(log, Wanted::All);
     let misses = models::misses::say(&sections, &log.machine, log.header.cpu);
     for (section, sentences) in sections.iter_mut().zip(misses) {
         section.misses = sentences;
@@ -52,13 +52,25 @@ pub fn document(log: &Log) -> Document {
     }
 }
 
-fn sections(log: &Log) -> Vec<Section> {
+/// What is wanted of an experiment: a run looks at its figures often, and at what they mean once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Figures,
+    All,
+}
+
+/// The sections of a log with their figures only.
+pub fn figures(log: &Log) -> Vec<Section> {
+    sections(log, Wanted::Figures)
+}
+
+fn sections(log: &Log, wanted: Wanted) -> Vec<Section> {
     let setup = Setup::logged(log);
     let mut known: Vec<Metric> = Vec::new();
     log.steps
         .iter()
         .map(|step| {
-            let section = section(&setup, log, step, &known);
+            let section = section(&setup, log, step, &known, wanted);
             known.extend(section.metrics.iter().cloned());
             section
         })
@@ -67,7 +79,7 @@ fn sections(log: &Log) -> Vec<Section> {
 
 /// Every figure that a log supports so far, in the order of the report: what later predictions are made from.
 pub fn known_metrics(log: &Log) -> Vec<Metric> {
-    sections(log).into_iter().flat_map(|section| section.metrics).collect()
+    figures(log).into_iter().flat_map(|section| section.metrics).collect()
 }
 
 fn run(log: &Log) -> Run {
@@ -102,7 +114,7 @@ fn run(log: &Log) -> Run {
     }
 }
 
-fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
+fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric], wanted: Wanted) -> Section {
     let launches: Vec<&Launch> = log.launches.iter().filter(|launch| launch.experiment == step.experiment).collect();
     let experiment = experiments::find(&step.experiment);
     let mut section = Section {
@@ -146,11 +158,13 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric]) -> Section {
             for metric in &mut findings.metrics {
                 metric.phrase = phrase(&metric.name, &metric.labels);
             }
-            (experiment.explain)(&study, &mut findings);
-            findings.say_modes();
-            findings.say_host_load();
-            findings.say_predictions();
-            name_missing(&study, &mut findings);
+            if wanted == Wanted::All {
+                (experiment.explain)(&study, &mut findings);
+                findings.say_modes();
+                findings.say_host_load();
+                findings.say_predictions();
+                name_missing(&study, &mut findings);
+            }
             fill(&mut section, experiment, findings);
         }
         (None, _) => {

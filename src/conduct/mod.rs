@@ -454,11 +454,11 @@ impl Conductor<'_> {
         let looks = since.is_some_and(|since| since.is_multiple_of(ROUNDS_BETWEEN_LOOKS));
         let asks = self.progress.is_shown() && !state.insight_shown && (looks || state.ended == ROUNDS_BEFORE_INSIGHT);
         if looks || asks {
-            let document = assemble::document(&self.log()?);
+            let log = self.log()?;
             if looks {
-                state.worth = Some(Worth::of(&document, self.setup, &state.launches));
+                state.worth = Some(Worth::of(&assemble::figures(&log), self.setup, &state.launches));
             }
-            if let Some(found) = highlights::certain(&document).filter(|_| asks) {
+            if let Some(found) = asks.then(|| highlights::certain(&assemble::document(&log))).flatten() {
                 self.progress.show_insight(&found);
                 state.insight_shown = true;
             }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::experiments::{self, Experiment, Nature};
-use crate::results::document::{Document, Grade, Metric, Outcome, Section};
+use crate::results::document::{Grade, Metric, Outcome, Section};
 use crate::setup::Setup;
 use crate::statistics::location::FEWEST_LAUNCHES;
 
@@ -122,10 +122,10 @@ impl Gain {
 }
 
 impl Worth {
-    /// By the figures of a document, and the launches of each experiment so far.
-    pub fn of(document: &Document, setup: &Setup, launches: &BTreeMap<String, u32>) -> Worth {
+    /// By the figures of the experiments, and the launches of each so far.
+    pub fn of(sections: &[Section], setup: &Setup, launches: &BTreeMap<String, u32>) -> Worth {
         let mut worth = Worth::default();
-        for section in &document.experiments {
+        for section in sections {
             let Some(experiment) = experiments::find(&section.id) else { continue };
             let asked = asked(experiment, section);
             // Those of a part of the experiment that others are predicted from do not count.
