@@ -244,18 +244,24 @@ impl<'a> Found<'a> {
         Some(told(weight(&ratio, USUAL), section, text, &why, advice))
     }
 
-    /// What a fork costs for each GiB of the parent.
+    /// What a fork costs in a parent with memory.
     fn fork(&self) -> Option<Weighted> {
         const USUAL: f64 = 10e6;
-        const PAGES: f64 = 262_144.0;
+        const PAGES_PER_GIBIBYTE: f64 = 262_144.0;
         let (section, page) = self.find(Primitive::of("os.process_creation.per_page", &[("how", "fork_wait")]))?;
-        if page.interval95[0] * PAGES < USUAL {
+        let slope = page.interval95[0] * PAGES_PER_GIBIBYTE;
+        let of = |labels| self.find(Primitive::of("os.process_creation.time", labels));
+        let of_256 = || of(&[("how", "fork_wait"), ("resident", "268435456"), ("pages", "4k")]);
+        let of_64 = || of(&[("how", "fork_wait"), ("resident", "67108864"), ("pages", "4k")]);
+        let (size, (_, large)) = of_256().map(|found| ("256 MiB", found)).or_else(|| Some(("64 MiB", of_64()?)))?;
+        let (_, small) = of(&[("how", "fork_wait"), ("resident", "0"), ("child", "same_cpu")])?;
+        if slope < USUAL {
             return None;
         }
         let text = format!(
-            "fork and wait take {} longer for each GiB of memory in the parent ({} per 4 KiB page).",
-            scaled(page, PAGES).shown(),
-            time(page)
+            "fork and wait take {} in a parent with {size} on 4 KiB pages, and {} in a small one.",
+            time(large),
+            time(small)
         );
         let spawn = self.find(Primitive::of(
             "os.process_creation.time",
@@ -264,8 +270,12 @@ impl<'a> Found<'a> {
         let spawn = spawn.map_or_else(String::new, |(_, spawn)| {
             format!(" posix_spawn from a parent of 64 MiB takes {}.", time(spawn))
         });
-        let why = format!("fork copies the page table of the parent, and the exit of the child removes it.{spawn}");
-        let weight = (page.interval95[0] * PAGES / USUAL).ln();
+        let why = format!(
+            "fork copies the page table of the parent, and the exit of the child removes it. Up to 64 MiB, that takes {} for \
+             each page.{spawn}",
+            time(page)
+        );
+        let weight = (slope / USUAL).ln();
         Some(told(weight, section, text, &why, "Use posix_spawn in large processes."))
     }
 

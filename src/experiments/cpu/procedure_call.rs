@@ -481,6 +481,8 @@ fn curve(study: &Study<'_>, code: &str, chain: &str, estimates: &[Option<Estimat
 
 /// What six arguments may add to a call before nobody would call them free: a fifth of a cycle each.
 const NEARLY_FREE_CYCLES: f64 = 1.2;
+/// A call with fewer arguments that takes so many cycles more needs an explanation.
+const CLEARLY_LONGER_CYCLES: f64 = 0.2;
 const FREE: &str = " Arguments in registers are nearly free, because the moves run in parallel with the call.";
 
 fn explain(_: &Study<'_>, findings: &mut Findings) {
@@ -510,6 +512,15 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
         findings.say(format!(
             "A call and its return cost {bare_text} cycles without arguments and {six_text} cycles with six arguments \
              in registers.{free}"
+        ));
+    }
+    let compiled = shown(0, "compiled", "throughput").zip(shown(MOST_ARGUMENTS, "compiled", "throughput"));
+    if let Some(((_, bare_text), (_, all_text))) =
+        compiled.filter(|((bare, _), (all, _))| bare - all > CLEARLY_LONGER_CYCLES)
+    {
+        findings.say(format!(
+            "In compiled code a call without arguments takes longer ({bare_text} cycles) than one with {MOST_ARGUMENTS} \
+             ({all_text}). Most likely the reason is that its calls stand closer together."
         ));
     }
     let seventh = shown(6, "memory", "throughput").zip(shown(7, "memory", "throughput"));

@@ -32,6 +32,12 @@ rules! {
         plain(OVER_LAST_CACHE as f64);
 }
 
+/// Whether a launch keeps so much memory on huge pages while it uses as much on small ones. A host takes back what its guest frees,
+/// and takes seconds to give it again, so a guest keeps it where there is room for both.
+pub fn keeps_huge(is_guest: bool, bytes: u64, allowed: u64) -> bool {
+    is_guest && 2 * bytes <= allowed
+}
+
 /// Takes memory as [`take_either`] does and puts its account into the record, under labels that include the kind of pages asked
 /// for. The inner error is why it cannot be had.
 pub fn obtain(

@@ -171,9 +171,9 @@ fn method(document: &Document) -> PagePart {
     let mut part = PagePart::new("method", "How it was measured", 2);
     part.say(format!(
         "The run took {} on CPU {}: {} with {}. It ended because {}. A launch is a new process that repeats the operations of \
-         one experiment in batches that are long enough for the clock. After the first round, a round has at most one launch of \
-         each experiment. Most results are medians over launches of the undisturbed batches. The 95 % interval covers the \
-         launches and the usual change from run to run.",
+         one experiment in batches that are long enough for the clock. The first round has a launch of each experiment, and \
+         later rounds have those by which results gain most. Most results are medians over launches of the undisturbed \
+         batches. The 95 % interval covers the launches and the usual change from run to run.",
         duration(run.wall_seconds),
         run.cpu,
         count(u64::from(run.rounds), "round", "rounds"),

@@ -96,14 +96,8 @@ pub(super) fn huge_memory(setup: &Setup, turn: u32) -> u64 {
 pub(super) fn memory(setup: &Setup, turn: u32) -> u64 {
     let huge = huge_memory(setup, turn);
     let has_both = memory_turn(setup, turn).is_some_and(|turn| has_small_pages(setup, huge as usize, turn))
-        && keeps_huge(setup, huge, setup.machine.launch_memory_bytes());
+        && buffer::keeps_huge(setup.machine.is_guest(), huge, setup.machine.launch_memory_bytes());
     if has_both { 2 * huge } else { huge }
-}
-
-/// Whether a launch that may take so much memory has that on huge pages while it goes through as much on small ones. A host takes
-/// back what its guest frees, so the guest keeps it for the team where there is room for both kinds.
-fn keeps_huge(setup: &Setup, bytes: u64, allowed: u64) -> bool {
-    setup.machine.is_guest() && 2 * bytes <= allowed
 }
 
 /// Labels of all figures of a number of threads, and of all on small pages.
@@ -156,7 +150,8 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint, turn: u32) -> 
     measure_caches(rig, &levels, &RefCell::new(&mut arena))?;
     let chosen = choose(rig, level, &mut arena)?;
     measure_memory(rig, level, &chosen, &Operation::ALL, None, &mut arena)?;
-    let _kept = keeps_huge(rig.setup(), level.bytes as u64, rig.memory()).then_some(arena);
+    let is_kept = buffer::keeps_huge(rig.setup().machine.is_guest(), level.bytes as u64, rig.memory());
+    let _kept = is_kept.then_some(arena);
     if pages == Pages::Small {
         let off = memory::huge_pages_are_off().then_some(HUGE_PAGES_OFF);
         rig.unavailable(RATE, &on_small_pages(), &off.unwrap_or("no huge pages are available for the comparison"));

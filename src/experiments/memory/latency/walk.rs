@@ -1,6 +1,7 @@
 //! What is walked: the patterns, the footprints, and which of them take part in which launch.
 
 use super::patterns::{Pattern, RECIPES};
+use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, OVER_LAST_CACHE, UNKNOWN_LAST_CACHE};
 use crate::experiments::memory::selection::{MOST_NODES, Selection};
 use crate::results::quantity::Labels;
@@ -187,10 +188,9 @@ impl Scope {
         self.walks(pages, turn, true).iter().map(|walk| walk.bytes).max().unwrap_or(0)
     }
 
-    /// Whether a launch that walks so much memory on huge pages has it while it walks small pages. A host takes back what its guest
-    /// frees, so the guest does not free it where there is room for both kinds.
+    /// Whether a launch that walks so much memory on huge pages has it while it walks small pages. What is little costs little again.
     pub(super) fn keeps_huge(&self, bytes: u64) -> bool {
-        self.is_guest && bytes > MIDDLE && 2 * bytes + MIDDLE + BESIDE <= self.memory
+        bytes > MIDDLE && buffer::keeps_huge(self.is_guest, bytes + MIDDLE, self.memory)
     }
 
     /// Footprints of a curve, ascending.

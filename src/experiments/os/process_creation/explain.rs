@@ -1,6 +1,6 @@
 //! What the figures say: what a fork waits for, what memory of the parent costs, and what a new image adds.
 
-use super::ways::{BASE, ChildMethod, ForkSetting, SIZES, WAYS, labels};
+use super::ways::{BASE, COMPARED, ChildMethod, ForkSetting, SIZES, WAYS, labels};
 use super::{PER_PAGE, SMALL_PAGE, TIME};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
@@ -40,12 +40,24 @@ pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
     }
     let per_page = findings.metric(PER_PAGE, &Labels::of([("how", "fork")])).cloned();
     if let Some(per_page) = per_page.filter(|found| found.grade != Grade::Unresolved) {
-        let gibibyte = per_page.shown().value * f64::from(1 << 30) / SMALL_PAGE;
+        let pages = |bytes: usize| bytes as f64 / SMALL_PAGE;
+        let largest = SIZES[SIZES.len() - 1];
+        let at = |resident| {
+            let found = time(findings, WAYS[0], ForkSetting { resident, ..BASE });
+            found.filter(|found| found.grade != Grade::Unresolved)
+        };
+        let beyond = at(0).zip(at(largest)).map_or_else(String::new, |(small, large)| {
+            let line = significant(small.value + per_page.value * pages(largest), Unit::Nanoseconds, 2);
+            format!(
+                " By this line fork from a parent of {} MiB would take {line}, and it takes {}.",
+                largest >> 20,
+                large.shown()
+            )
+        });
         findings.say(format!(
-            "Each 4 KiB page of the parent adds {} to fork. A process with 1 GiB of such pages stops for about {} \
-             whenever it forks.",
+            "Up to {} MiB, each 4 KiB page of the parent adds {} to fork.{beyond}",
+            COMPARED >> 20,
             per_page.shown(),
-            significant(gibibyte, Unit::Nanoseconds, 2),
         ));
     }
     let both = SIZES.into_iter().rev().find_map(|resident| {

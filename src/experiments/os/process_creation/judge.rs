@@ -72,18 +72,18 @@ fn child_gates(study: &Study<'_>, way: ChildMethod, setting: ForkSetting, estima
 /// The costs of a way over resident sizes on small pages, and what a page adds up to the size that every run has.
 fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
     let Some(way) = WAYS.into_iter().find(|way| way.how == how) else { return };
-    let labels = Labels::of([("how", how)]);
+    let own = Labels::of([("how", how)]);
     let sweep = |most: usize| {
         let sizes = std::iter::once(0).chain(SIZES).filter(|size| *size <= most);
-        let points = sizes
-            .map(|resident| (resident as f64 / SMALL_PAGE, super::ways::labels(way, ForkSetting { resident, ..BASE })));
+        let points =
+            sizes.map(|resident| (resident as f64 / SMALL_PAGE, labels(way, ForkSetting { resident, ..BASE })));
         Sweep::of(study, "child", points)
     };
     if let Some((estimate, linear)) = sweep(COMPARED).and_then(|sweep| sweep.slope("resident pages up to 64 MiB")) {
         let gates = vec![linear, gates::resolved(&estimate)];
-        findings.publish(study, Figure::derived(PER_PAGE, labels.clone(), &estimate).gates(gates));
+        findings.publish(study, Figure::derived(PER_PAGE, own.clone(), &estimate).gates(gates));
     } else {
-        findings.cannot(PER_PAGE, labels.clone(), "fewer than three resident sizes could be measured");
+        findings.cannot(PER_PAGE, own.clone(), "fewer than three resident sizes could be measured");
     }
     let points = sweep(usize::MAX).map_or_else(Vec::new, |sweep| sweep.curve(study, SMALL_PAGE));
     if points.len() < 2 {
@@ -91,7 +91,7 @@ fn publish_by_size(study: &Study<'_>, findings: &mut Findings, how: &str) {
     }
     findings.curves.push(Curve {
         name: "os.process_creation.by_resident_size".to_owned(),
-        labels,
+        labels: own,
         words: BTreeMap::new(),
         x: Axis { label: "resident memory of the parent".to_owned(), unit: Unit::Bytes },
         y: Axis { label: "one child".to_owned(), unit: Unit::Nanoseconds },
