@@ -36,6 +36,13 @@ pub fn name_missing(study: &Study<'_>, findings: &mut Findings) {
     }
 }
 
+/// Names a figure that is a difference of two series where each has batches that count, but no launch has them of both.
+pub fn name_unpaired(study: &Study<'_>, findings: &mut Findings, metric: &str, labels: &Labels, series: [&str; 2]) {
+    if series.iter().all(|name| study.sample(name, labels).is_some()) {
+        findings.cannot(metric, labels.clone(), "no launch has undisturbed batches of both loops that it is made from");
+    }
+}
+
 /// How many series have clean batches, but only some beside which a neighbour came or went; none where there is no such series.
 fn nothing_told(study: &Study<'_>) -> Option<Gate> {
     let names: BTreeSet<(&str, &Labels)> = study

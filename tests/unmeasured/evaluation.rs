@@ -397,6 +397,21 @@ fn a_figure_of_which_nothing_is_clean_is_named() {
 }
 
 #[test]
+fn a_figure_whose_two_loops_have_no_launch_in_common_is_named() {
+    let document = assemble::document(&log(|launch| {
+        let lost = if launch.number % 2 == 0 { "long" } else { "short" };
+        of_code(launch, "registers", |series| {
+            if series.name == lost {
+                series.classes.0.fill(Class::Preempted);
+            }
+        });
+    }));
+    let rejected = &section(&document).rejected;
+    assert!(rejected.len() == 1 && rejected[0].labels == code("registers"), "{rejected:?}");
+    assert!(rejected[0].reason.starts_with("no launch has"), "{}", rejected[0].reason);
+}
+
+#[test]
 fn a_wrong_result_is_no_result() {
     assert_rejected(|launch| of_code(launch, "registers", |series| series.classes.0[3] = Class::Wrong), "G6");
 }

@@ -50,6 +50,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::missing::name_unpaired;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, constants, store_forwarding};
@@ -183,7 +184,10 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     let alignments = alignments(study);
     let registers = turn(study, "registers").map(|estimate| estimate.value);
     for code in CODES {
-        let Some(estimate) = turn(study, code) else { continue };
+        let Some(estimate) = turn(study, code) else {
+            name_unpaired(study, findings, "cpu.loop.overhead", &code_labels(code), ["long", "short"]);
+            continue;
+        };
         let mut own = vec![
             gates::floor(&FLOOR, &estimate, FLOOR_CYCLES).because("two taken branches per cycle"),
             gates::resolved(&estimate),

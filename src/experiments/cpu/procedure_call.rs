@@ -72,6 +72,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::missing::name_unpaired;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
@@ -299,7 +300,10 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
         let mut kept: Vec<Option<Estimate>> = vec![None; MOST_ARGUMENTS + 1];
         for (arguments, kept) in kept.iter_mut().enumerate() {
             let labels = labels_with(arguments, code, chain);
-            let Some((estimate, of_pace)) = call(study, &labels).zip(pace_gate(study, &labels)) else { continue };
+            let Some((estimate, of_pace)) = call(study, &labels).zip(pace_gate(study, &labels)) else {
+                name_unpaired(study, findings, "cpu.procedure_call.time", &labels, ["long", "short"]);
+                continue;
+            };
             *kept = of_pace.pass.then(|| estimate.clone());
             let why = "a call and a return are two taken branches";
             let floor = gates::floor(&FLOOR, &estimate, FLOOR_CYCLES).because(why);
