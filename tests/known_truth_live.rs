@@ -158,6 +158,10 @@ fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
         // A filter does not take the same for each instruction, so the two are timed themselves, in turns.
         let [before, after] = undisturbed([BASE, BASE + more]);
         let change = after / before - 1.0;
+        // Two timings of one filter that disagree are no truth: a call has modes, and the least time of one side can be another's.
+        if !(0.03..0.08).contains(&change) {
+            return Judgement::Disturbed(format!("{more} instructions for 5 % add {change}"));
+        }
         let conditions = [BASE, BASE + more].map(behind_filter);
         let measured = ["os.system_call", "cpu.loop", "memory.page_fault", "--time", "20s"];
         let (comparison, output) = live(keep.path(), [&conditions[0], &conditions[1]], &measured);
