@@ -88,8 +88,8 @@ fn call_in_chains(instructions: usize) -> f64 {
 
 /// The least time of a call behind each of two filters, timed in turns. A neighbour on the core makes a call longer by a third, for
 /// longer than a timing lasts.
-fn undisturbed(instructions: [usize; 2]) -> [f64; 2] {
-    let timed = (0..24).map(|_| instructions.map(call_in_chains));
+fn undisturbed(time: fn(usize) -> f64, instructions: [usize; 2]) -> [f64; 2] {
+    let timed = (0..24).map(|_| instructions.map(time));
     timed.fold([f64::INFINITY; 2], |[least, other], [one, two]| [least.min(one), other.min(two)])
 }
 
@@ -113,7 +113,7 @@ fn a_filter_is_found_with_its_cost() {
     let _turn = measuring();
     let keep = tempfile::tempdir().unwrap();
     judged("the cost of a filter", || {
-        let (before, filtered) = (call(0), call(INSTRUCTIONS));
+        let [before, filtered] = undisturbed(call, [0, INSTRUCTIONS]);
         let (comparison, output) =
             live(keep.path(), ["{}", &behind_filter(INSTRUCTIONS)], &["os.system_call", "cpu.loop", "--time", "15s"]);
         // Nothing that makes no system call changed.
@@ -153,10 +153,10 @@ fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
     let _turn = measuring();
     let keep = tempfile::tempdir().unwrap();
     judged("five per cent of a system call", || {
-        let [before, twice] = undisturbed([BASE, 2 * BASE]);
+        let [before, twice] = undisturbed(call_in_chains, [BASE, 2 * BASE]);
         let more = (0.05 * before / (twice - before) * BASE as f64).round() as usize;
         // A filter does not take the same for each instruction, so the two are timed themselves, in turns.
-        let [before, after] = undisturbed([BASE, BASE + more]);
+        let [before, after] = undisturbed(call_in_chains, [BASE, BASE + more]);
         let change = after / before - 1.0;
         // Two timings of one filter that disagree are no truth: a call has modes, and the least time of one side can be another's.
         if !(0.03..0.08).contains(&change) {

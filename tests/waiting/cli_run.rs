@@ -174,7 +174,7 @@ fn a_short_time_cuts_rounds_and_says_so() {
     let (_keep, place) = place();
     let _alone = measuring();
     let output = crate::support::runs::output(&["run", "cpu.loop", "--time", "900ms", "-o", &place]);
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(ended(&output), "{}", told(&output));
     assert!(text(&output.stderr).contains("warning: the time limit of"), "{}", told(&output));
     let result = result(Path::new(&place));
     assert!(result["run"]["rounds"].as_u64().unwrap() < 30, "{}", result["run"]);
