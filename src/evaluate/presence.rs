@@ -2,7 +2,7 @@
 //! so how far the share can be trusted is told by how it scatters between blocks of time.
 
 use crate::rig::watch::WidthLook;
-use crate::rig::width::{self, State};
+use crate::rig::width::{Branches, State};
 use crate::statistics::distribution::{normal_factor, student_factor};
 
 /// Level of the interval of a share.
@@ -51,9 +51,7 @@ impl LookCount {
 #[derive(Debug, Clone)]
 pub struct Presence {
     total: LookCount,
-    /// Widths that are known, and those of them that only a core with two branches in a cycle has.
-    known: usize,
-    narrow: usize,
+    branches: Branches,
     blocks: Vec<LookCount>,
     /// Spans in a block, and those that the last block has.
     spans: u32,
@@ -82,8 +80,7 @@ impl Default for Presence {
     fn default() -> Self {
         Presence {
             total: LookCount::default(),
-            known: 0,
-            narrow: 0,
+            branches: Branches::default(),
             blocks: Vec::new(),
             spans: 1,
             filled: 0,
@@ -96,13 +93,12 @@ impl Default for Presence {
 impl Presence {
     /// Adds the looks of a span of time, and returns what they came to.
     pub fn add(&mut self, looks: &[WidthLook]) -> LookCount {
-        let known = || looks.iter().filter(|look| look.width > 0.0);
-        self.known += known().count();
-        self.narrow += known().filter(|look| width::is_narrow(look.width)).count();
-        let alone = width::alone(self.narrow, self.known);
+        for look in looks {
+            self.branches.see(look.width);
+        }
         let mut count = LookCount::default();
         for look in looks {
-            let state = width::state(look.width, alone);
+            let state = self.branches.state(look.width);
             match state {
                 State::Alone => count.alone += 1,
                 State::Shared => count.shared += 1,

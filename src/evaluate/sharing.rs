@@ -1,8 +1,8 @@
-//! Who shared the core with a batch, by its width right before and right after (see [`width`]).
+//! Who shared the core with a batch, by its width right before and right after (see [`Branches`]).
 
 use crate::results::log::Launch;
 use crate::results::series::Series;
-use crate::rig::width::{self, State};
+use crate::rig::width::{Branches, State};
 
 /// What the core was used for around a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,19 +17,15 @@ pub enum CoreState {
     Unknown,
 }
 
-/// Cycles that a turn takes alone on the core: a constant of its design.
+/// What tells the state of a batch: how the core takes its branches, a property of its design.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LoopTurn(f64);
+pub struct LoopTurn(Branches);
 
 impl LoopTurn {
     /// From all looks of a run; none without any.
     pub fn of<'a>(series: impl Iterator<Item = &'a Series>) -> Option<LoopTurn> {
-        let (mut all, mut short) = (0, 0);
-        for width in series.flat_map(|series| &series.widths).flatten().filter(|width| **width > 0.0) {
-            all += 1;
-            short += usize::from(width::is_narrow(*width));
-        }
-        (all > 0).then(|| LoopTurn(width::alone(short, all)))
+        let branches = Branches::of(series.flat_map(|series| &series.widths).flatten().copied());
+        (branches.known() > 0).then_some(LoopTurn(branches))
     }
 
     /// What all looks beside a batch of a series say, at its core and at that of its partner.
@@ -43,7 +39,7 @@ impl LoopTurn {
         if widths.iter().any(|width| *width <= 0.0) {
             return CoreState::Unknown;
         }
-        match widths.map(|width| width::state(width, self.0)) {
+        match widths.map(|width| self.0.state(width)) {
             [State::Alone, State::Alone] => CoreState::Alone,
             [State::Shared, State::Shared] => CoreState::Shared,
             _ => CoreState::Mixed,
@@ -153,6 +149,20 @@ mod tests {
     fn two_branches_in_a_cycle_are_alone_at_half_a_cycle() {
         let found = found(&[[0.51, 0.51], [0.5, 0.505], [0.9, 0.95]]);
         assert_eq!(found, Some(Sharing { alone: 2, shared: 1, mixed: 0 }));
+    }
+
+    #[test]
+    fn a_core_whose_branches_have_a_beat_is_alone_at_each() {
+        let found = found(&[
+            [1.13, 1.14],
+            [1.253, 1.135],
+            [1.43, 1.253],
+            [1.43, 1.43],
+            [1.253, 1.25],
+            [1.255, 1.9],
+            [2.0, 1.9],
+        ]);
+        assert_eq!(found, Some(Sharing { alone: 5, shared: 1, mixed: 1 }));
     }
 
     #[test]

@@ -197,9 +197,7 @@ impl<'a> Rig<'a> {
 
     fn may_be_alone(&mut self) -> bool {
         let Some(per_cycle) = self.instruments.probe().filter(|per_cycle| *per_cycle > 0.0) else { return true };
-        let turn = self.instruments.width() / per_cycle;
-        // Which of the two a core takes alone is known of a whole run only; beside a neighbour it is neither.
-        [1.0, 0.5].iter().any(|alone| width::state(turn, *alone) == width::State::Alone)
+        width::may_be_alone(self.instruments.width() / per_cycle)
     }
 
     /// Takes nanoseconds off the run delay of this launch: those for which the launch kept itself waiting, woken by a task of
