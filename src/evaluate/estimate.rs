@@ -111,8 +111,7 @@ impl Estimate {
             let what = if sample.unit == Unit::Cycles { "frequency-normalised batches" } else { "batches" };
             return Self::located(sample, [0.25; 2], &format!("p25/p25 of {what}"));
         };
-        let which = if picked.alone { "without a neighbour" } else { "with a neighbour on the core" };
-        let estimator = format!("median over launches of p{:.0} of batches {which}", picked.within * 100.0);
+        let estimator = format!("median over launches of p{:.0} of batches {}", picked.within * 100.0, picked.which());
         let mut estimate = Self::located(sample, [picked.within, 0.5], &estimator)?;
         estimate.typical = summary::median(&launch_estimates(&picked.whole, 0.5));
         estimate.shared = beside(sample, Self::undisturbed);
@@ -242,6 +241,19 @@ impl Estimate {
         (estimate.interval, estimate.level) = interval_of(values, probability, estimate.value);
         estimate.launches = launches;
         Some(estimate)
+    }
+
+    /// An estimate over a sample with what the sample was picked from beside it: the same of all shots and of those beside a
+    /// neighbour, where looks at the core picked any.
+    #[must_use]
+    pub fn picked_from(mut self, sample: &Sample, estimate: impl Fn(&Sample) -> Option<Estimate>) -> Estimate {
+        if let Some(picked) = &sample.picked {
+            let whole = Sample { launches: picked.whole.clone(), picked: None, ..sample.clone() };
+            self.typical = estimate(&whole).map(|found| found.value);
+            self.shared = beside(sample, estimate);
+            self.estimator = format!("{} of shots {}", self.estimator, picked.which());
+        }
+        self
     }
 
     /// A figure with one value per launch that was computed from samples: it is as alone on its core as they are.

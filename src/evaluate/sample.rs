@@ -139,6 +139,11 @@ fn merged(mut one: BTreeMap<u32, Vec<f64>>, other: &BTreeMap<u32, Vec<f64>>) -> 
 }
 
 impl Picked {
+    /// What the core was used for beside the batches of the sample, as words behind them.
+    pub fn which(&self) -> &'static str {
+        if self.alone { "without a neighbour" } else { "with a neighbour on the core" }
+    }
+
     fn and(&self, other: &Picked) -> Picked {
         Picked {
             within: self.within,
@@ -292,6 +297,12 @@ impl Study<'_> {
     /// nanoseconds; none when no launch has a clean batch of it.
     pub fn sample(&self, name: &str, labels: &Labels) -> Option<Sample> {
         self.cycles_or_time(self.numbered_series(name, labels), true)
+    }
+
+    /// The times of single shots in nanoseconds: of those that were alone on their core, where looks beside them tell.
+    pub fn shots(&self, name: &str, labels: &Labels) -> Option<Sample> {
+        let series = self.numbered_series(name, labels);
+        sample_of_series(&series, Unit::Nanoseconds, self.alone(&series), |ticks, _| self.nanoseconds(ticks))
     }
 
     /// A sample in another unit: `convert` gets the ticks per operation of a batch and the ticks per core cycle around it

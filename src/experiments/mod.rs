@@ -111,7 +111,7 @@ pub struct Experiment {
 pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
-const READ_ALIKE: [(&str, u32); 7] = [
+const READ_ALIKE: [(&str, u32); 9] = [
     ("cpu.procedure_call", 1),
     ("cpu.procedure_call", 2),
     ("os.system_call", 2),
@@ -119,6 +119,8 @@ const READ_ALIKE: [(&str, u32); 7] = [
     ("memory.latency", 1),
     ("memory.bandwidth", 1),
     ("memory.loaded_latency", 2),
+    ("network.round_trip", 1),
+    ("network.connection", 1),
 ];
 
 impl Experiment {

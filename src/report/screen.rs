@@ -133,7 +133,9 @@ fn whole_table(document: &Document) -> String {
         return String::new();
     }
     let all = count(headlines().count() as u64, "headline result", "headline results");
-    format!("All {all} ({good} good): --all. ▲▼ not as predicted, ? unresolved")
+    let contaminated = headlines().any(|metric| metric.grade == Grade::Contaminated);
+    let disturbed = if contaminated { ", ! contaminated" } else { "" };
+    format!("All {all} ({good} good): --all. ▲▼ not as predicted, ? unresolved{disturbed}")
 }
 
 /// An insight in two lines at most, behind a mark. Advice that does not fit is left out: half of it would mislead.

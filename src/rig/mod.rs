@@ -195,9 +195,15 @@ impl<'a> Rig<'a> {
         })
     }
 
+    /// Core cycles of a turn of the shortest loop right now. Zero where nothing tells them.
+    pub fn width(&mut self) -> f64 {
+        let Some(per_cycle) = self.instruments.probe().filter(|per_cycle| *per_cycle > 0.0) else { return 0.0 };
+        self.instruments.width() / per_cycle
+    }
+
     fn may_be_alone(&mut self) -> bool {
-        let Some(per_cycle) = self.instruments.probe().filter(|per_cycle| *per_cycle > 0.0) else { return true };
-        width::may_be_alone(self.instruments.width() / per_cycle)
+        let width = self.width();
+        width <= 0.0 || width::may_be_alone(width)
     }
 
     /// Takes nanoseconds off the run delay of this launch: those for which the launch kept itself waiting, woken by a task of

@@ -50,19 +50,76 @@ pub struct Interleaved {
     pub gap: Option<Duration>,
     /// When it ends, finished or not; one turn is always fired.
     pub within: Duration,
+    /// Whether the width of the core is looked at between the bursts.
+    pub looks: bool,
+}
+
+/// Values with the width of the core before and after each of them, where that was looked at.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// What was measured.
+    pub values: Vec<f64>,
+    /// Core cycles of a turn of the shortest loop; zero where they are not known.
+    pub widths: Vec<[f64; 2]>,
+}
+
+impl Looked {
+    /// The widths before and after all values that have none yet.
+    pub fn saw(&mut self, widths: [f64; 2]) {
+        self.widths.resize(self.values.len(), widths.map(in_log));
+    }
+}
+
+/// Digits beyond the clock's resolution only make logs longer.
+fn in_log(width: f64) -> f64 {
+    (width * 1e3).round() / 1e3
+}
+
+/// A look between two bursts.
+#[derive(Debug, Clone, Copy)]
+struct BetweenBursts {
+    /// Width of the core, where that is looked at.
+    width: Option<f64>,
+    /// What the partner shows, where there is one.
+    partner: Option<line::Look>,
 }
 
 /// What became of the shots of one kind.
 #[derive(Debug, Default)]
 struct Fired {
-    values: Vec<f64>,
+    shots: Looked,
     classes: Vec<Class>,
     lines: Vec<[f64; 2]>,
+    partner_widths: Vec<[f64; 2]>,
     lost: u32,
     lost_in_a_row: u32,
 }
 
+impl Fired {
+    /// What stood around the shots of a burst.
+    fn saw(&mut self, before: BetweenBursts, after: BetweenBursts, across: bool) {
+        let count = self.shots.values.len();
+        let looks = before.width.zip(after.width);
+        if let Some((before, after)) = looks {
+            self.shots.saw([before, after]);
+        }
+        if let Some((before, after)) = before.partner.zip(after.partner).filter(|_| across) {
+            self.lines.resize(count, [before.line, after.line]);
+            if looks.is_some() {
+                self.partner_widths.resize(count, [before.width, after.width].map(in_log));
+            }
+        }
+    }
+}
+
 impl Rig<'_> {
+    /// Records values with what was seen of the core beside them.
+    pub fn record_looked(&mut self, name: &str, labels: Labels, unit: Unit, looked: Looked) -> Result<(), Problem> {
+        let mut series = Series::plain(name, labels, unit, looked.values);
+        series.widths = looked.widths;
+        self.record_series(series)
+    }
+
     /// Fires a volley and records two series for each kind: its times in ticks, and `lost`, how many were lost and fired.
     pub fn shoot(&mut self, kinds: &mut [Shot<'_>], interleaved: &Interleaved) -> Result<(), Problem> {
         self.shoot_across(None, kinds, interleaved)
@@ -75,7 +132,10 @@ impl Rig<'_> {
         kinds: &mut [Shot<'_>],
         interleaved: &Interleaved,
     ) -> Result<(), Problem> {
-        let look = |rig: &mut Self| partner.map(|partner| line::look(&mut rig.instruments, partner).line);
+        let look = |rig: &mut Self| BetweenBursts {
+            width: interleaved.looks.then(|| rig.width()),
+            partner: partner.map(|partner| line::look(&mut rig.instruments, partner)),
+        };
         let mut before = look(self);
         let mut fired: Vec<Fired> = kinds.iter().map(|_| Fired::default()).collect();
         let end = Instant::now() + interleaved.within;
@@ -89,10 +149,7 @@ impl Rig<'_> {
                     self.fire(&mut kinds[index], &mut fired[index], interleaved, number >= interleaved.lead)?;
                 }
                 let after = look(self);
-                if let Some(both) = before.zip(after).filter(|_| kinds[index].across) {
-                    let shots = fired[index].values.len();
-                    fired[index].lines.resize(shots, both.into());
-                }
+                fired[index].saw(before, after, kinds[index].across);
                 before = after;
             }
             left -= burst;
@@ -101,12 +158,14 @@ impl Rig<'_> {
             }
         }
         for (kind, fired) in kinds.iter().zip(fired) {
-            let total = fired.values.len() as f64 + f64::from(fired.lost);
+            let total = fired.shots.values.len() as f64 + f64::from(fired.lost);
             let lost = Series::plain("lost", kind.labels.clone(), Unit::One, vec![f64::from(fired.lost), total]);
-            if !fired.values.is_empty() {
-                let mut series = Series::plain(interleaved.name, kind.labels.clone(), Unit::Ticks, fired.values);
+            if !fired.shots.values.is_empty() {
+                let mut series = Series::plain(interleaved.name, kind.labels.clone(), Unit::Ticks, fired.shots.values);
                 series.classes = Classes(fired.classes);
+                series.widths = fired.shots.widths;
                 series.lines = fired.lines;
+                series.partner_widths = fired.partner_widths;
                 self.record_series(series)?;
             }
             self.record_series(lost)?;
@@ -152,7 +211,7 @@ impl Rig<'_> {
             } else {
                 Class::Clean
             };
-            fired.values.push(ticks as f64 - self.instruments.bias());
+            fired.shots.values.push(ticks as f64 - self.instruments.bias());
             fired.classes.push(class);
         }
         Ok(())
@@ -169,5 +228,19 @@ impl Rig<'_> {
     /// A number that all launches of a run share and no other run has: what a run has read before it knows by it.
     pub fn run_number(&self) -> u64 {
         u64::from(self.request.conductor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_belong_to_what_came_between_them() {
+        let mut looked = Looked { values: vec![5.0, 6.0], widths: Vec::new() };
+        looked.saw([1.012_34, 1.7]);
+        looked.values.push(7.0);
+        looked.saw([1.7, 1.01]);
+        assert_eq!(looked.widths, [[1.012, 1.7], [1.012, 1.7], [1.7, 1.01]]);
     }
 }

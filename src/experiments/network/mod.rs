@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::gate::rules;
+use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CONTEXT_SWITCH, CycleTime, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants,
@@ -159,31 +160,38 @@ fn net_below_gross(net: &Estimate, gross: &Estimate) -> Gate {
     Gate::at_most(&NET_BELOW_GROSS, net.named("net {}"), gross.value).because(reason)
 }
 
-/// A quantile of single shots: found in each launch, the median over launches. None where a launch has too few shots to
-/// have it.
+/// A quantile of single shots: found in each launch, the median over launches. Of shots without a neighbour on the core, where looks
+/// tell. None where there are too few shots to have it.
 pub(super) fn quantile_of_shots(
     study: &Study<'_>,
     series: &str,
     labels: &Labels,
     probability: f64,
 ) -> Option<Estimate> {
-    let sample = study.sample_of(series, labels, Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks))?;
-    let mut sample = sample;
+    quantile_of_sample(&study.shots(series, labels)?, probability)
+}
+
+fn quantile_of_sample(sample: &Sample, probability: f64) -> Option<Estimate> {
+    let estimate = quantile_over_launches(sample, probability)?;
+    Some(estimate.picked_from(sample, |sample| quantile_over_launches(sample, probability)))
+}
+
+fn quantile_over_launches(sample: &Sample, probability: f64) -> Option<Estimate> {
     let needed = (2.0 / (1.0 - probability)) as usize;
+    let all: Vec<f64> = sample.launches.iter().flatten().copied().collect();
     // Where single launches have too few shots, all of them together are one sample.
-    if sample.launches.iter().any(|launch| launch.len() < needed) {
-        let all: Vec<f64> = sample.launches.iter().flatten().copied().collect();
+    let estimates = if sample.launches.iter().any(|launch| launch.len() < needed) {
         let groups = (all.len() / needed.max(1)).min(sample.launches.len());
         if groups == 0 {
             return None;
         }
-        let size = all.len().div_ceil(groups);
-        sample.launches = all.chunks(size).map(<[f64]>::to_vec).collect();
-    }
-    let estimates = launch_estimates(&sample.launches, probability);
+        let groups: Vec<Vec<f64>> = all.chunks(all.len().div_ceil(groups)).map(<[f64]>::to_vec).collect();
+        launch_estimates(&groups, probability)
+    } else {
+        launch_estimates(&sample.launches, probability)
+    };
     let name = format!("median over launches of the launch's {}", quantile_label(probability));
     let mut estimate = Estimate::over_launches(&estimates, Unit::Nanoseconds, &name)?;
-    let all: Vec<f64> = sample.launches.iter().flatten().copied().collect();
     estimate.quantiles = summary::quantiles(&all).map(|found| Quantiles {
         p10: found.p10,
         p50: found.p50,
@@ -383,4 +391,53 @@ fn nobody_accepts(to: SocketAddr, attempts: u32, before: Option<TcpCounters>) ->
 /// Sum of a counter over launches, on this side or the peer's.
 fn counted(study: &Study<'_>, series: &str, name: &str) -> f64 {
     study.values(series, &Labels::of([("name", name)])).iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::gates;
+    use crate::evaluate::sample::{Account, Picked};
+    use crate::evaluate::sharing::Sharing;
+
+    /// Six launches of shots that take 10 alone and 14 beside a neighbour.
+    fn sample(alone: usize, shared: usize) -> Sample {
+        let launches = |value: f64, count: usize| vec![vec![value; count]; 6];
+        let shots = [vec![10.0; alone], vec![14.0; shared]].concat();
+        let used = if alone > 0 { launches(10.0, alone) } else { launches(14.0, shared) };
+        let sharing = Sharing { alone: 6 * alone as u64, shared: 6 * shared as u64, mixed: 0 };
+        Sample {
+            unit: Unit::Nanoseconds,
+            launches: used,
+            numbers: (1..=6).collect(),
+            account: Account { sharing: Some(sharing), ..Account::default() },
+            picked: Some(Picked {
+                within: 0.5,
+                alone: alone > 0,
+                whole: vec![shots; 6],
+                shared: (1..=6).zip(launches(14.0, shared)).collect(),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_median_is_of_shots_without_a_neighbour_with_the_others_beside_it() {
+        let found = quantile_of_sample(&sample(20, 60), 0.5).expect("shots enough");
+        let [value, typical, shared] = [Some(found.value), found.typical, found.shared.map(|shared| shared.value)];
+        assert_eq!([value, typical, shared].map(|value| value.map(f64::round)), [10.0, 14.0, 14.0].map(Some));
+        assert!(found.estimator.ends_with("without a neighbour"), "{}", found.estimator);
+    }
+
+    #[test]
+    fn without_a_shot_alone_it_is_of_those_beside_a_neighbour_and_contaminated() {
+        let found = quantile_of_sample(&sample(0, 60), 0.5).expect("shots enough");
+        assert!((found.value - 14.0).abs() < 1e-9 && found.account.sharing.is_some_and(|sharing| sharing.alone == 0));
+        assert_eq!(gates::alone(&found).map(|gate| gate.pass), Some(false));
+    }
+
+    #[test]
+    fn launches_with_few_shots_are_one_sample() {
+        assert!(quantile_of_sample(&sample(5, 0), 0.9).is_some());
+        assert_eq!(quantile_of_sample(&sample(5, 0), 0.99), None, "30 shots have no p99");
+    }
 }

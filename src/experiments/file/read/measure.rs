@@ -299,7 +299,8 @@ pub(super) fn shoot(rig: &mut Rig<'_>, targets: &[OpenedFile], wanted: &[&str]) 
         shots.push(Shot { labels: labels(Order::Random, COLD, bytes), across: false, fire: Box::new(fire) });
     }
     let mut proof = DeviceReadCheck::begin(targets);
-    let interleaved = Interleaved { name: "read", shots: SHOTS, burst: BURST, lead: LEAD, gap: None, within: SHOOTING };
+    let interleaved =
+        Interleaved { name: "read", shots: SHOTS, burst: BURST, lead: LEAD, gap: None, within: SHOOTING, looks: false };
     rig.shoot(&mut shots, &interleaved)?;
     drop(shots);
     proof.asked = asked.get() as f64;

@@ -207,8 +207,15 @@ pub(super) fn shoot_warm(
         let fire = Box::new(|| server.exchange().map(|()| Answer::Came));
         shots.push(Shot { labels: Labels::of([("via", via), ("what", "exchange")]), across: false, fire });
     }
-    let interleaved =
-        Interleaved { name: "read", shots: rig.batches(), burst: 3, lead: 1, gap: None, within: WARM_TIME };
+    let interleaved = Interleaved {
+        name: "read",
+        shots: rig.batches(),
+        burst: 3,
+        lead: 1,
+        gap: None,
+        within: WARM_TIME,
+        looks: false,
+    };
     rig.shoot(&mut shots, &interleaved)
 }
 
@@ -255,7 +262,8 @@ pub(super) fn shoot_cold(
         (SEQUENTIAL, middle, COLD_SHORT, along(four, middle, COLD_SHORT)),
         (SEQUENTIAL, long, COLD_LONG, along(one, long, COLD_LONG)),
     ];
-    let interleaved = Interleaved { name: "read", shots: 0, burst: 0, lead: 0, gap: None, within: Duration::ZERO };
+    let interleaved =
+        Interleaved { name: "read", shots: 0, burst: 0, lead: 0, gap: None, within: Duration::ZERO, looks: false };
     for (order, bytes, shots, places) in rows {
         if !forget(order)? {
             rig.unavailable(TIME, &cold(via), &"parts of the file remain in the other machine's page cache");

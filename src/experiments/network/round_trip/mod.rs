@@ -20,7 +20,9 @@
 //!
 //! Kinds alternate in random order, in bursts of twenty exchanges without the first two, which belong to the change
 //! of kind. Remote bursts have five exchanges without the first. An answer that does not arrive within a second is
-//! counted as lost. The same launches measure the remote path and the loopback, so their difference compares like
+//! counted as lost. On loopback, sysdyno checks between the bursts whether a neighbour computes on the core, and on two
+//! CPUs on both cores. Back-to-back results come from bursts without one. The time with a neighbour is the field
+//! `shared` of the result. The same launches measure the remote path and the loopback, so their difference compares like
 //! with like. The peer reports its residence, the time from its read to its write. The metric **net** is the median
 //! without the residence. The metric **network_share** is the remote median less the loopback median on two CPUs.
 //!
@@ -55,13 +57,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::exchanges::{
-    Kind, Link, PATIENCE, SIZES, TIME, exchange, icmp_lines, kind, kinds, lines_to, loopback_kinds, paused_lines,
-    remote_kinds, with_every_datagram,
-};
+mod measure;
+
+use super::exchanges::{Kind, PATIENCE, TIME, kind, kinds};
 use super::{
-    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, net_below_gross, on_loopback, other_cpu, others, partner_elsewhere,
-    path_sentence, path_terms, quantile_label, quantile_of_shots, remark_placement,
+    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, net_below_gross, others, path_sentence, path_terms, quantile_label,
+    quantile_of_shots,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -72,27 +73,22 @@ use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP, constants};
 use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::peer::client::Partner;
 use crate::results::document::{Axis, Curve};
 use crate::results::peer::Peer;
 use crate::results::prediction::{Basis, Prediction};
-use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::{Ratio, in_brackets};
 use crate::results::verdict::Gate;
 use crate::results::wording::{percent, quantity};
-use crate::rig::Rig;
-use crate::rig::shots::{Interleaved, Shot};
-use crate::sys::spinner::{Duty, Spinner};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "network.round_trip",
     title: "Round-trip time",
     measures: "time to an answer over TCP, UDP, ICMP and Unix sockets, by size, placement and pacing",
-    method_version: 1,
+    method_version: 2,
     precision: Precision { target: 0.1, between: 0.05 },
-    source: include_str!("round_trip.rs"),
+    source: include_str!("mod.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time"],
     rules: RULES,
@@ -118,7 +114,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     huge_memory: None,
     predict,
-    measure,
+    measure: measure::measure,
     measure_first: None,
     figures,
     explain,
@@ -128,15 +124,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 const BY_BYTES: &str = "network.round_trip.by_bytes";
 /// Quantiles that are published.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
-/// Shots of one kind in a launch, for each batch that the profile asks for.
-const SHOTS_PER_BATCH: u32 = 8;
-/// Batches of the profile for each idle-paced shot.
-const BATCHES_PER_PAUSE: u32 = 7;
 /// Pause before an idle-paced exchange: long enough for idle states and for radios to sleep.
 const GAP: Duration = Duration::from_millis(10);
-/// Longest time of a volley on loopback and on a path.
-const LOOPBACK_TIME: Duration = Duration::from_secs(3);
-const REMOTE_TIME: Duration = Duration::from_millis(2500);
 /// No answer goes through two kernel entries and two stacks in less (nanoseconds).
 const FLOOR: f64 = 400.0;
 /// Slack of comparisons between kinds.
@@ -231,121 +220,6 @@ fn predict_tail(probability: f64, median: Prediction) -> Prediction {
     let basis = Basis::guess("interrupts, ticks and neighbours delay a few exchanges in a hundred");
     let tail = (median.value * share, 0.0, median.value * most);
     median.software("rare delays", tail, basis)
-}
-
-fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
-    let access = rig.setup().access.as_ref();
-    let shots = SHOTS_PER_BATCH * rig.batches();
-    let interleaved = Interleaved { name: "exchange", shots, burst: 20, lead: 2, gap: None, within: LOOPBACK_TIME };
-    let paused = Interleaved {
-        shots: (rig.batches() / BATCHES_PER_PAUSE).max(3),
-        burst: 1,
-        lead: 0,
-        gap: Some(GAP),
-        ..interleaved
-    };
-    on_loopback(rig, TIME, |rig| measure_loopback(rig, &interleaved, &paused))?;
-    match partner_elsewhere(access)? {
-        Some(partner) => measure_remote(rig, partner, &interleaved, &paused),
-        None => Ok(()),
-    }
-}
-
-fn measure_loopback(rig: &mut Rig<'_>, interleaved: &Interleaved, paused: &Interleaved) -> Result<(), Problem> {
-    let other = other_cpu(rig.setup());
-    remark_placement(rig, TIME, other);
-    // Without it the distance of the two CPUs is not known, which no figure needs. Before there are sockets, of which a process made
-    // later would hold copies.
-    let spinner = other.and_then(|cpu| Spinner::new(cpu, Duty::Answer).ok());
-    let mut same = Partner::on_loopback(Some(rig.setup().cpu), &SIZES)?;
-    let near = lines_to(rig, &mut same, SAME_CPU);
-    shoot(rig, near, None, interleaved)?;
-    same.end_echo()?;
-    drop(same);
-    let mut far = Vec::new();
-    let mut away = match other {
-        Some(cpu) => Some(Partner::on_loopback(Some(cpu), &SIZES)?),
-        None => None,
-    };
-    if let Some(partner) = away.as_mut() {
-        far = lines_to(rig, partner, OTHER_CPU);
-    }
-    far.extend(icmp_lines(rig, &loopback_kinds(), |ipv6| {
-        if ipv6 { std::net::Ipv6Addr::LOCALHOST.into() } else { std::net::Ipv4Addr::LOCALHOST.into() }
-    }));
-    let watch = Watch::start();
-    let far = shoot(rig, far, spinner.as_ref(), interleaved)?;
-    watch.record(rig)?;
-    shoot(rig, paused_lines(far, &loopback_kinds()), spinner.as_ref(), paused)?;
-    if let Some(partner) = away.as_mut() {
-        partner.end_echo()?;
-    }
-    Ok(())
-}
-
-/// Fires a volley along all lines and gives them back.
-fn shoot(
-    rig: &mut Rig<'_>,
-    lines: Vec<Link>,
-    partner: Option<&Spinner>,
-    interleaved: &Interleaved,
-) -> Result<Vec<Link>, Problem> {
-    for line in &lines {
-        line.socket
-            .set_read_timeout(Some(PATIENCE))
-            .map_err(|error| Problem::new(format!("cannot prepare a socket: {error}")))?;
-    }
-    let mut shots: Vec<Shot<'_>> = lines
-        .iter()
-        .map(|line| {
-            let across = line.kind.placement.is_some();
-            Shot { labels: line.kind.labels(), across, fire: exchange(line) }
-        })
-        .collect();
-    rig.shoot_across(partner, &mut shots, interleaved)?;
-    drop(shots);
-    Ok(lines)
-}
-
-/// The same exchanges with the peer, as many as their time allows.
-fn measure_remote(
-    rig: &mut Rig<'_>,
-    mut partner: Partner,
-    interleaved: &Interleaved,
-    paused: &Interleaved,
-) -> Result<(), Problem> {
-    let ipv6 = partner.is_ipv6();
-    let address = partner.address(ipv6);
-    let found = partner.echo(ipv6, &SIZES, true)?;
-    let wanted = remote_kinds(ipv6);
-    let remote = |protocol, bytes| Kind { ipv6, remote: true, ..kind(protocol, bytes, None) };
-    let mut lines: Vec<Link> = Vec::new();
-    for (bytes, socket) in found.tcp {
-        lines.push(Link { kind: remote("tcp", bytes), socket, echo: None });
-    }
-    lines.extend(found.udp.map(|socket| Link { kind: remote("udp", 1), socket, echo: None }));
-    let mut lines = with_every_datagram(lines);
-    lines.extend(icmp_lines(rig, &wanted, |_| address).into_iter().filter(|line| line.kind.ipv6 == ipv6));
-    // A long way leaves time for few exchanges: one each in turn then, so that every kind has as many.
-    let interleaved = Interleaved { burst: 5, lead: 1, within: REMOTE_TIME, ..*interleaved };
-    let lines = shoot(rig, lines, None, &interleaved)?;
-    let within = REMOTE_TIME / 4;
-    let lines = shoot(rig, paused_lines(lines, &wanted), None, &Interleaved { within, ..*paused })?;
-    drop(lines);
-    let end = partner.end_echo()?;
-    for service in end.services {
-        let labels = Labels::of([("protocol", &service.protocol)]).with("bytes", service.bytes);
-        let residence = [service.residence, service.longest_residence];
-        let values: Vec<f64> = residence.into_iter().flatten().map(|found| found as f64).collect();
-        if !values.is_empty() {
-            rig.record("peer.residence", labels, Unit::Nanoseconds, values)?;
-        }
-    }
-    rig.record("peer.cpu_time", Labels::none(), Unit::Nanoseconds, vec![end.cpu_time as f64])?;
-    if let Some(delay) = end.run_delay {
-        rig.record("peer.run_delay", Labels::none(), Unit::Nanoseconds, vec![delay as f64])?;
-    }
-    Ok(())
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {

@@ -18,6 +18,9 @@
 //!   the residence.
 //! - **abort**: the close call of a connection with zero linger time, which sends a RST instead of a FIN.
 //!
+//! On loopback, sysdyno checks before and after each connection whether a neighbour computes on the core. Results come
+//! from connections without one. The cost with a neighbour is the field `shared` of the result.
+//!
 //! After each handshake, TCP_INFO shows whether a SYN was retransmitted. Such a connection waited a second or more
 //! for a timer and belongs to a separate class. The kernel's counters of listener overflows and retransmitted
 //! segments are read before and after.
@@ -47,18 +50,11 @@
 //! RFC 9293, sections 3.5 and 3.6. tcp(7), connect(2), shutdown(2). Linux `Documentation/networking/ip-sysctl.rst`
 //! (`tcp_tw_reuse`, `ip_local_port_range`).
 
-use std::io;
-use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+mod measure;
 
-use socket2::{SockAddr, Socket};
-
-use super::exchanges::{handshake_timed_out, to_connect};
 use super::{
-    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, Watch, counted, net_below_gross, nobody_accepts, on_loopback, other_cpu,
-    others, partner_elsewhere, path_sentence, path_terms, quantile_of_shots, record_counters, remark_placement,
-    round_trip, shortest_round_trip, wakes,
+    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, counted, net_below_gross, others, path_sentence, path_terms,
+    quantile_of_shots, round_trip, shortest_round_trip, wakes,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -69,27 +65,22 @@ use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{STACK_TCP, constants};
 use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::peer::client::Partner;
 use crate::results::prediction::{Basis, Prediction};
-use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::in_brackets;
 use crate::results::verdict::Gate;
 use crate::results::wording::{Shown, by_times};
-use crate::rig::Rig;
 use crate::setup::Setup;
 use crate::statistics::summary::median;
-use crate::sys::socket;
-use crate::sys::tcp_counters::{ephemeral_ports, tcp_counters, time_wait};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "network.connection",
     title: "Connection setup and teardown",
     measures: "connect, first byte, close, orderly teardown and abort of a TCP connection",
-    method_version: 1,
+    method_version: 2,
     precision: Precision { target: 0.15, between: 0.08 },
-    source: include_str!("connection.rs"),
+    source: include_str!("mod.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],
     rules: RULES,
@@ -109,7 +100,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     huge_memory: None,
     predict,
-    measure,
+    measure: measure::measure,
     measure_first: None,
     figures,
     explain,
@@ -117,14 +108,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Phases, in the order in which a connection lives.
 const PHASES: [&str; 5] = ["setup", "first_byte", "close", "teardown", "abort"];
-/// Connections in a row that nobody accepts before that is the result.
-const UNACCEPTED_IN_A_ROW: u32 = 3;
 /// Share of the range of ports that may be held (G30).
 const PORT_SHARE: f64 = 0.1;
-/// Time for the remote connections of a launch.
-const REMOTE_NANOSECONDS: f64 = 2.0e9;
-/// Connections that find out how long the path is.
-const PILOT: u32 = 2;
 const TIME: &str = "network.connection.time";
 /// No call that enters the kernel and sends a packet is shorter (nanoseconds).
 const FLOOR: f64 = 200.0;
@@ -261,212 +246,6 @@ fn predict_phase(by: &PredictionInput<'_>, terms: &Terms, path: ConnectionPath, 
         ("setup", Some(_)) => wakes(prediction, 1.0),
         (_, Some(placement)) => terms.switches(prediction, placement),
     }
-}
-
-/// Times of one path in a launch, phase by phase.
-#[derive(Default)]
-struct Times {
-    phases: Vec<(&'static str, Vec<f64>)>,
-    /// Handshakes in which a SYN was sent again.
-    repeated: Vec<f64>,
-    residences: Vec<f64>,
-}
-
-impl Times {
-    fn add(&mut self, phase: &'static str, value: f64) {
-        match self.phases.iter_mut().find(|(name, _)| *name == phase) {
-            Some((_, values)) => values.push(value),
-            None => self.phases.push((phase, vec![value])),
-        }
-    }
-}
-
-fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
-    let access = rig.setup().access.as_ref();
-    let (before, waiting) = (tcp_counters(), time_wait());
-    let range = ephemeral_ports().unwrap_or(0) as f64;
-    let count = rig.batches();
-    let room = waiting.is_none_or(|waiting| waiting as f64 + f64::from(6 * holding(count)) <= PORT_SHARE * range);
-    if !room {
-        for end in [CloseMode::Close, CloseMode::Orderly] {
-            let reason = "connections in TIME_WAIT already hold a tenth of the port range";
-            rig.unavailable(TIME, &Labels::of([("phase", end.phase())]), &reason);
-        }
-    }
-    let ends: &[CloseMode] =
-        if room { &[CloseMode::Abort, CloseMode::Orderly, CloseMode::Close] } else { &[CloseMode::Abort] };
-    on_loopback(rig, TIME, |rig| measure_loopback(rig, ends, count))?;
-    let held = [waiting, time_wait()].map(|found| found.unwrap_or(0) as f64);
-    rig.record("ports", Labels::none(), Unit::One, vec![held[0], held[1], range])?;
-    if let Some(mut partner) = partner_elsewhere(access)? {
-        measure_remote(rig, &mut partner, ends, count)?;
-    }
-    record_counters(rig, before)
-}
-
-fn measure_loopback(rig: &mut Rig<'_>, ends: &[CloseMode], count: u32) -> Result<(), Problem> {
-    let other = other_cpu(rig.setup());
-    remark_placement(rig, TIME, other);
-    for (cpu, placement) in [(Some(rig.setup().cpu), SAME_CPU), (other, OTHER_CPU)] {
-        let Some(cpu) = cpu else { continue };
-        let mut partner = Partner::on_loopback(Some(cpu), &[])?;
-        let watch = (placement == OTHER_CPU).then(Watch::start);
-        for path in LOOPBACK_PATHS.into_iter().filter(|path| path.placement == Some(placement)) {
-            let ends = if path.ipv6 { &[CloseMode::Abort] } else { ends };
-            if let Err(problem) = connect_all(rig, &mut partner, path, ends, count) {
-                rig.unavailable(TIME, &path.all_phases(), &problem.what);
-                // A partner that was left in the middle of its work is of no more use.
-                partner = Partner::on_loopback(Some(cpu), &[])?;
-            }
-        }
-        if let Some(watch) = watch {
-            watch.record(rig)?;
-        }
-    }
-    Ok(())
-}
-
-fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[CloseMode], most: u32) -> Result<(), Problem> {
-    let path = ConnectionPath { ipv6: partner.is_ipv6(), placement: None };
-    let began = crate::sys::clock::monotonic_raw();
-    connections(rig, partner, path, ends, PILOT)?;
-    let each = (crate::sys::clock::monotonic_raw() - began) as f64 / f64::from(PILOT) / ends.len() as f64;
-    let count = (REMOTE_NANOSECONDS / (each * ends.len() as f64).max(1.0)) as u32;
-    connect_all(rig, partner, path, ends, count.clamp(2, most))
-}
-
-/// Makes so many connections for each end and records their times.
-fn connect_all(
-    rig: &mut Rig<'_>,
-    partner: &mut Partner,
-    path: ConnectionPath,
-    ends: &[CloseMode],
-    count: u32,
-) -> Result<(), Problem> {
-    let times = connections(rig, partner, path, ends, count)?;
-    for (phase, values) in times.phases {
-        rig.record("connection", path.labels(phase), Unit::Ticks, values)?;
-    }
-    rig.record("repeated", path.labels("setup"), Unit::Ticks, times.repeated)?;
-    rig.record("residence", path.labels("teardown"), Unit::Nanoseconds, times.residences)
-}
-
-/// Connections of each kind that hold a port afterwards: fewer, because a run has many launches and a port is held long.
-fn holding(count: u32) -> u32 {
-    (count / 3).max(2)
-}
-
-fn connections(
-    rig: &mut Rig<'_>,
-    partner: &mut Partner,
-    path: ConnectionPath,
-    ends: &[CloseMode],
-    count: u32,
-) -> Result<Times, Problem> {
-    let times = |end: &CloseMode| if *end == CloseMode::Abort { count } else { holding(count) };
-    let mut order: Vec<CloseMode> =
-        ends.iter().flat_map(|end| std::iter::repeat_n(*end, times(end) as usize)).collect();
-    rig.random().shuffle(&mut order);
-    let port = partner.accept(path.ipv6, order.len() as u32)?;
-    let to = SocketAddr::new(partner.address(path.ipv6), port);
-    let mut times = Times::default();
-    let mut unaccepted = 0;
-    let before = tcp_counters();
-    for (number, end) in order.into_iter().enumerate() {
-        if one(rig, partner, path, to, end, number as u32, &mut times)? {
-            unaccepted = 0;
-        } else {
-            unaccepted += 1;
-            if unaccepted >= UNACCEPTED_IN_A_ROW {
-                return Err(nobody_accepts(to, unaccepted, before));
-            }
-        }
-    }
-    let counters = partner.accepted()?;
-    if path.placement.is_none() {
-        for (name, value) in counters {
-            rig.record("peer.counter", Labels::of([("name", &name)]), Unit::One, vec![value as f64])?;
-        }
-    }
-    Ok(times)
-}
-
-/// One connection from its beginning to its end; false when nobody answered on it.
-fn one(
-    rig: &mut Rig<'_>,
-    partner: &mut Partner,
-    path: ConnectionPath,
-    to: SocketAddr,
-    end: CloseMode,
-    number: u32,
-    times: &mut Times,
-) -> Result<bool, Problem> {
-    let cannot = |error: io::Error| Problem::new(format!("cannot prepare a connection: {error}"));
-    let spread = (path.placement.is_some() && !path.ipv6).then_some(number);
-    let socket = to_connect(path.ipv6, spread).map_err(cannot)?;
-    let address = SockAddr::from(to);
-    let (setup, connected) = rig.timed(|| socket.connect(&address));
-    match connected {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            return Err(Problem::new(format!("the connection to {to} was refused because no process listens there")));
-        }
-        // Its SYN was dropped again and again: the queue of the listener is full.
-        Err(error) if handshake_timed_out(&error) => {
-            return Ok(false);
-        }
-        Err(error) => return Err(Problem::new(format!("cannot connect to {to}: {error}"))),
-    }
-    let info = socket::tcp_info(socket.as_fd()).map_err(cannot)?;
-    let (answer, answered) = rig.timed(|| {
-        let mut byte = [7];
-        socket::write_all(socket.as_fd(), &byte).and_then(|()| socket::read_all(socket.as_fd(), &mut byte))
-    });
-    match answered {
-        Ok(()) => {}
-        Err(error) if socket::timed_out(&error) => return Ok(false),
-        Err(error) => return Err(Problem::new(format!("a new connection failed: {error}"))),
-    }
-    if info.retransmissions > 0 {
-        times.repeated.push(setup);
-    } else {
-        times.add("setup", setup);
-        times.add("first_byte", setup + answer);
-    }
-    let closing = Instant::now();
-    finish(rig, socket, end, times)?;
-    let (residence, _) = partner.closed(closing)?;
-    if end == CloseMode::Orderly {
-        times.residences.push(residence as f64);
-    }
-    Ok(true)
-}
-
-/// Ends a connection and times that.
-fn finish(rig: &mut Rig<'_>, socket: Socket, end: CloseMode, times: &mut Times) -> Result<(), Problem> {
-    let broke = |error: io::Error| Problem::new(format!("cannot end a connection: {error}"));
-    match end {
-        CloseMode::Close => {
-            let (time, ()) = rig.timed(|| drop(socket));
-            times.add(end.phase(), time);
-        }
-        CloseMode::Abort => {
-            socket.set_linger(Some(Duration::ZERO)).map_err(broke)?;
-            let (time, ()) = rig.timed(|| drop(socket));
-            times.add(end.phase(), time);
-        }
-        CloseMode::Orderly => {
-            let (time, ended) = rig.timed(|| {
-                socket.shutdown(Shutdown::Write)?;
-                socket::answered(socket::read(socket.as_fd(), &mut [0]))
-            });
-            match ended.map_err(broke)? {
-                0 => times.add(end.phase(), time),
-                _ => return Err(Problem::new("bytes arrived after the end of a connection")),
-            }
-        }
-    }
-    Ok(())
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
