@@ -238,14 +238,19 @@ impl Relay {
 
     /// Milliseconds that the relay held packets of a kind there and back: the sum of the medians of both directions.
     pub fn held(&self, kind: impl Fn(&Note) -> bool) -> f64 {
+        self.held_at(0.5, kind)
+    }
+
+    /// The same for another quantile of each direction.
+    pub fn held_at(&self, probability: f64, kind: impl Fn(&Note) -> bool) -> f64 {
         let notes = self.notes.lock().unwrap();
-        let median = |outward: bool| {
+        let one_way = |outward: bool| {
             let held: Vec<f64> =
                 notes.iter().filter(|note| note.outward == outward && kind(note)).map(|note| note.held).collect();
-            sysdyno::testing::statistics::summary::median(&held)
+            sysdyno::testing::statistics::summary::quantile(&held, probability)
                 .unwrap_or_else(|| panic!("the relay carried no such packet"))
         };
-        median(true) + median(false)
+        one_way(true) + one_way(false)
     }
 }
 
