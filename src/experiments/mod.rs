@@ -14,6 +14,7 @@ pub mod cpu;
 #[cfg(test)]
 mod example;
 pub mod file;
+pub mod heading;
 pub mod highlights;
 mod insights;
 pub mod memory;
@@ -73,7 +74,7 @@ pub struct Experiment {
     pub method_version: u32,
     /// What is asked of its figures, and how far they move from run to run.
     pub precision: Precision,
-    /// The source file: its leading `//!` comment is the methodology text.
+    /// The leading `//!` comment of its source file: the methodology text.
     pub source: &'static str,
     /// What the run must have.
     pub needs: &'static [Need],
@@ -239,7 +240,7 @@ impl Experiment {
         self.publishes.iter().find(|publication| publication.metric == metric)
     }
 
-    /// The methodology text: the leading `//!` comment of the source file, without its markers.
+    /// The methodology text, without the markers of a comment.
     pub fn methodology(&self) -> String {
         let mut text = String::new();
         for line in self.source.lines().map_while(|line| line.strip_prefix("//!")) {

@@ -133,8 +133,10 @@ fn whole_table(document: &Document) -> String {
         return String::new();
     }
     let all = count(headlines().count() as u64, "headline result", "headline results");
-    let contaminated = headlines().any(|metric| metric.grade == Grade::Contaminated);
-    let disturbed = if contaminated { ", ! contaminated" } else { "" };
+    // Said where the mark is: the words take the room of two costs.
+    let shown = document.costs.iter().filter_map(|cost| document.metric(&cost.metric, &cost.labels));
+    let marked = shown.into_iter().any(|metric| metric.grade == Grade::Contaminated);
+    let disturbed = if marked { ", ! contaminated" } else { "" };
     format!("All {all} ({good} good): --all. ▲▼ not as predicted, ? unresolved{disturbed}")
 }
 

@@ -32,6 +32,7 @@ use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, constants};
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -47,7 +48,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "one 64-bit division that waits for the one before it",
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002 },
-    source: include_str!("division.rs"),
+    source: heading!("division.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,

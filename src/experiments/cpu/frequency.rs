@@ -64,6 +64,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::CycleTime;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
@@ -81,7 +82,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "rate of the time-stamp counter, frequency and cycle time of the core",
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002 },
-    source: include_str!("frequency.rs"),
+    source: heading!("frequency.rs"),
     needs: &[],
     uses: &[],
     rules: RULES,

@@ -54,6 +54,7 @@ use crate::evaluate::missing::name_unpaired;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, constants, store_forwarding};
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
@@ -72,7 +73,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "one iteration of an empty loop: in registers, in memory, compiled",
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002 },
-    source: include_str!("loop_cost.rs"),
+    source: heading!("loop_cost.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,

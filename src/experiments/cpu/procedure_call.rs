@@ -77,6 +77,7 @@ use crate::evaluate::precision::Precision;
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, PIPELINE_SLOT, call_and_return, constants, store_forwarding};
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::{Axis, Curve, Metric};
 use crate::results::prediction::Prediction;
@@ -98,7 +99,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "call and return with 0 to 7 integer arguments, independent and chained",
     method_version: 3,
     precision: Precision { target: 0.01, between: 0.002 },
-    source: include_str!("procedure_call.rs"),
+    source: heading!("procedure_call.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,

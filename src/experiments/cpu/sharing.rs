@@ -91,6 +91,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::Metric;
 use crate::results::prediction::{Basis, Prediction};
@@ -111,7 +112,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "share and duration of the use of this core by a neighbour",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.0 },
-    source: include_str!("sharing.rs"),
+    source: heading!("sharing.rs"),
     needs: &[],
     uses: &[],
     rules: RULES,

@@ -68,6 +68,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CPUID, Constant, CycleTime, KERNEL_ROUND_TRIP, constants, counter_reading, counter_step,
 };
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -88,7 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "overhead, bias, resolution and ordering of each method to read the time",
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002 },
-    source: include_str!("timer.rs"),
+    source: heading!("timer.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,

@@ -48,6 +48,7 @@ use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::constants;
+use crate::experiments::heading::heading;
 use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
@@ -77,7 +78,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "latency of a load from memory while the other CPUs read",
     method_version: 3,
     precision: Precision { target: 0.1, between: 0.05 },
-    source: include_str!("loaded_latency.rs"),
+    source: heading!("loaded_latency.rs"),
     needs: &[
         Need { id: "two_cpus", what: "two CPUs and memory for footprints larger than the last cache", check: two_cpus },
         Need { id: "time", what: "time to fill these footprints", check: time_to_fill },

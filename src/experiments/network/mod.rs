@@ -4,6 +4,7 @@
 
 pub mod bandwidth;
 pub mod connection;
+mod connections;
 pub mod exchanges;
 pub mod round_trip;
 

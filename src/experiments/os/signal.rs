@@ -45,6 +45,7 @@ use crate::evaluate::gate::rules;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, constants};
+use crate::experiments::heading::heading;
 use crate::experiments::os::kernel_work;
 use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
 use crate::results::prediction::{Basis, Prediction};
@@ -66,7 +67,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "installing a signal handler, and handling a signal to oneself",
     method_version: 1,
     precision: Precision { target: 0.02, between: 0.01 },
-    source: include_str!("signal.rs"),
+    source: heading!("signal.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time"],
     rules: RULES,

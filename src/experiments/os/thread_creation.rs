@@ -62,6 +62,7 @@ use crate::experiments::constants::{
     Constant, CycleTime, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END,
     THREAD_SWITCH, THREAD_TASK, WAKE_OTHER_CPU,
 };
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::Metric;
 use crate::results::prediction::{Basis, Prediction};
@@ -85,7 +86,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "creation, first instruction and end of a thread, by C library and by kernel",
     method_version: 1,
     precision: Precision { target: 0.03, between: 0.02 },
-    source: include_str!("thread_creation.rs"),
+    source: heading!("thread_creation.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],
     rules: RULES,

@@ -67,6 +67,7 @@ mod vitals;
 
 use super::{DISK, PLACE};
 use crate::evaluate::precision::Precision;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::setup::Profile;
@@ -78,7 +79,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "how much file data stays in memory, in control groups of known size or on the machine",
     method_version: 2,
     precision: Precision { target: 0.2, between: 0.02 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[PLACE, DISK],
     uses: &[],
     rules: judge::RULES,

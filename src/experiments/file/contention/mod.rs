@@ -59,6 +59,7 @@ use super::{BLOCK, DISK, Order, PLACE};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::statistics::summary::median;
@@ -70,7 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "reads of a block by one to sixteen processes at once, each from its own file",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[PLACE, DISK],
     uses: &[
         "cpu.cycle_time",

@@ -65,6 +65,7 @@ mod predict;
 
 use super::{BLOCK, DISK, Order, PLACE};
 use crate::evaluate::precision::Precision;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 
@@ -75,7 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "a block of a local file: direct, cold and warm, sequential and random, by file size",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[PLACE, DISK],
     uses: &["cpu.cycle_time", "os.system_call.time", "memory.page_fault.time"],
     rules: judge::RULES,

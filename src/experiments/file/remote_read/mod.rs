@@ -67,6 +67,7 @@ mod sources;
 
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
+use crate::experiments::heading::heading;
 use crate::experiments::network::{quantile_of_shots, round_trip};
 use crate::experiments::{Experiment, Need, Publication};
 use crate::results::peer::Peer;
@@ -84,7 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "reads of a file on another machine (its memory, its disk), and the network's share",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[NAMED],
     uses: &["network.round_trip.time", "network.bandwidth.rate"],
     rules: judge::RULES,

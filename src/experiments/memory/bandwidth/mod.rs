@@ -75,6 +75,7 @@ mod predict;
 mod scaling;
 
 use crate::evaluate::precision::Precision;
+use crate::experiments::heading::heading;
 use crate::experiments::memory::footprint::Footprint;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
@@ -87,7 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "read, write and copy rates of every cache and of memory, with one and several threads",
     method_version: 2,
     precision: Precision { target: 0.1, between: 0.05 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "memory.latency.level"],
     rules: judge::RULES,

@@ -76,6 +76,7 @@ mod walk;
 
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::Unit;
 use crate::setup::Setup;
@@ -91,7 +92,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "latency of dependent loads by level, and the sizes of the levels",
     method_version: 2,
     precision: Precision { target: 0.1, between: 0.05 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: judge::RULES,

@@ -65,6 +65,7 @@ mod predict;
 
 use crate::evaluate::gate::rules;
 use crate::evaluate::precision::Precision;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 use crate::sys::fault::HUGE_PAGE;
@@ -76,7 +77,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "time of the first access to a page, by the work that the kernel does for it",
     method_version: 1,
     precision: Precision { target: 0.05, between: 0.04 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,

@@ -63,6 +63,7 @@ mod predict;
 use super::{LOOPBACK, OTHER_CPU, SAME_CPU};
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::peer::protocol::{Direction, FlowOrder};
 use crate::results::quantity::{Labels, Unit};
@@ -76,7 +77,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "payload per second at the receiver, by direction, streams and size of writes",
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],
     rules: judge::RULES,

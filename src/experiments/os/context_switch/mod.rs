@@ -73,6 +73,7 @@ mod measure;
 mod predict;
 
 use crate::evaluate::precision::Precision;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 
@@ -83,7 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "switching processes and threads, waking other CPUs, moving a cache line",
     method_version: 1,
     precision: Precision { target: 0.05, between: 0.04 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead", "os.system_call.time"],
     rules: judge::RULES,

@@ -56,6 +56,7 @@ mod predict;
 mod ways;
 
 use crate::evaluate::precision::Precision;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::Unit;
 use ways::common_way;
@@ -67,7 +68,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "fork, vfork, fork and exec, posix_spawn, by memory of the parent",
     method_version: 4,
     precision: Precision { target: 0.1, between: 0.05 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[],
     uses: &[],
     rules: judge::RULES,

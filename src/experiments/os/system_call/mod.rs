@@ -71,6 +71,7 @@ mod predict;
 
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
 
@@ -81,7 +82,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "kernel entry and exit, and the work of a dozen system calls",
     method_version: 3,
     precision: Precision { target: 0.02, between: 0.01 },
-    source: include_str!("mod.rs"),
+    source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],
     rules: judge::RULES,

@@ -55,11 +55,8 @@
 //! udp(7), icmp(7), unix(7). G. Tene, "How not to measure latency", 2013.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-mod measure;
-
-use super::exchanges::{Kind, PATIENCE, TIME, kind, kinds};
+use super::exchanges::{GAP, Kind, PATIENCE, TIME, kind, kinds, measure};
 use super::{
     LOOPBACK, OTHER_CPU, SAME_CPU, Terms, net_below_gross, others, path_sentence, path_terms, quantile_label,
     quantile_of_shots,
@@ -72,6 +69,7 @@ use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP, constants};
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::{Axis, Curve};
 use crate::results::peer::Peer;
@@ -88,7 +86,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "time to an answer over TCP, UDP, ICMP and Unix sockets, by size, placement and pacing",
     method_version: 2,
     precision: Precision { target: 0.1, between: 0.05 },
-    source: include_str!("mod.rs"),
+    source: heading!("round_trip.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time"],
     rules: RULES,
@@ -114,7 +112,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     huge_memory: None,
     predict,
-    measure: measure::measure,
+    measure,
     measure_first: None,
     figures,
     explain,
@@ -124,8 +122,6 @@ pub const EXPERIMENT: Experiment = Experiment {
 const BY_BYTES: &str = "network.round_trip.by_bytes";
 /// Quantiles that are published.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
-/// Pause before an idle-paced exchange: long enough for idle states and for radios to sleep.
-const GAP: Duration = Duration::from_millis(10);
 /// No answer goes through two kernel entries and two stacks in less (nanoseconds).
 const FLOOR: f64 = 400.0;
 /// Slack of comparisons between kinds.

@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use socket2::{SockAddr, Socket};
 
-use super::super::exchanges::{handshake_timed_out, to_connect};
-use super::super::{
+use super::exchanges::{handshake_timed_out, to_connect};
+use super::{
     OTHER_CPU, SAME_CPU, Watch, nobody_accepts, on_loopback, other_cpu, partner_elsewhere, record_counters,
     remark_placement,
 };
-use super::{CloseMode, ConnectionPath, LOOPBACK_PATHS, PORT_SHARE, TIME};
 use crate::peer::client::Partner;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
@@ -27,6 +26,55 @@ const UNACCEPTED_IN_A_ROW: u32 = 3;
 const REMOTE_NANOSECONDS: f64 = 2.0e9;
 /// Connections that find out how long the path is.
 const PILOT: u32 = 2;
+/// The metric of connections.
+pub(super) const TIME: &str = "network.connection.time";
+/// Share of the range of ports that may be held (G30).
+pub(super) const PORT_SHARE: f64 = 0.1;
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CloseMode {
+    Close,
+    Orderly,
+    Abort,
+}
+
+impl CloseMode {
+    pub(super) fn phase(self) -> &'static str {
+        match self {
+            CloseMode::Close => "close",
+            CloseMode::Orderly => "teardown",
+            CloseMode::Abort => "abort",
+        }
+    }
+}
+
+/// Where connections go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ConnectionPath {
+    pub ipv6: bool,
+    /// None on a remote path.
+    pub placement: Option<&'static str>,
+}
+
+impl ConnectionPath {
+    pub(super) fn labels(self, phase: &str) -> Labels {
+        self.all_phases().with("phase", phase)
+    }
+
+    /// Labels that all its phases have in common.
+    pub(super) fn all_phases(self) -> Labels {
+        let path = if self.placement.is_some() { "loopback" } else { "remote" };
+        let labels = Labels::of([("path", path), ("ip", if self.ipv6 { "6" } else { "4" })]);
+        self.placement.map_or(labels.clone(), |placement| labels.with("placement", placement))
+    }
+}
+
+pub(super) const LOOPBACK_PATHS: [ConnectionPath; 3] = [
+    ConnectionPath { ipv6: false, placement: Some(SAME_CPU) },
+    ConnectionPath { ipv6: false, placement: Some(OTHER_CPU) },
+    ConnectionPath { ipv6: true, placement: Some(OTHER_CPU) },
+];
 
 /// Times of one path in a launch, phase by phase.
 #[derive(Default)]

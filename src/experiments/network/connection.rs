@@ -50,11 +50,10 @@
 //! RFC 9293, sections 3.5 and 3.6. tcp(7), connect(2), shutdown(2). Linux `Documentation/networking/ip-sysctl.rst`
 //! (`tcp_tw_reuse`, `ip_local_port_range`).
 
-mod measure;
-
+use super::connections::{ConnectionPath, LOOPBACK_PATHS, PORT_SHARE, TIME, measure};
 use super::{
-    LOOPBACK, OTHER_CPU, SAME_CPU, Terms, counted, net_below_gross, others, path_sentence, path_terms,
-    quantile_of_shots, round_trip, shortest_round_trip, wakes,
+    LOOPBACK, OTHER_CPU, Terms, counted, net_below_gross, others, path_sentence, path_terms, quantile_of_shots,
+    round_trip, shortest_round_trip, wakes,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -64,6 +63,7 @@ use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{STACK_TCP, constants};
+use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
@@ -80,7 +80,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     measures: "connect, first byte, close, orderly teardown and abort of a TCP connection",
     method_version: 2,
     precision: Precision { target: 0.15, between: 0.08 },
-    source: include_str!("mod.rs"),
+    source: heading!("connection.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],
     rules: RULES,
@@ -100,7 +100,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     memory: crate::experiments::little_memory,
     huge_memory: None,
     predict,
-    measure: measure::measure,
+    measure,
     measure_first: None,
     figures,
     explain,
@@ -108,9 +108,6 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Phases, in the order in which a connection lives.
 const PHASES: [&str; 5] = ["setup", "first_byte", "close", "teardown", "abort"];
-/// Share of the range of ports that may be held (G30).
-const PORT_SHARE: f64 = 0.1;
-const TIME: &str = "network.connection.time";
 /// No call that enters the kernel and sends a packet is shorter (nanoseconds).
 const FLOOR: f64 = 200.0;
 /// Share of handshakes that may have sent a SYN again.
@@ -138,51 +135,6 @@ rules! {
     PORTS: "G30" Hard "`network.connection.time`", "connections in TIME_WAIT hold at most {} of the port range",
         share(PORT_SHARE);
 }
-
-/// How a connection ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CloseMode {
-    Close,
-    Orderly,
-    Abort,
-}
-
-impl CloseMode {
-    fn phase(self) -> &'static str {
-        match self {
-            CloseMode::Close => "close",
-            CloseMode::Orderly => "teardown",
-            CloseMode::Abort => "abort",
-        }
-    }
-}
-
-/// Where connections go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ConnectionPath {
-    ipv6: bool,
-    /// None on a remote path.
-    placement: Option<&'static str>,
-}
-
-impl ConnectionPath {
-    fn labels(self, phase: &str) -> Labels {
-        self.all_phases().with("phase", phase)
-    }
-
-    /// Labels that all its phases have in common.
-    fn all_phases(self) -> Labels {
-        let path = if self.placement.is_some() { "loopback" } else { "remote" };
-        let labels = Labels::of([("path", path), ("ip", if self.ipv6 { "6" } else { "4" })]);
-        self.placement.map_or(labels.clone(), |placement| labels.with("placement", placement))
-    }
-}
-
-const LOOPBACK_PATHS: [ConnectionPath; 3] = [
-    ConnectionPath { ipv6: false, placement: Some(SAME_CPU) },
-    ConnectionPath { ipv6: false, placement: Some(OTHER_CPU) },
-    ConnectionPath { ipv6: true, placement: Some(OTHER_CPU) },
-];
 
 fn paths(setup: &Setup) -> Vec<ConnectionPath> {
     let mut paths = if setup.remote_only { Vec::new() } else { LOOPBACK_PATHS.to_vec() };
@@ -360,6 +312,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::connections::CloseMode;
     use super::*;
 
     #[test]
