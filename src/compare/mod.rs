@@ -320,28 +320,33 @@ fn apart(pair: &Pair<'_>, floor: f64, threshold: f64, clock: Option<f64>) -> Res
 }
 
 /// Runs in rounds: only rounds count in which both sides have the result. Contaminated results count where too few rounds are left
-/// without them: what disturbs now one condition and now the other is in the scatter of the differences.
+/// without them, in rounds in which both sides are: what disturbs now one condition and now the other is in the scatter of the
+/// differences. A result beside a neighbour against one without says nothing about the conditions.
 fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Sided, String> {
     let new: BTreeMap<usize, &CompactFigure> = pair.new.iter().copied().collect();
-    let both = |trust: Trust| -> Vec<(Observed, Observed)> {
+    let both = |contaminated: bool| {
         let usable = |figure: &CompactFigure| {
             let (half_width, level) = figure.half_width();
             // One launch or two have no interval. The scatter of the rounds decides alone then.
             let within = normal_factor(level).map_or(0.0, |factor| half_width / factor);
             let found = Observed { value: clock::at(clock, figure), within, launches: figure.launches, between: 0.0 };
-            (figure.trust <= trust && !figure.at_least).then_some(found)
+            let counts =
+                if contaminated { figure.trust == Trust::Contaminated } else { figure.trust < Trust::Contaminated };
+            (counts && !figure.at_least).then_some(found)
         };
         let rounds = pair.base.iter().filter_map(|(number, base)| Some((usable(base)?, usable(new.get(number)?)?)));
-        rounds.collect()
+        rounds.collect::<Vec<(Observed, Observed)>>()
     };
-    let clean = both(Trust::Noisy);
-    let rounds = if clean.len() < LEAST_ROUNDS { both(Trust::Contaminated) } else { clean };
+    let mut rounds = both(false);
+    if rounds.len() < LEAST_ROUNDS {
+        rounds.extend(both(true));
+    }
     if rounds.len() < LEAST_ROUNDS {
         let side = match () {
             () if pair.base.is_empty() => "missing in the base".to_owned(),
             () if pair.new.is_empty() => "missing in the new runs".to_owned(),
             () => format!(
-                "{} have it on both sides, at least {LEAST_ROUNDS} must",
+                "{} have it on both sides, undisturbed or disturbed on both, and at least {LEAST_ROUNDS} must",
                 count(rounds.len() as u64, "round", "rounds")
             ),
         };
@@ -461,6 +466,21 @@ mod tests {
         let found = compared(&rounds, &rounds, Design::Rounds, false);
         let lacks = |left_out: &&NotCompared| left_out.reason.contains("round");
         assert!(found.rows.len() > 100, "{}: {:?}", found.rows.len(), found.not_compared.iter().find(lacks));
+    }
+
+    #[test]
+    fn a_result_that_is_contaminated_on_one_side_only_is_not_compared() {
+        let with_trust = |trust: Trust| {
+            let mut changed = run(|_| true);
+            let metrics = changed.run.experiments.iter_mut().flat_map(|found| &mut found.metrics);
+            metrics.flat_map(|metric| &mut metric.figures).for_each(|figure| figure.trust = trust);
+            changed
+        };
+        let rounds = |trust: Trust| [(); LEAST_ROUNDS].map(|()| with_trust(trust));
+        let rows = |base: Trust, new: Trust| compared(&rounds(base), &rounds(new), Design::Rounds, false).rows.len();
+        assert!(rows(Trust::Contaminated, Trust::Contaminated) > 100);
+        assert_eq!(rows(Trust::Clean, Trust::Contaminated), 0);
+        assert_eq!(rows(Trust::Contaminated, Trust::Noisy), 0);
     }
 
     #[test]
