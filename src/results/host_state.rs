@@ -1,6 +1,6 @@
 //! The state of the host during a run, in sentences: who used what the run measured.
 
-use super::document::{Document, Metric, Practice};
+use super::document::{Document, Grade, Metric, Practice};
 use super::quantity::Better;
 use super::wording::{factor, number, percent};
 use crate::statistics::summary::median;
@@ -87,10 +87,23 @@ impl Document {
             .collect();
         if !taxes.is_empty() {
             text += &format!(
-                " Results are for a core without a neighbour. A neighbour changes the time of the same work: {} (medians).",
+                " {} A neighbour changes the time of the same work: {} (medians).",
+                self.alone_sentence("Results"),
                 taxes.join(", ")
             );
         }
         Some(text)
+    }
+
+    /// That results, called so, are for a core without a neighbour, and how many headline results are not.
+    pub fn alone_sentence(&self, results: &str) -> String {
+        let sentence = format!("{results} are for a core without a neighbour");
+        let contaminated =
+            self.metrics().filter(|metric| metric.headline && metric.grade == Grade::Contaminated).count();
+        match contaminated {
+            0 => format!("{sentence}."),
+            1 => format!("{sentence}, except 1 contaminated headline result."),
+            several => format!("{sentence}, except {several} contaminated headline results."),
+        }
     }
 }

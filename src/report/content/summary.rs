@@ -33,10 +33,11 @@ pub(super) fn figures(document: &Document) -> PagePart {
         }
     }
     if let Some(taxes) = taxes(document) {
-        part.say(
-            "A neighbour is another task, mostly of another tenant, on the second hardware thread of the core. The \
-             results above are for a core without a neighbour. With a neighbour the same batches took:",
-        );
+        part.say(format!(
+            "A neighbour is another task, mostly of another tenant, on the second hardware thread of the core. {} With \
+             a neighbour the same batches took:",
+            document.alone_sentence("The results above")
+        ));
         part.add(Piece::Table(taxes));
     }
     if let Some((scores, text)) = scores(document) {
