@@ -82,6 +82,10 @@ impl Gain {
     /// By the figures that are asked of an experiment with so many launches at least.
     fn of(launches: u32, asked: &[&Metric], least: u32, target: f64) -> Gain {
         let missing = |metric: &&Metric| {
+            if metric.grade == Grade::Contaminated {
+                // Any launch may be undisturbed, although none was yet: one of so many and two, by the rule of succession.
+                return Some(FEWEST_LAUNCHES as f64 * f64::from(launches + 2));
+            }
             // At most half of the launches have those that take turns: enough is the least for them.
             let enough = if 2 * metric.launches <= launches { FEWEST_LAUNCHES as u32 } else { least };
             let launches_of_each = f64::from(launches) / f64::from(metric.launches.max(1));
@@ -216,10 +220,9 @@ fn has_reached(asked: &[&Metric]) -> bool {
 /// The square of a figure's distance from its target. One with too few launches has none: it is resolved first, or never.
 fn square_of_distance(metric: &Metric, target: f64) -> f64 {
     let distance = match metric.grade {
-        Grade::Good => return 0.0,
+        // None of the launches of a contaminated one counts.
+        Grade::Good | Grade::Contaminated => return 0.0,
         _ if (metric.launches as usize) < FEWEST_LAUNCHES => return 0.0,
-        // More launches make no CPU quiet.
-        Grade::Contaminated => 1.0,
         Grade::Rough | Grade::Unresolved => {
             let [low, high] = metric.within_run.unwrap_or(metric.interval95);
             let distance = (high - low) / 2.0 / metric.value.abs() / target;
@@ -286,6 +289,10 @@ mod tests {
         let [near, edge, far, hopeless] = [1.5, 3.0, 6.0, 30.0].map(|distance| square(8, distance, Grade::Unresolved));
         assert!(near < edge && edge > far && far > hopeless, "{near} {edge} {far} {hopeless}");
         assert!((edge - 9.0).abs() < 1e-9 && hopeless < 0.1, "{edge} {hopeless}");
+        // One that was disturbed in each of eight launches needs five undisturbed ones, of which every tenth may be one.
+        let disturbed = figure(8, 0.5, Grade::Contaminated);
+        assert_eq!(Gain::of(8, &[&disturbed], 8, 0.1).missing, [50.0]);
+        assert!(square(8, 2.0, Grade::Contaminated) == 0.0);
         // Too few launches are resolved first, and a good figure gains nothing.
         assert!(square(4, 2.0, Grade::Unresolved) == 0.0 && square(8, 2.0, Grade::Good) == 0.0);
         // A figure of half of the launches gains half.
