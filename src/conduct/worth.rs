@@ -19,6 +19,9 @@ const LEAST_LAUNCHES: [u32; 2] = [8, 5];
 /// launch removes.
 const HOPELESS: f64 = 3.0;
 
+/// Share of the time that is left in which the launches that a contaminated figure may need must fit: it may stay contaminated.
+const HOPE_SHARE: f64 = 0.25;
+
 /// Share of the headline figures of all experiments that must be good before a run ends, if each experiment has its launches.
 const ENOUGH_SHARE: f64 = REACHED_SHARE;
 
@@ -65,6 +68,8 @@ struct Gain {
     launches: u32,
     /// For each figure that has too few launches: how many more of the experiment give it enough. Not each launch has each figure.
     missing: Vec<f64>,
+    /// For each contaminated figure that has enough launches: in how many more launches enough may be undisturbed.
+    hoped: Vec<f64>,
     /// The squares of the distances of its figures from their targets, which fall with the number of launches.
     squares: f64,
 }
@@ -82,17 +87,17 @@ impl Gain {
     /// By the figures that are asked of an experiment with so many launches at least.
     fn of(launches: u32, asked: &[&Metric], least: u32, target: f64) -> Gain {
         let missing = |metric: &&Metric| {
-            if metric.grade == Grade::Contaminated {
-                // Any launch may be undisturbed, although none was yet: one of so many and two, by the rule of succession.
-                return Some(FEWEST_LAUNCHES as f64 * f64::from(launches + 2));
-            }
             // At most half of the launches have those that take turns: enough is the least for them.
             let enough = if 2 * metric.launches <= launches { FEWEST_LAUNCHES as u32 } else { least };
             let launches_of_each = f64::from(launches) / f64::from(metric.launches.max(1));
             (metric.launches < enough).then(|| f64::from(enough - metric.launches) * launches_of_each)
         };
+        let contaminated =
+            asked.iter().filter(|metric| metric.grade == Grade::Contaminated && missing(metric).is_none());
         Gain {
             launches,
+            // Any launch may be undisturbed, although none was yet: one of so many and two, by the rule of succession.
+            hoped: contaminated.map(|_| FEWEST_LAUNCHES as f64 * f64::from(launches + 2)).collect(),
             // The experiment itself needs its launches too: the run waits for them.
             missing: asked
                 .iter()
@@ -114,8 +119,11 @@ impl Gain {
     fn value(&self, seconds: f64, more: u32, possible: f64) -> Value {
         let more = f64::from(more);
         // What comes too late resolves nothing.
-        let reachable = |missing: &&f64| **missing > more && **missing - more <= possible;
-        let resolved: f64 = self.missing.iter().filter(reachable).map(|missing| 1.0 / (missing - more)).sum();
+        let resolved_of = |launches: &[f64], possible: f64| -> f64 {
+            let left = launches.iter().map(|launches| launches - more);
+            left.filter(|left| *left > 0.0 && *left <= possible).map(|left| 1.0 / left).sum()
+        };
+        let resolved = resolved_of(&self.missing, possible) + resolved_of(&self.hoped, possible * HOPE_SHARE);
         if resolved > 0.0 {
             return Value::Resolved(resolved / seconds);
         }
@@ -237,7 +245,7 @@ mod tests {
     use super::*;
 
     fn gain(launches: u32, missing: &[f64], squares: f64) -> Gain {
-        Gain { launches, missing: missing.to_vec(), squares }
+        Gain { launches, missing: missing.to_vec(), squares, ..Gain::default() }
     }
 
     fn worth(gains: &[(&str, Gain)]) -> Worth {
@@ -291,7 +299,11 @@ mod tests {
         assert!((edge - 9.0).abs() < 1e-9 && hopeless < 0.1, "{edge} {hopeless}");
         // One that was disturbed in each of eight launches needs five undisturbed ones, of which every tenth may be one.
         let disturbed = figure(8, 0.5, Grade::Contaminated);
-        assert_eq!(Gain::of(8, &[&disturbed], 8, 0.1).missing, [50.0]);
+        let hopes = Gain::of(8, &[&disturbed], 8, 0.1);
+        assert!(hopes.missing.is_empty() && hopes.hoped == [50.0]);
+        // They must fit into a quarter of the time, because it may be disturbed in all of them.
+        assert_eq!(hopes.value(0.1, 0, 200.0), Value::Resolved(1.0 / 50.0 / 0.1));
+        assert_eq!(hopes.value(0.1, 0, 199.0), Value::Sharper(0.0));
         assert!(square(8, 2.0, Grade::Contaminated) == 0.0);
         // Too few launches are resolved first, and a good figure gains nothing.
         assert!(square(4, 2.0, Grade::Unresolved) == 0.0 && square(8, 2.0, Grade::Good) == 0.0);
