@@ -95,15 +95,10 @@ impl Document {
         Some(text)
     }
 
-    /// That results, called so, are for a core without a neighbour, and how many headline results are not.
+    /// That results, called so, are for a core without a neighbour, as far as they are.
     pub fn alone_sentence(&self, results: &str) -> String {
-        let sentence = format!("{results} are for a core without a neighbour");
-        let contaminated =
-            self.metrics().filter(|metric| metric.headline && metric.grade == Grade::Contaminated).count();
-        match contaminated {
-            0 => format!("{sentence}."),
-            1 => format!("{sentence}, except 1 contaminated headline result."),
-            several => format!("{sentence}, except {several} contaminated headline results."),
-        }
+        let contaminated = self.metrics().any(|metric| metric.headline && metric.grade == Grade::Contaminated);
+        let exception = if contaminated { ", except the contaminated ones" } else { "" };
+        format!("{results} are for a core without a neighbour{exception}.")
     }
 }
