@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::evaluate::distance::told_apart;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::missing::name_missing;
-use crate::evaluate::study::Study;
+use crate::evaluate::study::{Study, WholeRun};
 use crate::evaluate::unavailable::name_unavailable;
 use crate::experiments::costs::costs;
 use crate::experiments::highlights::highlights;
@@ -65,12 +65,12 @@ pub fn figures(log: &Log) -> Vec<Section> {
 }
 
 fn sections(log: &Log, wanted: Wanted) -> Vec<Section> {
-    let setup = Setup::logged(log);
+    let (setup, whole) = (Setup::logged(log), WholeRun::of(log));
     let mut known: Vec<Metric> = Vec::new();
     log.steps
         .iter()
         .map(|step| {
-            let section = section(&setup, log, step, &known, wanted);
+            let section = section(&setup, log, &whole, step, &known, wanted);
             known.extend(section.metrics.iter().cloned());
             section
         })
@@ -114,7 +114,7 @@ fn run(log: &Log) -> Run {
     }
 }
 
-fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric], wanted: Wanted) -> Section {
+fn section(setup: &Setup, log: &Log, whole: &WholeRun, step: &Step, known: &[Metric], wanted: Wanted) -> Section {
     let launches: Vec<&Launch> = log.launches.iter().filter(|launch| launch.experiment == step.experiment).collect();
     let experiment = experiments::find(&step.experiment);
     let mut section = Section {
@@ -148,7 +148,7 @@ fn section(setup: &Setup, log: &Log, step: &Step, known: &[Metric], wanted: Want
     let apart = told_apart(&log.launches, &step.experiment);
     let material = apart.as_ref().unwrap_or(&log.launches);
     let study = experiment
-        .and_then(|found| Some((found, Study::of(setup, log, material, found.id, found.precision, known)?)))
+        .and_then(|found| Some((found, Study::of(setup, log, whole, material, found.id, found.precision, known)?)))
         .filter(|(_, study)| !study.launches.is_empty());
     match (experiment, study) {
         (_, Some((experiment, study))) => {

@@ -21,6 +21,26 @@ const WITHIN_CPU: f64 = 0.5;
 /// Where they enter the kernel, what is left of others only adds time: the lower quartile.
 const WITHIN_KERNEL: f64 = 0.25;
 
+/// What all launches of a run show together, whichever experiment asks.
+#[derive(Debug, Clone)]
+pub struct WholeRun {
+    /// Core frequency of every launch.
+    core_by_launch: Vec<f64>,
+    /// Cycles of a turn alone on the core, by all looks; none where none was taken.
+    turn: Option<LoopTurn>,
+}
+
+impl WholeRun {
+    /// By all launches of a log that ended well.
+    pub fn of(log: &Log) -> Self {
+        let succeeded = || log.launches.iter().filter(|launch| launch.succeeded());
+        WholeRun {
+            core_by_launch: log.clock.as_ref().map_or_else(Vec::new, |clock| core_frequencies(clock, succeeded())),
+            turn: LoopTurn::of(succeeded().flat_map(|launch| &launch.series)),
+        }
+    }
+}
+
 /// The material of one experiment's analysis.
 #[derive(Debug, Clone)]
 pub struct Study<'a> {
@@ -55,6 +75,7 @@ impl<'a> Study<'a> {
     pub fn of(
         setup: &'a Setup,
         log: &'a Log,
+        whole: &WholeRun,
         launches: &'a [Launch],
         experiment: &str,
         precision: Precision,
@@ -69,15 +90,12 @@ impl<'a> Study<'a> {
             .iter()
             .filter(|launch| launch.experiment == CANARY && launch.succeeded() && rounds.contains(&launch.round))
             .collect();
-        let core_by_launch = core_frequencies(clock, &log.launches);
         Some(Study {
             setup,
             clock,
-            core: median(&core_by_launch).map(Hertz),
-            core_by_launch,
-            turn: LoopTurn::of(
-                log.launches.iter().filter(|launch| launch.succeeded()).flat_map(|launch| &launch.series),
-            ),
+            core: median(&whole.core_by_launch).map(Hertz),
+            core_by_launch: whole.core_by_launch.clone(),
+            turn: whole.turn,
             precision,
             within: if experiment.starts_with("cpu.") { WITHIN_CPU } else { WITHIN_KERNEL },
             launches,
@@ -142,7 +160,6 @@ pub fn core_frequency_of(clock: &Clock, evidence: &Evidence) -> Option<f64> {
     (ticks_per_cycle > 0.0).then(|| clock.hertz / ticks_per_cycle)
 }
 
-fn core_frequencies(clock: &Clock, launches: &[Launch]) -> Vec<f64> {
-    let succeeded = launches.iter().filter(|launch| launch.succeeded());
-    succeeded.filter_map(|launch| core_frequency_of(clock, launch.evidence.as_ref()?)).collect()
+fn core_frequencies<'a>(clock: &Clock, launches: impl Iterator<Item = &'a Launch>) -> Vec<f64> {
+    launches.filter_map(|launch| core_frequency_of(clock, launch.evidence.as_ref()?)).collect()
 }
