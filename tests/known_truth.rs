@@ -77,6 +77,7 @@ impl Bench {
             turn: 0,
             fill_seconds: None,
             batches: 30,
+            sampling_seconds: 10.0,
             seed: 1,
             conductor: 0,
         };

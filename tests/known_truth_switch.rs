@@ -79,6 +79,7 @@ fn sampled(batches: u32, workloads: Vec<Workload<'_>>) -> (Vec<Logged>, Vec<Stri
         turn: 0,
         fill_seconds: None,
         batches,
+        sampling_seconds: 10.0,
         seed: 3,
         conductor: 0,
     };

@@ -70,6 +70,8 @@ const FIRST_SHARE: f64 = 0.25;
 const ROUNDS_BETWEEN_LOOKS: u32 = 2;
 /// Rounds before a person may see an insight: with fewer launches no result is good.
 const ROUNDS_BEFORE_INSIGHT: u32 = FEWEST_LAUNCHES as u32;
+/// Share of the time limit of a launch after which it begins no more batches.
+const SAMPLING_SHARE: f64 = 0.4;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
 const CALIBRATION: Duration = Duration::from_millis(200);
 
@@ -391,6 +393,7 @@ impl Conductor<'_> {
             turn: if first { 0 } else { state.turn(experiment) },
             fill_seconds: self.fill_seconds(round).filter(|_| !first),
             batches: self.setup.profile.batches(),
+            sampling_seconds: SAMPLING_SHARE * time_out,
             // Each launch makes its own choices, but the same ones whenever the run is repeated with its seed.
             seed: fastrand::Rng::with_seed(self.setup.seed.wrapping_add(u64::from(number))).u64(..),
             conductor: std::process::id(),

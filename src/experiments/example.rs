@@ -36,6 +36,7 @@ fn launch(setup: &Setup, clock: &Clock, number: u32) -> Launch {
         turn: number - 1,
         fill_seconds: None,
         batches: 20,
+        sampling_seconds: 10.0,
         seed: u64::from(number),
         conductor: 0,
     };

@@ -221,24 +221,31 @@ impl<'a> Rig<'a> {
     /// Takes interleaved, frequency-normalised batches of all workloads and records one series for each.
     pub fn sample(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Problem> {
         self.span.partners |= workloads.iter().any(|workload| workload.witnesses.is_some());
-        let settings = Settings::of(self.request, &self.instruments);
+        let settings = self.settings();
         let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run(workloads);
         self.keep(outcome)
     }
 
     /// The same with all batches of a workload in a row, after 2 ms of it: for operations whose cost depends on what ran before.
     pub fn sample_in_blocks(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Problem> {
-        let settings = Settings::of(self.request, &self.instruments);
+        let settings = self.settings();
         let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run_in_blocks(workloads);
         self.keep(outcome)
     }
 
     /// Samples in sweeps and keeps the first workload alone: what it costs among the others.
     pub fn sample_first(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Problem> {
-        let settings = Settings::of(self.request, &self.instruments);
+        let settings = self.settings();
         let mut outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run(workloads);
         outcome.series.truncate(1);
         self.keep(outcome)
+    }
+
+    /// How it samples, in what is left of its time.
+    fn settings(&self) -> Settings {
+        let settings = Settings::of(self.request, &self.instruments);
+        let passed = self.ticks((monotonic_raw() - self.span.began) as f64);
+        Settings { most_ticks: settings.most_ticks - passed, ..settings }
     }
 
     fn keep(&mut self, outcome: Sampled) -> Result<(), Problem> {

@@ -30,8 +30,10 @@ pub struct Request {
     pub turn: u32,
     /// Seconds that the launch may take to fill the file cache, where that is asked of it. Its other work counts too.
     pub fill_seconds: Option<f64>,
-    /// Batches of each workload. At least 4.
+    /// Batches of each workload. At least 4, if there is time.
     pub batches: u32,
+    /// Seconds after which the launch begins no more batches, but for the first of each workload.
+    pub sampling_seconds: f64,
     /// Seed of this launch.
     pub seed: u64,
     /// Process that conducts the run. When it dies, the launch must die.

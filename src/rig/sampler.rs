@@ -73,6 +73,9 @@ const BLOCK_WARM_UP_NANOSECONDS: f64 = 2e6;
 /// Bound on the batches of that, for a clock that stands still: several times what 2 ms are of the shortest batches.
 const BLOCK_WARM_UP_BATCHES: usize = 200;
 
+/// Share of its time that sampling may spend on finding sizes and on the warm-up.
+const WARM_UP_SHARE: f64 = 0.3;
+
 /// Bound on how many times longer a batch becomes than it was first sized: more than any core's two paces are apart.
 const MOST_LENGTHENED: f64 = 20.0;
 
@@ -87,6 +90,9 @@ pub struct Settings {
     pub batches: u32,
     /// Ticks that a batch lasts at least.
     pub batch_ticks: f64,
+    /// Ticks after which no more sweeps or batches begin, but for the first of each workload: where other tasks use the CPU, a few
+    /// late batches are better than a launch that is killed.
+    pub most_ticks: f64,
 }
 
 impl Settings {
@@ -96,7 +102,7 @@ impl Settings {
             .max(BIASES_PER_BATCH * instruments.bias())
             .max(RESOLUTIONS_PER_BATCH * instruments.resolution())
             * MARGIN;
-        Settings { batches: request.batches, batch_ticks }
+        Settings { batches: request.batches, batch_ticks, most_ticks: request.sampling_seconds * instruments.hertz() }
     }
 }
 
@@ -120,6 +126,8 @@ pub struct Sampler<'r, I: Instruments> {
     instruments: &'r mut I,
     settings: &'r Settings,
     random: &'r mut fastrand::Rng,
+    /// The clock when it began.
+    began: i64,
 }
 
 /// One timed batch.
@@ -192,7 +200,13 @@ struct Boundary {
 impl<'r, I: Instruments> Sampler<'r, I> {
     /// A sampler over instruments.
     pub fn new(instruments: &'r mut I, settings: &'r Settings, random: &'r mut fastrand::Rng) -> Self {
-        Sampler { instruments, settings, random }
+        let began = instruments.stamp().ticks;
+        Sampler { instruments, settings, random, began }
+    }
+
+    /// Whether more than a share of its time has passed.
+    fn is_past(&mut self, share: f64) -> bool {
+        (self.instruments.stamp().ticks - self.began) as f64 > self.settings.most_ticks * share
     }
 
     /// Sizes, warms up and samples in sweeps over all workloads.
@@ -204,6 +218,9 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             iterations[index] = self.lengthened(&workloads[index], index, &iterations, shortest[index]);
         }
         for turn in 0..self.settings.batches {
+            if turn > 0 && self.is_past(1.0) {
+                break;
+            }
             for (index, batch, _) in self.sweep(turn, &mut workloads, &iterations, &mut taken.reasons, None) {
                 taken.batches[index].push(batch);
             }
@@ -223,7 +240,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             let mut shortest = f64::INFINITY;
             let mut left = BLOCK_WARM_UP_NANOSECONDS * self.instruments.hertz() / 1e9;
             for batch in 0..BLOCK_WARM_UP_BATCHES {
-                if left <= 0.0 && batch >= PAIRS {
+                if left <= 0.0 && batch >= PAIRS || batch > 0 && self.is_past(WARM_UP_SHARE) {
                     break;
                 }
                 let ticks = (self.time(workload, iterations[index]).0 - self.instruments.bias()).max(1.0);
@@ -240,7 +257,10 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             taken.ratios[index].drain(..settling);
             iterations[index] = self.lengthened(workload, index, &iterations, shortest);
             let mut boundary = self.boundary();
-            for _ in 0..self.settings.batches.min(workload.at_most.unwrap_or(u32::MAX)) {
+            for turn in 0..self.settings.batches.min(workload.at_most.unwrap_or(u32::MAX)) {
+                if turn > 0 && self.is_past(1.0) {
+                    break;
+                }
                 let batch = self.batch(workload, iterations[index], &mut boundary, &mut taken.reasons[index]);
                 taken.batches[index].push(batch);
             }
@@ -287,7 +307,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         for _ in 0..SIZING_STEPS {
             // The lower of two: the first run of anything pays for cold caches and predictors.
             let ticks = self.time(workload, iterations).0.min(self.time(workload, iterations).0);
-            if ticks >= target {
+            if ticks >= target || self.is_past(WARM_UP_SHARE) {
                 break;
             }
             // Straight to the target when the time is long enough to be believed, else double.
@@ -344,6 +364,9 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             let calm = seen.iter().zip(&waited_for).filter(|(values, waited)| **waited && settled(values)).count();
             if wanted == 0.0 || sweep >= WINDOW && calm as f64 >= SETTLED_SHARE * wanted {
                 return shortest;
+            }
+            if self.is_past(WARM_UP_SHARE) {
+                break;
             }
         }
         taken.settled = false;

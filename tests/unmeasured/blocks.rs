@@ -30,7 +30,7 @@ fn blocks(names: &[(char, i64, Sizing)], seed: u64) -> (Sampled, Vec<(char, i64)
             .sized(sizing)
         })
         .collect();
-    let settings = Settings { batches: BATCHES, batch_ticks: TARGET };
+    let settings = Settings { batches: BATCHES, batch_ticks: TARGET, most_ticks: f64::INFINITY };
     let mut random = fastrand::Rng::with_seed(seed);
     let sampled = Sampler::new(&mut Scripted(Rc::clone(&world)), &settings, &mut random).run_in_blocks(workloads);
     (sampled, asked.take())

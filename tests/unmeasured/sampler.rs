@@ -107,7 +107,7 @@ impl Instruments for Scripted {
 
 /// Ten batches of each workload, in sweeps.
 pub fn sample(world: &Rc<World>, workloads: Vec<Workload<'_>>) -> Sampled {
-    let settings = Settings { batches: 10, batch_ticks: TARGET };
+    let settings = Settings { batches: 10, batch_ticks: TARGET, most_ticks: f64::INFINITY };
     let mut random = fastrand::Rng::with_seed(5);
     Sampler::new(&mut Scripted(Rc::clone(world)), &settings, &mut random).run(workloads)
 }
@@ -239,6 +239,7 @@ fn the_limits_of_a_batch_follow_bias_resolution_and_interrupts() {
         turn: 0,
         fill_seconds: None,
         batches: 30,
+        sampling_seconds: 10.0,
         seed: 1,
         conductor: 1,
     };
@@ -296,7 +297,7 @@ fn a_clock_that_steps_back_voids_the_batch_and_never_wraps() {
             world.pass(-1_000_000);
         }
     });
-    let settings = Settings { batches: 60, batch_ticks: TARGET };
+    let settings = Settings { batches: 60, batch_ticks: TARGET, most_ticks: f64::INFINITY };
     let mut random = fastrand::Rng::with_seed(5);
     let sampled = Sampler::new(&mut Scripted(Rc::clone(&world)), &settings, &mut random).run(vec![workload]);
     let series = &sampled.series[0];
@@ -352,7 +353,7 @@ fn work_that_fails_is_wrong_and_says_why() {
         failing.set(failing.get() + 1);
         if failing.get() > 40 && failing.get() % 2 == 0 { Err("3 bytes instead of 4".to_owned()) } else { Ok(()) }
     });
-    let settings = Settings { batches: 40, batch_ticks: TARGET };
+    let settings = Settings { batches: 40, batch_ticks: TARGET, most_ticks: f64::INFINITY };
     let mut random = fastrand::Rng::with_seed(5);
     let sampled = Sampler::new(&mut Scripted(world), &settings, &mut random).run(vec![workload]);
     let wrong = (0..40).filter(|&index| sampled.series[0].class(index) == Class::Wrong).count();
@@ -440,7 +441,7 @@ fn a_clock_that_stands_still_cannot_hang_it() {
         seen.set(seen.get().max(iterations));
         Ok(())
     });
-    let settings = Settings { batches: 10, batch_ticks: TARGET };
+    let settings = Settings { batches: 10, batch_ticks: TARGET, most_ticks: f64::INFINITY };
     let mut random = fastrand::Rng::with_seed(5);
     let sampled = Sampler::new(&mut Stopped(0), &settings, &mut random).run(vec![workload]);
     assert!(!sampled.settled);
@@ -471,7 +472,7 @@ fn work_that_judges_itself_is_believed() {
         .sized(Sizing::Exactly(1))
         .unclocked()
     };
-    let settings = Settings { batches: 5, batch_ticks: TARGET };
+    let settings = Settings { batches: 5, batch_ticks: TARGET, most_ticks: f64::INFINITY };
     let mut random = fastrand::Rng::with_seed(1);
     let workloads = vec![
         preempting(Timed::Ticks, "ticks"),
@@ -485,11 +486,38 @@ fn work_that_judges_itself_is_believed() {
 }
 
 #[test]
+fn where_others_take_the_cpu_there_are_fewer_batches_and_at_least_one_of_each() {
+    // After the sizes were found, each batch takes a second more.
+    let series = |seconds: f64| {
+        let world = World::new();
+        let busy = |world: &World| {
+            if world.works.get() > 30 {
+                world.pass(2_000_000_000);
+            }
+        };
+        let settings = Settings { batches: 10, batch_ticks: TARGET, most_ticks: seconds * 2e9 };
+        let mut random = fastrand::Rng::with_seed(1);
+        let workloads = || vec![world.work(1000, busy), world.work(500, busy)];
+        let sampled = Sampler::new(&mut Scripted(Rc::clone(&world)), &settings, &mut random).run(workloads());
+        let began = world.ticks.get();
+        let blocks = Sampler::new(&mut Scripted(Rc::clone(&world)), &settings, &mut random).run_in_blocks(workloads());
+        let seconds = (world.ticks.get() - began) as f64 / 2e9;
+        let counts = |sampled: &Sampled| sampled.series.iter().map(|series| series.values.len()).collect::<Vec<_>>();
+        (counts(&sampled), counts(&blocks), sampled.settled, seconds)
+    };
+    let (sweeps, blocks, _, _) = series(f64::INFINITY);
+    assert_eq!((sweeps, blocks), (vec![10, 10], vec![10, 10]));
+    let (sweeps, blocks, settled, seconds) = series(4.0);
+    assert!(!settled && sweeps == [1, 1] && blocks == [1, 1], "{sweeps:?} {blocks:?}");
+    assert!(seconds < 20.0, "{seconds} s");
+}
+
+#[test]
 fn a_changing_core_clock_voids_only_what_it_rules() {
     let world = World::new();
     let change = |world: &World| world.probe.set(world.probe.get().map(|probe| probe * 1.05));
     let workloads = vec![world.work(1000, change), world.work(1000, change).unclocked()];
-    let settings = Settings { batches: 5, batch_ticks: TARGET };
+    let settings = Settings { batches: 5, batch_ticks: TARGET, most_ticks: f64::INFINITY };
     let mut random = fastrand::Rng::with_seed(1);
     let sampled = Sampler::new(&mut Scripted(Rc::clone(&world)), &settings, &mut random).run(workloads);
     assert_eq!(sampled.series[0].class(2), Class::Unsteady);
