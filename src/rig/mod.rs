@@ -45,6 +45,8 @@ pub struct Rig<'a> {
     own: f64,
     /// Nanoseconds of run delay that are this launch's own doing.
     excused: f64,
+    /// Nanoseconds of the steal that the load of this launch explains.
+    excused_steal: f64,
     started: i64,
     span: StartCounters,
     evidence: Evidence,
@@ -90,7 +92,8 @@ impl<'a> Rig<'a> {
             partners: false,
         };
         let own = (span.began - started) as f64;
-        let mut rig = Rig { request, instruments, random, out, own, excused: 0.0, started, span, evidence };
+        let mut rig =
+            Rig { request, instruments, random, out, own, excused: 0.0, excused_steal: 0.0, started, span, evidence };
         rig.evidence.ticks_per_cycle_before = rig.instruments.steady_probe();
         Ok(rig)
     }
@@ -212,6 +215,11 @@ impl<'a> Rig<'a> {
         self.excused += nanoseconds;
     }
 
+    /// Takes nanoseconds off the steal of this launch: those that the hypervisor takes because of the load of this launch.
+    pub fn excuse_steal(&mut self, nanoseconds: f64) {
+        self.excused_steal += nanoseconds;
+    }
+
     /// Says that other tasks of this launch take turns with it on its CPU, or do the work while it sleeps: how long it waits for
     /// the CPU is then no evidence of others.
     pub fn has_partners(&mut self) {
@@ -297,8 +305,9 @@ impl<'a> Rig<'a> {
             .filter(|_| !span.partners)
             .map(|delay| (delay - self.excused).max(0.0));
         // Some hypervisors take stolen time back, and a guest that was moved counts anew: then nothing is known.
-        evidence.steal =
-            difference(counters::steal(self.request.setup.cpu), span.steal).filter(|stolen| *stolen >= 0.0);
+        evidence.steal = difference(counters::steal(self.request.setup.cpu), span.steal)
+            .filter(|stolen| *stolen >= 0.0)
+            .map(|stolen| (stolen - self.excused_steal).max(0.0));
         let check = clock::deviation(&self.request.clock, &span.anchor, &clock::pair(self.request.source()?));
         evidence.clock_deviation_ppm = check.map(|(deviation, _)| deviation);
         evidence.clock_deviation_bound_ppm = check.map(|(_, bound)| bound);

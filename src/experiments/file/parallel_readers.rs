@@ -5,8 +5,8 @@
 //!                          │lead│←── what is counted ──→│
 //! ```
 //!
-//! Processes are made and files opened before the gate; no fork, exit or wait falls into the window. Reads that begin after the
-//! lead and end before the end of the window count. Each process reports over a pipe when the window is over.
+//! Processes are made and files opened before the gate; no fork, exit or wait falls into the lead or the window. Reads that begin
+//! after the lead and end before the end of the window count. Each process reports over a pipe when the window is over.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -22,8 +22,6 @@ use crate::sys::{affinity, counters, fault, process, system_call};
 
 use super::stamped_file::Stamped;
 
-/// Part of a window that does not count, at its beginning.
-const LEAD: f64 = 0.1;
 /// From the moment when all are ready to the gate: they are all awake then.
 const RUN_UP: f64 = 1e6;
 /// Longest wait for a process to be ready, or to report.
@@ -60,6 +58,15 @@ pub struct Track {
     pub strays: u64,
 }
 
+/// How long a crowd reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// Before anything counts.
+    pub lead: Duration,
+    /// Then.
+    pub window: Duration,
+}
+
 /// What a crowd did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Race {
@@ -79,18 +86,19 @@ pub fn race(
     block: usize,
     source: Source,
     hertz: f64,
-    time: Duration,
+    span: Span,
 ) -> Result<Race, Problem> {
     let cannot = |what: &str, why: &dyn std::fmt::Display| Problem::new(format!("{what}: {why}"));
     let words = SharedWords::new(2).map_err(|error| cannot("no shared memory for readers", &error))?;
-    let window = (time.as_secs_f64() * hertz) as i64;
+    let ticks = |time: Duration| (time.as_secs_f64() * hertz) as i64;
+    let span = [ticks(span.lead), ticks(span.window)];
     let mut children = Vec::new();
     for reader in readers {
         let (from, mut to) = std::io::pipe().map_err(|error| cannot("no pipe for a reader", &error))?;
         let words = &words;
         let child = process::fork_running(move || {
             process::end_after(3 * PATIENCE.as_secs() as u32);
-            let report = attend(reader, block, source, window, words);
+            let report = attend(reader, block, source, span, words);
             let bytes = report.and_then(|track| serde_json::to_vec(&encode(&track)).map_err(|error| error.to_string()));
             let outcome = match bytes {
                 Ok(bytes) => to.write_all(&bytes).map(|()| 0),
@@ -111,7 +119,7 @@ pub fn race(
             }
         }
     }
-    let outcome = conduct(&words, readers, &mut children, source, hertz, window);
+    let outcome = conduct(&words, readers, &mut children, source, hertz, span);
     for (child, _) in children {
         child.kill();
     }
@@ -126,8 +134,9 @@ fn conduct(
     children: &mut Children,
     source: Source,
     hertz: f64,
-    window: i64,
+    [lead, window]: [i64; 2],
 ) -> Result<Race, Problem> {
+    let whole = (lead + window) as f64;
     let until = Instant::now() + PATIENCE;
     while words.at(READY).load(Ordering::Acquire) < readers.len() as i64 {
         if Instant::now() > until || children.iter().any(|(child, _)| child.ended()) {
@@ -140,7 +149,7 @@ fn conduct(
     let number = readers.first().and_then(|reader| file::device_number(reader.stamped.file()).ok());
     let mut queue = Vec::new();
     for _ in 0..LOOKS {
-        std::thread::sleep(Duration::from_secs_f64(window as f64 / hertz / f64::from(LOOKS + 1)));
+        std::thread::sleep(Duration::from_secs_f64(whole / hertz / f64::from(LOOKS + 1)));
         queue.extend(number.as_deref().and_then(file::device_counters).map(|found| found.in_flight as f64));
     }
     let mut tracks = Vec::new();
@@ -157,7 +166,7 @@ fn conduct(
         tracks.push(decode(&numbers).ok_or_else(|| Problem::new("the report of a reader is incomplete"))?);
     }
     let in_flight = (!queue.is_empty()).then(|| queue.iter().sum::<f64>() / queue.len() as f64);
-    Ok(Race { tracks, window: window as f64 * (1.0 - LEAD), whole: window as f64, in_flight })
+    Ok(Race { tracks, window: window as f64, whole, in_flight })
 }
 
 fn encode(track: &Track) -> Vec<f64> {
@@ -175,7 +184,7 @@ fn attend(
     reader: &PinnedReader<'_>,
     block: usize,
     source: Source,
-    window: i64,
+    [lead, window]: [i64; 2],
     words: &SharedWords,
 ) -> Result<Track, String> {
     affinity::restrict(&[reader.cpu]).map_err(|error| format!("CPU {}: {error}", reader.cpu))?;
@@ -193,7 +202,7 @@ fn attend(
         }
     };
     let cpu_time = counters::thread().cpu_time;
-    let (first, last) = (gate + (window as f64 * LEAD) as i64, gate + window);
+    let (first, last) = (gate + lead, gate + lead + window);
     let mut next = 0;
     loop {
         let at = *reader.places.get(next).ok_or("the file is empty")?;

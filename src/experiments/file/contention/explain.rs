@@ -13,6 +13,23 @@ pub(super) fn shown(value: f64) -> String {
     quantity(value, Unit::Nanoseconds)
 }
 
+/// A read of nanoseconds that is no wait for other readers, and how many times one of a single reader that is.
+const PAUSE: f64 = 1e7;
+const PAUSE_TIMES: f64 = 5.0;
+
+/// What the longest read among many says, if it is far longer than the longest of one reader.
+fn pause(one: f64, all: f64, processes: usize) -> Option<String> {
+    (all > PAUSE && all > PAUSE_TIMES * one).then(|| {
+        format!(
+            "The longest read among {processes} takes {}, and the longest of one reader {} (medians over launches). The \
+             device or the host stops all readers for that time. A host can limit the CPU time of this guest and its disk \
+             together.",
+            shown(all),
+            shown(one),
+        )
+    })
+}
+
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let mut rows = Vec::new();
     for order in Order::ALL {
@@ -73,6 +90,10 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
             line.shown(),
         ));
     }
+    let longest = |processes| median(&study.values("longest", &labels(Order::Random, processes)));
+    if let Some(text) = longest(1).zip(longest(most)).and_then(|(one, all)| pause(one, all, most)) {
+        findings.say(text);
+    }
     let bound: Vec<String> = Order::ALL
         .into_iter()
         .flat_map(|order| PROCESSES.map(|processes| (order, processes)))
@@ -83,5 +104,18 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         .collect();
     if !bound.is_empty() {
         findings.say(format!("The CPU, not the device, limits these results (CPU-bound): {}.", bound.join(", ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_far_longer_than_a_read_of_one() {
+        let said = pause(1.2e6, 2.6e7, 16).expect("a pause");
+        assert!(said.contains("among 16 takes 26") && said.contains("1.2"), "{said}");
+        assert_eq!(pause(1.2e6, 8e6, 16), None, "a wait for others");
+        assert_eq!(pause(1.2e7, 3e7, 16), None, "a slow device");
     }
 }

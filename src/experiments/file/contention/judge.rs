@@ -79,10 +79,15 @@ const BEYOND: f64 = 0.02;
 
 const DESCRIPTIONS: f64 = 1_048_576.0;
 
+/// Share of the time that the hypervisor has the CPU while readers read, from which it is said.
+const STOPPED_SHARE: f64 = 0.05;
+
 rules! {
     DEVICE: "G8" Hard "`file.contention.block_time`", "a read takes at least {}, because no device answers faster", time(NO_DEVICE);
     INDEX: "G8" Hard "`file.contention.fairness`", "Jain's index is between one divided by the processes and 1";
     STRAYS: "G15" Hard "`file.contention`", "every read ended on the CPU of its process";
+    STOPPED: "G16" Remark "`file.contention`", "the hypervisor had the CPU for at most {} of the time while the processes \
+        read, or the result contains this time", share(STOPPED_SHARE);
     ALONE: "G20" Noisy "`file.contention.block_time`", "a read among others takes at least {} times a read alone", plain(FASTER);
     MORE_READERS: "G20" Noisy "`file.contention.rate`", "more readers together read no less ({})", share(SLACK);
     MORE_READERS_TURNING: "G20" Remark "`file.contention.rate` of rotating disks", "more readers together read no \
@@ -97,7 +102,7 @@ rules! {
                                             CPU-bound", share(CPU_BOUND);
 }
 
-/// G15, G33, G34, G37.
+/// G15, G16, G33, G37.
 pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) -> Vec<Gate> {
     let own = labels(order, processes);
     let strays: f64 = study.values("strays", &own).iter().sum();
@@ -108,6 +113,10 @@ pub(super) fn common_gates(study: &Study<'_>, order: Order, processes: usize) ->
         Gate::at_most(&STRAYS, strays, 0.0),
         Gate::less_than(&CPU, used, CPU_BOUND).because("above that the CPUs limit the rate"),
     ];
+    if let Some(stopped) = super::stopped(study, order, processes) {
+        let stopped = Number::share(stopped).named("the hypervisor had the CPU for {} of the time");
+        gates.push(Gate::at_most(&STOPPED, stopped, STOPPED_SHARE).because("the result contains this time"));
+    }
     let (mut asked, mut read) = (0.0, 0.0);
     for series in study.series("proof", &own) {
         if let [wanted, found] = series.values[..] {

@@ -1,14 +1,15 @@
 //! The races of a launch: so many readers at once, each of a file of its own.
 
 use super::super::{BLOCK, Order};
-use super::{FILE, PROCESSES, TIME, labels};
-use crate::experiments::file::parallel_readers::{self, PinnedReader, Race};
+use super::{FILE, PROCESSES, TIME, labels, orders};
+use crate::experiments::file::parallel_readers::{self, PinnedReader, Race, Span};
 use crate::experiments::file::stamped_file::Stamped;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::statistics::summary::{self};
+use crate::sys::counters;
 use std::time::Duration;
 
 /// What names of its files begin with.
@@ -17,10 +18,15 @@ pub(super) const FILES: &str = "contention-";
 /// Parts of a hundred of the run's space that these files may take.
 pub(super) const SHARE: u64 = 40;
 
-/// Windows of a run that has time, and of a quick one.
+/// Reads before a window that do not count, and the window: a period each of the CPU quotas of control groups. A host that limits
+/// all CPUs of a guest together, with those that serve its disk, lets a crowd read for some of each period and then stops the guest.
+/// A crowd that begins after a pause first uses up what the pause has left.
+pub(super) const LEAD: Duration = Duration::from_millis(100);
+
 pub(super) const WINDOW: Duration = Duration::from_millis(100);
 
-pub(super) const QUICK_WINDOW: Duration = Duration::from_millis(50);
+/// How long one process reads first, to tell its pace.
+const PACE: Span = Span { lead: Duration::from_millis(2), window: Duration::from_millis(18) };
 
 /// The longest window, for devices on which a process reads too few blocks otherwise, and how many those are.
 pub(super) const LONGEST_WINDOW: Duration = Duration::from_millis(500);
@@ -40,7 +46,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             "only {room} files of {} fit into the remaining scratch space of this run (--scratch-limit BYTES)",
             quantity(FILE as f64, Unit::Bytes)
         );
-        for order in Order::ALL {
+        for &order in orders(rig.setup().profile) {
             rig.unavailable(TIME, &labels(order, processes), &why);
         }
     }
@@ -66,23 +72,47 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.has_partners();
     let cpus = &rig.setup().allowed;
     rig.record("cpus", Labels::none(), Unit::One, vec![cpus.len() as f64])?;
-    let base = if rig.setup().profile.is_quick() { QUICK_WINDOW } else { WINDOW };
+    let orders = orders(rig.setup().profile);
     let mut plan: Vec<(Order, usize)> =
-        Order::ALL.into_iter().flat_map(|order| counts.iter().map(move |&count| (order, count))).collect();
+        orders.iter().flat_map(|&order| counts.iter().map(move |&count| (order, count))).collect();
     if plan.is_empty() {
         return Ok(());
     }
     rig.random().shuffle(&mut plan);
     // One process first: its pace says how long a window must be for the others.
-    let first = race(rig, &files, &opened, cpus, (Order::Random, 1), Duration::from_millis(20))?;
-    let pace = mean_read(&first).map_or(base.as_nanos() as f64, |ticks| rig.nanoseconds(ticks));
+    let first = race(rig, &files, &opened, cpus, (Order::Random, 1), PACE)?;
+    let pace = mean_read(&first).map_or(WINDOW.as_nanos() as f64, |ticks| rig.nanoseconds(ticks));
+    let mut taken = Vec::new();
     for (order, processes) in plan {
         let enough = Duration::from_nanos((pace * ENOUGH_READS * processes as f64) as u64);
-        let window = base.max(enough.min(LONGEST_WINDOW));
-        let race = race(rig, &files, &opened, cpus, (order, processes), window)?;
+        let span = Span { lead: LEAD, window: WINDOW.max(enough.min(LONGEST_WINDOW)) };
+        let before = counters::steal(rig.setup().cpu);
+        let race = race(rig, &files, &opened, cpus, (order, processes), span)?;
         record(rig, order, processes, &race)?;
+        if let Some((before, after)) = before.zip(counters::steal(rig.setup().cpu)) {
+            let found = Stolen { processes, stolen: (after - before).max(0.0), span: rig.nanoseconds(race.whole) };
+            rig.record("stolen", labels(order, processes), Unit::Nanoseconds, vec![found.stolen, found.span])?;
+            taken.push(found);
+        }
     }
+    rig.excuse_steal(of_crowds(&taken));
     Ok(())
+}
+
+/// Time that the hypervisor had the measured CPU while a crowd read, and the time of the crowd, in nanoseconds.
+struct Stolen {
+    processes: usize,
+    stolen: f64,
+    span: f64,
+}
+
+/// What crowds lost to the hypervisor beyond what one process lost in the same time: a limit of the guest, which the crowds met and
+/// nobody else made.
+fn of_crowds(taken: &[Stolen]) -> f64 {
+    let (alone, crowds): (Vec<&Stolen>, Vec<&Stolen>) = taken.iter().partition(|found| found.processes == 1);
+    let sum = |among: &[&Stolen], of: fn(&Stolen) -> f64| among.iter().map(|found| of(found)).sum::<f64>();
+    let usual = sum(&alone, |found| found.stolen) / sum(&alone, |found| found.span).max(1.0);
+    (sum(&crowds, |found| found.stolen) - usual * sum(&crowds, |found| found.span)).max(0.0)
 }
 
 pub(super) fn mean_read(race: &Race) -> Option<f64> {
@@ -95,7 +125,7 @@ pub(super) fn race(
     opened: &[std::fs::File],
     cpus: &[u32],
     (order, processes): (Order, usize),
-    window: Duration,
+    span: Span,
 ) -> Result<Race, Problem> {
     let own = cpus.iter().position(|&cpu| cpu == rig.setup().cpu).unwrap_or(0);
     let readers: Vec<PinnedReader<'_>> = (0..processes)
@@ -112,7 +142,7 @@ pub(super) fn race(
         })
         .collect();
     let (source, hertz) = (rig.source()?, rig.ticks(1e9));
-    parallel_readers::race(&readers, BLOCK as usize, source, hertz, window)
+    parallel_readers::race(&readers, BLOCK as usize, source, hertz, span)
 }
 
 pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, race: &Race) -> Result<(), Problem> {
@@ -127,6 +157,12 @@ pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, race: &R
     }
     let kept = (1..=QUANTILES).filter_map(|step| summary::quantile(&times, step as f64 / (QUANTILES + 1) as f64));
     rig.record("times", labels.clone(), Unit::Nanoseconds, kept.collect())?;
+    rig.record(
+        "longest",
+        labels.clone(),
+        Unit::Nanoseconds,
+        times.iter().copied().reduce(f64::max).into_iter().collect(),
+    )?;
     rig.record("reads", labels.clone(), Unit::One, counts)?;
     rig.record("window", labels.clone(), Unit::Nanoseconds, vec![window])?;
     let sum = |of: fn(&parallel_readers::Track) -> f64| race.tracks.iter().map(of).sum::<f64>();
@@ -141,4 +177,17 @@ pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, race: &R
         rig.record("in_flight", labels, Unit::One, vec![queue])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_process_loses_as_well_is_not_the_load_of_many() {
+        let of = |processes: usize, stolen: f64| Stolen { processes, stolen, span: 200.0 };
+        assert!((of_crowds(&[of(1, 0.0), of(4, 10.0), of(16, 50.0)]) - 60.0).abs() < 1e-9);
+        assert!((of_crowds(&[of(1, 20.0), of(4, 10.0), of(16, 50.0)]) - 20.0).abs() < 1e-9);
+        assert!(of_crowds(&[of(1, 40.0), of(16, 10.0)]) < 1e-9);
+    }
 }

@@ -1,7 +1,7 @@
 //! What readers of a shared device are expected to get.
 
 use super::super::{BLOCK, Order, predict_direct};
-use super::{FAIRNESS, FILE, PROCESSES, RATE, TIME, labels};
+use super::{FAIRNESS, FILE, PROCESSES, RATE, TIME, labels, orders};
 use crate::experiments::PredictionInput;
 use crate::experiments::constants::BLOCK_LAYER;
 use crate::results::prediction::{Basis, Prediction};
@@ -9,7 +9,7 @@ use crate::results::quantity::{Labels, Unit};
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut all = Vec::new();
-    for order in Order::ALL {
+    for &order in orders(by.setup.profile) {
         for processes in PROCESSES {
             let time = predict_time(by, order, processes);
             let count = processes as f64;
