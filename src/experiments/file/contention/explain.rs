@@ -13,8 +13,9 @@ pub(super) fn shown(value: f64) -> String {
     quantity(value, Unit::Nanoseconds)
 }
 
-/// A read of nanoseconds that is no wait for other readers, and how many times one of a single reader that is.
+/// Nanoseconds of a read above which it met a pause, because waiting for 15 other readers takes less.
 const PAUSE: f64 = 1e7;
+/// How many times the longest read of a single reader it takes at least.
 const PAUSE_TIMES: f64 = 5.0;
 
 /// What the longest read among many says, if it is far longer than the longest of one reader.
@@ -22,7 +23,7 @@ fn pause(one: f64, all: f64, processes: usize) -> Option<String> {
     (all > PAUSE && all > PAUSE_TIMES * one).then(|| {
         format!(
             "The longest read among {processes} takes {}, and the longest of one reader {} (medians over launches). The \
-             device or the host stops all readers for that time. A host can limit the CPU time of this guest and its disk \
+             device or the host probably stops the readers for that time. A host can limit the CPU time of this guest and its disk \
              together.",
             shown(all),
             shown(one),
