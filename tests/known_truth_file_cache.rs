@@ -119,7 +119,7 @@ impl Drop for Group {
 
 /// Compares the figures of a run with the limits of its groups.
 fn of_limits(result: &Value) -> Result<(), Judgement> {
-    for limit in [64 * MIB, 128 * MIB, 256 * MIB] {
+    for limit in [64 * MIB, 128 * MIB] {
         let labels = [("mode", "bounded"), ("limit", &*limit.to_string())];
         let metric = truth::trusted(result, "file.cache_size.bytes", &labels)?;
         // The bounds hold the limit between them but for what else is charged.
@@ -148,7 +148,7 @@ fn of_limits(result: &Value) -> Result<(), Judgement> {
 #[test]
 fn groups_of_known_size_have_caches_of_that_size() {
     let _alone = measuring();
-    truth::judged("groups of 64, 128 and 256 MiB", || {
+    truth::judged("groups of 64 and 128 MiB", || {
         let (keep, place) = place();
         let output = script(keep.path(), "exec $PROGRAM run file.cache_size --no-progress --scratch files -o run");
         assert!(output.status.success(), "{}", told(&output));

@@ -81,7 +81,8 @@ pub fn screen(
     let about = cut(&document.machine.short_line(), wide.saturating_sub(took.chars().count() + 2));
     let mut above = vec![vec![(format!("{about}  {took}"), Ink::Strong)]];
     above.extend(folded(&verdict(document), wide, "", Ink::Plain, 2));
-    above.extend(folded(&certainty(document), wide, "", Ink::Plain, 2));
+    let certainty = format!("{} {}", intervals(document), document.disturbed_by());
+    above.extend(folded(&certainty, wide, "", Ink::Plain, 3));
     let mut below: Vec<Line> = Vec::new();
     for (number, found) in insights(document).iter().enumerate() {
         below.extend(insight(found, &format!("{} ", number + 1), wide));
@@ -221,8 +222,8 @@ pub fn verdict(document: &Document) -> String {
     text
 }
 
-/// How well the figures are known, by chapter, and who disturbed the run.
-pub fn certainty(document: &Document) -> String {
+/// How well the figures are known, by chapter; empty where nothing has an interval.
+pub fn intervals(document: &Document) -> String {
     let chapters: Vec<String> = document
         .experiments
         .chunk_by(|one, other| one.chapter == other.chapter)
@@ -236,14 +237,7 @@ pub fn certainty(document: &Document) -> String {
             Some(format!("{} ±{}", chapter[0].chapter, short_percent(median(&widths)?)))
         })
         .collect();
-    let mut text = String::new();
-    if !chapters.is_empty() {
-        text += &format!("Median 95 % intervals: {}.", chapters.join(", "));
-    }
-    let state = document.host_state();
-    let first = state.first().and_then(|sentences| sentences.split_inclusive(". ").next().map(str::trim));
-    text += &format!(" {}", first.unwrap_or("No disturbance of the run was visible."));
-    text
+    if chapters.is_empty() { String::new() } else { format!("Median 95 % intervals: {}.", chapters.join(", ")) }
 }
 
 /// A share in percent with at most two digits.

@@ -1,6 +1,6 @@
 //! The state of the host during a run, in sentences: who used what the run measured.
 
-use super::document::{Document, Grade, Metric, Practice};
+use super::document::{Document, Grade, Metric};
 use super::quantity::Better;
 use super::wording::{factor, number, percent};
 use crate::statistics::summary::median;
@@ -20,59 +20,92 @@ const OTHERS: f64 = 0.1;
 /// Figures of a chapter that have a tax, for its median to be said.
 const FEWEST_TAXES: usize = 3;
 
-impl Practice {
-    /// Who was on the core beside the measurement, in a sentence; none where it is not known or hardly anybody was.
-    fn neighbours(&self) -> Option<String> {
-        let share = self.shared_share.filter(|&share| share >= NEIGHBOURS)?;
-        Some(format!("A neighbour used the same core during {} of the batches.", percent(share)))
+/// Chapter whose figures are work of the kernel.
+const KERNEL: &str = "os";
+
+/// Something that used what the run measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disturbance {
+    /// In a few words, as part of a list: "steal (4.04 % of the time)".
+    pub brief: String,
+    /// What happened, in a sentence.
+    pub sentence: String,
+    /// What follows from it, in sentences; empty where nothing does.
+    pub consequence: String,
+}
+
+impl Disturbance {
+    fn new(brief: impl Into<String>, sentence: impl Into<String>) -> Disturbance {
+        Disturbance { brief: brief.into(), sentence: sentence.into(), consequence: String::new() }
+    }
+
+    fn with(self, consequence: impl Into<String>) -> Disturbance {
+        Disturbance { consequence: consequence.into(), ..self }
     }
 }
 
 impl Document {
-    /// Who disturbed the run, and what that costs: one sentence or two for each kind. Empty where nobody did that shows.
-    pub fn host_state(&self) -> Vec<String> {
-        [self.quota(), self.other_tasks(), self.stolen(), self.other_processes(), self.neighbours()]
+    /// Who disturbed the run, and what that costs, in the order of what a reader should do something about. Empty where nobody did
+    /// that shows.
+    pub fn disturbances(&self) -> Vec<Disturbance> {
+        [self.quota(), self.other_tasks(), self.neighbours(), self.other_processes(), self.stolen()]
             .into_iter()
             .flatten()
             .collect()
     }
 
-    fn quota(&self) -> Option<String> {
+    /// Who disturbed the run in a sentence, each in a few words.
+    pub fn disturbed_by(&self) -> String {
+        let briefs: Vec<String> = self.disturbances().into_iter().map(|found| found.brief).collect();
+        match briefs.split_last() {
+            None => "No disturbance of the run was visible.".to_owned(),
+            Some((last, [])) => format!("Disturbed by {last}."),
+            Some((last, others)) => format!("Disturbed by {} and {last}.", others.join(", ")),
+        }
+    }
+
+    /// Who disturbed the run, and what that costs: one sentence or more for each kind. Empty where nobody did that shows.
+    pub fn host_state(&self) -> Vec<String> {
+        let text = |found: Disturbance| format!("{} {}", found.sentence, found.consequence).trim_end().to_owned();
+        self.disturbances().into_iter().map(text).collect()
+    }
+
+    fn quota(&self) -> Option<Disturbance> {
         let quota = self.machine.limits.cpu_quota.as_ref()?;
         let usable = self.machine.usable_cpus().len() as f64;
-        (quota.value < usable).then(|| {
-            format!(
-                "A CPU quota ({}) allows {} of {} CPUs, and an exhausted quota stops the run until the next period.",
-                quota.source,
-                number(quota.value),
-                number(usable)
-            )
-        })
+        let (allowed, usable) = (quota.value < usable).then(|| (number(quota.value), number(usable)))?;
+        let sentence = format!(
+            "A CPU quota ({}) allows {allowed} of {usable} CPUs, and an exhausted quota stops the run until the next \
+             period.",
+            quota.source
+        );
+        Some(Disturbance::new(format!("a CPU quota ({allowed} of {usable} CPUs)"), sentence))
     }
 
-    fn other_tasks(&self) -> Option<String> {
-        let share = self.practice.delayed_share.filter(|&share| share >= DELAYED)?;
-        Some(format!("Launches waited for their CPU for {} of the time, while other tasks had it.", percent(share)))
+    fn other_tasks(&self) -> Option<Disturbance> {
+        let share = percent(self.practice.delayed_share.filter(|&share| share >= DELAYED)?);
+        let sentence = format!("Launches waited for their CPU for {share} of the time, while other tasks had it.");
+        Some(Disturbance::new(format!("other tasks on its CPU ({share} of the time)"), sentence))
     }
 
-    fn stolen(&self) -> Option<String> {
-        let share = self.practice.stolen_share.filter(|&share| share >= STOLEN)?;
-        Some(format!("The hypervisor ran something else for {} of the time (steal).", percent(share)))
+    fn stolen(&self) -> Option<Disturbance> {
+        let share = percent(self.practice.stolen_share.filter(|&share| share >= STOLEN)?);
+        let sentence = format!("The hypervisor ran something else for {share} of the time (steal).");
+        Some(Disturbance::new(format!("steal ({share} of the time)"), sentence))
     }
 
-    fn other_processes(&self) -> Option<String> {
-        let cpus = self.practice.others_cpus.filter(|&cpus| cpus >= OTHERS)?;
-        Some(format!(
-            "Other processes of this machine used {} CPUs during the run. Memory, last-level caches and results with \
-             several CPUs are affected.",
-            number(cpus)
-        ))
+    fn other_processes(&self) -> Option<Disturbance> {
+        let cpus = number(self.practice.others_cpus.filter(|&cpus| cpus >= OTHERS)?);
+        let sentence = format!("Other processes of this machine used {cpus} CPUs during the run.");
+        let consequence = "Memory, last-level caches and results with several CPUs are affected.";
+        Some(Disturbance::new(format!("other processes ({cpus} CPUs)"), sentence).with(consequence))
     }
 
     /// Who was on the core beside the measurement, and what it costs; none where it is not known or hardly anybody was.
-    pub fn neighbours(&self) -> Option<String> {
-        let mut text = self.practice.neighbours()?;
-        let taxes: Vec<String> = self
+    pub fn neighbours(&self) -> Option<Disturbance> {
+        let share = percent(self.practice.shared_share.filter(|&share| share >= NEIGHBOURS)?);
+        let sentence = format!("A neighbour used the same core during {share} of the batches.");
+        let taxes: Vec<(&str, f64)> = self
             .experiments
             .chunk_by(|one, other| one.chapter == other.chapter)
             .filter_map(|chapter| {
@@ -82,17 +115,21 @@ impl Document {
                 };
                 let taxes: Vec<f64> = chapter.iter().flat_map(|section| &section.metrics).filter_map(in_time).collect();
                 (taxes.len() >= FEWEST_TAXES).then_some(())?;
-                Some(format!("{} {}", chapter[0].chapter, factor(median(&taxes)?)))
+                Some((chapter[0].chapter.as_str(), median(&taxes)?))
             })
             .collect();
-        if !taxes.is_empty() {
-            text += &format!(
-                " {} A neighbour changes the time of the same work: {} (medians).",
-                self.alone_sentence("Results"),
-                taxes.join(", ")
-            );
+        let kernel = taxes.iter().find(|(chapter, _)| *chapter == KERNEL);
+        let kernel = kernel.map_or_else(String::new, |(_, tax)| format!(", kernel work {}", factor(*tax)));
+        let found = Disturbance::new(format!("a neighbour on the core ({share} of the batches{kernel})"), sentence);
+        if taxes.is_empty() {
+            return Some(found);
         }
-        Some(text)
+        let taxes: Vec<String> = taxes.iter().map(|(chapter, tax)| format!("{chapter} {}", factor(*tax))).collect();
+        Some(found.with(format!(
+            "{} A neighbour changes the time of the same work: {} (medians).",
+            self.alone_sentence("Results"),
+            taxes.join(", ")
+        )))
     }
 
     /// That results, called so, are for a core without a neighbour, as far as they are.

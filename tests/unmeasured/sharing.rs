@@ -66,7 +66,8 @@ fn the_same_beside_a_neighbour_stands_next_to_them() {
         assert!((metric.tax().unwrap() / TAX - 1.0).abs() < 0.01 && (shared.share - 0.5).abs() < 0.05);
         assert!(shared.interval95[0] <= shared.value && shared.value <= shared.interval95[1]);
     }
-    assert!(busy.neighbours().unwrap().contains("cpu ×1.5"), "{:?}", busy.neighbours());
+    let found = busy.neighbours().unwrap();
+    assert!(found.consequence.contains("cpu ×1.5"), "{found:?}");
 }
 
 #[test]

@@ -74,14 +74,10 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
 }
 
 fn certainty(document: &Document) -> String {
-    let mut text = format!("{} Results by grade: {}.", screen::certainty(document), document.grades());
-    for sentence in document.host_state() {
-        if !text.contains(sentence.as_str()) {
-            let rest = sentence.split_once(". ").map_or("", |(_, rest)| rest);
-            text += if rest.is_empty() { "" } else { " " };
-            text += rest;
-        }
-    }
+    let mut text =
+        format!("{} Results by grade: {}.", screen::intervals(document), document.grades()).trim().to_owned();
+    let state = document.host_state();
+    text += &format!(" {}", if state.is_empty() { document.disturbed_by() } else { state.join(" ") });
     if let Some(score) = document.prediction_score(None) {
         text += &format!(" {}", score.text());
     }

@@ -211,8 +211,9 @@ mod tests {
     #[test]
     fn one_file_serves_all_limits_that_have_room() {
         const MIB: u64 = 1 << 20;
-        assert_eq!(file_for_all(Profile::Default, 1 << 30, 1 << 30), 384 * MIB);
-        assert_eq!(file_for_all(Profile::Default, 1 << 30, 300 * MIB), 192 * MIB);
+        assert_eq!(file_for_all(Profile::Rigorous, 1 << 30, 1 << 30), 384 * MIB);
+        assert_eq!(file_for_all(Profile::Rigorous, 1 << 30, 300 * MIB), 192 * MIB);
+        assert_eq!(file_for_all(Profile::Default, 1 << 30, 1 << 30), 192 * MIB);
         assert_eq!(file_for_all(Profile::Default, 100 * MIB, 1 << 30), 96 * MIB);
         assert_eq!(file_for_all(Profile::Quick, 1 << 30, 1 << 30), 96 * MIB);
     }
@@ -220,7 +221,8 @@ mod tests {
     #[test]
     fn a_first_look_needs_one_limit() {
         assert_eq!(wanted(Profile::Quick), &LIMITS[..1]);
-        assert_eq!(most_wanted(Profile::Default), 256 << 20);
+        assert_eq!(most_wanted(Profile::Default), 128 << 20);
+        assert_eq!(most_wanted(Profile::Rigorous), 256 << 20);
         assert_eq!(file_bytes(64 << 20), 96 << 20);
     }
 }

@@ -15,7 +15,8 @@
 //!   of the file are cached (cachestat(2), else mincore(2)). The pass up to a size equals one read of a file of that
 //!   size, so one pass gives the whole curve. The size of the cache is the median of the resident bytes beyond the
 //!   limit. Its interval reaches from the largest size that was still whole (median) to the most that was ever
-//!   resident. Each launch measures groups of 64, 128 and 256 MiB, in a quick run 64 MiB only.
+//!   resident. A quick run measures a group of 64 MiB, and a default run also one of 128 MiB. A rigorous run also
+//!   measures one of 256 MiB.
 //! - **full**, only with `--full-cache`, because it evicts what other programs have cached. sysdyno reads new data in
 //!   steps, in one pass. It stops when the resident bytes have not grown for a second and no memory is unused. Memory
 //!   is unused while MemFree is above the watermarks and the control groups allow more. Data that the kernel reclaims
@@ -108,9 +109,13 @@ const LIMITS: [u64; 3] = [64 << 20, 128 << 20, 256 << 20];
 /// A read from the device takes so many times one from the cache, or time confirms nothing.
 const SLOWER: f64 = 2.0;
 
-/// Limits that the launches of a run try. For a first look one has to do.
+/// Limits that the launches of a run try. For a first look one has to do. The largest takes as long as all others together.
 fn wanted(profile: Profile) -> &'static [u64] {
-    if profile.is_quick() { &LIMITS[..1] } else { &LIMITS }
+    match profile {
+        Profile::Quick => &LIMITS[..1],
+        Profile::Default => &LIMITS[..2],
+        Profile::Rigorous => &LIMITS,
+    }
 }
 
 fn most_wanted(profile: Profile) -> u64 {

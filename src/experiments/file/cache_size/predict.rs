@@ -1,6 +1,6 @@
 //! What the kernel's own figures say of the size of the cache.
 
-use super::{BYTES, LIMITS, bounded, full};
+use super::{BYTES, bounded, full, wanted};
 use crate::experiments::PredictionInput;
 use crate::experiments::constants::constants;
 use crate::results::prediction::{Basis, Prediction};
@@ -17,7 +17,7 @@ constants! {
 const OTHERS: f64 = 0.05;
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
-    let mut all: Vec<Prediction> = LIMITS.iter().map(|&limit| of_group(limit)).collect();
+    let mut all: Vec<Prediction> = wanted(by.setup.profile).iter().map(|&limit| of_group(limit)).collect();
     all.extend(of_machine(by));
     all
 }

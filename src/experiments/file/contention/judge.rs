@@ -141,8 +141,8 @@ pub(super) fn growth(study: &Study<'_>, order: Order, processes: usize, own: f64
     let rate_of_all =
         || Number::rate(own).named(format!("{{}} by {}", count(processes as u64, "process", "processes")));
     let mut gates = Vec::new();
-    let fewer = PROCESSES.into_iter().rev().find(|&fewer| fewer < processes);
-    if let Some((fewer, before)) = fewer.and_then(|fewer| Some((fewer, rate(study, order, fewer)?.value))) {
+    let mut fewer = PROCESSES.into_iter().rev().filter(|&fewer| fewer < processes);
+    if let Some((fewer, before)) = fewer.find_map(|fewer| Some((fewer, rate(study, order, fewer)?.value))) {
         // A head that moves between files reads less of all of them.
         let turning = DeviceClass::of(&study.setup.machine) == DeviceClass::Turning;
         let rule = if turning { &MORE_READERS_TURNING } else { &MORE_READERS };

@@ -1,7 +1,7 @@
 //! The races of a launch: so many readers at once, each of a file of its own.
 
 use super::super::{BLOCK, Order};
-use super::{FILE, PROCESSES, TIME, labels, orders};
+use super::{FILE, TIME, labels, races};
 use crate::experiments::file::parallel_readers::{self, PinnedReader, Race, Span};
 use crate::experiments::file::stamped_file::Stamped;
 use crate::results::problem::Problem;
@@ -40,18 +40,20 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let space = rig.space()?;
     // No more than its share, and no more than the files of others leave.
     let room = ((space.bytes / 100 * SHARE).min(space.left_to(FILES)) / FILE) as usize;
-    let counts: Vec<usize> = PROCESSES.into_iter().filter(|&processes| processes <= room).collect();
-    for processes in PROCESSES.into_iter().filter(|processes| !counts.contains(processes)) {
+    let (mut plan, too_many): (Vec<(Order, usize)>, Vec<(Order, usize)>) =
+        races(rig.setup().profile).partition(|&(_, processes)| processes <= room);
+    for (order, processes) in too_many {
         let why = format!(
             "only {room} files of {} fit into the remaining scratch space of this run (--scratch-limit BYTES)",
             quantity(FILE as f64, Unit::Bytes)
         );
-        for &order in orders(rig.setup().profile) {
-            rig.unavailable(TIME, &labels(order, processes), &why);
-        }
+        rig.unavailable(TIME, &labels(order, processes), &why);
+    }
+    if plan.is_empty() {
+        return Ok(());
     }
     let mut files = Vec::new();
-    for number in 0..counts.last().copied().unwrap_or(0) {
+    for number in 0..plan.iter().map(|&(_, processes)| processes).max().unwrap_or(0) {
         let path = space.directory.join(format!("{FILES}{number}"));
         let file = Stamped::obtain(&path, FILE, space.seed())?;
         let sound = |why: String| {
@@ -72,12 +74,6 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.has_partners();
     let cpus = &rig.setup().allowed;
     rig.record("cpus", Labels::none(), Unit::One, vec![cpus.len() as f64])?;
-    let orders = orders(rig.setup().profile);
-    let mut plan: Vec<(Order, usize)> =
-        orders.iter().flat_map(|&order| counts.iter().map(move |&count| (order, count))).collect();
-    if plan.is_empty() {
-        return Ok(());
-    }
     rig.random().shuffle(&mut plan);
     // One process first: its pace says how long a window must be for the others.
     let first = race(rig, &files, &opened, cpus, (Order::Random, 1), PACE)?;

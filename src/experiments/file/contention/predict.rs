@@ -1,7 +1,7 @@
 //! What readers of a shared device are expected to get.
 
 use super::super::{BLOCK, Order, predict_direct};
-use super::{FAIRNESS, FILE, PROCESSES, RATE, TIME, labels, orders};
+use super::{FAIRNESS, FILE, RATE, TIME, labels, races};
 use crate::experiments::PredictionInput;
 use crate::experiments::constants::BLOCK_LAYER;
 use crate::results::prediction::{Basis, Prediction};
@@ -9,26 +9,24 @@ use crate::results::quantity::{Labels, Unit};
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut all = Vec::new();
-    for &order in orders(by.setup.profile) {
-        for processes in PROCESSES {
-            let time = predict_time(by, order, processes);
-            let count = processes as f64;
-            let rate = (count * BLOCK as f64 * 1e9 / time.value, count * BLOCK as f64 * 1e9 / time.high, {
-                count * BLOCK as f64 * 1e9 / time.low.max(f64::MIN_POSITIVE)
-            });
-            let basis = Basis::guess("a closed system: a fixed number of readers, each with one read in flight");
-            all.push(Prediction::of(RATE, labels(order, processes), Unit::BytesPerSecond).hardware(
-                &format!("{processes} blocks in the predicted time of a read"),
-                rate,
-                basis,
-            ));
-            all.push(time);
-            all.push(Prediction::of(FAIRNESS, labels(order, processes), Unit::One).software(
-                "round-robin queues",
-                (0.99, (1.0 / count).min(0.99), 1.0),
-                Basis::guess("equal readers on an undisturbed machine. One reader may do all reads"),
-            ));
-        }
+    for (order, processes) in races(by.setup.profile) {
+        let time = predict_time(by, order, processes);
+        let count = processes as f64;
+        let rate = (count * BLOCK as f64 * 1e9 / time.value, count * BLOCK as f64 * 1e9 / time.high, {
+            count * BLOCK as f64 * 1e9 / time.low.max(f64::MIN_POSITIVE)
+        });
+        let basis = Basis::guess("a closed system: a fixed number of readers, each with one read in flight");
+        all.push(Prediction::of(RATE, labels(order, processes), Unit::BytesPerSecond).hardware(
+            &format!("{processes} blocks in the predicted time of a read"),
+            rate,
+            basis,
+        ));
+        all.push(time);
+        all.push(Prediction::of(FAIRNESS, labels(order, processes), Unit::One).software(
+            "round-robin queues",
+            (0.99, (1.0 / count).min(0.99), 1.0),
+            Basis::guess("equal readers on an undisturbed machine. One reader may do all reads"),
+        ));
     }
     all
 }

@@ -1,8 +1,8 @@
 //! The timed code: single reads, passes, batches out of the cache, many reads under way; and what proves them.
 
 use super::{
-    BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, FIRST_SIZE, LARGE, Order, SIZES, TIME, WARM, labels, pass_labels,
-    proof_labels,
+    BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, FIRST_SIZE, LARGE, Order, TIME, USUAL_SIZE, WARM, labels, pass_labels,
+    proof_labels, wanted,
 };
 use crate::experiments::file::stamped_file::{ReadCounters, Stamped};
 use crate::results::problem::Problem;
@@ -11,7 +11,6 @@ use crate::results::wording::quantity;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
 use crate::rig::shots::{Answer, Interleaved, Shot};
-use crate::setup::Profile;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
 use crate::sys::ring::ReadRing;
@@ -21,7 +20,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
-    let targets = prepare(rig, &SIZES)?;
+    let profile = rig.setup().profile;
+    let targets = prepare(rig, wanted(profile))?;
     shoot(rig, &targets, &[DIRECT, COLD])?;
     run_direct(rig, &targets)?;
     touch_twice(rig, &targets)?;
@@ -32,12 +32,9 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 
 /// Random reads past the cache, in the one file that others are compared with.
 pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
-    let targets = prepare(rig, &[FIRST_SIZE])?;
+    let targets = prepare(rig, [FIRST_SIZE])?;
     shoot(rig, &targets, &[DIRECT])
 }
-
-/// The largest file of a quick run.
-const QUICK_SIZE: u64 = 256 << 20;
 
 /// Parts of a hundred of the run's space that these files may take: other experiments have files as well.
 const SHARE: u64 = 67;
@@ -62,7 +59,7 @@ const COLD_TIME: Duration = Duration::from_millis(40);
 
 const WHOLE_TIME: Duration = Duration::from_millis(700);
 
-/// The same for a file of more than [`QUICK_SIZE`]: its rate needs no more, and few devices read all of it in any bearable time.
+/// The same for a file of more than [`USUAL_SIZE`]: its rate needs no more, and few devices read all of it in any bearable time.
 const LARGER_TIME: Duration = Duration::from_millis(250);
 
 /// Blocks of a direct pass, and of a cold one, at most.
@@ -136,22 +133,21 @@ fn wrong(why: impl std::fmt::Display) -> Problem {
 }
 
 /// The sizes whose files have room in so many bytes.
-fn sizes(wanted: &[u64], mut left: u64, profile: Profile) -> Vec<u64> {
-    let most = if profile.is_quick() { QUICK_SIZE } else { u64::MAX };
+fn sizes(wanted: impl IntoIterator<Item = u64>, mut left: u64) -> Vec<u64> {
     let fits = |&bytes: &u64| {
-        let fits = bytes <= left && bytes <= most;
+        let fits = bytes <= left;
         left -= if fits { bytes } else { 0 };
         fits
     };
-    wanted.iter().copied().take_while(fits).collect()
+    wanted.into_iter().take_while(fits).collect()
 }
 
 /// Finds or writes the files of some sizes.
-pub(super) fn prepare(rig: &mut Rig<'_>, wanted: &[u64]) -> Result<Vec<OpenedFile>, Problem> {
+pub(super) fn prepare(rig: &mut Rig<'_>, wanted: impl IntoIterator<Item = u64>) -> Result<Vec<OpenedFile>, Problem> {
     let space = rig.space()?;
     // No more than its share, and no more than the files of others leave.
     let room = (space.bytes / 100 * SHARE).min(space.left_to(FILES));
-    let sizes = sizes(wanted, room, rig.setup().profile);
+    let sizes = sizes(wanted, room);
     if sizes.is_empty() {
         return Err(Problem::new(format!(
             "only {} are left for test files, of the {} of scratch space of this run",
@@ -460,7 +456,7 @@ pub(super) fn run_cold(rig: &mut Rig<'_>, targets: &[OpenedFile]) -> Result<Vec<
         proof.asked += (done * BLOCK) as f64;
         record_pass(rig, COLD, bytes, BLOCK, done, ticks)?;
         target.stamped.evict().map_err(wrong)?;
-        let within = if bytes > QUICK_SIZE { LARGER_TIME } else { WHOLE_TIME };
+        let within = if bytes > USUAL_SIZE { LARGER_TIME } else { WHOLE_TIME };
         let (done, ticks) = pass(rig, target, &target.ordered, 0, LARGE, u64::MAX, within)?;
         proof.asked += (done * LARGE) as f64;
         record_pass(rig, COLD, bytes, LARGE, done, ticks)?;
@@ -546,14 +542,16 @@ fn reads<'a>(
 mod tests {
     use std::os::unix::fs::FileExt;
 
+    use super::super::SIZES;
     use super::*;
+    use crate::setup::Profile;
 
     #[test]
     fn sizes_keep_to_the_space_and_the_profile() {
-        assert_eq!(sizes(&SIZES, 2 << 30, Profile::Default), SIZES);
-        assert_eq!(sizes(&SIZES, 2 << 30, Profile::Quick), SIZES[..5]);
-        assert_eq!(sizes(&SIZES, 64 << 20, Profile::Default), SIZES[..3]);
-        assert!(sizes(&SIZES, 1 << 19, Profile::Default).is_empty());
+        assert_eq!(sizes(wanted(Profile::Rigorous), 2 << 30), SIZES);
+        assert_eq!(sizes(wanted(Profile::Default), 2 << 30), SIZES[..5]);
+        assert_eq!(sizes(wanted(Profile::Quick), 64 << 20), SIZES[..3]);
+        assert!(sizes(wanted(Profile::Default), 1 << 19).is_empty());
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //!
 //! sysdyno times reads of files that it writes once into the run's directory, with bytes that do not compress.
 //! **Direct** reads bypass the page cache (O_DIRECT), **cold** reads miss it, and **warm** reads hit it. Every read
-//! compares the stamp (file, block, run) of each 4 KiB block. FIEMAP and SEEK_HOLE must find every byte on the device.
+//! compares the stamp (file, block, run) of each 4 KiB block. The files have 1 to 256 MiB, in a rigorous run also 1 GiB.
+//! FIEMAP and SEEK_HOLE must find every byte on the device.
 //!
 //! - **cold**: sysdyno drops the file from the page cache first. The kernel then reports that no page of it is cached.
 //!   **warm**: the kernel reports that all pages are cached.
@@ -68,6 +69,7 @@ use crate::evaluate::precision::Precision;
 use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
 use crate::results::quantity::{Labels, Unit};
+use crate::setup::Profile;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -115,6 +117,14 @@ const DEPTH_RATE: &str = "file.read.depth_rate";
 
 /// Sizes of files: steps of four.
 const SIZES: [u64; 6] = [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30];
+
+/// The largest size of a run that is not rigorous: few devices write more in any bearable time.
+const USUAL_SIZE: u64 = 256 << 20;
+
+/// The sizes that a run measures.
+fn wanted(profile: Profile) -> impl Iterator<Item = u64> {
+    SIZES.into_iter().filter(move |&bytes| bytes <= USUAL_SIZE || profile == Profile::Rigorous)
+}
 
 /// The size whose direct random reads are measured before the others are predicted.
 const FIRST_SIZE: u64 = SIZES[2];

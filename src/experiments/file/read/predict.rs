@@ -1,16 +1,16 @@
 //! What reads are expected to take.
 
-use super::{BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, SIZES, TIME, WARM, labels};
+use super::{BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, TIME, WARM, labels, wanted};
 use crate::experiments::PredictionInput;
 use crate::experiments::constants::{COPY_BYTE, CycleTime, FILE_PAGE_LOOKUP, PAGE_ALLOCATION, disk_byte};
 use crate::experiments::file::{as_rate, entered, predict_direct};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 
-/// Predicts every size, whatever a run will have time and space for.
+/// Predicts every size that a run wants, whatever it will have space for.
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut all = Vec::new();
-    for bytes in SIZES {
+    for bytes in wanted(by.setup.profile) {
         for order in Order::ALL {
             for cache in [DIRECT, COLD, WARM] {
                 let time = Prediction::of(TIME, labels(order, cache, bytes), Unit::Nanoseconds);
