@@ -40,9 +40,8 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let space = rig.space()?;
     // No more than its share, and no more than the files of others leave.
     let room = ((space.bytes / 100 * SHARE).min(space.left_to(FILES)) / FILE) as usize;
-    let (mut plan, too_many): (Vec<(Order, usize)>, Vec<(Order, usize)>) =
-        races(rig.setup().profile).partition(|&(_, processes)| processes <= room);
-    for (order, processes) in too_many {
+    let mut plan: Vec<(Order, usize)> = races(rig.setup().profile).collect();
+    for (order, processes) in plan.extract_if(.., |(_, processes)| *processes > room) {
         let why = format!(
             "only {room} files of {} fit into the remaining scratch space of this run (--scratch-limit BYTES)",
             quantity(FILE as f64, Unit::Bytes)
