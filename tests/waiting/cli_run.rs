@@ -226,26 +226,31 @@ fn order(run: &Path) -> Vec<String> {
     records(&lines(run), "launch").iter().map(|launch| launch["experiment"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Launches of three rounds of two experiments, canaries included.
+const THREE_ROUNDS: usize = 9;
+
+/// The first launches of a run with a seed, of three rounds as far as its time allows them.
+fn order_within(time: &str, seed: &str) -> Vec<String> {
+    let (_keep, place) = place();
+    let _alone = measuring();
+    let output = output(&["run", "cpu.procedure_call", "cpu.loop", "--time", time, "--seed", seed, "-o", &place]);
+    assert!(ended(&output), "{}", told(&output));
+    let mut order = order(Path::new(&place));
+    assert_eq!(order[..2], ["cpu.loop", "cpu.procedure_call"], "the first round goes in the table's order");
+    order.truncate(THREE_ROUNDS);
+    order
+}
+
 #[test]
 fn a_seed_decides_the_order_of_launches() {
-    let (_keep, places) = ((), [place(), place(), place()]);
-    let orders: Vec<Vec<String>> = places
-        .iter()
-        .zip(["7", "7", "9"])
-        .map(|((_, place), seed)| {
-            let _alone = measuring();
-            let words = ["run", "cpu.procedure_call", "cpu.loop", "--time", "6s", "--seed", seed, "-o", place];
-            let output = output(&words);
-            assert!(ended(&output), "{}", told(&output));
-            let order = order(Path::new(place));
-            assert_eq!(order[..2], ["cpu.loop", "cpu.procedure_call"], "the first round goes in the table's order");
-            order
-        })
-        .collect();
-    // From the fifth round on, what launches took and found decides. On a slow machine the time ends before.
-    let rounds = |order: usize| orders[order].get(..9).expect("three rounds of two and their checks");
-    assert_eq!(rounds(0), rounds(1));
-    assert_ne!(rounds(0), rounds(2), "these seeds agree in neither the second round nor the third");
+    // From the fifth round on, what launches took and found decides.
+    let within = |time: &str| ["7", "7", "9"].map(|seed| order_within(time, seed));
+    let are_whole = |orders: &[Vec<String>; 3]| orders.iter().all(|order| order.len() == THREE_ROUNDS);
+    // On a machine that is busy with other tests, a short time ends before the third round.
+    let orders = Some(within("6s")).filter(are_whole).unwrap_or_else(|| within("40s"));
+    assert!(are_whole(&orders), "{orders:?}");
+    assert_eq!(orders[0], orders[1]);
+    assert_ne!(orders[0], orders[2], "these seeds agree in neither the second round nor the third");
 }
 
 #[test]
