@@ -2,7 +2,7 @@
 
 use super::document::{Document, Grade, Metric};
 use super::quantity::Better;
-use super::wording::{factor, number, percent};
+use super::wording::{factor, percent};
 use crate::statistics::summary::median;
 
 /// Share of batches with a neighbour on the core from which on it is said.
@@ -44,6 +44,11 @@ impl Disturbance {
     }
 }
 
+/// A number of CPUs with two decimals at most.
+fn hundredths(cpus: f64) -> String {
+    ((cpus * 100.0).round() / 100.0).to_string()
+}
+
 impl Document {
     /// Who disturbed the run, and what that costs, in the order of what a reader should do something about. Empty where nobody did
     /// that shows.
@@ -72,8 +77,8 @@ impl Document {
 
     fn quota(&self) -> Option<Disturbance> {
         let quota = self.machine.limits.cpu_quota.as_ref()?;
-        let usable = self.machine.usable_cpus().len() as f64;
-        let (allowed, usable) = (quota.value < usable).then(|| (number(quota.value), number(usable)))?;
+        let usable = self.machine.usable_cpus().len();
+        let allowed = (quota.value < usable as f64).then(|| hundredths(quota.value))?;
         let sentence = format!(
             "A CPU quota ({}) allows {allowed} of {usable} CPUs, and an exhausted quota stops the run until the next \
              period.",
@@ -95,7 +100,7 @@ impl Document {
     }
 
     fn other_processes(&self) -> Option<Disturbance> {
-        let cpus = number(self.practice.others_cpus.filter(|&cpus| cpus >= OTHERS)?);
+        let cpus = hundredths(self.practice.others_cpus.filter(|&cpus| cpus >= OTHERS)?);
         let sentence = format!("Other processes of this machine used {cpus} CPUs during the run.");
         let consequence = "Memory, last-level caches and results with several CPUs are affected.";
         Some(Disturbance::new(format!("other processes ({cpus} CPUs)"), sentence).with(consequence))

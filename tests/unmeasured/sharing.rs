@@ -71,6 +71,19 @@ fn the_same_beside_a_neighbour_stands_next_to_them() {
 }
 
 #[test]
+fn a_second_disturbance_hides_no_neighbour() {
+    let mut busy = looked(|_, batch| if batch % 2 == 0 { ALONE } else { SHARED });
+    // The machine of this log has a quota.
+    let said = busy.disturbed_by();
+    assert!(said.starts_with("Disturbed by a CPU quota (1.5 of 2 CPUs) and a neighbour on the core ("), "{said}");
+    busy.practice.stolen_share = Some(0.04);
+    let said = busy.disturbed_by();
+    assert!(said.contains(" CPUs), a neighbour on the core (") && said.contains(") and steal (4"), "{said}");
+    let state = busy.host_state();
+    assert!(state.len() == 3 && state[1].starts_with("A neighbour used the same core during "), "{state:?}");
+}
+
+#[test]
 fn one_launch_alone_is_used_and_not_mixed_with_the_others() {
     let first = stored().launches.iter().find(|launch| launch.experiment == "cpu.loop").unwrap().number;
     let quiet = looked(|_, _| ALONE);

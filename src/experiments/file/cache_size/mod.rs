@@ -109,7 +109,7 @@ const LIMITS: [u64; 3] = [64 << 20, 128 << 20, 256 << 20];
 /// A read from the device takes so many times one from the cache, or time confirms nothing.
 const SLOWER: f64 = 2.0;
 
-/// Limits that the launches of a run try. For a first look one has to do. The largest takes as long as all others together.
+/// Limits that the launches of a run try. For a first look one has to do. The largest takes longer than all others together.
 fn wanted(profile: Profile) -> &'static [u64] {
     match profile {
         Profile::Quick => &LIMITS[..1],
