@@ -154,6 +154,7 @@ fn section(setup: &Setup, log: &Log, whole: &WholeRun, step: &Step, known: &[Met
         (_, Some((experiment, study))) => {
             let mut findings = Findings::default();
             (experiment.figures)(&study, &mut findings);
+            findings.settle_curves();
             name_unavailable(&study, &mut findings);
             for metric in &mut findings.metrics {
                 metric.phrase = phrase(&metric.name, &metric.labels);

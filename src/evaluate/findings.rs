@@ -20,6 +20,9 @@ rules! {
 /// Launches further apart than this show the host's load.
 const LOADED: f64 = 1.1;
 
+/// Launches from which on a tenth of them is one.
+const FEWEST_FOR_A_TENTH: u32 = 10;
+
 /// Figures whose host load is told: those that it moves most.
 const MOST_LOADED: usize = 3;
 
@@ -118,6 +121,17 @@ impl Findings {
         self.metrics.iter().find(|metric| metric.name == name && metric.labels.same_figure(labels))
     }
 
+    /// Points of curves that are published figures have the intervals of these.
+    pub fn settle_curves(&mut self) {
+        for curve in &mut self.curves {
+            let settled = |point: [f64; 4]| match curve.metric_at(point[1], &self.metrics) {
+                Some(metric) => [point[0], point[1], metric.interval95[0], metric.interval95[1]],
+                None => point,
+            };
+            curve.points = curve.points.iter().map(|point| settled(*point)).collect();
+        }
+    }
+
     /// The remarks on the drawing of the curves of a name: caption, scales, knees, plateaus.
     pub fn figure(&mut self, curve: &str) -> &mut DrawingNote {
         let position = self.figures.iter().position(|note| note.curve == curve).unwrap_or_else(|| {
@@ -168,13 +182,18 @@ impl Findings {
         let loads = self.metrics.iter().filter_map(|metric| Some((metric, metric.host_load?)));
         let mut moved: Vec<(&Metric, HostLoad)> = loads.filter(|(_, load)| load.times() > LOADED).collect();
         moved.sort_by(|(_, one), (_, other)| other.times().total_cmp(&one.times()));
+        // Two results of the same launches, such as the rate of a program and that of the bus, say the same.
+        moved.dedup_by(|(_, one), (_, other)| one == other);
         let told = moved.iter().take(MOST_LOADED).map(|(metric, load)| {
             let [low, high, least] =
                 [load.range[0], load.range[1], load.least_loaded].map(|value| Shown::of(value, metric.unit));
-            format!(
-                "{} was between {low} and {high} over the launches, and {least} in the best tenth.",
-                wording::capital(&metric.phrase)
-            )
+            let limit = if metric.better == Better::Higher { "at most" } else { "at least" };
+            let tenth = if metric.launches >= FEWEST_FOR_A_TENTH {
+                format!(", and nine of ten launches had {limit} {least}")
+            } else {
+                String::new()
+            };
+            format!("{} was between {low} and {high} over the launches{tenth}.", wording::capital(&metric.phrase))
         });
         let told: Vec<String> = told.collect();
         if !told.is_empty() {
@@ -189,21 +208,17 @@ impl Findings {
 
     /// Says how many predictions held.
     pub fn say_predictions(&mut self) {
-        // A lower bound within its range is not judged, nor is a range that says nothing.
-        let is_judged = |metric: &&Metric| {
-            !matches!(metric.verdict.against_prediction, AgainstPrediction::None | AgainstPrediction::TooWide)
+        let is_wide = |metric: &&Metric| {
+            metric.verdict.against_prediction != AgainstPrediction::None
+                && metric.prediction.as_ref().is_some_and(|found| !found.says_something())
         };
-        let wide = self
-            .metrics
-            .iter()
-            .filter(|metric| metric.verdict.against_prediction == AgainstPrediction::TooWide)
-            .count();
+        let wide = self.metrics.iter().filter(is_wide).count();
         if wide > 0 {
             let (have, counts) = if wide == 1 { ("has a range", "counts") } else { ("have ranges", "count") };
             let figures = wording::count(wide as u64, "result", "results");
             self.say(format!("{figures} {have} wider than a factor of 4 and {counts} as not predicted."));
         }
-        let judged: Vec<&Metric> = self.metrics.iter().filter(is_judged).collect();
+        let judged: Vec<&Metric> = self.metrics.iter().filter(|metric| metric.is_judged()).collect();
         if judged.is_empty() {
             return;
         }

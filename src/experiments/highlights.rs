@@ -93,13 +93,18 @@ fn disturbance(sections: &[Section]) -> Option<(f64, Highlight)> {
     if share < DISTURBED {
         return None;
     }
-    let mut reasons: BTreeMap<&str, (u64, String)> = BTreeMap::new();
-    for gate in unclean.iter().filter_map(|metric| metric.verdict.failures().first().copied()) {
+    // One gate may refuse for several reasons: what it says without its numbers tells them apart.
+    let mut reasons: BTreeMap<(&str, String), (u64, String)> = BTreeMap::new();
+    for metric in &unclean {
+        let Some(gate) = metric.verdict.failures().first().copied() else { continue };
+        let said = gate.numbers.as_ref().map_or(&gate.evidence, |numbers| &numbers.what);
+        let reason = said.chars().filter(|letter| !letter.is_ascii_digit()).collect();
         let evidence = || gate.numbers.as_ref().map_or_else(|| gate.evidence.clone(), GateNumbers::demand);
-        reasons.entry(&gate.id).or_insert_with(|| (0, evidence())).0 += 1;
+        let example = || (0, format!("{}, {}", metric.phrase, evidence()));
+        reasons.entry((&gate.id, reason)).or_insert_with(example).0 += 1;
     }
-    let reason = reasons.values().max_by_key(|(count, _)| *count).map_or_else(String::new, |(times, evidence)| {
-        format!(" The most frequent reason applies to {times} of them. Example: {evidence}.")
+    let reason = reasons.values().max_by_key(|(count, _)| *count).map_or_else(String::new, |(times, example)| {
+        format!(" The most frequent reason applies to {times} of them. Example: {example}.")
     });
     let text = format!(
         "{} of {} do not have the grade good.{reason}",

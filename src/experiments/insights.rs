@@ -237,7 +237,7 @@ impl<'a> Found<'a> {
             time(metric)
         );
         let why = format!(
-            "The two hardware threads of a core share its units. A neighbour was there in {} of the batches.",
+            "The two hardware threads of a core share its units. A neighbour was there in {} of the batches of this result.",
             percent(beside.share)
         );
         let advice = "Use a machine whose cores are not shared with others, or expect times between these two.";

@@ -170,7 +170,7 @@ const LABELS: &[(&str, &str, &str, &str)] = &[
     ("network.connection.", "phase", "setup", "open"),
     ("network.connection.", "phase", "first_byte", "open until the first byte"),
     ("network.connection.", "phase", "close", "close"),
-    ("network.connection.", "phase", "teardown", "close until both sides know"),
+    ("network.connection.", "phase", "teardown", "shutdown until the other side's end"),
     ("network.connection.", "phase", "abort", "reset"),
     ("file.", "cache", "direct", "from the device"),
     ("file.", "cache", "cold", "not cached"),

@@ -173,23 +173,22 @@ pub fn verdict(document: &Document) -> String {
     if headlines.is_empty() {
         return "Nothing was measured.".to_owned();
     }
-    let lost = |metric: &&&Metric| matches!(metric.grade, Grade::Contaminated | Grade::Unresolved);
-    let unsettled = headlines.iter().filter(lost).count();
+    let of = |grade: Grade| headlines.iter().filter(|metric| metric.grade == grade).count();
+    let (unresolved, contaminated) = (of(Grade::Unresolved), of(Grade::Contaminated));
     let all = headlines.len();
-    if unsettled as f64 > UNSETTLED * all as f64 {
+    if (unresolved + contaminated) as f64 > UNSETTLED * all as f64 {
         let more = if document.run.profile == "quick" { "Run without --quick" } else { "Run again at a quieter time" };
-        return format!(
-            "Not settled: {unsettled} of {all} headline costs are not resolved. {more}, or with more time."
-        );
+        let lost: Vec<String> = [(unresolved, "unresolved"), (contaminated, "contaminated")]
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, word)| format!("{number} {} {word}", if number == 1 { "is" } else { "are" }))
+            .collect();
+        let lost = lost.join(" and ");
+        return format!("Not settled: of {all} headline results, {lost}. {more}, or with more time.");
     }
-    let judged: Vec<&&Metric> = headlines
-        .iter()
-        .filter(|metric| {
-            !matches!(metric.verdict.against_prediction, AgainstPrediction::None | AgainstPrediction::TooWide)
-        })
-        .collect();
+    let judged: Vec<&&Metric> = headlines.iter().filter(|metric| metric.is_judged()).collect();
     if judged.is_empty() {
-        return "No verdict: no headline cost has a prediction to compare with.".to_owned();
+        return "No verdict: no headline result has a prediction to compare with.".to_owned();
     }
     let inside =
         judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted).count();
@@ -202,7 +201,7 @@ pub fn verdict(document: &Document) -> String {
         .map(|(found, word)| format!("{} {word}", against(found)))
         .collect();
     let outside = if outside.is_empty() { String::new() } else { format!(", {}", outside.join(", ")) };
-    let mut text = format!("{word}: {inside} of {} headline costs are as predicted{outside}.", judged.len());
+    let mut text = format!("{word}: {inside} of {} headline results are as predicted{outside}.", judged.len());
     let slow: Vec<String> = document
         .costs
         .iter()
@@ -216,7 +215,8 @@ pub fn verdict(document: &Document) -> String {
         .collect();
     if !slow.is_empty() {
         text = text.replace("Healthy:", "Healthy, with slow spots:");
-        let word = if slow.len() < against(AgainstPrediction::Slower) { "Slower, among others" } else { "Slower" };
+        let slower = headlines.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::Slower);
+        let word = if slow.len() < slower.count() { "Slower, among others" } else { "Slower" };
         text += &format!(" {word}: {}.", slow.join(", "));
     }
     text
@@ -231,7 +231,7 @@ pub fn intervals(document: &Document) -> String {
             let widths: Vec<f64> = chapter
                 .iter()
                 .flat_map(|section| &section.metrics)
-                .filter(|metric| metric.headline && metric.interval_level > 0.0)
+                .filter(|metric| metric.headline && metric.has_level())
                 .map(Metric::relative_half_width)
                 .collect();
             Some(format!("{} ±{}", chapter[0].chapter, short_percent(median(&widths)?)))
@@ -348,10 +348,10 @@ fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceR
         None => predicted().map(|prediction| significant(prediction.value, prediction.unit, 2)),
     };
     let other = other.unwrap_or_else(|| "–".to_owned());
-    let half = if metric.interval_level <= 0.0 {
-        "–".to_owned()
-    } else if metric.grade == Grade::Unresolved {
+    let half = if metric.grade == Grade::Unresolved {
         "?".to_owned()
+    } else if metric.grade == Grade::Contaminated || metric.interval_level <= 0.0 {
+        "–".to_owned()
     } else {
         let percent = metric.plus_minus() * 100.0;
         if percent < 0.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }

@@ -137,7 +137,7 @@ fn table(metrics: &[&Metric], width: Option<u16>) -> String {
             let own = short(metric.labels.pairs().filter(|pair| !shared.contains(pair)));
             let operation = if metric.labels.is_empty() { metric.name.clone() } else { format!("  {own}") };
             let cells = columns.iter().map(|(head, _, cell)| match *head {
-                "±" if wide >= ROOMY => uncertainty(metric),
+                "±" if wide >= ROOMY => metric.uncertainty_text(),
                 _ => cell(metric),
             });
             table.add_row(std::iter::once(operation).chain(cells).collect::<Vec<String>>());
@@ -188,19 +188,13 @@ fn dash() -> String {
     "–".to_owned()
 }
 
-/// The interval where there is room for both ends of a lopsided one; a mark where there are too few launches for 95 %.
-fn uncertainty(metric: &Metric) -> String {
-    let mark = if metric.interval_level > 0.0 && metric.interval_level < 0.945 { "?" } else { "" };
-    metric.uncertainty_text() + mark
-}
-
 /// Half the interval as a share of the value, or the longer side of a lopsided one.
 fn half_width(metric: &Metric) -> String {
     if metric.interval_level <= 0.0 {
         return dash();
     }
     let share = metric.plus_minus();
-    let mark = if metric.interval_level < 0.945 { "?" } else { "" };
+    let mark = if metric.has_level() { "" } else { "?" };
     format!("{}{mark}", percent(share))
 }
 
@@ -236,8 +230,8 @@ fn closing(document: &Document) -> String {
     let rejected: usize = document.experiments.iter().map(|section| section.rejected.len()).sum();
     let launches: u32 = document.experiments.iter().map(|section| section.launches).sum();
     let mut text = String::new();
-    if metrics.iter().any(|metric| metric.interval_level < 0.945) {
-        text += "A question mark means too few launches for a 95 % interval.\n";
+    if metrics.iter().any(|metric| !metric.has_level()) {
+        text += "A question mark or a level in brackets means too few launches for a 95 % interval.\n";
     }
     text += &format!(
         "{}: {}. {rejected} not published. {}, {} in {}, on CPU {}{}.\n",

@@ -12,7 +12,7 @@ use super::prediction::Prediction;
 use super::quantity::{Better, Labels, Unit};
 use super::remote::Remote;
 pub use super::run::Run;
-use super::verdict::{AgainstPrediction, Gate, Verdict};
+use super::verdict::{Gate, Verdict};
 use super::wording::{self, count};
 use crate::machine::{Machine, quiet::Check};
 use crate::statistics::location::FEWEST_LAUNCHES;
@@ -465,8 +465,19 @@ pub struct Curve {
     pub x: Axis,
     /// The figure.
     pub y: Axis,
-    /// `[x, y, low, high]`, ordered by x; low and high are the interval of y.
+    /// `[x, y, low, high]`, ordered by x; low and high are the interval of y, and equal to it where one launch has it.
     pub points: Vec<[f64; 4]>,
+}
+
+impl Curve {
+    /// The published figure that a point with this value is.
+    pub fn metric_at<'a>(&self, y: f64, metrics: &'a [Metric]) -> Option<&'a Metric> {
+        metrics.iter().find(|metric| {
+            metric.unit == self.y.unit
+                && (metric.value - y).abs() <= f64::EPSILON * y.abs()
+                && metric.labels.includes(&self.labels)
+        })
+    }
 }
 
 /// One block of an analysis.
@@ -539,10 +550,7 @@ impl Metric {
 
     /// The verdict in words: trust where there is reason to doubt, then the comparison with the prediction.
     pub fn verdict_text(&self) -> String {
-        let against = match self.verdict.against_prediction {
-            AgainstPrediction::None | AgainstPrediction::TooWide => "not predicted",
-            other => other.word(),
-        };
+        let against = self.against_word();
         match self.grade {
             Grade::Good => against.to_owned(),
             Grade::Unresolved if (self.launches as usize) < FEWEST_LAUNCHES => {

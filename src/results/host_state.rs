@@ -23,6 +23,9 @@ const FEWEST_TAXES: usize = 3;
 /// Chapter whose figures are work of the kernel.
 const KERNEL: &str = "os";
 
+/// Chapters with results of what all CPUs share, whose batches are not divided by neighbours.
+const UNDIVIDED: [&str; 3] = ["memory", "network", "file"];
+
 /// Something that used what the run measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disturbance {
@@ -141,6 +144,8 @@ impl Document {
     pub fn alone_sentence(&self, results: &str) -> String {
         let contaminated = self.metrics().any(|metric| metric.headline && metric.grade == Grade::Contaminated);
         let exception = if contaminated { ", except the contaminated ones" } else { "" };
-        format!("{results} are for a core without a neighbour{exception}.")
+        let undivided = self.experiments.iter().any(|section| UNDIVIDED.contains(&section.chapter.as_str()));
+        let others = if undivided { " Results of L3, DRAM, devices and throughput include all batches." } else { "" };
+        format!("{results} that depend on the core are for one without a neighbour{exception}.{others}")
     }
 }

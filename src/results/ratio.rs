@@ -2,12 +2,36 @@
 
 use super::document::{Grade, Metric};
 use super::quantity::Unit;
-use super::wording::{Shown, by_times, times};
+use super::verdict::AgainstPrediction;
+use super::wording::{Doubt, Shown, by_times, times};
+use crate::statistics::location::FEWEST_LAUNCHES;
 
 impl Metric {
     /// The figure as a sentence shows it.
     pub fn shown(&self) -> Shown {
-        Shown::measured(self.value, self.interval95, self.unit).at_least(self.at_least)
+        Shown::measured(self.value, self.interval95, self.unit).at_least(self.at_least).doubted(self.doubt())
+    }
+
+    /// Why a sentence must not show it without a word of doubt.
+    fn doubt(&self) -> Option<Doubt> {
+        match self.grade {
+            Grade::Contaminated => Some(Doubt::Contaminated),
+            _ if (self.launches as usize) < FEWEST_LAUNCHES => Some(Doubt::Launches(self.launches)),
+            _ => None,
+        }
+    }
+
+    /// How it compares with its prediction, in a word. A size or a share is not faster or slower, but larger or smaller.
+    pub fn against_word(&self) -> &'static str {
+        let against = self.verdict.against_prediction;
+        let is_amount = matches!(self.unit, Unit::Bytes | Unit::One);
+        match (&self.prediction, against) {
+            (Some(found), AgainstPrediction::Faster | AgainstPrediction::Slower) if is_amount => {
+                if self.value > found.high { "larger" } else { "smaller" }
+            }
+            (_, AgainstPrediction::None) => AgainstPrediction::TooWide.word(),
+            _ => against.word(),
+        }
     }
 
     /// The figure in core cycles as a sentence shows it, where it has any.
@@ -89,7 +113,7 @@ pub fn scaled(metric: &Metric, times: f64) -> Metric {
 pub fn against_prediction(title: &str, metric: &Metric) -> Option<String> {
     let (measured, predicted) = (metric.shown(), metric.prediction.as_ref()?);
     let predicted = measured.alike(predicted.value);
-    let word = metric.verdict.against_prediction.word();
+    let word = metric.against_word();
     Some(format!(
         "{title}: {word} than predicted, {measured} against {predicted} ({})",
         by_times(measured.value / predicted.value)

@@ -1,6 +1,8 @@
 //! How good the predictions of a run were.
 
 use super::document::{Document, Metric};
+use super::prediction::Prediction;
+use super::verdict::AgainstPrediction;
 use super::wording::{factor, percent};
 use crate::statistics::summary::median;
 
@@ -35,7 +37,7 @@ impl PredictionScore {
         let compared: Vec<_> = metrics.filter_map(compared).collect();
         let predicted: Vec<_> = compared.iter().filter(|(_, prediction)| prediction.says_something()).collect();
         let each = |of: &dyn Fn(f64, [f64; 3]) -> f64| -> Vec<f64> {
-            let ends = |(metric, found): &&(&Metric, &super::prediction::Prediction)| {
+            let ends = |(metric, found): &&(&Metric, &Prediction)| {
                 of(metric.value.ln(), [found.low.ln(), found.value.ln(), found.high.ln()])
             };
             predicted.iter().copied().map(|one| ends(&one)).collect()
@@ -66,6 +68,15 @@ impl PredictionScore {
             factor(self.width),
             factor(self.error),
         )
+    }
+}
+
+impl Metric {
+    /// Whether its prediction counts: a lower bound within its range is not judged, nor is a range that says nothing, whether the
+    /// figure is inside of it or not.
+    pub fn is_judged(&self) -> bool {
+        self.verdict.against_prediction != AgainstPrediction::None
+            && self.prediction.as_ref().is_some_and(Prediction::says_something)
     }
 }
 

@@ -9,6 +9,8 @@ use super::wording::{count, percent, significant};
 const LOPSIDED: f64 = 2.0;
 /// Longer side over the value below which both ends read like the value.
 const VISIBLE: f64 = 0.005;
+/// Least level of an interval that counts as one of 95 %: four launches give 87.5 %, five 93.75 %.
+const LEAST_LEVEL: f64 = 0.88;
 /// Batch in a hundred over the median beyond which the batches themselves are worth a line.
 const TAIL: f64 = 2.0;
 /// Label of a figure that is a quantile of its samples.
@@ -32,15 +34,19 @@ impl Metric {
         if self.is_lopsided() { below.max(above) / self.value.abs() } else { self.relative_half_width() }
     }
 
-    /// The interval behind a value: half of it as a share, and both ends of a lopsided one.
+    /// The interval behind a value: half of it as a share, and both ends of a lopsided one. With its level where launches are too
+    /// few for one of about 95 %.
     pub fn uncertainty_text(&self) -> String {
         if self.interval_level <= 0.0 {
-            "–".to_owned()
-        } else if self.is_lopsided() {
-            self.interval_text()
-        } else {
-            percent(self.relative_half_width())
+            return "–".to_owned();
         }
+        let text = if self.is_lopsided() { self.interval_text() } else { percent(self.relative_half_width()) };
+        if self.has_level() { text } else { format!("{text} (at {})", percent(self.interval_level)) }
+    }
+
+    /// Whether its interval covers about 95 %: two to four launches give one of 50 to 87 %.
+    pub fn has_level(&self) -> bool {
+        self.interval_level >= LEAST_LEVEL
     }
 
     /// The levels of a figure with two modes and how many of its launches had each: `0.60 µs (70 %), 1.40 µs (30 %)`.

@@ -147,6 +147,25 @@ pub struct Shown {
     unit: Unit,
     digits: i32,
     at_least: bool,
+    doubt: Option<Doubt>,
+}
+
+/// Why a reader must not rely on a number in a sentence, said behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// Something else used what was measured.
+    Contaminated,
+    /// So few launches have it that its interval says little.
+    Launches(u32),
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::Contaminated => write!(out, "contaminated"),
+            Doubt::Launches(launches) => write!(out, "{}", count(u64::from(*launches), "launch", "launches")),
+        }
+    }
 }
 
 impl Shown {
@@ -170,6 +189,12 @@ impl Shown {
         Shown { at_least, ..self }
     }
 
+    /// The same number with a doubt behind it.
+    #[must_use]
+    pub fn doubted(self, doubt: Option<Doubt>) -> Shown {
+        Shown { doubt, ..self }
+    }
+
     /// Another number with as many digits as this one.
     #[must_use]
     pub fn alike(self, value: f64) -> Shown {
@@ -183,7 +208,7 @@ impl Shown {
         } else {
             value
         };
-        Shown { value: shown, unit, digits, at_least: false }
+        Shown { value: shown, unit, digits, at_least: false, doubt: None }
     }
 }
 
@@ -197,7 +222,8 @@ impl fmt::Display for Shown {
         // Sizes are mostly whole.
         let whole = self.unit == Unit::Bytes && text.contains('.');
         let text = if whole { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-        write!(out, "{bound}{text}{}{symbol}", if symbol.is_empty() { "" } else { " " })
+        write!(out, "{bound}{text}{}{symbol}", if symbol.is_empty() { "" } else { " " })?;
+        self.doubt.map_or(Ok(()), |doubt| write!(out, " ({doubt})"))
     }
 }
 

@@ -117,9 +117,7 @@ fn assert_true(document: &Document, how: &str) {
         }
         if let Some((counts, _)) = sentence.split_once(" results are inside their predicted ranges") {
             let of = document.experiments.iter().find(|other| other.id == section).unwrap();
-            let says = |metric: &&Metric| {
-                metric.prediction.is_some() && metric.verdict.against_prediction != AgainstPrediction::TooWide
-            };
+            let says = |metric: &&Metric| metric.is_judged();
             let judged: Vec<&Metric> = of.metrics.iter().filter(says).collect();
             let inside =
                 judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted);

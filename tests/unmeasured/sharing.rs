@@ -112,10 +112,10 @@ fn without_a_batch_alone_figures_are_contaminated_and_say_why() {
     // The report does not say of them what holds for the others.
     assert_eq!(
         busy.alone_sentence("Results"),
-        "Results are for a core without a neighbour, except the contaminated ones."
+        "Results that depend on the core are for one without a neighbour, except the contaminated ones."
     );
     let quiet = looked(|_, _| ALONE).alone_sentence("Results");
-    assert_eq!(quiet, "Results are for a core without a neighbour.");
+    assert_eq!(quiet, "Results that depend on the core are for one without a neighbour.");
     let mixed = looked(|_, _| MIXED);
     assert!(loops(&mixed).is_empty());
     let rejected = mixed.experiments.iter().flat_map(|section| &section.rejected);

@@ -25,7 +25,7 @@ use crate::sys::{affinity, talk};
 
 /// Time between two looks at a core, on average: at the beginning, and the shortest. Where looks are cheap they come more often,
 /// up to a hundred in a second. In a guest waking up costs several times as much as the look.
-const FIRST_PAUSE: Duration = Duration::from_millis(40);
+const FIRST_PAUSE: Duration = Duration::from_millis(60);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 /// How long the rate of the counter is looked for.
 const CALIBRATION: Duration = Duration::from_millis(50);

@@ -108,7 +108,7 @@ fn siblings(account: &CpuAccount, machine: &Machine) -> String {
 /// What watching cost, beside its bound.
 fn cost(account: &CpuAccount) -> String {
     let worst = account.worst_cost.max(account.cost);
-    let bound = if worst > MOST_COST { " (above the target of" } else { " (below the limit of" };
+    let bound = if worst > MOST_COST { " (above the limit of" } else { " (below the limit of" };
     format!(
         "Watching {} cost {} of a CPU each, and {} in the most expensive interval{bound} {}). Starting took {} of CPU \
          time.",

@@ -8,8 +8,8 @@
 //! # Method
 //!
 //! sysdyno reads the TSC and CLOCK_MONOTONIC_RAW at both ends of each launch, and divides ticks by nanoseconds. It
-//! times three chains of dependent instructions whose latencies in cycles are known. The core frequency is the rate of
-//! the TSC divided by the ticks per cycle of the multiply chain.
+//! times three chains of dependent instructions with known latencies, and divides the rate of the TSC by their ticks
+//! per cycle. The core clock is the median over all launches of the run, from a multiply chain at the end of each.
 //!
 //! **TSC.** Each reading is the tightest of 25 brackets (counter, clock, counter). The error is half the widths of the
 //! two brackets, divided by the time between them.
@@ -26,8 +26,8 @@
 //! their times therefore test the assumption in every launch. The loop around a chain is one subtraction and one taken
 //! branch, which run in parallel. The bias of the timing pair is subtracted.
 //!
-//! The result is the median over all launches of the run. The cycle time is its reciprocal. The core clock changes
-//! during a run. Probes of the multiply chain before and after each batch therefore convert all other results to
+//! The cycle time is the reciprocal of the core clock. The rates of the three chains come from the launches of this
+//! experiment alone. The core clock changes during a run. Probes of the multiply chain before and after each batch therefore convert all other results to
 //! cycles.
 //!
 //! # Prediction

@@ -97,6 +97,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 const FLOOR_CYCLES: f64 = 0.5;
 /// A register loop slower than this is not waiting for its own two instructions.
 const CEILING_CYCLES: f64 = 2.1;
+/// Cycles of an iteration between which a core takes more than one for each branch, and no neighbour is there.
+const BEAT: [f64; 2] = [1.04, 1.5];
 /// Alignments agree within this.
 const ALIGNMENTS_AGREE: f64 = 0.05;
 /// So many alignments must agree.
@@ -252,10 +254,16 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         } else {
             "the next iteration waits until the stored counter is forwarded to its load"
         };
+        let beat = if (BEAT[0]..BEAT[1]).contains(&registers.value) {
+            " Cores such as AMD Zen 3 take 1, 9/8, 8/7, 5/4 or 10/7 cycles per taken branch, which changes from moment to \
+             moment."
+        } else {
+            ""
+        };
         findings.say(format!(
             "An iteration costs {registers} cycles with the counter in a register. It costs {memory} with counter and \
              limit in memory, as in unoptimised code of gcc. The reason: {reason}. Do not subtract either from the cost of a loop \
-             body, because loop and body run in parallel.",
+             body, because loop and body run in parallel.{beat}",
         ));
     }
     if let Some(compiled) = cycles(findings, "compiled").and_then(|found| text(&found)) {
@@ -263,9 +271,11 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     }
     let alignments = alignments(study);
     if !alignments.is_empty() {
-        let values: Vec<String> = alignments.iter().map(|&value| Shown::of(value, Unit::One).to_string()).collect();
+        let mut values: Vec<String> = alignments.iter().map(|&value| Shown::of(value, Unit::One).to_string()).collect();
+        values.dedup();
+        let same = if values.len() == 1 { "the same " } else { "" };
         findings.say(format!(
-            "At 0, 16, 32 and 48 bytes into a 64-byte block, the register loop takes {} cycles per iteration.",
+            "At 0, 16, 32 and 48 bytes into a 64-byte block, the register loop takes {same}{} cycles per iteration.",
             values.join(", ")
         ));
     }

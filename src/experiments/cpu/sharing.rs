@@ -39,13 +39,13 @@
 //! # Method
 //!
 //! sysdyno times a loop of one subtraction and one taken branch, 3000 iterations in about 1 µs, repeatedly for 25 ms
-//! per launch. An iteration takes one cycle alone on the core, and 1.5 to 2 cycles while another thread computes on the
-//! same core. Each measurement of 1 µs is a *look*, and counts as *alone* (0.9 to 1.04 cycles), *shared* (above 1.2) or
-//! unclear.
+//! per launch. An iteration takes one cycle alone (AMD Zen 3: up to 10/7), and 1.5 to 2 cycles while another thread
+//! computes on the core. Each measurement of 1 µs is a *look*, and counts as *alone* (0.9 to 1.04 cycles), *shared*
+//! (above 1.2) or unclear.
 //!
 //! A multiply chain, which the other thread does not slow, converts time to cycles every 100 looks. On cores that take
 //! two branches per cycle, all limits are half as high. On AMD Zen 3 an iteration alone also takes 9/8, 8/7, 5/4 or 10/7
-//! cycles. Such a core shows itself by its looks, and then these values also count as alone.
+//! cycles. Such a core shows itself by its looks. Then these values also count as alone, and shared is above 1.69.
 //!
 //! - **share**: the looks of one state, divided by all looks that are alone or shared. The result is the mean over
 //!   launches, with Student's interval.
@@ -333,11 +333,12 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     let most = shares.iter().copied().fold(0.0, f64::max);
     let free = shares.iter().filter(|share| **share < 0.01).count();
     let mut text = format!(
-        "A neighbour computed on the core of CPU {} for {} of the time, measured in {} launches. The busiest launch \
-         had {}, and {} had less than 1 %.",
+        "A neighbour computed on the core of CPU {} for {} of the time, in {} launches that looked for {} each. The \
+         busiest launch had {}, and {} had less than 1 %.",
         study.setup.cpu,
         percent(share),
         shares.len(),
+        significant(WATCH.as_secs_f64() * 1e9, Unit::Nanoseconds, 2),
         percent(most),
         count(free as u64, "launch", "launches")
     );

@@ -562,7 +562,8 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             if alike {
                 " The clock source of this machine makes every call a system call.".to_owned()
             } else {
-                ratio_sentence(&real, &vdso)
+                let block = " In a block of equal calls, as in the section on system calls, a call can cost less.";
+                ratio_sentence(&real, &vdso) + block
             },
         ));
     }

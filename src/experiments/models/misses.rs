@@ -35,8 +35,8 @@ impl Cause {
     fn text(&self) -> String {
         match self {
             Cause::Primitive(why) => format!(
-                "{why} The prediction holds with the value of the whole run. So the primitive was wrong and the \
-                 model was right."
+                "{why} The prediction holds with the value of the whole run, so the early value of that result explains \
+                 the difference."
             ),
             Cause::Coefficient(term) => format!(
                 "The change of the primitives is too small to explain the difference, so the coefficient of \
@@ -73,22 +73,27 @@ fn of_section(section: &Section, all: &[&Metric], host: &Host) -> Vec<String> {
             None => groups.push((&metric.name, cause, vec![(metric, prediction)])),
         }
     }
+    // The farthest first: a page with room for one shows that.
+    groups.sort_by(|(.., one), (.., other)| farthest(other).1.total_cmp(&farthest(one).1));
     groups.iter().filter_map(|(_, cause, found)| sentence(cause, found)).collect()
+}
+
+/// The figure that is farthest off, and the logarithm of how far.
+fn farthest<'a>(found: &[Miss<'a>]) -> (Option<&'a Metric>, f64) {
+    let off = found.iter().map(|&(metric, prediction)| (Some(metric), (metric.value / prediction.value).ln().abs()));
+    off.max_by(|(_, one), (_, other)| one.total_cmp(other)).unwrap_or((None, 0.0))
 }
 
 /// The figure that is farthest off speaks for those that are off for the same reason.
 fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
-    let off = |(metric, prediction): &Miss<'_>| metric.value / prediction.value;
-    let farthest = found.iter().max_by(|one, other| off(one).ln().abs().total_cmp(&off(other).ln().abs()))?;
-    let (metric, _) = farthest;
+    let metric = farthest(found).0?;
     let others = match found.len() - 1 {
         0 => String::new(),
-        more => format!(
-            " {} of this metric missed for the same reason.",
-            count(more as u64, "other result", "other results")
-        ),
+        more => {
+            format!(" The same holds for {} of this metric.", count(more as u64, "other result", "other results"))
+        }
     };
-    Some(format!("{}.{others} {}", capital(&against_prediction(&metric.phrase, metric)?), cause.text()))
+    Some(format!("{}. {}{others}", capital(&against_prediction(&metric.phrase, metric)?), cause.text()))
 }
 
 fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host) -> Cause {

@@ -56,7 +56,8 @@ impl Model {
 
     /// With switches to another task of the same CPU, each with a byte through a pipe.
     pub(super) fn switching(self, times: f64) -> Model {
-        self.and("a switch of task and one byte", Part::SoftwareOverhead, SWITCH, times)
+        let what = if times > 1.0 { "switches of task, with a byte each" } else { "a switch of task and one byte" };
+        self.and(what, Part::SoftwareOverhead, SWITCH, times)
     }
 
     /// With one more counted term.

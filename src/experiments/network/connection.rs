@@ -67,7 +67,6 @@ use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::in_brackets;
 use crate::results::verdict::Gate;
 use crate::results::wording::{Shown, by_times};
 use crate::setup::Setup;
@@ -283,10 +282,10 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     }
     if let (Some(close), Some(teardown)) = (time(findings, here, "close"), time(findings, here, "teardown")) {
         findings.say(format!(
-            "close() returns after {}, and an orderly end takes {}{}.",
+            "close() returns after {}. An orderly end takes {} from shutdown() until the other side's end is read, without \
+             close().",
             close.shown(),
             teardown.shown(),
-            in_brackets(&teardown, &close)
         ));
     }
     if let Some(peer) = study.setup.peer.as_ref() {

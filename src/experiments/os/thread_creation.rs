@@ -518,7 +518,7 @@ fn compare_with_process(study: &Study<'_>, findings: &mut Findings) {
         let longer = |process: &Metric| Some(Ratio::of(process, &ended, 1.0)?.text());
         let vfork = process(study, "vfork_wait").and_then(longer).map_or_else(String::new, |times| {
             format!(
-                "  A child created with vfork shares memory, as a thread does, and takes {times} times as long. This \
+                " A child created with vfork shares memory, as a thread does, and takes {times} times as long. This \
                  child has separate files and signals and notifies its parent at its end. fork also copies and \
                  removes an address space."
             )

@@ -27,7 +27,9 @@ pub(super) fn memory(memory: &Memory) -> Vec<FactRow> {
     ]);
     rows.extend(memory.reclaimers.iter().map(|found| FactRow::plain("reclaimed early by", Some(found))));
     rows.extend(memory.nodes.iter().map(|node| {
-        let total = node.total_bytes.map(|total| format!(", {}", bytes(total))).unwrap_or_default();
+        // An only node has all memory. The kernel counts less for it where it initialises pages late.
+        let total = node.total_bytes.filter(|_| memory.nodes.len() > 1);
+        let total = total.map(|total| format!(", {}", bytes(total))).unwrap_or_default();
         let distances: Vec<String> = node.distances.iter().map(ToString::to_string).collect();
         let value = format!("CPUs {}{total}, distances {}", node.cpus, distances.join(" "));
         Some(FactRow::new(&format!("node {}", node.node), value, node.source.clone()))

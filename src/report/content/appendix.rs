@@ -64,7 +64,7 @@ pub(super) fn reproduce(document: &Document) -> PagePart {
         "sysdyno computes everything in this report from the log. The same log gives the same report. A newer version \
          of sysdyno may give a better one: sysdyno report RUN.",
     );
-    let mut methods = Table::new("Versions of methods", &["experiment", ">method version"]);
+    let mut methods = Table::new("Method version of each experiment", &["experiment", ">method version"]);
     for section in &document.experiments {
         methods.row(vec![Cell::of(&section.id), Cell::of(section.method_version.to_string())]);
     }

@@ -7,6 +7,7 @@ use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
 use crate::report::reference::ReferenceRun;
 use crate::report::screen;
 use crate::results::document::{Document, Outcome};
+use crate::results::quantity::DISTANCE;
 use crate::results::wording::{capital, count, duration};
 
 /// The main document of a run, with the costs of a reference run next to its own if there is one.
@@ -64,8 +65,9 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
     let rejected = document.experiments.iter().flat_map(|section| &section.rejected);
     let rejected = rejected.filter(|found| found.headline && !found.gates.is_empty());
     let not_measured = without.len();
-    without
-        .extend(rejected.map(|found| vec![Span::strong(capital(&found.phrase)), Span::plain(": a check rejected it")]));
+    without.extend(rejected.map(|found| {
+        vec![Span::strong(capital(&found.phrase)), Span::plain(format!(": rejected by check {}", found.reason))]
+    }));
     if !without.is_empty() {
         part.head(if without.len() > not_measured { "Not measured, or rejected" } else { "Not measured" });
         part.add(Piece::List(without));
@@ -89,7 +91,8 @@ fn costs(document: &Document) -> PagePart {
     let mut part = PagePart::new("costs", "Summary of costs", 2);
     let heads = ["cost", ">measured", ">±", ">predicted", ">ratio", "verdict"];
     let caption = "Measured and predicted costs. ± is half of the 95 % interval, or both of its ends if one side is more than \
-                   twice the other. The interval covers the launches of this run and the usual change between runs.";
+                   twice the other. The interval covers the launches of this run and the usual change between runs. Its level \
+                   is in brackets where fewer than five launches give less than 95 %.";
     let mut table = Table::new(caption, &heads);
     let mut chapter = "";
     for cost in &document.costs {
@@ -181,6 +184,12 @@ fn method(document: &Document) -> PagePart {
          prediction to the log before the first sample of its result. Base hardware is the part that the processor or device needs. \
          Software overhead is the part that the kernel and libraries add.",
     );
+    if document.metrics().any(|metric| metric.labels.get(DISTANCE).is_some()) {
+        part.say(
+            "The host moves virtual CPUs between cores. Results with two CPUs are near when a cache line passed between them \
+             quickly at that moment, and far when it passed slowly.",
+        );
+    }
     part.say(
         "Each result has a grade. A good result has an interval within the target of its experiment and passed every \
          check. A rough result is within 2.5 times the target, or a check doubts it. An unresolved result is less \

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use super::anchor;
 use crate::report::drawing::{CurvePlot, Drawing, Plot, PlotLine, PlotPoint};
 use crate::report::page::{Cell, Table};
-use crate::results::document::{Curve, Metric, Section};
+use crate::results::document::{Curve, Section};
 use crate::results::drawing_note::DrawingNote;
-use crate::results::quantity::Labels;
+use crate::results::quantity::{Labels, Unit};
 use crate::results::wording::{factor, interval, mark, measured, measured_interval};
 
 /// Curves in one drawing beyond which they are divided, if they differ in more than one label.
@@ -148,7 +148,9 @@ fn finding(curves: &[&Curve], title: &impl Fn(&Curve) -> String) -> String {
     let change = |curve: &&Curve| {
         let ([_, before, low_before, high_before], [_, after, low_after, high_after]) =
             (*curve.points.first()?, *curve.points.last()?);
-        let apart = low_after > high_before || low_before > high_after;
+        // One launch has no interval.
+        let known = low_before < high_before && low_after < high_after;
+        let apart = known && (low_after > high_before || low_before > high_after);
         (apart && before > 0.0 && after > 0.0).then(|| after / before)
     };
     let changes = curves.iter().filter_map(|curve| Some((*curve, change(curve)?)));
@@ -178,7 +180,7 @@ fn line(section: &Section, curve: &Curve, name: &str) -> PlotLine {
             if name.is_empty() { String::new() } else { format!("{name}, ") },
             mark(x, curve.x.unit),
             measured(y, [low, high], curve.y.unit),
-            measured_interval(y, [low, high], curve.y.unit)
+            ends(y, [low, high], curve.y.unit)
         );
         if let Some(range) = found {
             title += &format!(", predicted {}", interval(range, curve.y.unit));
@@ -190,13 +192,13 @@ fn line(section: &Section, curve: &Curve, name: &str) -> PlotLine {
 
 /// The range that was predicted for a point: that of the figure which is the point.
 fn predicted(section: &Section, curve: &Curve, y: f64) -> Option<[f64; 2]> {
-    let is_point = |metric: &&Metric| {
-        metric.unit == curve.y.unit
-            && (metric.value - y).abs() <= f64::EPSILON * y.abs()
-            && metric.labels.includes(&curve.labels)
-    };
-    let found = section.metrics.iter().find(is_point)?.prediction.as_ref()?;
+    let found = curve.metric_at(y, &section.metrics)?.prediction.as_ref()?;
     (found.unit == curve.y.unit).then_some([found.low, found.high])
+}
+
+/// The interval of a point; none where one launch has it.
+fn ends(y: f64, interval: [f64; 2], unit: Unit) -> String {
+    if interval[0] < interval[1] { measured_interval(y, interval, unit) } else { "–".to_owned() }
 }
 
 /// Every point of the curves.
@@ -212,7 +214,7 @@ fn values(curves: &[&Curve], title: &impl Fn(&Curve) -> String) -> Table {
                 Cell::of(title(curve)),
                 Cell::of(mark(x, curve.x.unit)),
                 Cell::of(measured(y, [low, high], curve.y.unit)),
-                Cell::of(measured_interval(y, [low, high], curve.y.unit)),
+                Cell::of(ends(y, [low, high], curve.y.unit)),
             ]);
         }
     }

@@ -124,10 +124,10 @@ pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
     vec![
         Span::strong(&metric.phrase),
         Span::plain(format!(
-            ". Predicted: {}. Measured: {} ({} times the prediction). {judged}",
+            ". Predicted: {}. Measured: {}, {} times the prediction. {judged}",
             found.sum_text(),
             metric.shown(),
-            times(metric.ratio().map_or(1.0, |_| metric.shown().value / Shown::of(found.value, found.unit).value)),
+            times(metric.ratio().unwrap_or(1.0)),
         )),
     ]
 }
@@ -216,10 +216,10 @@ fn result(metric: &Metric) -> Vec<Cell> {
     let ends = if metric.interval_level <= 0.0 {
         Cell::of("too few launches")
     } else {
-        let mark = if metric.interval_level < 0.945 {
-            format!(" (at {})", crate::results::wording::percent(metric.interval_level))
-        } else {
+        let mark = if metric.has_level() {
             String::new()
+        } else {
+            format!(" (at {})", crate::results::wording::percent(metric.interval_level))
         };
         Cell::of(format!("{}{mark}", metric.interval_text()))
     };
@@ -330,7 +330,10 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
 /// What a drawing of figures and their ranges shows, in a sentence.
 fn finding(base: &str, metrics: &[&Metric]) -> String {
     let of = |wanted: &[AgainstPrediction]| {
-        metrics.iter().filter(|metric| wanted.contains(&metric.verdict.against_prediction)).count()
+        metrics
+            .iter()
+            .filter(|metric| metric.is_judged() && wanted.contains(&metric.verdict.against_prediction))
+            .count()
     };
     let (inside, outside) =
         (of(&[AgainstPrediction::AsPredicted]), of(&[AgainstPrediction::Slower, AgainstPrediction::Faster]));

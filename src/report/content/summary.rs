@@ -160,17 +160,16 @@ fn row(metric: &Metric) -> Vec<Cell> {
     cells
 }
 
-/// Half the interval as a share of the value, or both ends of a lopsided one; a mark where there are too few launches for 95 %.
+/// Half the interval as a share of the value, or both ends of a lopsided one.
 fn half_width(metric: &Metric) -> Cell {
     if metric.interval_level <= 0.0 {
         return Cell::none();
     }
-    let mark = if metric.interval_level < 0.945 { "?" } else { "" };
+    let text = metric.uncertainty_text();
     if metric.is_lopsided() {
-        return Cell::of(metric.uncertainty_text() + mark);
+        return Cell::of(text);
     }
-    let share = metric.relative_half_width();
-    Cell::datum(format!("{}{mark}", percent(share)), field(metric, "half_width"), share)
+    Cell::datum(text, field(metric, "half_width"), metric.relative_half_width())
 }
 
 /// Every headline figure and its range, both over what was predicted.

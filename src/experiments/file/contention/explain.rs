@@ -5,7 +5,7 @@ use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, PROCESSES, RATE, TIME, cpu_shares, l
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::quantity::Unit;
-use crate::results::ratio::{Ratio, in_brackets, scaled};
+use crate::results::ratio::in_brackets;
 use crate::results::wording::{factor, number, quantity};
 use crate::statistics::summary::{self, median};
 
@@ -79,16 +79,22 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let most = PROCESSES[PROCESSES.len() - 1];
     let pair = |processes| findings.metric(TIME, &labels(Order::Random, processes)).cloned();
     if let (Some(one), Some(all)) = (pair(1), pair(most)) {
-        let line = scaled(&one, most as f64);
-        let at_once = Ratio::of(&line, &all, 1.0).map_or_else(String::new, |ratio| {
-            format!(", so the device and the system serve {} reads at once", ratio.text())
-        });
+        // By rates, which are sums: medians of waits that differ would not give them.
+        let rate = |processes| findings.metric(RATE, &labels(Order::Random, processes)).cloned();
+        let together = match (rate(1), rate(most)) {
+            (Some(one), Some(all)) => format!(
+                " Together {most} readers get {}, and one reader gets {}{}.",
+                all.shown(),
+                one.shown(),
+                in_brackets(&all, &one)
+            ),
+            _ => String::new(),
+        };
         findings.say(format!(
-            "A random read takes {} alone and {} among {most}{}. In a single queue it would take {}{at_once}.",
+            "A random read takes {} alone and {} among {most}{}.{together}",
             one.shown(),
             all.shown(),
             in_brackets(&all, &one),
-            line.shown(),
         ));
     }
     let longest = |processes| median(&study.values("longest", &labels(Order::Random, processes)));

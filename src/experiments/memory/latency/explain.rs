@@ -10,7 +10,7 @@ use super::walk::{Scope, curve, pages_label};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
-use crate::results::document::Metric;
+use crate::results::document::{Grade, Metric};
 use crate::results::drawing_note::MarkPlace;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::{Ratio, in_brackets};
@@ -189,7 +189,13 @@ fn tell_size(study: &Study<'_>, findings: &mut Findings, level: &Named) {
         ));
         return;
     }
+    let of_this = |metric: &&Metric| metric.labels.get("level") == Some(level.name.as_str());
+    let size = findings.metrics.iter().filter(|metric| metric.name == "memory.latency.level_size").find(of_this);
+    let settled = size.is_some_and(|size| matches!(size.grade, Grade::Good | Grade::Rough));
     let why = match (high < claimed, last, study.setup.machine.is_guest()) {
+        (true, true, true) if !settled => {
+            "Other users of the host's cache can cause this, and this run does not settle the size"
+        }
         (true, true, true) => {
             "The hypervisor reports the host's cache, but this guest has only a part of it or shares it. Programs \
              here have the size that was found"

@@ -50,16 +50,16 @@ fn tell_floor(study: &Study<'_>, findings: &mut Findings, floor: &Metric) {
 /// The refused call after itself and after others.
 fn tell_place_among_others(findings: &mut Findings, floor: &Metric) {
     let Some(among) = findings.metric("os.system_call.time", &among_others()) else { return };
+    let (floor_text, among_text) = (floor.shown().to_string(), among.shown().to_string());
     let why = match Order::of(floor, among) {
         Order::Alike | Order::Open => "",
         Order::Larger(_) | Order::Smaller(_) => {
             " Earlier calls decide how well the CPU predicts the branches of the kernel."
         }
     };
+    let among = if floor_text == among_text { "the same".to_owned() } else { among_text };
     let text = format!(
-        "The refused call costs {} when repeated and {} among other calls.{why}",
-        floor.shown(),
-        among.shown(),
+        "The call that the kernel refuses (ENOSYS) costs {floor_text} when repeated and {among} among other calls.{why}"
     );
     findings.say(text);
 }
