@@ -97,7 +97,7 @@ pub struct ResultTimeline {
     pub drift: Option<SlowDrift>,
     /// Relative standard deviation of one run around its level.
     pub scatter: f64,
-    /// The smallest relative step between two halves of these runs that would be found four times in five.
+    /// The smallest relative step between two halves of these runs that would be found nine times in ten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// The latest level against those before it. Equivalent: a step of the threshold would have been found.

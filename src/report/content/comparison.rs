@@ -305,6 +305,7 @@ fn drawing(id: &str, what: &str, unit: &str, rows: &[&ComparedResult]) -> Drawin
             diamonds: None,
             bars: None,
             hollow: None,
+            reaches_hollow: false,
             reference: Some(1.0),
             rows: plotted.collect(),
         }),

@@ -4,7 +4,7 @@ use super::chapter_title;
 use crate::report::drawing::{DIAMOND, Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Table};
 use crate::report::reference::ReferenceRun;
-use crate::results::document::{Document, Metric};
+use crate::results::document::{Document, Grade, Metric};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 use crate::results::verdict::AgainstPrediction;
@@ -20,7 +20,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
     heads.extend(reference.map(|_| ">reference"));
     let mut values = Table::new("", &heads);
     let (mut chapter, mut outside, mut all) = ("", Vec::new(), 0);
-    let mut predicted = 0;
+    let (mut predicted, mut unsettled) = (0, false);
     for cost in &document.costs {
         let Some(metric) = document.metric(&cost.metric, &cost.labels) else { continue };
         if metric.unit != Unit::Nanoseconds {
@@ -32,6 +32,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         }
         chapter = own;
         all += 1;
+        unsettled |= is_unsettled(metric);
         if is_outside(metric) {
             outside.push(format!("{} ({})", cost.name, metric.ratio().map_or_else(String::new, factor)));
         }
@@ -52,9 +53,9 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
             value: metric.value,
             interval: None,
             series: usize::from(is_outside(metric)),
-            hollow: false,
+            hollow: is_unsettled(metric),
             strong: false,
-            title: format!("{}: {}, {words}", metric.phrase, metric.text()),
+            title: format!("{}: {}, {words}, {}", metric.phrase, metric.text(), metric.grade.word()),
         };
         rows.push(PlotRow {
             name: format!("{}  {}", cost.name, measured(metric.value, metric.interval95, metric.unit)),
@@ -89,7 +90,8 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
             series,
             diamonds: reference.map(|run| format!("reference: {}", run.name())),
             bars: Some("predicted range".to_owned()),
-            hollow: None,
+            hollow: unsettled.then(|| "hollow: unresolved or contaminated".to_owned()),
+            reaches_hollow: true,
             reference: None,
             rows,
         }),
@@ -108,6 +110,10 @@ fn diamond(reference: &ReferenceRun, metric: &Metric) -> Option<PlotMark> {
         strong: false,
         title: format!("{}, reference {}: {value}, interval {interval}", metric.phrase, reference.name()),
     })
+}
+
+fn is_unsettled(metric: &Metric) -> bool {
+    matches!(metric.grade, Grade::Unresolved | Grade::Contaminated)
 }
 
 fn is_outside(metric: &Metric) -> bool {

@@ -165,6 +165,7 @@ fn bars(nodes: &[&FleetNode]) -> Drawing {
             bars: None,
             diamonds: None,
             hollow: Some("hollow: suspect".to_owned()),
+            reaches_hollow: false,
             reference: Some(1.0),
             rows,
         }),

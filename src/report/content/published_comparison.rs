@@ -136,6 +136,7 @@ fn drawing(
             diamonds: None,
             bars: None,
             hollow: Some("hollow: doubtful".to_owned()),
+            reaches_hollow: false,
             reference: None,
             rows: groups.iter().map(|group| row(published, document, group, first)).collect(),
         }),

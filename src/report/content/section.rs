@@ -320,6 +320,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
             diamonds: None,
             bars: Some("predicted range".to_owned()),
             hollow: None,
+            reaches_hollow: false,
             reference: None,
             rows,
         }),

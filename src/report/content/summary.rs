@@ -217,6 +217,7 @@ fn overview(chapter: &str, metrics: &[&Metric]) -> Drawing {
             diamonds: None,
             bars: Some("predicted range".to_owned()),
             hollow: None,
+            reaches_hollow: false,
             reference: Some(1.0),
             rows,
         }),

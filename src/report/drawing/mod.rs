@@ -11,6 +11,7 @@ mod labels;
 mod panels;
 mod rows;
 mod strips;
+mod style;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -111,7 +112,10 @@ impl Drawing {
             Plot::Strips(plot) => plot.draw(&ink, form),
         };
         let content = ink.borrow();
-        let ground = || format!("<style>{STYLE}</style><rect class=\"ground\" width=\"100%\" height=\"100%\"/>");
+        let ground = || {
+            let style = style::for_file(&content);
+            format!("<style>{style}</style><rect class=\"ground\" width=\"100%\" height=\"100%\"/>")
+        };
         let (class, attributes, style) = match form {
             // An image viewer shows a drawing as wide as its coordinates say.
             DrawnFor::File => {

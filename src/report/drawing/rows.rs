@@ -33,6 +33,8 @@ pub struct RowPlot {
     pub bars: Option<String>,
     /// What hollow marks are, where there are any.
     pub hollow: Option<String>,
+    /// Whether the axis reaches hollow marks. Where it does not, those beyond it stand at its edge.
+    pub reaches_hollow: bool,
     /// A value of the axis that every row is compared with.
     pub reference: Option<f64>,
     /// The rows from top to bottom.
@@ -74,14 +76,14 @@ impl PlotRow {
 }
 
 impl RowPlot {
-    /// The values that the axis reaches. One that is doubted stretches no axis: it stands at the edge.
+    /// The values that the axis reaches.
     fn reach(&self) -> Vec<f64> {
         let of = |doubted: bool| -> Vec<f64> {
             let marks = self.rows.iter().flat_map(|row| &row.marks).filter(|mark| doubted || !mark.hollow);
             let marks = marks.flat_map(|mark| mark.interval.into_iter().flatten().chain([mark.value]));
             marks.chain(self.rows.iter().filter_map(|row| row.bar).flatten()).chain(self.reference).collect()
         };
-        let sure = of(false);
+        let sure = of(self.reaches_hollow);
         if sure.is_empty() { of(true) } else { sure }
     }
 
@@ -252,6 +254,7 @@ mod tests {
             diamonds: None,
             bars: None,
             hollow: Some("hollow: doubtful".to_owned()),
+            reaches_hollow: false,
             reference: None,
             rows,
         };
