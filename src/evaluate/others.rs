@@ -51,8 +51,7 @@ pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate]) -> Vec<Gate> {
 
 /// Other tasks on the measured CPU in the canaries alone.
 fn of_canaries(study: &Study<'_>) -> Option<Gate> {
-    let canaries: Vec<&Evidence> = study.canaries.iter().filter_map(|canary| canary.evidence.as_ref()).collect();
-    let share = waited(&canaries)?;
+    let share = waited_in_canaries(study)?;
     let share = Number::share(share).named(
         "other tasks had the CPU for {} of the time in the interference probes of \
                                             the rounds",
@@ -80,12 +79,11 @@ fn lost(study: &Study<'_>, wanted: impl Fn(&str) -> bool) -> Vec<f64> {
 /// Others on the measured CPU.
 fn of_measured_cpu(study: &Study<'_>) -> Gate {
     let launches: Vec<&Evidence> = study.evidence().collect();
-    let canaries: Vec<&Evidence> = study.canaries.iter().filter_map(|canary| canary.evidence.as_ref()).collect();
     let wall: f64 = launches.iter().map(|found| found.wall).sum::<f64>().max(1.0);
     let stolen = launches.iter().filter_map(|found| found.steal).sum::<f64>() / wall;
     let wanted: f64 = launches.iter().map(|found| found.cpu_time + found.run_delay.unwrap_or(0.0)).sum();
     let own = waited(&launches).map(|share| (share, "in the launches"));
-    let seen = waited(&canaries).map(|share| (share, "in the interference probes of the rounds"));
+    let seen = waited_in_canaries(study).map(|share| (share, "in the interference probes of the rounds"));
     let found = match own {
         Some(_) if wanted >= WANTED_SHARE * wall => own,
         // The worse of two witnesses: each sees only what meets it.
@@ -107,6 +105,12 @@ fn waited(evidence: &[&Evidence]) -> Option<f64> {
     let known: Vec<(f64, f64)> = evidence.iter().filter_map(|found| Some((found.run_delay?, found.wall))).collect();
     let wall: f64 = known.iter().map(|(_, wall)| wall).sum();
     (!known.is_empty()).then(|| known.iter().map(|(delay, _)| delay).sum::<f64>() / wall.max(1.0))
+}
+
+/// Share of the time for which canaries waited for the measured CPU; none where the kernel says it of none of them.
+fn waited_in_canaries(study: &Study<'_>) -> Option<f64> {
+    let canaries = study.canaries.iter().filter_map(|canary| canary.evidence.as_ref());
+    without_burst(canaries.filter_map(|canary| waited(&[canary])).collect())
 }
 
 /// Others on other CPUs that a figure is measured on, where its labels say that there are some: those of partners contaminate,
