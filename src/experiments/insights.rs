@@ -388,6 +388,31 @@ impl<'a> Found<'a> {
         ))
     }
 
+    /// Another CPU of this machine on the core of the measured one, where no sibling is visible.
+    fn own_cpus(&self) -> Option<Weighted> {
+        /// Neighbours that come and leave make no more than this.
+        const LEAST: f64 = 0.05;
+        let wanted = Primitive::of("cpu.sharing.share", &[("beside", "own_cpu"), ("state", "shared")]);
+        let is = |metric: &&Metric| wanted.is(&metric.name, &metric.labels) && metric.grade != Grade::Contaminated;
+        let found =
+            self.sections.iter().flat_map(|section| section.metrics.iter().map(move |metric| (section, metric)));
+        let of_share = |one: &(&Section, &Metric), other: &(&Section, &Metric)| one.1.value.total_cmp(&other.1.value);
+        let (section, metric) = found.filter(|(_, metric)| is(metric)).max_by(of_share)?;
+        if metric.value < LEAST {
+            return None;
+        }
+        let text = format!(
+            "Another CPU of this machine was on the core of CPU {} for {} of the time, although no sibling is visible.",
+            self.cpu,
+            percent(metric.value)
+        );
+        let why =
+            "The host moves virtual CPUs between the threads of its cores. Two tasks on one core share its speed.";
+        let advice = "Expect work on two CPUs to vary, and ask the provider whether dedicated cores are available.";
+        // As much as everything else that a reader takes for two cores: a twentieth of the time doubles the weight.
+        Some(told((1.0 + metric.value / 0.05).ln(), section, text, why, advice))
+    }
+
     /// A clock that needs a system call.
     fn clock(&self) -> Option<Weighted> {
         const USUAL: f64 = 0.5;
@@ -462,6 +487,7 @@ pub fn insights(sections: &[Section], machine: &Machine, cpu: u32) -> Vec<Weight
         found.order(),
         found.stores(),
         found.neighbour(),
+        found.own_cpus(),
         found.fork(),
         found.linking(),
         found.memory(),

@@ -14,7 +14,7 @@ pub trait Instruments {
     fn stamp(&mut self) -> Stamp;
     /// Ticks per core cycle right now; none where no chain of known latency validates.
     fn probe(&mut self) -> Option<f64>;
-    /// Ticks of a turn of the shortest loop right now, which a neighbour on the other hardware thread of the core lengthens. Zero
+    /// Ticks of a turn of the loop that shows a neighbour ([`arch::core_loop`]) right now, which a neighbour on the other hardware thread of the core lengthens. Zero
     /// where it is not known.
     fn width(&mut self) -> f64 {
         0.0
@@ -185,7 +185,7 @@ impl Instruments for Live {
             return 0.0;
         }
         // One copy of the loop for all: at another address a turn can take twice as long.
-        let turns = arch::REGISTER_LOOPS[0];
+        let turns = arch::core_loop();
         self.time(turns, WARMING_TURNS);
         self.time(turns, WIDTH_TURNS)
     }

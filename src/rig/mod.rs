@@ -5,6 +5,7 @@
 
 pub mod canary;
 pub mod clock;
+pub mod companion;
 mod counts;
 pub mod instruments;
 pub mod line;

@@ -57,6 +57,8 @@ impl Spinner {
         let (wait, start) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let (started, ready) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let parent = std::process::id();
+        // Chosen here, so that the child only reads it.
+        arch::core_loop();
         // SAFETY: the child uses shared memory and system calls only, and leaves with _exit(2).
         match unsafe { nix::unistd::fork() }? {
             ForkResult::Parent { child } => Ok(Spinner { process: child, start, started, words }),
@@ -122,8 +124,7 @@ impl Spinner {
 
 /// Times the chain that gives the clock of this core, and the loop that a neighbour on it lengthens.
 fn look_at_core(words: &SharedWords) {
-    let looks =
-        [(CHAIN, arch::multiply_chain as LoopKernel, CHAIN_ITERATIONS), (LOOP, arch::REGISTER_LOOPS[0], LOOP_TURNS)];
+    let looks = [(CHAIN, arch::multiply_chain as LoopKernel, CHAIN_ITERATIONS), (LOOP, arch::core_loop(), LOOP_TURNS)];
     for (place, kernel, turns) in looks {
         kernel(WARMING);
         let began = arch::stamp().ticks;

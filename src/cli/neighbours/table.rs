@@ -98,7 +98,8 @@ fn siblings(account: &CpuAccount, machine: &Machine) -> String {
         );
     }
     let whose = if machine.is_guest() {
-        "a neighbour is another guest of the host, or another CPU of this machine that the host placed on the same core"
+        "a neighbour is another guest of the host, or another CPU of this machine on the same core (see `sysdyno run \
+         cpu.sharing`)"
     } else {
         "a neighbour would be unknown to the kernel"
     };

@@ -26,8 +26,9 @@
 //! - **above 30 %**: severe. Latencies also vary with the activity of the neighbour.
 //!
 //! **Exclude yourself.** Two of your own virtual CPUs can share a core. `lscpu -e` shows the core of each CPU. If two
-//! CPUs have the same core, keep your own tasks off one of them and watch the other. Some hosts hide the sharing.
-//! Then repeat the command while your own work stops. A neighbour that remains is not your work.
+//! CPUs have the same core, keep your own tasks off one of them and watch the other. Some hosts hide the sharing, and
+//! move virtual CPUs between cores. `sysdyno run cpu.sharing` shows how often another CPU of the machine is on the
+//! same core. On one AMD Zen 5 guest with two CPUs, the share per run of 2 s was between 0 and 99 %.
 //!
 //! **What to send to the provider.** Send the command, its duration, the start and end in UTC, and the line of each
 //! CPU. Ask: "Do other customers run on the sibling threads of my virtual CPUs?"
@@ -47,10 +48,19 @@
 //! two branches per cycle, all limits are half as high. On AMD Zen 3 an iteration alone also takes 9/8, 8/7, 5/4 or 10/7
 //! cycles. Such a core shows itself by its looks. Then these values also count as alone, and shared is above 1.69.
 //!
+//! AMD Zen 5 has a decoder for each thread, and one thread alone uses both. There the loop has 15 no-operations of six
+//! bytes, and 16 instructions count as two iterations. Next to any thread that is awake, it takes 1.6 to 2 times as
+//! long. The loop of one branch takes 1.02 to 1.17 times as long there, and so cannot show a neighbour.
+//!
 //! - **share**: the looks of one state, divided by all looks that are alone or shared. The result is the mean over
 //!   launches, with Student's interval.
 //! - **stretch**: the duration of consecutive looks of one state, as quantiles over the stretches of all launches. If
 //!   a launch ends during a stretch, the observed part counts as its length.
+//!
+//! **Own CPUs.** In a guest without visible siblings, a thread on another CPU computes and sleeps in turn for 15 ms. Nine
+//! looks follow each change. The other CPU is on this core if they are shared while it computes, and alone while it
+//! sleeps. Neighbours that arrive or leave cause both orders equally often, so the reverse order is subtracted. The
+//! label is `beside=own_cpu`. A pair of looks with the same state means another core.
 //!
 //! **Check.** Where the machine shows which CPUs share a core, a thread of sysdyno computes on the sibling during a
 //! second series of looks. At least 90 % of these looks must be shared.
@@ -69,7 +79,7 @@
 //! - A neighbour that waits for memory or sleeps leaves the execution units free. *Shared* means that a neighbour
 //!   computed.
 //! - The other thread can be your own. Where siblings are visible, sysdyno keeps its other tasks off the core during
-//!   looks.
+//!   looks. Elsewhere the label `beside=own_cpu` shows it, for one CPU of each placement.
 //! - The same loop at another address can take twice as long. All looks use one aligned copy.
 //! - An interrupt disturbs one look in some thousands. It looks like a neighbour that stays for one look.
 //! - A launch lasts 25 ms. Stretches of seconds appear as launches that are entirely alone or entirely shared.
@@ -93,6 +103,7 @@ use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, PredictionInput, Publication};
+use crate::machine::placement::Place;
 use crate::results::document::Metric;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
@@ -100,9 +111,11 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{count, percent, significant};
 use crate::rig::Rig;
+use crate::rig::companion::{Companion, Order};
 use crate::rig::width::{Branches, State};
+use crate::setup::Setup;
 use crate::statistics::distribution::student_factor;
-use crate::statistics::summary::{mean, standard_deviation};
+use crate::statistics::summary::{mean, median, standard_deviation};
 use crate::sys::{affinity, arch};
 
 /// The row of the table.
@@ -127,7 +140,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::state(STRETCH, Unit::Nanoseconds, "time for which the core stays alone or shared"),
     ],
     every: |_| 1,
-    seconds: |_| 0.03,
+    seconds: |_| 0.05,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
     huge_memory: None,
@@ -151,18 +164,31 @@ const MOST_STRETCHES: usize = 2000;
 const TOLD_SHARE: f64 = 0.9;
 /// Looks beside a spinner of our own that must say shared.
 const BESIDE_SPINNER: f64 = 0.9;
+/// How long a launch looks for a CPU of this machine on the same core.
+const WATCH_OWN: Duration = Duration::from_millis(15);
+/// Time for a CPU to halt: guests poll for work up to 200 µs before.
+const HALTING: Duration = Duration::from_micros(300);
+/// Looks of which the median tells who is on the core.
+const LOOKS_AT_ONCE: usize = 9;
 /// Stretches below which a quantile of theirs says nothing.
 const FEWEST_STRETCHES: usize = 20;
+
+/// Share of a launch's pairs of looks from which on the other CPU was on the core: fewer are neighbours that came or left.
+const ON_CORE: f64 = 0.5;
 
 const STATES: [(&str, State); 2] = [("alone", State::Alone), ("shared", State::Shared)];
 /// Without a spinner of our own.
 const OTHERS: &str = "others";
 const OWN: &str = "own_spinner";
+/// Another CPU of this machine, on hosts that hide which CPUs share a core.
+const OWN_CPU: &str = "own_cpu";
 
 rules! {
     TOLD: "told" Noisy "`cpu.sharing`", "at least {} of the looks are alone or shared", share(TOLD_SHARE);
     SEEN: "known truth" Hard "`cpu.sharing.share beside=own_spinner`",
         "at least {} of the looks next to a spinning thread on the sibling are shared", share(BESIDE_SPINNER);
+    CLEAR: "told" Noisy "`cpu.sharing.share beside=own_cpu`",
+        "at least {} of the pairs of looks tell whether the other CPU is on the core", share(TOLD_SHARE);
     STRETCHES: "G11" Hard "`cpu.sharing.stretch`", "there are at least {} stretches", plain(FEWEST_STRETCHES as f64);
 }
 
@@ -171,8 +197,13 @@ fn labels(beside: &str, state: &str) -> Labels {
 }
 
 /// A CPU that is a thread of the measured core.
-fn sibling(setup: &crate::setup::Setup) -> Option<u32> {
+fn sibling(setup: &Setup) -> Option<u32> {
     setup.places().into_iter().find(|place| place.placement == "sibling").map(|place| place.cpu)
+}
+
+/// Other CPUs that may be on the measured core although the machine shows no sibling: those of a guest.
+fn hidden(setup: &Setup) -> Vec<Place> {
+    if setup.machine.is_guest() && sibling(setup).is_none() { setup.places() } else { Vec::new() }
 }
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
@@ -192,7 +223,13 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             basis,
         )
     });
-    [alone].into_iter().chain(spinner).collect()
+    let own = hidden(by.setup).into_iter().map(|place| {
+        let labels = own_labels(&place.placement).with("state", "alone");
+        let basis = Basis::guess("a host moves virtual CPUs, or keeps two on one core");
+        let what = "share of time for which the other CPU is on another core";
+        Prediction::of(SHARE, labels, Unit::One).hardware(what, (0.9, 0.05, 1.0), basis)
+    });
+    [alone].into_iter().chain(spinner).chain(own).collect()
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
@@ -205,13 +242,16 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         return Ok(());
     }
     watch(rig, OTHERS)?;
+    for place in hidden(rig.setup()) {
+        watch_own(rig, &place)?;
+    }
     let Some(cpu) = sibling(rig.setup()) else { return Ok(()) };
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
     let spinner = std::thread::spawn(move || {
         let pinned = affinity::restrict(&[cpu]);
         while pinned.is_ok() && !told.load(Ordering::Relaxed) {
-            (arch::REGISTER_LOOPS[0])(10_000);
+            (arch::core_loop())(10_000);
         }
     });
     // Time for the thread to begin.
@@ -250,6 +290,89 @@ fn watch(rig: &mut Rig<'_>, beside: &str) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Whether another CPU of this machine is on the same core: looks while a thread there computes, and while it sleeps.
+fn watch_own(rig: &mut Rig<'_>, place: &Place) -> Result<(), Problem> {
+    let companion = Companion::on(place.cpu)?;
+    let began = Instant::now();
+    let mut pairs: Vec<[f64; 2]> = Vec::new();
+    while began.elapsed() < WATCH_OWN {
+        let Some(per_cycle) = rig.ticks_per_cycle() else { continue };
+        let mut look = || {
+            let looks: Vec<f64> = (0..LOOKS_AT_ONCE).map(|_| rig.turn_ticks() / per_cycle).collect();
+            median(&looks).unwrap_or(f64::NAN)
+        };
+        // A thread that gets no CPU says nothing of it.
+        if !companion.does(Order::Compute) {
+            break;
+        }
+        let computing = look();
+        if !companion.does(Order::Sleep) {
+            break;
+        }
+        let asked = Instant::now();
+        while asked.elapsed() < HALTING {
+            std::hint::spin_loop();
+        }
+        pairs.push([computing, look()]);
+    }
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let branches = Branches::of(pairs.iter().flatten().copied());
+    let said: Vec<[State; 2]> = pairs.iter().map(|pair| pair.map(|width| branches.state(width))).collect();
+    rig.record("pairs", own_labels(&place.placement), Unit::One, Pairs::of(&said).counts())
+}
+
+/// What pairs of looks said: one while another CPU computed, one while it slept.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Pairs {
+    /// A neighbour while it computed only: that CPU, or somebody who left meanwhile.
+    computing: f64,
+    /// A neighbour while it slept only: somebody who came meanwhile.
+    sleeping: f64,
+    /// No neighbour, or one that has nothing to do with it: a core has two threads.
+    neither: f64,
+    /// A look that does not tell.
+    untold: f64,
+}
+
+impl Pairs {
+    fn of(said: &[[State; 2]]) -> Pairs {
+        let mut pairs = Pairs::default();
+        for states in said {
+            *match states {
+                [State::Shared, State::Alone] => &mut pairs.computing,
+                [State::Alone, State::Shared] => &mut pairs.sleeping,
+                [State::Alone, State::Alone] | [State::Shared, State::Shared] => &mut pairs.neither,
+                _ => &mut pairs.untold,
+            } += 1.0;
+        }
+        pairs
+    }
+
+    fn counts(self) -> Vec<f64> {
+        vec![self.computing, self.sleeping, self.neither, self.untold]
+    }
+
+    fn from_counts(counts: &[f64]) -> Option<Pairs> {
+        let [computing, sleeping, neither, untold] = counts.try_into().ok()?;
+        Some(Pairs { computing, sleeping, neither, untold })
+    }
+
+    fn told(self) -> f64 {
+        self.computing + self.sleeping + self.neither
+    }
+
+    /// Share of the time for which the other CPU was on the core. Others come as often as they leave, so it can be below zero by chance.
+    fn share(self) -> Option<f64> {
+        (self.told() > 0.0).then(|| (self.computing - self.sleeping) / self.told())
+    }
+}
+
+fn own_labels(placement: &str) -> Labels {
+    Labels::of([("beside", OWN_CPU), ("placement", placement)])
+}
+
 /// Lengths of the stretches of a state in nanoseconds: from its first look to the first of the other, or to the last look of all.
 fn stretches(said: &[(f64, State)], wanted: State) -> Vec<f64> {
     let told: Vec<(f64, State)> = said.iter().copied().filter(|(_, state)| *state != State::Untold).collect();
@@ -276,16 +399,27 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
         let told = 1.0 - looks.iter().map(|found| found[2]).sum::<f64>() / all;
         for (index, (state, _)) in STATES.into_iter().enumerate() {
             let share = |found: &[f64; 3]| found[index] / (found[0] + found[1]).max(1.0);
-            publish_share(
-                study,
-                findings,
-                &labels(beside, state),
-                &looks.iter().map(share).collect::<Vec<f64>>(),
-                told,
-            );
+            let shares: Vec<f64> = looks.iter().map(share).collect();
+            publish_share(study, findings, &labels(beside, state), &shares, told);
             publish_stretches(study, findings, &labels(beside, state));
         }
     }
+    for place in study.setup.places() {
+        let pairs = pairs_of(study, &place.placement);
+        let [told, untold] = pairs.iter().fold([0.0; 2], |sum, one| [sum[0] + one.told(), sum[1] + one.untold]);
+        let shared: Vec<f64> = pairs.iter().filter_map(|pairs| pairs.share()).collect();
+        let alone: Vec<f64> = shared.iter().map(|share| 1.0 - share).collect();
+        for (state, shares) in [("alone", &alone), ("shared", &shared)] {
+            let labels = own_labels(&place.placement).with("state", state);
+            publish_share(study, findings, &labels, shares, told / (told + untold));
+        }
+    }
+}
+
+/// What the launches saw of another CPU of this machine.
+fn pairs_of(study: &Study<'_>, placement: &str) -> Vec<Pairs> {
+    let launches = study.series("pairs", &own_labels(placement));
+    launches.iter().filter_map(|series| Pairs::from_counts(&series.values)).collect()
 }
 
 /// The mean over launches: a share of the time. A share of nothing is no figure, because figures are above zero.
@@ -300,8 +434,13 @@ fn publish_share(study: &Study<'_>, findings: &mut Findings, labels: &Labels, sh
     let half = student_factor(LEVEL, (launches - 1.0).max(1.0)).unwrap_or(0.0) * error;
     estimate.value = value;
     estimate.interval = [(value - half).max(0.0), (value + half).min(1.0)];
-    let mut gates =
-        vec![Gate::at_least(&TOLD, Number::share(told).named("{} of the looks are alone or shared"), TOLD_SHARE)];
+    let of_own_cpu = labels.get("beside") == Some(OWN_CPU);
+    let (rule, what) = if of_own_cpu {
+        (&CLEAR, "{} of the pairs of looks tell whether the other CPU is on the core")
+    } else {
+        (&TOLD, "{} of the looks are alone or shared")
+    };
+    let mut gates = vec![Gate::at_least(rule, Number::share(told).named(what), TOLD_SHARE)];
     if labels.get("beside") == Some(OWN) && labels.get("state") == Some("shared") {
         let seen = Number::share(value).named("{} of the looks next to a spinning thread are shared");
         gates.push(Gate::at_least(&SEEN, seen, BESIDE_SPINNER));
@@ -357,11 +496,41 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         );
     }
     findings.say(text);
+    for place in study.setup.places() {
+        let shares: Vec<f64> = pairs_of(study, &place.placement).iter().filter_map(|pairs| pairs.share()).collect();
+        let with = shares.iter().filter(|share| **share > ON_CORE).count();
+        let (other, measured) = (place.cpu, study.setup.cpu);
+        match mean(&shares) {
+            Some(share) if with > 0 => findings.say(format!(
+                "CPU {other} of this machine was on the core of CPU {measured} for {} of the time, in {with} of {}. The \
+                 host placed them so, and the machine does not show it. Two tasks then share one core.",
+                percent(share),
+                count(shares.len() as u64, "launch", "launches")
+            )),
+            Some(_) => findings.say(format!("CPU {other} of this machine was never on the core of CPU {measured}.")),
+            None => {}
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cpu_is_on_the_core_if_looks_differ_with_what_it_does() {
+        use State::{Alone, Shared, Untold};
+        let share = |said: &[[State; 2]]| Pairs::of(said).share();
+        assert_eq!(share(&[[Shared, Alone]; 4]), Some(1.0));
+        assert_eq!(share(&[[Alone, Alone], [Shared, Shared]]), Some(0.0), "a neighbour that stays is somebody else");
+        // Somebody who comes and leaves is seen in both orders.
+        let visits = [[Shared, Alone], [Alone, Shared], [Alone, Alone], [Shared, Shared], [Untold, Alone]];
+        assert_eq!(share(&visits), Some(0.0));
+        assert_eq!(share(&[[Shared, Alone], [Shared, Alone], [Shared, Alone], [Alone, Shared]]), Some(0.5));
+        assert_eq!(share(&[[Untold, Shared]]), None);
+        let pairs = Pairs::of(&visits);
+        assert_eq!(Pairs::from_counts(&pairs.counts()), Some(pairs));
+    }
 
     #[test]
     fn looks_in_a_row_are_stretches() {

@@ -4,6 +4,7 @@
 //! a known-truth test holds it to that.
 
 use std::arch::asm;
+use std::sync::OnceLock;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -69,6 +70,13 @@ pub const CHAIN_CYCLES: u64 = 60;
 /// The shortest register loop at its four alignments in a 64-byte block: 0, 16, 32 and 48 bytes.
 pub const REGISTER_LOOPS: [LoopKernel; 4] =
     [register_loop::<0, 0>, register_loop::<16, 0>, register_loop::<32, 0>, register_loop::<48, 0>];
+
+/// The loop that shows a neighbour on the core: a turn takes one cycle while nothing else uses the core, and longer beside a busy
+/// hardware thread. It differs by design, and is chosen at the first call.
+pub fn core_loop() -> LoopKernel {
+    static CHOSEN: OnceLock<LoopKernel> = OnceLock::new();
+    *CHOSEN.get_or_init(native::core_loop)
+}
 
 /// Register loops with 0, 1, 2, 4 and 8 dependent additions injected: max(1, additions) cycles per iteration.
 pub const REGISTER_LOOPS_WITH_ADDITIONS: [(u64, LoopKernel); 5] = [

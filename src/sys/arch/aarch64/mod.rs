@@ -271,6 +271,11 @@ pub unsafe extern "C" fn chase<const MULTIPLIES: usize>(place: *const usize, tur
     )
 }
 
+/// The loop that shows a neighbour on the core: taken branches, of which the threads of a core share one in a cycle.
+pub fn core_loop() -> super::LoopKernel {
+    register_loop::<0, 0>
+}
+
 /// The shortest loop: one register subtraction and one taken branch, starting `OFFSET` bytes into a 64-byte block, with
 /// `ADDS` more dependent additions on a chain of their own.
 // SAFETY: a naked function that follows AAPCS64: it reads X0, overwrites X0 and X9 to X11, touches no memory and returns
