@@ -24,7 +24,10 @@ pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
     if options.live {
         return live(options);
     }
-    let (base, new) = (runs::named(&options.base)?, runs::named(&options.new)?);
+    let [base, new] = [runs::named(&options.base)?, runs::named(&options.new)?].map(runs::each_once);
+    if let Some(run) = base.iter().find(|run| new.iter().any(|other| other.run == run.run)) {
+        talk::line(format_args!("{} is on both sides: a run does not differ from itself", run.place));
+    }
     let comparison = compare::compare(&base, &new, options.across)?;
     show(&comparison, &options.answer)?;
     Ok(exit_code(&comparison, &options.answer))

@@ -7,6 +7,7 @@ use crate::compare::PlacedRun;
 use crate::conduct::directory::{COMPACT, LOG};
 use crate::results::compact::{Compact, bytes_of};
 use crate::results::problem::Problem;
+use crate::sys::talk;
 
 /// Most runs of a side.
 const MOST_RUNS: usize = 1000;
@@ -25,6 +26,18 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
     let mut runs = places.iter().map(|place| one(place)).collect::<Result<Vec<_>, Problem>>()?;
     runs.sort_by(|one, other| one.run.run.started.cmp(&other.run.run.started));
     Ok(runs)
+}
+
+/// The runs without copies: a copy is no second measurement.
+pub(super) fn each_once(runs: Vec<PlacedRun>) -> Vec<PlacedRun> {
+    let mut kept: Vec<PlacedRun> = Vec::new();
+    for run in runs {
+        match kept.iter().find(|other| other.run == run.run) {
+            Some(other) => talk::line(format_args!("{} is a copy of {}, and does not count", run.place, other.place)),
+            None => kept.push(run),
+        }
+    }
+    kept
 }
 
 /// The places of runs.

@@ -163,7 +163,11 @@ pub(super) fn differences(base: &[PlacedRun], new: &[PlacedRun]) -> Vec<Differen
             }
         };
         let fact = "neighbour on the core".to_owned();
-        found.push(Difference { fact, base: text(least, most_other), new: text(least_other, most) });
+        let (base, new) = (text(least, most_other), text(least_other, most));
+        // A difference that no reader sees is none.
+        if base != new {
+            found.push(Difference { fact, base, new });
+        }
     }
     found.sort_by_key(|difference| rank(&difference.fact));
     found

@@ -26,7 +26,12 @@ const PATTERNS: [Pattern; 13] = [
         usual: &[Axis::Clock],
         looks_like: "another task on the other hardware thread of the core",
     },
-    Pattern { all: &[Axis::DramRateAll], any: &[], usual: &[Axis::DramLatency], looks_like: "one memory channel lost" },
+    Pattern {
+        all: &[Axis::DramRateAll],
+        any: &[],
+        usual: &[Axis::DramLatency, Axis::CacheRate],
+        looks_like: "one memory channel lost",
+    },
     Pattern {
         all: &[Axis::DramLatency],
         any: &[Axis::DramRateOne, Axis::DramRateAll],

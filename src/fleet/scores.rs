@@ -68,13 +68,23 @@ struct KeyColumn {
 }
 
 impl AxisScores {
-    /// The scores of a group on one axis; none where most nodes have no key result of it.
+    /// The scores of a group on one axis; none where most nodes have no key result of it. Where no node has one that is usable, no
+    /// node is decided.
     pub fn of(axis: Axis, siblings: &[Sibling<'_>]) -> Option<Self> {
         let rounds = rounds(siblings);
-        let columns: Vec<KeyColumn> =
-            common(axis, siblings).into_iter().filter_map(|name| column(name, siblings, rounds)).collect();
-        if columns.is_empty() {
+        let keys = common(axis, siblings);
+        if keys.is_empty() {
             return None;
+        }
+        let columns: Vec<KeyColumn> =
+            keys.iter().filter_map(|name| column(Arc::clone(name), siblings, rounds)).collect();
+        if columns.is_empty() {
+            let of_run = |run: &&Reading| {
+                let contaminated = keys.iter().any(|name| find(run, name).is_some_and(|key| key.contaminated));
+                if contaminated { Score::Contaminated } else { Score::Missing }
+            };
+            let scores = siblings.iter().map(|node| node.runs.iter().map(of_run).collect()).collect();
+            return Some(AxisScores { axis, keys, scores });
         }
         let scores = siblings.iter().map(|node| {
             let of_run = |(round, run): (usize, &&Reading)| score(&columns, round, run);

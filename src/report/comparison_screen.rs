@@ -1,7 +1,7 @@
 //! The answer to a comparison on one screen: what changed, what else differs, and what would decide the rest.
 
 use super::content::comparison::{advice, clocks, not_compared, range, rounds, signed, verdict};
-use super::screen::{Ink, Line, cut, folded};
+use super::screen::{Ink, Line, cut, cut_before, folded};
 use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, Finding};
 use crate::results::wording::{count, measured};
 
@@ -33,7 +33,7 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
     }
     for difference in comparison.differences.iter().take(if all { usize::MAX } else { DIFFERENCES }) {
         let text = format!("differs: {}: {} → {}", difference.fact, difference.base, difference.new);
-        lines.push(vec![(cut(&text, wide), Ink::Plain)]);
+        lines.extend(folded(&text, wide, "", Ink::Plain, 2));
     }
     if comparison.differences.is_empty() {
         lines.push(vec![(
@@ -50,7 +50,7 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
         let word = if group.finding == Finding::Worse { "worse " } else { "better" };
         lines.push(vec![
             (format!("{word}  "), ink),
-            (cut(&format!("{}: {} ({results})", group.what, range(group.range)), wide - 8), Ink::Plain),
+            (cut_before(&group.what, &format!(": {} ({results})", range(group.range)), wide - 8), Ink::Plain),
         ]);
     }
     let wanted = |row: &&ComparedResult| all || row.headline && row.is_changed();

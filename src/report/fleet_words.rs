@@ -1,13 +1,12 @@
 //! What both forms of a fleet say: the verdict, nodes, axes and facts in words.
 
-use super::content::comparison::signed;
 use crate::results::fleet::{
-    AxisChange, AxisState, FactSplit, Fleet, FleetMesh, FleetNode, FleetVerdict, NodeAxis, NodeGroup, NodeVerdict,
-    OddFact, OddRack, Upgrade,
+    Axis, AxisChange, AxisState, FactSplit, Fleet, FleetMesh, FleetNode, FleetVerdict, NodeAxis, NodeGroup,
+    NodeVerdict, OddFact, OddRack, Upgrade,
 };
 use crate::results::mesh::{MeshFinding, MeshVerdict};
 use crate::results::node_names::fold;
-use crate::results::wording::count;
+use crate::results::wording::{count, percent};
 
 /// Findings of a mesh that a sentence names.
 const NAMED: usize = 3;
@@ -60,11 +59,11 @@ pub fn verdict(fleet: &Fleet) -> String {
     let incomplete = |number: usize| format!("{number} {} no complete run", if number == 1 { "has" } else { "have" });
     let rest = [(open > 0).then(|| again(open)), (gone > 0).then(|| incomplete(gone))];
     let rest: Vec<String> = rest.into_iter().flatten().collect();
-    let expected = count(u64::from(fleet.expected), "expected node", "expected nodes");
+    let all = nodes(fleet.expected as usize);
     if rest.is_empty() && fleet.verdict == FleetVerdict::NothingOdd {
-        parts.push(format!("All {expected} are complete"));
+        parts.push(format!("All {all} are complete"));
     } else if !rest.is_empty() {
-        parts.push(format!("Of {expected}, {}", rest.join(" and ")));
+        parts.push(format!("Of {all}, {}", rest.join(" and ")));
     }
     parts.join(". ") + "."
 }
@@ -79,9 +78,21 @@ pub fn group(group: &NodeGroup) -> String {
     format!("{nodes}, {model} ({}), {}{rounds}{judged}", group.fingerprint, group.profile)
 }
 
-/// An axis of a node: `DRAM latency −5.1 % (z −12)`.
+/// By how much an axis is better or worse: a time by its change, everything else by the change of speed. A sign alone would be read
+/// as the change of what the axis names, which is the opposite for times.
+pub fn difference(axis: Axis, effect: f64) -> String {
+    let change = if axis.is_time() { 1.0 / (1.0 + effect) - 1.0 } else { effect };
+    format!("{} {}", percent(change.abs()), if effect < 0.0 { "worse" } else { "better" })
+}
+
+/// Both ends of an interval of a difference, the worse one first.
+pub fn difference_range(axis: Axis, [low, high]: [f64; 2]) -> String {
+    format!("{} to {}", difference(axis, low), difference(axis, high))
+}
+
+/// An axis of a node: `DRAM latency 5.4 % worse (z −12)`.
 pub fn axis(axis: &NodeAxis) -> String {
-    let effect = axis.effect.map_or_else(String::new, |effect| format!(" {}", signed(effect)));
+    let effect = axis.effect.map_or_else(String::new, |effect| format!(" {}", difference(axis.axis, effect)));
     let z = axis.z.map_or_else(String::new, |z| format!(" (z {})", deviations(z)));
     format!("{}{effect}{z}", axis.axis.name())
 }
@@ -136,7 +147,7 @@ pub fn rack(rack: &OddRack) -> String {
         "rack {} ({nodes}): {} {} in {word} {}",
         rack.rack,
         rack.axis.name(),
-        signed(rack.effect),
+        difference(rack.axis, rack.effect),
         rounds.join(", ")
     )
 }
@@ -149,17 +160,17 @@ pub fn odd_fact(fact: &OddFact) -> String {
 /// A fact that explains a difference.
 pub fn split(split: &FactSplit) -> String {
     let nodes = count(u64::from(split.nodes), "node", "nodes");
-    format!("{} {} with {} = {} ({nodes})", split.axis.name(), signed(split.effect), split.fact, split.value)
+    let difference = difference(split.axis, split.effect);
+    format!("{} {difference} with {} = {} ({nodes})", split.axis.name(), split.fact, split.value)
 }
 
 /// The change of an axis.
 pub fn change(change: &AxisChange) -> String {
-    let interval = change
-        .interval
-        .map_or_else(String::new, |[low, high]| format!(", 95 % interval {} to {}", signed(low), signed(high)));
+    let ends = |ends: [f64; 2]| format!(", 95 % interval {}", difference_range(change.axis, ends));
+    let interval = change.interval.map_or_else(String::new, ends);
     let nodes = count(u64::from(change.nodes), "node", "nodes");
     let apart = if change.apart.is_empty() { String::new() } else { format!(". Different: {}", names(&change.apart)) };
-    format!("{} {}{interval}, {nodes}{apart}", change.axis.name(), signed(change.effect))
+    format!("{} {}{interval}, {nodes}{apart}", change.axis.name(), difference(change.axis, change.effect))
 }
 
 /// The comparison with an earlier state in a sentence.

@@ -2,7 +2,7 @@
 
 use super::content::comparison::{range, signed};
 use super::content::history::{about, deviating, drift, moment_name, reach, verdict};
-use super::screen::{Ink, Line, cut, folded};
+use super::screen::{Ink, Line, cut, cut_before, folded};
 use crate::results::comparison::{ChangedGroup, Finding};
 use crate::results::timeline::{Moment, ResultTimeline, Timeline};
 use crate::results::wording::{count, measured};
@@ -65,7 +65,8 @@ pub fn screen(timeline: &Timeline, width: Option<u16>, all: bool) -> Vec<Line> {
 fn moment_lines(timeline: &Timeline, moment: &Moment, wide: usize, facts: usize, groups: usize) -> Vec<Line> {
     let mut lines = folded(&moment_name(timeline, moment), wide, "", Ink::Strong, 2);
     for found in moment.differences.iter().take(facts) {
-        lines.push(vec![(cut(&format!("  {}: {} → {}", found.fact, found.base, found.new), wide), Ink::Plain)]);
+        let text = format!("{}: {} → {}", found.fact, found.base, found.new);
+        lines.extend(folded(&text, wide, "  ", Ink::Plain, 2));
     }
     if moment.differences.is_empty() {
         lines.push(vec![("  No fact changed here, as far as the records say.".to_owned(), Ink::Plain)]);
@@ -84,7 +85,8 @@ fn group_line(group: &ChangedGroup, begin: &str, wide: usize) -> Line {
     let results = count(u64::from(group.results), "result", "results");
     let name = format!("  {begin}{word:<6}  ");
     let room = wide.saturating_sub(name.chars().count());
-    vec![(name, ink), (cut(&format!("{}: {} ({results})", group.what, range(group.range)), room), Ink::Plain)]
+    let end = format!(": {} ({results})", range(group.range));
+    vec![(name, ink), (cut_before(&group.what, &end, room), Ink::Plain)]
 }
 
 /// Every result in a line.

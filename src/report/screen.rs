@@ -365,6 +365,11 @@ fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceR
     ]
 }
 
+/// A text and an end in so many columns: the text is cut, the end is not.
+pub(super) fn cut_before(text: &str, end: &str, width: usize) -> String {
+    format!("{}{end}", cut(text, width.saturating_sub(end.chars().count())))
+}
+
 /// Text of at most so many letters.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {

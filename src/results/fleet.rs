@@ -383,6 +383,29 @@ impl Axis {
             Axis::Readers => "readers at once",
         }
     }
+
+    /// Whether all its key results are times. Other axes are rates, or have both.
+    pub fn is_time(self) -> bool {
+        match self {
+            Axis::Core
+            | Axis::SystemCalls
+            | Axis::Switching
+            | Axis::Processes
+            | Axis::PageFaults
+            | Axis::CacheLatency
+            | Axis::DramLatency
+            | Axis::LinkLatency => true,
+            Axis::Clock
+            | Axis::CacheRate
+            | Axis::DramRateOne
+            | Axis::DramRateAll
+            | Axis::LinkRate
+            | Axis::Loopback
+            | Axis::Disk
+            | Axis::CachedFiles
+            | Axis::Readers => false,
+        }
+    }
 }
 
 impl FleetNode {

@@ -3,7 +3,7 @@
 use super::document::{Grade, Metric};
 use super::quantity::Unit;
 use super::verdict::AgainstPrediction;
-use super::wording::{Doubt, Shown, by_times, times};
+use super::wording::{Doubt, Shown, by_times, percent, times};
 use crate::statistics::location::FEWEST_LAUNCHES;
 
 impl Metric {
@@ -12,12 +12,21 @@ impl Metric {
         Shown::measured(self.value, self.interval95, self.unit).at_least(self.at_least).doubted(self.doubt())
     }
 
-    /// Why a sentence must not show it without a word of doubt.
-    fn doubt(&self) -> Option<Doubt> {
+    /// Why nobody must show it without a word of doubt.
+    pub fn doubt(&self) -> Option<Doubt> {
         match self.grade {
             Grade::Contaminated => Some(Doubt::Contaminated),
             _ if (self.launches as usize) < FEWEST_LAUNCHES => Some(Doubt::Launches(self.launches)),
             _ => None,
+        }
+    }
+
+    /// Both ends of its interval, with their level where launches are too few for the usual one.
+    pub fn interval_with_level(&self) -> String {
+        match () {
+            () if self.interval_level <= 0.0 => "too few launches".to_owned(),
+            () if self.has_level() => self.interval_text(),
+            () => format!("{} (at {})", self.interval_text(), percent(self.interval_level)),
         }
     }
 

@@ -160,7 +160,7 @@ fn several_runs_of_a_side_outweigh_what_is_assumed_of_one() {
     for (side, factor) in [("a", 1.0), ("b", 1.4)] {
         fs::create_dir(runs.keep.path().join(side)).unwrap();
         for number in 0..6 {
-            let jitter = 1.0 + 0.005 * f64::from(number % 3);
+            let jitter = 1.0 + 0.002 * f64::from(number);
             runs.with(&format!("{side}/{number}.json"), |run| {
                 sharpen(run);
                 scale(run, "network.round_trip.time", factor * jitter);
@@ -171,6 +171,12 @@ fn several_runs_of_a_side_outweigh_what_is_assumed_of_one() {
     let (code, found) = compare(&[], &one, &other);
     assert!(code == 1 && changed(&found).iter().all(|row| row["metric"] == "network.round_trip.time"), "{code}");
     assert_eq!(found["base"].as_array().unwrap().len(), 6);
+    // A copy of a run is no further run.
+    let copy = one.join("copy.json");
+    fs::copy(one.join("0.json"), &copy).unwrap();
+    let (_, again) = compare(&[], &one, &other);
+    assert_eq!((again["base"].as_array().unwrap().len(), &again["rows"]), (6, &found["rows"]));
+    fs::remove_file(copy).unwrap();
     // One run of each side does not decide it, and the comparison says how many would.
     let (_, found) = compare(&[], &one.join("0.json"), &other.join("0.json"));
     let open = found["rows"].as_array().unwrap().iter().find(|row| row["metric"] == "network.round_trip.time").unwrap();

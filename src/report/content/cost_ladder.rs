@@ -4,7 +4,7 @@ use super::chapter_title;
 use crate::report::drawing::{DIAMOND, Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Table};
 use crate::report::reference::ReferenceRun;
-use crate::results::document::{Document, Grade, Metric};
+use crate::results::document::{Document, Metric};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 use crate::results::verdict::AgainstPrediction;
@@ -32,7 +32,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         }
         chapter = own;
         all += 1;
-        unsettled |= is_unsettled(metric);
+        unsettled |= super::is_unsettled(metric);
         if is_outside(metric) {
             outside.push(format!("{} ({})", cost.name, metric.ratio().map_or_else(String::new, factor)));
         }
@@ -40,7 +40,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         let range = range.map(|found| [found.low, found.high]);
         predicted += usize::from(range.is_some());
         let words = range.map_or_else(|| "not predicted".to_owned(), |range| interval(range, metric.unit));
-        let mut cells = vec![Cell::of(&cost.name), super::measured(metric), Cell::of(words.clone())];
+        let mut cells = vec![Cell::of(&cost.name), super::doubted(metric), Cell::of(words.clone())];
         let diamond = reference.and_then(|run| diamond(run, metric));
         if reference.is_some() {
             cells.push(
@@ -53,7 +53,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
             value: metric.value,
             interval: None,
             series: usize::from(is_outside(metric)),
-            hollow: is_unsettled(metric),
+            hollow: super::is_unsettled(metric),
             strong: false,
             title: format!("{}: {}, {words}, {}", metric.phrase, metric.text(), metric.grade.word()),
         };
@@ -90,7 +90,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
             series,
             diamonds: reference.map(|run| format!("reference: {}", run.name())),
             bars: Some("predicted range".to_owned()),
-            hollow: unsettled.then(|| "hollow: unresolved or contaminated".to_owned()),
+            hollow: unsettled.then(|| super::HOLLOW.to_owned()),
             reaches_hollow: true,
             reference: None,
             rows,
@@ -110,10 +110,6 @@ fn diamond(reference: &ReferenceRun, metric: &Metric) -> Option<PlotMark> {
         strong: false,
         title: format!("{}, reference {}: {value}, interval {interval}", metric.phrase, reference.name()),
     })
-}
-
-fn is_unsettled(metric: &Metric) -> bool {
-    matches!(metric.grade, Grade::Unresolved | Grade::Contaminated)
 }
 
 fn is_outside(metric: &Metric) -> bool {

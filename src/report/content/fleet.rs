@@ -1,6 +1,5 @@
 //! The page of a fleet: odd nodes first, then facts, every axis of all nodes, what is open, and how it was decided.
 
-use crate::report::content::comparison::signed;
 use crate::report::content::mesh;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot, StripPlot, StripRow};
 use crate::report::fleet_words as words;
@@ -38,7 +37,7 @@ pub fn page(fleet: &Fleet, whole: Option<&Mesh>) -> Page {
     parts.push(method(fleet));
     let nodes = count(u64::from(fleet.expected), "node", "nodes");
     let runs = count(u64::from(fleet.runs), "run", "runs");
-    Page { title: "Which node is odd?".to_owned(), subtitle: format!("{nodes} expected, {runs} read"), parts }
+    Page { title: "Which node is odd?".to_owned(), subtitle: format!("{nodes}, {runs} read"), parts }
 }
 
 fn front(fleet: &Fleet) -> PagePart {
@@ -91,7 +90,7 @@ fn ranking(fleet: &Fleet) -> PagePart {
         racks.row(vec![
             Cell::of(&rack.rack),
             Cell::of(rack.axis.name()),
-            Cell::of(signed(rack.effect)),
+            Cell::of(words::difference(rack.axis, rack.effect)),
             Cell::of(rack.nodes.to_string()),
             Cell::of(rounds.join(", ")),
             Cell::toned(state, tone),
@@ -186,10 +185,10 @@ fn before(upgrade: &Upgrade) -> PagePart {
             (true, false) => ("better", Tone::Good),
             (false, _) => ("not shown", Tone::Plain),
         };
-        let interval = axis.interval.map(|ends| format!("{} to {}", signed(ends[0]), signed(ends[1])));
+        let interval = axis.interval.map(|ends| words::difference_range(axis.axis, ends));
         axes.row(vec![
             Cell::of(axis.axis.name()),
-            Cell::of(signed(axis.effect)),
+            Cell::of(words::difference(axis.axis, axis.effect)),
             interval.map_or_else(Cell::none, Cell::of),
             Cell::of(axis.nodes.to_string()),
             Cell::of(if axis.p < 0.001 { format!("{:.1e}", axis.p) } else { format!("{:.3}", axis.p) }),
@@ -306,7 +305,7 @@ fn open(fleet: &Fleet) -> PagePart {
         table.row(vec![Cell::of(what), Cell::of(names.len().to_string()), Cell::of(words::names(names))]);
     }
     if table.is_empty() {
-        part.say("Every expected node has a complete run, and every axis is decided.");
+        part.say("Every node has a complete run, and every axis is decided.");
     } else {
         part.add(Piece::Table(table));
     }

@@ -119,6 +119,19 @@ fn measured(metric: &Metric) -> Cell {
     Cell::datum(metric.text(), field(metric, "value"), metric.value)
 }
 
+/// The figure with the reason for doubt, where no other column says it.
+fn doubted(metric: &Metric) -> Cell {
+    metric.doubt().map_or_else(|| measured(metric), |doubt| Cell::of(format!("{} ({doubt})", metric.text())))
+}
+
+/// Whether a drawing shows the figure by a hollow mark.
+fn is_unsettled(metric: &Metric) -> bool {
+    matches!(metric.grade, Grade::Unresolved | Grade::Contaminated)
+}
+
+/// What a hollow mark in a drawing means.
+const HOLLOW: &str = "hollow: unresolved or contaminated";
+
 /// The figure in core cycles.
 fn cycles(metric: &Metric) -> Cell {
     match (metric.cycles_text(), metric.cycles) {

@@ -203,7 +203,7 @@ fn drawn(published: &Published, document: Option<&Document>, groups: &[&Publishe
         let ours = document.and_then(|document| group.ours(document));
         table.row(vec![
             Cell::of(&group.title),
-            ours.map_or_else(Cell::none, super::measured),
+            ours.map_or_else(Cell::none, super::doubted),
             end(f64::min),
             end(f64::max),
             Cell::of(doubted.to_string()),

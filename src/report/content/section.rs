@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{add_levels, anchor, curves, cycles, evidence, field, label, measured, short_label, verdict, why_missing};
+use super::{
+    HOLLOW, add_levels, anchor, curves, cycles, doubted, evidence, field, is_unsettled, label, measured, short_label,
+    verdict, why_missing,
+};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, PagePart, Piece, Span, Table};
 use crate::results::document::{Block, Metric, Outcome, Section, record};
@@ -213,20 +216,10 @@ fn result(metric: &Metric) -> Vec<Cell> {
     if let Some(gross) = metric.gross {
         value.text += &format!(" (gross {})", quantity(gross, unit));
     }
-    let ends = if metric.interval_level <= 0.0 {
-        Cell::of("too few launches")
-    } else {
-        let mark = if metric.has_level() {
-            String::new()
-        } else {
-            format!(" (at {})", crate::results::wording::percent(metric.interval_level))
-        };
-        Cell::of(format!("{}{mark}", metric.interval_text()))
-    };
     vec![
         Cell::of(label(metric)),
         value,
-        ends,
+        Cell::of(metric.interval_with_level()),
         metric.typical.map_or_else(Cell::none, |typical| {
             let text = crate::results::wording::measured(typical, metric.interval95, unit);
             Cell::datum(text, field(metric, "typical"), typical)
@@ -280,8 +273,8 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
             let words = range.map_or_else(|| "not predicted".to_owned(), |range| interval(range, metric.unit));
             values.row(vec![
                 Cell::of(own_words(metric, &metrics)),
-                measured(metric),
-                Cell::of(metric.interval_text()),
+                doubted(metric),
+                Cell::of(metric.interval_with_level()),
                 Cell::of(words.clone()),
             ]);
             let words = if range.is_some() { format!("predicted {words}") } else { words };
@@ -293,7 +286,7 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
                     value: metric.value,
                     interval: Some(metric.interval95),
                     series: 0,
-                    hollow: false,
+                    hollow: is_unsettled(metric),
                     strong: false,
                     title: format!(
                         "{}: {}, interval {}, {words}, {}",
@@ -319,8 +312,8 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
             series: vec!["measured".to_owned()],
             diamonds: None,
             bars: Some("predicted range".to_owned()),
-            hollow: None,
-            reaches_hollow: false,
+            hollow: metrics.iter().any(|metric| is_unsettled(metric)).then(|| HOLLOW.to_owned()),
+            reaches_hollow: true,
             reference: None,
             rows,
         }),
