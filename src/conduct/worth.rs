@@ -70,6 +70,8 @@ struct Gain {
     missing: Vec<f64>,
     /// For each contaminated figure that has enough launches: in how many more launches enough may be undisturbed.
     hoped: Vec<f64>,
+    /// For each figure that launches bring to its target: how many more of the experiment that takes, by the number of launches.
+    near: Vec<f64>,
     /// The squares of the distances of its figures from their targets, which fall with the number of launches.
     squares: f64,
 }
@@ -79,6 +81,8 @@ struct Gain {
 enum Value {
     /// The fall of the squares of distances.
     Sharper(f64),
+    /// Figures that reach their targets.
+    Reached(f64),
     /// Figures that get enough launches.
     Resolved(f64),
 }
@@ -98,6 +102,7 @@ impl Gain {
             launches,
             // Any launch may be undisturbed, although none was yet: one of so many and two, by the rule of succession.
             hoped: contaminated.map(|_| FEWEST_LAUNCHES as f64 * f64::from(launches + 2)).collect(),
+            near: asked.iter().filter_map(|metric| launches_to_target(metric, launches, target)).collect(),
             // The experiment itself needs its launches too: the run waits for them.
             missing: asked
                 .iter()
@@ -126,6 +131,11 @@ impl Gain {
         let resolved = resolved_of(&self.missing, possible) + resolved_of(&self.hoped, possible * HOPE_SHARE);
         if resolved > 0.0 {
             return Value::Resolved(resolved / seconds);
+        }
+        // The run ends when enough figures are good: what is nearest comes first.
+        let reached = resolved_of(&self.near, possible);
+        if reached > 0.0 {
+            return Value::Reached(reached / seconds);
         }
         let had = f64::from(self.launches.max(1));
         let has = had + more;
@@ -225,6 +235,21 @@ fn has_reached(asked: &[&Metric]) -> bool {
     good >= REACHED_SHARE * asked.len() as f64
 }
 
+/// Launches of an experiment after which a figure is likely to be within its target, where the interval within the run falls with the
+/// root of its launches. None of a good one, and of one that launches do not bring there.
+fn launches_to_target(metric: &Metric, launches: u32, target: f64) -> Option<f64> {
+    let open = matches!(metric.grade, Grade::Rough | Grade::Unresolved);
+    if !open || (metric.launches as usize) < FEWEST_LAUNCHES {
+        return None;
+    }
+    let [low, high] = metric.within_run?;
+    // What the part between runs leaves of the target.
+    let room = target.powi(2) - metric.between_share.powi(2);
+    let distance = ((high - low) / 2.0 / metric.value).powi(2) / room;
+    // Where it is within the target, a gate is the reason.
+    (room > 0.0 && distance > 1.0).then(|| (f64::from(launches) * (distance - 1.0)).max(1.0))
+}
+
 /// The square of a figure's distance from its target. One with too few launches has none: it is resolved first, or never.
 fn square_of_distance(metric: &Metric, target: f64) -> f64 {
     let distance = match metric.grade {
@@ -310,6 +335,28 @@ mod tests {
         // A figure of half of the launches gains half.
         let sum = |launches: u32| Gain::of(8, &[&figure(launches, 2.0, Grade::Rough)], 8, 0.1).squares;
         assert!((sum(8) - 4.0).abs() < 1e-9 && (sum(6) - 3.0).abs() < 1e-9, "{} {}", sum(8), sum(6));
+    }
+
+    #[test]
+    fn what_is_nearest_to_its_target_comes_first() {
+        let with = |within: f64, between_share: f64, grade: Grade| Metric {
+            within_run: Some([1.0 - within, 1.0 + within]),
+            between_share,
+            ..figure(8, 2.0, grade)
+        };
+        let needed = |metric: &Metric| launches_to_target(metric, 16, 0.1);
+        // Twice too wide needs four times the launches: three times as many more. A part between runs leaves less room.
+        assert!((needed(&with(0.2, 0.0, Grade::Unresolved)).unwrap() - 48.0).abs() < 1e-9);
+        assert!((needed(&with(0.16, 0.06, Grade::Rough)).unwrap() - 48.0).abs() < 1e-9);
+        assert!((needed(&with(0.101, 0.0, Grade::Rough)).unwrap() - 1.0).abs() < 1e-9, "one at least");
+        for none in [with(0.2, 0.1, Grade::Rough), with(0.05, 0.0, Grade::Rough), with(0.2, 0.0, Grade::Good)] {
+            assert_eq!(needed(&none), None);
+        }
+        let near = |near: &[f64], squares: f64| Gain { near: near.to_vec(), ..gain(8, &[], squares) };
+        let worth = worth(&[("cpu.loop", near(&[60.0], 900.0)), ("os.signal", near(&[2.0], 1.0))]);
+        // A launch of the loop brings a sixtieth of a figure in 0.01 s, and one of the signal half of a figure in 0.05 s.
+        assert_eq!(best(&worth, &["cpu.loop", "os.signal"], 4.0)[..2], ["os.signal"; 2]);
+        assert_eq!(best(&worth, &["cpu.loop", "os.signal"], 0.04).first(), Some(&"cpu.loop"), "what fits");
     }
 
     #[test]
