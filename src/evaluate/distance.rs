@@ -1,11 +1,13 @@
 //! How far apart two CPUs are that work together: by the time that a cache line takes between them, right before and right after
-//! each batch. A host moves virtual CPUs, so the same two sit under one last cache now and under two a moment later.
+//! each batch, and by what the work of one does to the core of the other. A host moves virtual CPUs, so the same two sit on one core
+//! now, under one last cache a moment later, and then under two.
 
 use std::collections::BTreeMap;
 
 use crate::results::log::Launch;
 use crate::results::quantity::{DISTANCE, Labels};
 use crate::results::series::{Classes, Series};
+use crate::rig::width::{Branches, State};
 use crate::statistics::modes::modes;
 use crate::statistics::summary::logarithms;
 
@@ -20,6 +22,9 @@ const LEAST_SHARE: f64 = 0.05;
 /// How far a look may be from the middle of its kind.
 const SCATTER: f64 = 1.4;
 
+/// Value of the label for CPUs on one core.
+pub const CORE: &str = "core";
+
 /// Value of the label for CPUs under one last cache.
 pub const NEAR: &str = "near";
 
@@ -29,13 +34,17 @@ pub const FAR: &str = "far";
 /// Where two CPUs sit to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Distance {
+    Core,
     Near,
     Far,
 }
 
 impl Distance {
+    const ALL: [Distance; 3] = [Distance::Core, Distance::Near, Distance::Far];
+
     fn name(self) -> &'static str {
         match self {
+            Distance::Core => CORE,
             Distance::Near => NEAR,
             Distance::Far => FAR,
         }
@@ -79,25 +88,81 @@ fn pair(series: &Series) -> &str {
     series.labels.get("placement").unwrap_or_default()
 }
 
-/// The launches of an experiment with each series that saw both kinds of pairs told apart: two series with a label more instead of
-/// one, and batches during which a CPU moved in neither. None where nothing is told apart.
+/// Whether both CPUs of a batch were on one core: with nobody else there, the core was shared exactly while the partner answered. None
+/// where that does not tell.
+fn on_one_core(branches: &Branches, series: &Series, index: usize) -> Option<bool> {
+    let both = |widths: &[[f64; 2]]| {
+        let states = widths.get(index)?.map(|width| branches.state(width));
+        (states[0] == states[1]).then_some(states[0])
+    };
+    match (both(&series.beside_partner)?, both(&series.widths)) {
+        (State::Alone, _) => Some(false),
+        (State::Shared, Some(State::Alone)) => Some(true),
+        _ => None,
+    }
+}
+
+/// What tells the batches of a pair of CPUs apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Told {
+    distances: Option<Distances>,
+    /// Whether the CPUs were on one core now and then.
+    on_core: bool,
+}
+
+impl Told {
+    /// Of all batches of a pair.
+    fn of(branches: &Branches, series: &[&Series]) -> Told {
+        let looks = series.iter().flat_map(|series| &series.lines).flatten().copied().filter(|&look| look > 0.0);
+        let looks: Vec<f64> = looks.collect();
+        let batches = series.iter().flat_map(|series| (0..series.values.len()).map(move |index| (*series, index)));
+        let told: Vec<bool> = batches.filter_map(|(series, index)| on_one_core(branches, series, index)).collect();
+        let on_core = told.iter().filter(|on_core| **on_core).count() as f64;
+        Told {
+            distances: Distances::of(&looks),
+            on_core: !told.is_empty() && on_core >= LEAST_SHARE * told.len() as f64,
+        }
+    }
+
+    fn tells(self) -> bool {
+        self.on_core || self.distances.is_some()
+    }
+
+    /// Where both CPUs of a batch were; none where its looks differ or lie between the kinds.
+    fn class(self, branches: &Branches, series: &Series, index: usize) -> Option<Distance> {
+        if self.on_core && on_one_core(branches, series, index)? {
+            return Some(Distance::Core);
+        }
+        let looks = series.lines.get(index)?;
+        self.distances.map_or(Some(Distance::Near), |distances| distances.class(*looks))
+    }
+}
+
+/// The launches of an experiment with each series that saw several kinds of pairs told apart: one series with a label more for each
+/// kind instead of one, and batches during which a CPU moved in none. None where nothing is told apart.
 pub fn told_apart(launches: &[Launch], experiment: &str) -> Option<Vec<Launch>> {
     let own = || launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded());
-    let mut looks: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for series in own().flat_map(|launch| &launch.series) {
-        let seen = series.lines.iter().flatten().copied().filter(|&look| look > 0.0);
-        looks.entry(pair(series)).or_default().extend(seen);
+    let all = || own().flat_map(|launch| &launch.series);
+    let widths = all().flat_map(|series| series.widths.iter().chain(&series.beside_partner));
+    let branches = Branches::of(widths.flatten().copied());
+    let mut pairs: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
+    for series in all().filter(|series| !series.lines.is_empty()) {
+        pairs.entry(pair(series)).or_default().push(series);
     }
-    let distances: BTreeMap<&str, Distances> =
-        looks.into_iter().filter_map(|(pair, looks)| Some((pair, Distances::of(&looks)?))).collect();
-    if distances.is_empty() {
+    let told: BTreeMap<&str, Told> = pairs
+        .into_iter()
+        .map(|(pair, series)| (pair, Told::of(&branches, &series)))
+        .filter(|(_, told)| told.tells())
+        .collect();
+    if told.is_empty() {
         return None;
     }
     let split = |launch: &Launch| {
         let mut launch = launch.clone();
-        let apart = |series: Series| match distances.get(pair(&series)) {
-            Some(distances) if !series.lines.is_empty() => {
-                [Distance::Near, Distance::Far].map(|class| only(&series, *distances, class)).into_iter().collect()
+        let apart = |series: Series| match told.get(pair(&series)) {
+            Some(told) if !series.lines.is_empty() => {
+                let of = |class| only(&series, class, |index| told.class(&branches, &series, index));
+                Distance::ALL.map(of).into_iter().collect()
             }
             _ => vec![series],
         };
@@ -113,10 +178,8 @@ fn those<T: Clone>(kept: &[usize], of: &[T]) -> Vec<T> {
 }
 
 /// The batches of one class.
-fn only(series: &Series, distances: Distances, class: Distance) -> Series {
-    let kept: Vec<usize> = (0..series.values.len())
-        .filter(|&index| series.lines.get(index).is_some_and(|looks| distances.class(*looks) == Some(class)))
-        .collect();
+fn only(series: &Series, class: Distance, class_of: impl Fn(usize) -> Option<Distance>) -> Series {
+    let kept: Vec<usize> = (0..series.values.len()).filter(|&index| class_of(index) == Some(class)).collect();
     Series {
         labels: series.labels.clone().with(DISTANCE, class.name()),
         values: those(&kept, &series.values),
@@ -124,6 +187,7 @@ fn only(series: &Series, distances: Distances, class: Distance) -> Series {
         widths: those(&kept, &series.widths),
         lines: those(&kept, &series.lines),
         partner_widths: those(&kept, &series.partner_widths),
+        beside_partner: those(&kept, &series.beside_partner),
         classes: Classes(those(&kept, &series.classes.0)),
         ..series.clone()
     }
@@ -133,7 +197,7 @@ impl Study<'_> {
     /// The labels under which a series is found: its own, or one for each distance where it was told apart, the usual one first.
     pub fn by_distance(&self, name: &str, labels: &Labels) -> Vec<Labels> {
         let usual = self.usual_distance();
-        let mut classes = [Distance::Near, Distance::Far];
+        let mut classes = Distance::ALL;
         classes.sort_by_key(|class| class.name() != usual);
         let apart = classes.map(|class| labels.clone().with(DISTANCE, class.name()));
         let found: Vec<Labels> =
@@ -148,16 +212,14 @@ impl Study<'_> {
 
     /// The distance of most batches that were told apart.
     fn usual_distance(&self) -> &'static str {
-        let series = self.launches.iter().flat_map(|launch| &launch.series);
-        let (mut near, mut far) = (0, 0);
-        for series in series {
-            match series.labels.get(DISTANCE) {
-                Some(NEAR) => near += series.values.len(),
-                Some(FAR) => far += series.values.len(),
-                _ => {}
-            }
-        }
-        if far > near { FAR } else { NEAR }
+        let batches = |class: Distance| -> usize {
+            let series = self.launches.iter().flat_map(|launch| &launch.series);
+            let of = series.filter(|series| series.labels.get(DISTANCE) == Some(class.name()));
+            of.map(|series| series.values.len()).sum()
+        };
+        // Of equals the nearer one between two cores.
+        let classes = [Distance::Core, Distance::Far, Distance::Near];
+        classes.into_iter().max_by_key(|class| batches(*class)).map_or(NEAR, Distance::name)
     }
 }
 
@@ -195,9 +257,33 @@ mod tests {
             Series::plain("hop", Labels::of([("placement", "same_cache")]), Unit::Ticks, vec![1.0, 5.0, 2.0, 9.0]);
         series.lines = vec![[28.0, 28.0], [160.0, 160.0], [27.0, 28.5], [28.0, 160.0]];
         series.classes = Classes(vec![crate::results::series::Class::Clean; 4]);
-        let near = only(&series, found, Distance::Near);
+        let branches = Branches::of([1.01; 10]);
+        let told = Told { distances: Some(found), on_core: false };
+        let of = |class| only(&series, class, |index| told.class(&branches, &series, index));
+        let near = of(Distance::Near);
         assert_eq!((near.values, near.classes.0.len()), (vec![1.0, 2.0], 2));
         assert_eq!(near.labels.get(DISTANCE), Some("near"));
-        assert_eq!(only(&series, found, Distance::Far).values, [5.0]);
+        assert_eq!(of(Distance::Far).values, [5.0]);
+        assert!(of(Distance::Core).values.is_empty());
+    }
+
+    #[test]
+    fn cpus_are_on_one_core_where_only_the_partner_lengthens_a_turn() {
+        let branches = Branches::of([1.01; 10]);
+        let mut series =
+            Series::plain("hop", Labels::of([("placement", "same_cache")]), Unit::Ticks, vec![1.0, 2.0, 3.0, 4.0, 5.0]);
+        series.lines = vec![[29.0, 29.0], [42.0, 43.0], [42.0, 42.0], [29.0, 42.0], [41.0, 42.0]];
+        series.widths = vec![[1.0, 1.0], [1.0, 1.0], [1.9, 1.9], [1.0, 1.0], [1.8, 1.0]];
+        series.beside_partner = vec![[1.9, 1.8], [1.01, 1.0], [1.9, 1.9], [1.9, 1.0], [1.0, 1.01]];
+        let found: Vec<Option<bool>> = (0..5).map(|index| on_one_core(&branches, &series, index)).collect();
+        // Beside somebody else, and where a CPU moved, nothing is known.
+        assert_eq!(found, [Some(true), Some(false), None, None, Some(false)]);
+        let told = Told::of(&branches, &[&series]);
+        assert_eq!(told, Told { distances: None, on_core: true });
+        let of = |class| only(&series, class, |index| told.class(&branches, &series, index)).values;
+        assert_eq!(Distance::ALL.map(of), [vec![1.0], vec![2.0, 5.0], vec![]]);
+        // A log that did not look tells nothing.
+        series.beside_partner = Vec::new();
+        assert!(!Told::of(&branches, &[&series]).tells());
     }
 }

@@ -126,6 +126,7 @@ const LABELS: &[(&str, &str, &str, &str)] = &[
     ("", "target", "awake", "awake"),
     ("", "distance", "near", "near"),
     ("", "distance", "far", "far"),
+    ("", "distance", "core", "on one core"),
     ("os.signal.", "how", "install", "install a handler"),
     ("os.signal.", "how", "deliver_self", "deliver to itself"),
     ("memory.", "footprint", "*", ""),

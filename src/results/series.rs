@@ -140,6 +140,10 @@ pub struct Series {
     /// The same widths on the CPU of the partner, by its own clock. Zero where it could not look; empty where one CPU is measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partner_widths: Vec<[f64; 2]>,
+    /// The same widths at the measured CPU while its partner answers, right before and right after each batch: where only these show
+    /// a neighbour, both CPUs are on one core. Zero where it could not look; empty where one CPU is measured, and in older logs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside_partner: Vec<[f64; 2]>,
     /// Time of a batch over that of half as many operations, the median of a few such pairs of the warm-up: 2 where time follows
     /// the operations (gate G7). None where batches have a size of their own or that of another series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,6 +170,7 @@ impl Series {
             widths: Vec::new(),
             lines: Vec::new(),
             partner_widths: Vec::new(),
+            beside_partner: Vec::new(),
             linearity: None,
             classes: Classes::default(),
         }

@@ -17,6 +17,8 @@ pub struct Look {
     pub line: f64,
     /// Cycles of a turn of the shortest loop there; zero where they are not known.
     pub width: f64,
+    /// The same here while its partner answers: longer where that CPU is on this core.
+    pub beside: f64,
 }
 
 /// Looks at the CPU of a partner that answers.
@@ -28,10 +30,17 @@ pub fn look(instruments: &mut impl Instruments, partner: &Spinner) -> Look {
     let start = instruments.stamp();
     let answered = warmed.and_then(|()| partner.round_trips(TRIPS));
     let end = instruments.stamp();
+    let per_cycle = instruments.probe().filter(|&per_cycle| per_cycle > 0.0);
+    let beside = per_cycle.map_or(0.0, |per_cycle| instruments.width() / per_cycle);
     partner.stop();
     let ticks = (end.ticks - start.ticks) as f64 - instruments.bias();
     let line = (ticks / instruments.hertz() * 1e9 / (2 * TRIPS) as f64).max(0.0);
-    Look { line: if answered.is_ok() { line } else { 0.0 }, width: width(instruments.chain_cycles(), partner.core()) }
+    let answers = answered.is_ok();
+    Look {
+        line: if answers { line } else { 0.0 },
+        width: width(instruments.chain_cycles(), partner.core()),
+        beside: if answers { beside } else { 0.0 },
+    }
 }
 
 /// Cycles of a turn, by the ticks of chain and loop on the partner's CPU and the cycles of an iteration of the chain.

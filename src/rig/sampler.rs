@@ -546,6 +546,7 @@ fn series_of(workload: &Workload<'_>, iterations: u64, linearity: Option<f64>, b
         widths: looks_of(batches, |batch| batch.width, 1e3),
         lines: looks_of(batches, |batch| batch.other.map(|look| look.line), 10.0),
         partner_widths: looks_of(batches, |batch| batch.other.map(|look| look.width), 1e3),
+        beside_partner: looks_of(batches, |batch| batch.other.map(|look| look.beside), 1e3),
         linearity: linearity.map(|ratio| rounded(ratio, 1e4)),
         classes: Classes(batches.iter().map(|batch| batch.class).collect()),
     }

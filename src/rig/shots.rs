@@ -91,6 +91,7 @@ struct Fired {
     classes: Vec<Class>,
     lines: Vec<[f64; 2]>,
     partner_widths: Vec<[f64; 2]>,
+    beside_partner: Vec<[f64; 2]>,
     lost: u32,
     lost_in_a_row: u32,
 }
@@ -107,6 +108,7 @@ impl Fired {
             self.lines.resize(count, [before.line, after.line]);
             if looks.is_some() {
                 self.partner_widths.resize(count, [before.width, after.width].map(in_log));
+                self.beside_partner.resize(count, [before.beside, after.beside].map(in_log));
             }
         }
     }
@@ -166,6 +168,7 @@ impl Rig<'_> {
                 series.widths = fired.shots.widths;
                 series.lines = fired.lines;
                 series.partner_widths = fired.partner_widths;
+                series.beside_partner = fired.beside_partner;
                 self.record_series(series)?;
             }
             self.record_series(lost)?;

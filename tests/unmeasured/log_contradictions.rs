@@ -232,6 +232,7 @@ fn what_is_known_of_each_value_is_known_of_all() {
     refuses(changed("series", "widths", json!([[1.0, 1.0]])), "1 widths of ");
     refuses(changed("series", "lines", json!([[30.0, 31.0]])), "1 lines of ");
     refuses(changed("series", "partner_widths", json!([[1.0, 1.1]])), "1 partner widths of ");
+    refuses(changed("series", "beside_partner", json!([[1.0, 1.1]])), "1 widths next to the partner of ");
 }
 
 /// The stored run as on a machine that states the rate of its counter.

@@ -215,6 +215,7 @@ impl LogBuilder {
             ("widths", series.widths.len()),
             ("lines", series.lines.len()),
             ("partner widths", series.partner_widths.len()),
+            ("widths next to the partner", series.beside_partner.len()),
         ];
         for (what, length) in columns {
             if length != 0 && length != values {
