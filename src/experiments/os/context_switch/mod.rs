@@ -35,7 +35,8 @@
 //! more to go to sleep. A handoff may then be two switches.
 //!
 //! **Distance.** A host moves virtual CPUs. The transfer time of a cache line is therefore measured before and after
-//! each batch on two CPUs. If the times form two groups, both have results (near, far).
+//! each batch on two CPUs. If the times form two groups, both have results (near,
+//! far). So do batches with both CPUs on one core.
 //!
 //! **Cache line.** Tasks on two CPUs poll one shared word, and each answers with the next number. Half of the round
 //! trip is the time to move a line from core to core.
