@@ -1,4 +1,4 @@
-//! A watch over cores: a thread on each CPU looks at the width of its core at random moments, a look of about 12 µs.
+//! A watch over cores: a thread on each CPU looks at the width of its core at random moments, a look of about 13 µs.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -185,6 +185,8 @@ fn open(cpu: u32, shared: &WatchState) -> Result<Live, Problem> {
 
 fn look(live: &mut Live, shared: &WatchState) -> WidthLook {
     let at = shared.began.elapsed().as_secs_f64();
+    // Not counted: after a pause the code is in no cache, and the first turns take longer.
+    live.width();
     let per_cycle = live.probe().unwrap_or(0.0);
     let turn = live.width();
     let here = live.stamp().cpu == live.cpu();
