@@ -1,6 +1,6 @@
 //! What a pattern of axes looks like. A pattern names a common cause and proves none.
 
-use crate::results::fleet::{Axis, NodeAxis};
+use crate::results::fleet::{Axis, AxisState, NodeAxis};
 
 /// A pattern: axes that are worse, of which some must be, and axes that must be as usual.
 struct Pattern {
@@ -70,10 +70,18 @@ pub fn cause(axes: &[NodeAxis], absent: &[String], differs: impl Fn(&NodeAxis) -
         axes.iter().find(found).is_some_and(|axis| axis.effect.unwrap_or(0.0) * sign > 0.0)
     };
     let worse = |axis: &Axis| is(axis, -1.0);
+    // A difference that one run shows, or an axis that no run decides, is not as usual.
+    let may_be_worse = |wanted: &Axis| {
+        axes.iter().filter(|axis| axis.axis == *wanted).any(|axis| match axis.state {
+            AxisState::Usual => false,
+            AxisState::Odd | AxisState::Suspect => axis.effect.unwrap_or(0.0) < 0.0,
+            AxisState::Undecided => true,
+        })
+    };
     let fits = |pattern: &&Pattern| {
         pattern.all.iter().all(worse)
             && (pattern.any.is_empty() || pattern.any.iter().any(worse))
-            && !pattern.usual.iter().any(worse)
+            && !pattern.usual.iter().any(may_be_worse)
     };
     let of_axes = PATTERNS.iter().find(fits).map(|pattern| pattern.looks_like);
     let of_absent =
@@ -84,4 +92,32 @@ pub fn cause(axes: &[NodeAxis], absent: &[String], differs: impl Fn(&NodeAxis) -
         fast.then_some("mitigations that are off")
     };
     of_absent.or(of_axes).or_else(better).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(axis: Axis, state: AxisState, effect: Option<f64>) -> NodeAxis {
+        NodeAxis { axis, state, effect, z: None, runs: 2, reason: None }
+    }
+
+    /// The cause of a lower rate of all threads, with another axis.
+    fn with(other: NodeAxis) -> Option<String> {
+        let axes = [axis(Axis::DramRateAll, AxisState::Odd, Some(-0.12)), other];
+        cause(&axes, &[], |axis| axis.state == AxisState::Odd)
+    }
+
+    #[test]
+    fn a_channel_is_lost_only_where_caches_are_as_usual() {
+        let lost = Some("one memory channel lost".to_owned());
+        for known in [AxisState::Usual, AxisState::Odd] {
+            assert_eq!(with(axis(Axis::CacheRate, known, Some(0.03))), lost, "{known:?}");
+        }
+        for open in [AxisState::Odd, AxisState::Suspect] {
+            assert_eq!(with(axis(Axis::CacheRate, open, Some(-0.1))), None, "{open:?}");
+        }
+        assert_eq!(with(axis(Axis::CacheRate, AxisState::Undecided, None)), None);
+        assert_eq!(with(axis(Axis::DramLatency, AxisState::Suspect, Some(-0.1))), None);
+    }
 }
