@@ -115,13 +115,13 @@ fn put(file: Option<&Path>, text: &str) -> Result<(), Failure> {
 /// 1 where a node or a link is odd or an axis is worse, 3 where the runs leave that open, 0 otherwise.
 fn exit_code(fleet: &Fleet) -> u8 {
     let worse = |upgrade: &Upgrade| upgrade.axes.iter().any(|axis| axis.changed && axis.effect < 0.0);
-    let few = |upgrade: &Upgrade| upgrade.nodes < upgrade.least_nodes;
+    let open = |upgrade: &Upgrade| upgrade.nodes < upgrade.least_nodes || !upgrade.undecided.is_empty();
     let before = fleet.before.as_ref();
     match fleet.verdict {
         FleetVerdict::Odd => ODD,
         _ if before.is_some_and(worse) => ODD,
         FleetVerdict::Undecided => UNDECIDED,
-        FleetVerdict::NothingOdd if before.is_some_and(few) => UNDECIDED,
+        FleetVerdict::NothingOdd if before.is_some_and(open) => UNDECIDED,
         FleetVerdict::NothingOdd => DONE,
     }
 }

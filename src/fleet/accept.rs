@@ -9,7 +9,7 @@ use super::scores::{IN_CYCLES, Sibling, mean, scale};
 use super::{LEAST_NODES, facts, grouped};
 use crate::results::accepted::{Accepted, AcceptedFact, AcceptedLimit, AcceptedModel, FORMAT};
 use crate::results::compact::six_digits;
-use crate::results::fleet::{Fleet, NodeVerdict};
+use crate::results::fleet::{AxisState, Fleet, FleetNode, NodeAxis, NodeGroup, NodeVerdict};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Better, Labels, Unit};
 use crate::statistics::summary::median;
@@ -26,7 +26,9 @@ const NODE_LIMITS: [&str; 2] = ["Limits: hypervisor", "Limits: control groups"];
 
 /// The limits that the healthy nodes of a fleet set.
 pub fn accepted(read: &ReadFleet, fleet: &Fleet) -> Result<Accepted, Problem> {
-    let healthy: BTreeSet<String> = fleet.names(NodeVerdict::Healthy).into_iter().collect();
+    let nodes = fleet.groups.iter().flat_map(|group| group.nodes.iter().map(move |node| (group, node)));
+    let healthy: BTreeSet<&str> =
+        nodes.filter(|(group, node)| is_healthy(group, node)).map(|(_, node)| node.name.as_str()).collect();
     let odd: BTreeSet<String> = fleet.names(NodeVerdict::Odd).into_iter().collect();
     let models = grouped(&read.readings).into_iter().filter_map(|mut siblings| {
         siblings.retain(|node| healthy.contains(node.name) && !odd.contains(node.name));
@@ -69,6 +71,16 @@ fn model(siblings: &[Sibling<'_>]) -> AcceptedModel {
             .filter(|column| is_of_the_node(&column.fact))
             .map(accepted_fact)
             .collect(),
+    }
+}
+
+/// Whether nothing that could be judged differs. An axis that no sibling decides gets no limits, and must not stop all others.
+fn is_healthy(group: &NodeGroup, node: &FleetNode) -> bool {
+    let is_open = |axis: &NodeAxis| group.open_axes().any(|open| open.axis == axis.axis);
+    match node.verdict {
+        NodeVerdict::Healthy => true,
+        NodeVerdict::Undecided => node.axes_in(AxisState::Undecided).all(is_open),
+        NodeVerdict::Odd | NodeVerdict::Suspect | NodeVerdict::NotJudged => false,
     }
 }
 

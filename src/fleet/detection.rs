@@ -1,11 +1,12 @@
 //! How many injected faults are found in synthetic fleets, and how many healthy nodes are named.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::reading::Reading;
-use super::synthetic::{FAULTS, Injected, Synthetic, name};
+use super::reading::{KeyResult, Names, Reading, ResultName};
+use super::synthetic::{FAULTS, Injected, Synthetic, name, record};
 use super::*;
 use crate::results::fleet::NodeVerdict;
 
@@ -188,6 +189,83 @@ fn one_bad_run_of_two_is_turned_down_and_of_one_is_suspect() {
     assert_eq!(state(&analyse(&read, None)), AxisState::Usual);
     read.readings.retain(|run| run.started.contains("-01T"));
     assert_eq!(state(&analyse(&read, None)), AxisState::Suspect);
+}
+
+/// What an axis of all nodes says: number of decided nodes, and the different reasons of the others.
+fn decided(fleet: &Fleet, axis: Axis) -> Option<(u32, BTreeSet<&str>)> {
+    let summary = fleet.groups[0].axes.iter().find(|found| found.axis == axis)?;
+    let axes = fleet.groups[0].nodes.iter().flat_map(|node| &node.axes).filter(|found| found.axis == axis);
+    Some((summary.decided, axes.filter_map(|found| found.reason.as_deref()).collect()))
+}
+
+/// A synthetic fleet without disturbed hours and lost results, so that only the change of a test leaves something open.
+fn clean(change: impl Fn(usize, &mut Reading)) -> ReadFleet {
+    let names = Names::default();
+    let base = Reading::of(&record(), &names);
+    let reading = |node: usize| {
+        let mut run = Reading { node: name(node), id: name(node), rack: None, ..base.clone() };
+        change(node, &mut run);
+        run
+    };
+    ReadFleet { readings: (0..12).map(reading).collect(), ..ReadFleet::default() }
+}
+
+#[test]
+fn what_most_nodes_measured_is_decided_or_named_as_open() {
+    let is = |key: &KeyResult, axis: Axis| key.name.axis == Some(axis);
+    let reasons = |reason: &'static str| Some((0, BTreeSet::from([reason])));
+    let contaminated = clean(|_, run| {
+        for key in run.keys.iter_mut().filter(|key| is(key, Axis::Switching)) {
+            key.contaminated = true;
+        }
+    });
+    assert_eq!(decided(&analyse(&contaminated, None), Axis::Switching), reasons("contaminated"));
+    // One key result in three is left: it does not speak for the axis.
+    let mostly = clean(|_, run| {
+        for (number, key) in run.keys.iter_mut().filter(|key| is(key, Axis::CacheRate)).enumerate() {
+            key.contaminated = number % 3 != 0;
+        }
+    });
+    assert_eq!(decided(&analyse(&mostly, None), Axis::CacheRate), reasons("contaminated"));
+    let refused = clean(|_, run| {
+        run.keys.retain(|key| !is(key, Axis::DramRateAll));
+        run.refused.push((Axis::DramRateAll, "memory.bandwidth.rate".into()));
+    });
+    let fleet = analyse(&refused, None);
+    assert_eq!(decided(&fleet, Axis::DramRateAll), reasons("refused"));
+    assert_eq!((fleet.verdict, fleet.names(NodeVerdict::Undecided).len()), (FleetVerdict::Undecided, 12));
+    // Limits come from what is decided.
+    let limits = accepted(&refused, &fleet).unwrap();
+    assert!(
+        limits.models[0].nodes == 12 && limits.models[0].limits.iter().all(|found| found.axis != Axis::DramRateAll)
+    );
+    // Each node has other results: of other numbers of threads, for example.
+    let different = clean(|node, run| {
+        for key in run.keys.iter_mut().filter(|key| is(key, Axis::DramRateAll)) {
+            let labels = format!("{} threads={node}", key.name.labels);
+            let (metric, unit) = (key.name.metric.clone(), key.name.unit);
+            key.name = Arc::new(ResultName { metric, labels, unit, higher_is_better: true, axis: key.name.axis });
+        }
+        run.keys.sort_by(|one, other| one.name.cmp(&other.name));
+    });
+    assert_eq!(decided(&analyse(&different, None), Axis::DramRateAll), reasons("not comparable"));
+    // What most nodes did not measure is no axis, and leaves none open.
+    let few = clean(|node, run| run.keys.retain(|key| node < 5 || !is(key, Axis::LinkRate)));
+    let fleet = analyse(&few, None);
+    assert_eq!((decided(&fleet, Axis::LinkRate), fleet.verdict), (None, FleetVerdict::NothingOdd));
+}
+
+#[test]
+fn an_upgrade_names_the_axes_that_it_cannot_compare() {
+    let before = clean(|_, run| {
+        for key in run.keys.iter_mut().filter(|key| key.name.axis == Some(Axis::Switching)) {
+            key.contaminated = true;
+        }
+        run.keys.retain(|key| key.name.axis != Some(Axis::LinkRate));
+    });
+    let found = upgrade(&before, &clean(|_, _| ()));
+    assert_eq!(found.undecided, [Axis::Switching]);
+    assert!(found.axes.iter().all(|axis| ![Axis::Switching, Axis::LinkRate].contains(&axis.axis)), "{found:?}");
 }
 
 proptest! {

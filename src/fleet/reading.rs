@@ -115,6 +115,8 @@ pub struct Reading {
     pub methods: Arc<str>,
     /// Sorted by name.
     pub keys: Vec<KeyResult>,
+    /// Axis, metric and labels of key results that were measured and have no usable value.
+    pub refused: Vec<(Axis, Arc<str>)>,
     /// Metric and labels of every result that was published, or was measured and refused.
     pub results: Vec<Arc<str>>,
     /// Sorted by name.
@@ -176,19 +178,23 @@ impl Reading {
     pub fn of(found: &NodeRun, names: &Names) -> Self {
         let run = &found.run;
         let clock = clock(run);
-        let (mut keys, mut results) = (Vec::new(), Vec::new());
+        let (mut keys, mut refused, mut results) = (Vec::new(), Vec::new(), Vec::new());
         let metrics = run.experiments.iter().flat_map(|experiment| &experiment.metrics);
         for (metric, figure) in metrics.flat_map(|metric| metric.figures.iter().map(move |figure| (metric, figure))) {
             let (name, whole) = names.result(metric, &figure.labels);
-            results.push(whole);
-            if name.axis.is_some()
-                && let Some(key) = key_result(name, figure, metric.unit, clock)
-            {
-                keys.push(key);
+            if let Some(axis) = name.axis {
+                match key_result(name, figure, metric.unit, clock) {
+                    Some(key) => keys.push(key),
+                    None => refused.push((axis, whole.clone())),
+                }
             }
+            results.push(whole);
         }
         for absent in run.experiments.iter().flat_map(|experiment| &experiment.absent).filter(|absent| absent.refused) {
-            results.push(names.text(&text(&absent.name, &without_conditions(&absent.labels))));
+            let labels = without_conditions(&absent.labels);
+            let whole = names.text(&text(&absent.name, &labels));
+            refused.extend(axes::axis_of(&absent.name, &labels).map(|axis| (axis, whole.clone())));
+            results.push(whole);
         }
         keys.sort_by(|one, other| one.name.cmp(&other.name));
         keys.dedup_by(|one, other| one.name == other.name);
@@ -215,9 +221,22 @@ impl Reading {
             build: names.text(&build),
             methods: names.text(&methods.join(", ")),
             keys,
+            refused,
             results,
             facts,
         }
+    }
+}
+
+impl Reading {
+    /// Number of key results of an axis that were measured and have no usable value.
+    pub fn refused_on(&self, axis: Axis) -> usize {
+        self.refused.iter().filter(|(of, _)| *of == axis).count()
+    }
+
+    /// Whether it has a result of an axis, usable or not.
+    pub fn has(&self, axis: Axis) -> bool {
+        self.refused_on(axis) > 0 || self.keys.iter().any(|key| key.name.axis == Some(axis))
     }
 }
 

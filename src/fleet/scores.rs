@@ -1,5 +1,6 @@
 //! One number for each axis and run: how far the key results are from those of the siblings, as a logarithm. Positive is better.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::reading::{KeyResult, Reading, ResultName};
@@ -38,6 +39,10 @@ pub enum Score {
     Decided(f64),
     /// Too many key results are contaminated.
     Contaminated,
+    /// Too many key results failed a check.
+    Refused,
+    /// No key result is one that most siblings have.
+    Incomparable,
     /// Too many key results are missing.
     Missing,
 }
@@ -52,15 +57,14 @@ impl Score {
 /// The scores of all runs on one axis.
 pub struct AxisScores {
     pub axis: Axis,
-    /// The key results of the group.
-    pub keys: Vec<Arc<ResultName>>,
+    /// Names of the key results that decide; where none does, of those that nodes have.
+    pub keys: Vec<String>,
     /// For each node, for each run.
     pub scores: Vec<Vec<Score>>,
 }
 
 /// A key result of the group over all runs.
 struct KeyColumn {
-    name: Arc<ResultName>,
     in_cycles: bool,
     /// Median of logarithms, for each round.
     centres: Vec<f64>,
@@ -68,30 +72,23 @@ struct KeyColumn {
 }
 
 impl AxisScores {
-    /// The scores of a group on one axis; none where most nodes have no key result of it. Where no node has one that is usable, no
-    /// node is decided.
+    /// The scores of a group on one axis; none where most nodes did not measure it. Where most did, and no key result can be
+    /// compared, no node is decided: without the axis, they would pass as healthy on it.
     pub fn of(axis: Axis, siblings: &[Sibling<'_>]) -> Option<Self> {
         let rounds = rounds(siblings);
         let keys = common(axis, siblings);
-        if keys.is_empty() {
+        if keys.is_empty() && !is_measured(axis, siblings) {
             return None;
         }
-        let columns: Vec<KeyColumn> =
-            keys.iter().filter_map(|name| column(Arc::clone(name), siblings, rounds)).collect();
-        if columns.is_empty() {
-            let of_run = |run: &&Reading| {
-                let contaminated = keys.iter().any(|name| find(run, name).is_some_and(|key| key.contaminated));
-                if contaminated { Score::Contaminated } else { Score::Missing }
-            };
-            let scores = siblings.iter().map(|node| node.runs.iter().map(of_run).collect()).collect();
-            return Some(AxisScores { axis, keys, scores });
-        }
-        let scores = siblings.iter().map(|node| {
-            let of_run = |(round, run): (usize, &&Reading)| score(&columns, round, run);
-            node.runs.iter().enumerate().map(of_run).collect()
-        });
-        let scores = scores.collect();
-        Some(AxisScores { axis, keys: columns.into_iter().map(|column| column.name).collect(), scores })
+        let columns: Vec<Option<KeyColumn>> = keys.iter().map(|name| column(name, siblings, rounds)).collect();
+        let of_run = |(round, run): (usize, &&Reading)| match columns.as_slice() {
+            [] => open(axis, run),
+            columns => score(axis, &keys, columns, round, run),
+        };
+        let scores = siblings.iter().map(|node| node.runs.iter().enumerate().map(of_run).collect()).collect();
+        let decide = keys.iter().zip(&columns).filter(|(_, column)| column.is_some()).map(|(name, _)| name.text());
+        let decide: Vec<String> = decide.collect();
+        Some(AxisScores { axis, keys: if decide.is_empty() { all_names(axis, siblings) } else { decide }, scores })
     }
 
     /// The decided scores of one round, with the numbers of the nodes.
@@ -137,7 +134,7 @@ pub fn scale(values: &[f64]) -> f64 {
 
 /// The key results of an axis that most nodes have.
 fn common(axis: Axis, siblings: &[Sibling<'_>]) -> Vec<Arc<ResultName>> {
-    let mut seen: std::collections::BTreeMap<&Arc<ResultName>, usize> = std::collections::BTreeMap::new();
+    let mut seen: BTreeMap<&Arc<ResultName>, usize> = BTreeMap::new();
     for node in siblings {
         let mut of_node: Vec<&Arc<ResultName>> =
             node.runs.iter().flat_map(|run| &run.keys).map(|key| &key.name).collect();
@@ -152,13 +149,28 @@ fn common(axis: Axis, siblings: &[Sibling<'_>]) -> Vec<Arc<ResultName>> {
     seen.into_iter().filter(|(_, count)| *count as f64 >= enough).map(|(name, _)| name.clone()).collect()
 }
 
+/// Whether most nodes have results of an axis, usable or not.
+fn is_measured(axis: Axis, siblings: &[Sibling<'_>]) -> bool {
+    let has = |node: &&Sibling<'_>| node.runs.iter().any(|run| run.has(axis));
+    siblings.iter().filter(has).count() as f64 >= COMMON * siblings.len() as f64
+}
+
+/// All results that any run has on an axis, usable or not.
+fn all_names(axis: Axis, siblings: &[Sibling<'_>]) -> Vec<String> {
+    let runs = || siblings.iter().flat_map(|node| &node.runs);
+    let keys = runs().flat_map(|run| &run.keys).filter(|key| key.name.axis == Some(axis)).map(|key| key.name.text());
+    let refused = runs().flat_map(|run| &run.refused).filter(|(of, _)| *of == axis).map(|(_, name)| name.to_string());
+    keys.chain(refused).collect::<BTreeSet<String>>().into_iter().collect()
+}
+
 fn find<'a>(run: &'a Reading, name: &Arc<ResultName>) -> Option<&'a KeyResult> {
     let place = run.keys.binary_search_by(|key| key.name.cmp(name)).ok()?;
     Some(&run.keys[place])
 }
 
-fn column(name: Arc<ResultName>, siblings: &[Sibling<'_>], rounds: usize) -> Option<KeyColumn> {
-    let found = |run: &&'_ Reading| find(run, &name).cloned();
+/// A key result over all runs; none where no run can use it.
+fn column(name: &Arc<ResultName>, siblings: &[Sibling<'_>], rounds: usize) -> Option<KeyColumn> {
+    let found = |run: &&'_ Reading| find(run, name).cloned();
     let all: Vec<Vec<Option<KeyResult>>> = siblings.iter().map(|node| node.runs.iter().map(found).collect()).collect();
     let (mut have, mut cycles) = (0_usize, 0_usize);
     for key in all.iter().flatten().flatten() {
@@ -178,7 +190,7 @@ fn column(name: Arc<ResultName>, siblings: &[Sibling<'_>], rounds: usize) -> Opt
         differences.extend(values.iter().map(|value| value - centre));
         centres.push(centre);
     }
-    Some(KeyColumn { name, in_cycles, centres, scale: scale(&differences) })
+    Some(KeyColumn { in_cycles, centres, scale: scale(&differences) })
 }
 
 /// Logarithm of a key result, larger is better.
@@ -188,22 +200,38 @@ pub fn logarithm(key: &KeyResult, in_cycles: bool) -> Option<f64> {
 }
 
 /// The weighted median of the differences of the key results.
-fn score(columns: &[KeyColumn], round: usize, run: &Reading) -> Score {
+fn score(axis: Axis, keys: &[Arc<ResultName>], columns: &[Option<KeyColumn>], round: usize, run: &Reading) -> Score {
     let (mut differences, mut contaminated) = (Vec::new(), 0_usize);
-    for column in columns {
-        let Some(key) = find(run, &column.name) else { continue };
-        let Some(value) = logarithm(key, column.in_cycles) else { continue };
+    for (name, column) in keys.iter().zip(columns) {
+        let Some(key) = find(run, name) else { continue };
         if key.contaminated {
             contaminated += 1;
-        } else {
+        } else if let Some(column) = column
+            && let Some(value) = logarithm(key, column.in_cycles)
+        {
             differences.push((value - column.centres[round], 1.0 / column.scale.hypot(key.error)));
         }
     }
-    let enough = USABLE * columns.len() as f64;
-    match weighted_median(&mut differences).filter(|_| differences.len() as f64 >= enough) {
+    // Key results that are contaminated in every run count too: one of four that is left does not speak for the axis.
+    let is_enough = |number: usize| number as f64 >= USABLE * keys.len() as f64;
+    let disturbed = contaminated + differences.len();
+    let refused = run.refused_on(axis);
+    match weighted_median(&mut differences).filter(|_| is_enough(differences.len())) {
         Some(value) => Score::Decided(value),
-        None if contaminated > 0 && (contaminated + differences.len()) as f64 >= enough => Score::Contaminated,
+        None if contaminated > 0 && is_enough(disturbed) => Score::Contaminated,
+        None if refused > 0 && is_enough(disturbed + refused) => Score::Refused,
         None => Score::Missing,
+    }
+}
+
+/// Why a run decides nothing on an axis of which the siblings have no key result in common.
+fn open(axis: Axis, run: &Reading) -> Score {
+    let mut keys = run.keys.iter().filter(|key| key.name.axis == Some(axis)).peekable();
+    match () {
+        () if keys.peek().is_none() && run.refused_on(axis) > 0 => Score::Refused,
+        () if keys.peek().is_none() => Score::Missing,
+        () if keys.all(|key| key.contaminated) => Score::Contaminated,
+        () => Score::Incomparable,
     }
 }
 

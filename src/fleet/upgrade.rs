@@ -47,7 +47,17 @@ pub fn upgrade(before: &ReadFleet, now: &ReadFleet) -> Upgrade {
         axis.p = (axis.p * tests as f64).min(1.0);
         axis.changed = axis.p < LEVEL;
     }
-    Upgrade { nodes: pairs.len() as u32, least_nodes: least_nodes(tests), unpaired, facts: facts(&pairs), axes }
+    let is_open = |axis: &Axis| axes.iter().all(|change| change.axis != *axis) && is_measured(*axis, &pairs);
+    let undecided = Axis::ALL.into_iter().filter(is_open).collect();
+    let (nodes, least_nodes) = (pairs.len() as u32, least_nodes(tests));
+    Upgrade { nodes, least_nodes, unpaired, facts: facts(&pairs), axes, undecided }
+}
+
+/// Whether most nodes have results of an axis in both states, usable or not.
+fn is_measured(axis: Axis, pairs: &[Pair<'_>]) -> bool {
+    let has = |runs: &[&Reading]| runs.iter().any(|run| run.has(axis));
+    let both = pairs.iter().filter(|pair| has(&pair.before) && has(&pair.now)).count();
+    both > 0 && both as f64 >= COMMON * pairs.len() as f64
 }
 
 /// What makes runs of two states comparable. The kernel and the build may differ: they are what is compared.

@@ -55,7 +55,7 @@ pub fn judge(scores: &AxisScores, rounds: usize) -> (Vec<NodeAxis>, AxisSummary)
     let undecided = nodes.iter().filter(|node| node.runs == 0).count();
     let summary = AxisSummary {
         axis: scores.axis,
-        results: scores.keys.iter().map(|key| key.text()).collect(),
+        results: scores.keys.clone(),
         scatter: scatter.single.exp_m1(),
         least: least.exp_m1(),
         decided: (nodes.len() - undecided) as u32,
@@ -76,8 +76,7 @@ fn node(scores: &AxisScores, runs: &[Score], scatter: &Scatter, least: f64) -> N
         NodeAxis { axis: scores.axis, state: AxisState::Undecided, effect: None, z: None, runs: count, reason: None };
     match found.as_slice() {
         [] => {
-            let contaminated = runs.contains(&Score::Contaminated);
-            axis.reason = Some(if contaminated { "contaminated" } else { "missing" }.to_owned());
+            axis.reason = Some(reason(runs).to_owned());
         }
         [(effect, z)] => {
             // Where a second run was made and does not decide, less is enough for a third.
@@ -103,6 +102,16 @@ fn node(scores: &AxisScores, runs: &[Score], scatter: &Scatter, least: f64) -> N
         }
     }
     axis
+}
+
+/// Why no run decides: what a further run could change is named first.
+fn reason(runs: &[Score]) -> &'static str {
+    match () {
+        () if runs.contains(&Score::Contaminated) => "contaminated",
+        () if runs.contains(&Score::Refused) => "refused",
+        () if runs.contains(&Score::Incomparable) => "not comparable",
+        () => "missing",
+    }
 }
 
 /// What all axes of a node say together; `absent` and `slow` are findings that no axis has, and `confirmed` that several runs

@@ -4,7 +4,7 @@ use super::csv::word;
 use crate::results::fleet::{AxisState, Fleet, FleetNode, NodeAxis, NodeGroup, NodeVerdict};
 use crate::results::problem::Problem;
 
-const HEADS: [&str; 13] = [
+const HEADS: [&str; 14] = [
     "fingerprint",
     "node",
     "rack",
@@ -18,6 +18,7 @@ const HEADS: [&str; 13] = [
     "z",
     "runs_decided",
     "reason",
+    "binary",
 ];
 
 /// The table.
@@ -37,7 +38,7 @@ pub fn render(fleet: &Fleet) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|error| cannot(&error))
 }
 
-fn row(group: &NodeGroup, node: &FleetNode, axis: Option<&NodeAxis>) -> [String; 13] {
+fn row(group: &NodeGroup, node: &FleetNode, axis: Option<&NodeAxis>) -> [String; 14] {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
     [
         word(&group.fingerprint),
@@ -53,6 +54,7 @@ fn row(group: &NodeGroup, node: &FleetNode, axis: Option<&NodeAxis>) -> [String;
         number(axis.and_then(|axis| axis.z)),
         axis.map_or_else(String::new, |axis| axis.runs.to_string()),
         word(axis.and_then(|axis| axis.reason.as_deref()).unwrap_or_default()),
+        word(group.binary.as_deref().unwrap_or_default()),
     ]
 }
 

@@ -20,6 +20,7 @@ const GROUPS: usize = 2;
 const LINKS: usize = 4;
 const CHANGES: usize = 4;
 const CHANGED_FACTS: usize = 2;
+const OPEN_AXES: usize = 2;
 const ASIDE: usize = 1;
 /// Width of the word before a line.
 const MARK: usize = 11;
@@ -30,7 +31,7 @@ pub fn screen(fleet: &Fleet, width: Option<u16>, all: bool) -> Vec<Line> {
     let mut lines = folded(&words::verdict(fleet), place.wide, "", Ink::Strong, if all { usize::MAX } else { 2 });
     let of_groups =
         |words: &dyn Fn(&NodeGroup) -> Vec<String>| -> Vec<String> { fleet.groups.iter().flat_map(words).collect() };
-    lines.extend(place.list("group", &of_groups(&|group| vec![words::group(group)]), GROUPS));
+    lines.extend(place.list("group", &words::groups(fleet), GROUPS));
     if let Some(upgrade) = &fleet.before {
         lines.extend(changes(upgrade, &place));
     }
@@ -146,6 +147,8 @@ fn open(fleet: &Fleet, place: &Place) -> Vec<Line> {
             lines.extend(place.entry("", &format!("{}: {}", node.name, found.join(", ")), Ink::Faint));
         }
     }
+    let axes: Vec<String> = fleet.groups.iter().flat_map(words::open_axes).collect();
+    lines.extend(place.list("undecided", &axes, OPEN_AXES));
     for (mark, found) in [("missing", &fleet.missing), ("partial", &fleet.partial), ("unexpected", &fleet.unexpected)] {
         lines.extend(names(mark, found));
     }

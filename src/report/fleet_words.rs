@@ -1,17 +1,22 @@
 //! What both forms of a fleet say: the verdict, nodes, axes and facts in words.
 
+use std::collections::BTreeSet;
+
 use crate::results::fleet::{
-    Axis, AxisChange, AxisState, FactSplit, Fleet, FleetMesh, FleetNode, FleetVerdict, NodeAxis, NodeGroup,
-    NodeVerdict, OddFact, OddRack, Upgrade,
+    Axis, AxisChange, AxisState, AxisSummary, FactSplit, Fleet, FleetMesh, FleetNode, FleetVerdict, NodeAxis,
+    NodeGroup, NodeVerdict, OddFact, OddRack, Upgrade,
 };
 use crate::results::mesh::{MeshFinding, MeshVerdict};
 use crate::results::node_names::fold;
 use crate::results::wording::{count, percent};
 
-/// Findings of a mesh that a sentence names.
+/// Findings of a mesh, and experiments, that a sentence names.
 const NAMED: usize = 3;
 /// Largest z that is printed as it is: of siblings that are all alike, every difference is many deviations.
 const MOST_Z: f64 = 99.0;
+
+/// Smallest difference that is printed as a number, not as 0.00 %.
+const SMALLEST: f64 = 5e-5;
 
 /// Names as one list.
 pub fn names(names: &[String]) -> String {
@@ -59,7 +64,7 @@ pub fn verdict(fleet: &Fleet) -> String {
     let incomplete = |number: usize| format!("{number} {} no complete run", if number == 1 { "has" } else { "have" });
     let rest = [(open > 0).then(|| again(open)), (gone > 0).then(|| incomplete(gone))];
     let rest: Vec<String> = rest.into_iter().flatten().collect();
-    let all = nodes(fleet.expected as usize);
+    let all = all_nodes(fleet);
     if rest.is_empty() && fleet.verdict == FleetVerdict::NothingOdd {
         parts.push(format!("All {all} are complete"));
     } else if !rest.is_empty() {
@@ -68,20 +73,85 @@ pub fn verdict(fleet: &Fleet) -> String {
     parts.join(". ") + "."
 }
 
-/// A group in a line.
-pub fn group(group: &NodeGroup) -> String {
+/// How many nodes there are. They were expected only if a list says so, and if it has all of them.
+pub fn all_nodes(fleet: &Fleet) -> String {
+    let all = u64::from(fleet.expected) + fleet.unexpected.len() as u64;
+    if fleet.listed && fleet.unexpected.is_empty() {
+        count(all, "expected node", "expected nodes")
+    } else {
+        count(all, "node", "nodes")
+    }
+}
+
+/// The groups, each in a line.
+pub fn groups(fleet: &Fleet) -> Vec<String> {
+    fleet.groups.iter().map(|found| group(found, &apart(fleet, found))).collect()
+}
+
+/// What distinguishes a group from others that would have the same line: its binary, else its experiments.
+pub fn apart(fleet: &Fleet, group: &NodeGroup) -> String {
+    let line = |group: &NodeGroup| [group.model.clone(), group.fingerprint.clone(), group.profile.clone()];
+    let alike: Vec<&NodeGroup> = fleet.groups.iter().filter(|other| line(other) == line(group)).collect();
+    let of_binary = if alike.iter().all(|other| binary(other) == binary(group)) {
+        String::new()
+    } else {
+        format!(" of {}", binary(group))
+    };
+    let same: Vec<&NodeGroup> = alike.into_iter().filter(|other| binary(other) == binary(group)).collect();
+    let of = |group: &NodeGroup| -> BTreeSet<String> { group.methods.split(", ").map(str::to_owned).collect() };
+    let (own, mut all, mut shared) = (of(group), BTreeSet::new(), of(group));
+    for other in same {
+        let other = of(other);
+        shared.retain(|method| other.contains(method));
+        all.extend(other);
+    }
+    let (with, without): (Vec<&String>, Vec<&String>) =
+        (own.difference(&shared).collect(), all.difference(&own).collect());
+    let methods = match (with.as_slice(), without.as_slice()) {
+        ([], []) => String::new(),
+        ([], without) => format!(" without {}", some(without)),
+        (with, _) => format!(" with {}", some(with)),
+    };
+    of_binary + &methods
+}
+
+/// The binary of a group by its hash, or by its build where the runs have no hash.
+fn binary(group: &NodeGroup) -> String {
+    match &group.binary {
+        Some(hash) => format!("binary {hash}"),
+        None => format!("build {}", group.build),
+    }
+}
+
+/// The build of a group, with the hash of the binary.
+pub fn build(group: &NodeGroup) -> String {
+    let hash = group.binary.as_ref().map_or_else(String::new, |hash| format!(", binary {hash}"));
+    format!("{}{hash}", group.build)
+}
+
+/// The first names of a list.
+fn some(names: &[&String]) -> String {
+    let shown: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
+    let rest = names.len() - shown.len();
+    shown.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
+}
+
+fn group(group: &NodeGroup, apart: &str) -> String {
     let model = if group.model.is_empty() { "unknown processor" } else { &group.model };
     let runs: Vec<String> = group.rounds.iter().map(u32::to_string).collect();
     let rounds = if runs.len() > 1 { format!(", runs: {}", runs.join(" + ")) } else { String::new() };
     let judged = if group.judged { "" } else { ", too few to judge" };
     let nodes = count(group.nodes.len() as u64, "node", "nodes");
-    format!("{nodes}, {model} ({}), {}{rounds}{judged}", group.fingerprint, group.profile)
+    format!("{nodes}{apart}, {model} ({}), {}{rounds}{judged}", group.fingerprint, group.profile)
 }
 
 /// By how much an axis is better or worse: a time by its change, everything else by the change of speed. A sign alone would be read
 /// as the change of what the axis names, which is the opposite for times.
 pub fn difference(axis: Axis, effect: f64) -> String {
     let change = if axis.is_time() { 1.0 / (1.0 + effect) - 1.0 } else { effect };
+    if change.abs() < SMALLEST {
+        return "no difference".to_owned();
+    }
     format!("{} {}", percent(change.abs()), if effect < 0.0 { "worse" } else { "better" })
 }
 
@@ -124,6 +194,18 @@ pub fn findings(node: &FleetNode, state: AxisState) -> Vec<String> {
 pub fn reasons(node: &FleetNode) -> Vec<String> {
     let reason = |axis: &NodeAxis| format!("{} {}", axis.axis.name(), axis.reason.as_deref().unwrap_or("undecided"));
     node.axes_in(AxisState::Undecided).map(reason).collect()
+}
+
+/// The axes that no node of a group decides, with the reasons: `context switches: contaminated on each of 12 nodes`.
+pub fn open_axes(group: &NodeGroup) -> Vec<String> {
+    let line = |open: &AxisSummary| {
+        let axes = group.nodes.iter().flat_map(|node| node.axes_in(AxisState::Undecided));
+        let reasons: BTreeSet<&str> =
+            axes.filter(|axis| axis.axis == open.axis).filter_map(|axis| axis.reason.as_deref()).collect();
+        let reasons: Vec<&str> = reasons.into_iter().collect();
+        format!("{}: {} on each of {} nodes", open.axis.name(), reasons.join(" or "), group.nodes.len())
+    };
+    group.open_axes().map(line).collect()
 }
 
 /// The axes that a node is judged by: those of its verdict.
@@ -179,10 +261,129 @@ pub fn upgrade(upgrade: &Upgrade) -> String {
     if upgrade.nodes < upgrade.least_nodes {
         return format!("{nodes} in both states show nothing: a change needs {} or more.", upgrade.least_nodes);
     }
+    let open: Vec<&str> = upgrade.undecided.iter().map(|axis| axis.name()).collect();
+    let open = if open.is_empty() { String::new() } else { format!(" Not decided: {}.", open.join(", ")) };
     let changed = upgrade.axes.iter().filter(|axis| axis.changed).count() as u64;
     if changed == 0 {
-        return format!("{nodes} in both states, and no axis changed.");
+        return format!("{nodes} in both states, and no axis changed.{open}");
     }
     let worse = upgrade.axes.iter().filter(|axis| axis.changed && axis.effect < 0.0).count();
-    format!("{nodes} in both states: {} changed, {worse} for the worse.", count(changed, "axis", "axes"))
+    format!("{nodes} in both states: {} changed, {worse} for the worse.{open}", count(changed, "axis", "axes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Speed after a time became so many times as long.
+    fn slower(times: f64) -> f64 {
+        1.0 / times - 1.0
+    }
+
+    #[test]
+    fn differences_are_those_of_what_an_axis_names() {
+        assert_eq!(difference(Axis::DramLatency, slower(1.3)), "30 % worse");
+        assert_eq!(difference(Axis::DramLatency, slower(0.8)), "20 % better");
+        assert_eq!(difference(Axis::LinkRate, -0.3), "30 % worse");
+        assert_eq!(difference(Axis::Clock, 0.05), "5.00 % better");
+        assert_eq!(difference(Axis::Clock, 0.0), "no difference");
+        assert_eq!(difference_range(Axis::SystemCalls, [slower(1.3), slower(0.95)]), "30 % worse to 5.00 % better");
+    }
+
+    #[test]
+    fn every_sentence_names_the_change_of_a_time() {
+        let (axis_of, effect) = (Axis::DramLatency, slower(1.3));
+        let of_node = NodeAxis {
+            axis: axis_of,
+            state: AxisState::Odd,
+            effect: Some(effect),
+            z: Some(-12.0),
+            runs: 2,
+            reason: None,
+        };
+        assert_eq!(axis(&of_node), "DRAM latency 30 % worse (z −12.0)");
+        let of_rack =
+            OddRack { rack: "r3".to_owned(), axis: axis_of, effect, nodes: 4, rounds: vec![1, 2], confirmed: true };
+        assert_eq!(rack(&of_rack), "rack r3 (4 nodes): DRAM latency 30 % worse in runs 1, 2");
+        let of_fact = FactSplit { fact: "Vendor".to_owned(), axis: axis_of, value: "B".to_owned(), nodes: 9, effect };
+        assert_eq!(split(&of_fact), "DRAM latency 30 % worse with Vendor = B (9 nodes)");
+        let of_upgrade = AxisChange {
+            axis: axis_of,
+            nodes: 12,
+            effect,
+            interval: Some([slower(1.32), slower(1.28)]),
+            p: 0.01,
+            changed: true,
+            apart: Vec::new(),
+        };
+        assert_eq!(change(&of_upgrade), "DRAM latency 30 % worse, 95 % interval 32 % worse to 28 % worse, 12 nodes");
+    }
+
+    fn alike(binary: Option<&str>, methods: &str) -> NodeGroup {
+        NodeGroup {
+            fingerprint: "f1".to_owned(),
+            model: "AMD EPYC".to_owned(),
+            profile: "quick".to_owned(),
+            build: "0.1.0, rustc".to_owned(),
+            binary: binary.map(str::to_owned),
+            methods: methods.to_owned(),
+            judged: false,
+            rounds: vec![0],
+            odd_facts: Vec::new(),
+            splits: Vec::new(),
+            racks: Vec::new(),
+            axes: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    fn fleet(groups: Vec<NodeGroup>) -> Fleet {
+        Fleet {
+            format: String::new(),
+            verdict: FleetVerdict::NothingOdd,
+            expected: 12,
+            listed: false,
+            complete: 12,
+            runs: 12,
+            missing: Vec::new(),
+            partial: Vec::new(),
+            unexpected: Vec::new(),
+            again: Vec::new(),
+            left_aside: Vec::new(),
+            groups,
+            mesh: None,
+            before: None,
+        }
+    }
+
+    #[test]
+    fn groups_that_look_alike_name_what_differs() {
+        let lines = |groups: Vec<NodeGroup>| groups_of(&fleet(groups));
+        let one = alike(Some("aa"), "cpu.loop 1");
+        assert_eq!(lines(vec![one.clone()]), [""]);
+        let other = alike(Some("bb"), "cpu.loop 1");
+        assert_eq!(lines(vec![one.clone(), other.clone()]), [" of binary aa", " of binary bb"]);
+        let older = alike(None, "cpu.loop 1");
+        assert_eq!(lines(vec![one.clone(), older]), [" of binary aa", " of build 0.1.0, rustc"]);
+        let more = alike(Some("aa"), "cpu.loop 1, os.signal 1");
+        assert_eq!(lines(vec![one.clone(), more.clone()]), [" without os.signal 1", " with os.signal 1"]);
+        let all = [" of binary aa without os.signal 1", " of binary aa with os.signal 1", " of binary bb"];
+        assert_eq!(lines(vec![one.clone(), more, other]), all);
+        let elsewhere = NodeGroup { fingerprint: "f2".to_owned(), ..alike(Some("bb"), "cpu.loop 1") };
+        assert_eq!(lines(vec![one, elsewhere]), ["", ""]);
+    }
+
+    fn groups_of(fleet: &Fleet) -> Vec<String> {
+        fleet.groups.iter().map(|group| apart(fleet, group)).collect()
+    }
+
+    #[test]
+    fn nodes_are_expected_only_by_a_list_that_has_all_of_them() {
+        let mut found = fleet(Vec::new());
+        assert_eq!(all_nodes(&found), "12 nodes");
+        found.listed = true;
+        assert_eq!(all_nodes(&found), "12 expected nodes");
+        found.unexpected = vec!["n99".to_owned()];
+        assert_eq!(all_nodes(&found), "13 nodes");
+    }
 }

@@ -69,6 +69,9 @@ pub struct Fleet {
     pub verdict: FleetVerdict,
     /// Number of expected nodes: of the list, or of the nodes that have a directory.
     pub expected: u32,
+    /// True where a list names the expected nodes.
+    #[serde(default)]
+    pub listed: bool,
     /// Number of nodes with a complete run.
     pub complete: u32,
     /// Number of runs that were read.
@@ -134,6 +137,9 @@ pub struct NodeGroup {
     pub profile: String,
     /// Version and build of sysdyno.
     pub build: String,
+    /// Hash of the binary. Absent where the runs do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
     /// Experiments with their method versions.
     pub methods: String,
     /// False where the group has too few nodes for a judgement.
@@ -202,9 +208,9 @@ pub struct OddRack {
 pub struct AxisSummary {
     /// The axis.
     pub axis: Axis,
-    /// The results that decide it.
+    /// The results that decide it. Where none does, the results that nodes have.
     pub results: Vec<String>,
-    /// Relative scatter between nodes, as a standard deviation.
+    /// Relative scatter between nodes, as a standard deviation. Without meaning where no node is decided.
     pub scatter: f64,
     /// Smallest relative difference that counts.
     pub least: f64,
@@ -222,7 +228,7 @@ pub enum NodeVerdict {
     Odd,
     /// It differs, and one more run has to confirm that.
     Suspect,
-    /// Results are contaminated or missing.
+    /// Results are contaminated, refused or missing, or cannot be compared.
     Undecided,
     /// Nothing differs.
     Healthy,
@@ -304,6 +310,9 @@ pub struct Upgrade {
     pub facts: Vec<ChangedFact>,
     /// The axes.
     pub axes: Vec<AxisChange>,
+    /// Axes that both states measured, without results that can be compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<Axis>,
 }
 
 /// A fact that changed between two states of a fleet.
@@ -405,6 +414,13 @@ impl Axis {
             | Axis::CachedFiles
             | Axis::Readers => false,
         }
+    }
+}
+
+impl NodeGroup {
+    /// The axes that no node of a judged group decides.
+    pub fn open_axes(&self) -> impl Iterator<Item = &AxisSummary> {
+        self.axes.iter().filter(|axis| axis.decided == 0)
     }
 }
 

@@ -144,6 +144,20 @@ fn the_changed_node_is_named_with_what_it_looks_like() {
 }
 
 #[test]
+fn a_latency_that_rose_is_worse_by_that_much_in_every_form() {
+    let on_disk = OnDisk::filled(|run| {
+        for metric in ["memory.latency", "memory.loaded_latency"] {
+            scale(run, metric, 1.3);
+        }
+    });
+    for form in ["text", "html", "markdown"] {
+        let (code, answer) = fleet(&[on_disk.place(), "--format", form]);
+        assert!(code == 1 && answer.contains("DRAM latency 30 % worse"), "{form}: {answer}");
+        assert!(!answer.contains("−23 %") && !answer.contains("23 % worse"), "{form}: {answer}");
+    }
+}
+
+#[test]
 fn an_axis_that_is_contaminated_on_every_node_is_not_decided() {
     let on_disk = OnDisk::new();
     for (node, round) in (1..=NODES).flat_map(|node| [(node, 0), (node, 1)]) {
@@ -164,6 +178,59 @@ fn an_axis_that_is_contaminated_on_every_node_is_not_decided() {
     assert_eq!((&node["verdict"], &open["reason"]), (&json!("undecided"), &json!("contaminated")), "{node:#}");
     let (_, page) = fleet(&[on_disk.place(), "--format", "markdown"]);
     assert!(!page.contains("every axis is decided"), "{page}");
+    assert!(page.contains("| context switches | contaminated | 12 | n\\[01-12\\] |"), "{page}");
+    let (code, screen) = fleet(&[on_disk.place()]);
+    let line = "context switches: contaminated on each of 12 nodes";
+    assert!(code == 3 && screen.contains("12 must be measured again") && screen.contains(line), "{screen}");
+    // Without a peer no node measured the link, and nothing is open there.
+    assert!(axes.iter().all(|axis| !axis["axis"].as_str().unwrap().starts_with("link")), "{answer:#}");
+}
+
+#[test]
+fn an_axis_that_is_refused_on_every_node_is_not_decided() {
+    let on_disk = OnDisk::new();
+    for node in 1..=NODES {
+        let run = on_disk.run(node, 0, |run| {
+            for experiment in run["experiments"].as_array_mut().unwrap() {
+                if experiment["id"] == "os.context_switch" {
+                    let metrics = experiment["metrics"].as_array_mut().unwrap();
+                    metrics.retain(|metric| metric["name"] != "os.context_switch.time");
+                    let labels = "placement=same_cpu";
+                    experiment["absent"] = json!([{"name": "os.context_switch.time", "labels": labels,
+                        "reason": "it failed a check", "refused": true}]);
+                }
+            }
+        });
+        on_disk.write(node, 0, &run);
+    }
+    let (code, answer) = as_json(&[on_disk.place()]);
+    let axes = answer["groups"][0]["nodes"][0]["axes"].as_array().unwrap();
+    let open = axes.iter().find(|axis| axis["axis"] == "switching").unwrap();
+    assert_eq!((code, &open["state"], &open["reason"]), (3, &json!("undecided"), &json!("refused")), "{open:#}");
+}
+
+#[test]
+fn groups_of_two_binaries_are_told_apart() {
+    let on_disk = OnDisk::new();
+    for node in 1..=2 * NODES {
+        let run = on_disk.run(node, 0, |run| {
+            run["run"]["binary"] = json!(if node % 2 == 0 { "aaaaaaaaaaaaaaaa" } else { "bbbbbbbbbbbbbbbb" });
+        });
+        on_disk.write(node, 0, &run);
+    }
+    let (code, screen) = fleet(&[on_disk.place()]);
+    let lines: Vec<&str> = screen.lines().filter(|line| line.starts_with("group")).collect();
+    assert_eq!((code, lines.len()), (0, 2), "{screen}");
+    for (line, binary) in lines.iter().zip(["aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"]) {
+        assert!(line.contains(&format!("12 nodes of binary {binary}, AMD EPYC")), "{screen}");
+    }
+    let (_, answer) = as_json(&[on_disk.place()]);
+    assert_eq!(answer["groups"][0]["binary"], "aaaaaaaaaaaaaaaa");
+    let (_, page) = fleet(&[on_disk.place(), "--format", "markdown"]);
+    assert!(page.matches("of binary bbbbbbbbbbbbbbbb").count() > 1, "{page}");
+    let (_, table) = fleet(&[on_disk.place(), "--format", "csv"]);
+    let row = table.lines().find(|line| line.contains(",n02,")).unwrap();
+    assert!(row.ends_with(",aaaaaaaaaaaaaaaa"), "{row}");
 }
 
 #[test]
@@ -207,7 +274,14 @@ fn completeness_is_the_expected_list_against_the_files() {
     fs::write(&list, "n[01-14]\n").unwrap();
     let list = list.to_str().unwrap();
     assert_eq!(fleet(&[on_disk.place(), "--expect", list, "--missing"]), (3, "n[13-14]\n".to_owned()));
+    let (_, screen) = fleet(&[on_disk.place(), "--expect", list]);
+    assert!(screen.starts_with("No node is odd. Of 14 expected nodes, 2 have no complete run."), "{screen}");
+    fs::write(list, "n[01-11]").unwrap();
+    let (code, screen) = fleet(&[on_disk.place(), "--expect", list]);
+    assert!(code == 0 && screen.starts_with("No node is odd. All 12 nodes are complete."), "{screen}");
     fs::write(list, "n[01-12]").unwrap();
+    let (_, screen) = fleet(&[on_disk.place(), "--expect", list]);
+    assert!(screen.starts_with("No node is odd. All 12 expected nodes are complete."), "{screen}");
     assert_eq!(fleet(&[on_disk.place(), "--expect", list, "--missing"]), (0, String::new()));
     fs::write(list, "n[1-").unwrap();
     let found = output(&["fleet", on_disk.place(), "--expect", list]);
@@ -298,6 +372,7 @@ fn an_upgrade_is_shown_with_its_size_and_the_facts_that_changed() {
     );
     let (_, screen) = fleet(&[now.place(), "--before", before.place()]);
     assert!(screen.contains("1 axis changed, 1 for the worse"), "{screen}");
+    assert!(screen.contains("system calls 1.0") && screen.contains("% worse, 95 % interval"), "{screen}");
     for node in 6..=NODES {
         fs::remove_dir_all(now.keep.path().join(format!("nodes/n{node:02}"))).unwrap();
     }

@@ -1,11 +1,13 @@
 //! The page of a fleet: odd nodes first, then facts, every axis of all nodes, what is open, and how it was decided.
 
+use std::collections::BTreeMap;
+
 use crate::report::content::mesh;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot, StripPlot, StripRow};
 use crate::report::fleet_words as words;
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
 use crate::results::drawing_note::Scale;
-use crate::results::fleet::{AxisState, Fleet, FleetNode, NodeAxis, NodeGroup, NodeVerdict, Upgrade};
+use crate::results::fleet::{Axis, AxisState, Fleet, FleetNode, NodeAxis, NodeGroup, NodeVerdict, Upgrade};
 use crate::results::mesh::Mesh;
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, percent};
@@ -31,11 +33,11 @@ pub fn page(fleet: &Fleet, whole: Option<&Mesh>) -> Page {
     parts.extend(fleet.before.as_ref().map(before));
     parts.push(facts(fleet));
     for (number, group) in fleet.groups.iter().enumerate().filter(|(_, group)| group.judged) {
-        parts.push(strips(number, group));
+        parts.push(strips(number, group, &words::apart(fleet, group)));
     }
     parts.push(open(fleet));
     parts.push(method(fleet));
-    let nodes = count(u64::from(fleet.expected), "node", "nodes");
+    let nodes = words::all_nodes(fleet);
     let runs = count(u64::from(fleet.runs), "run", "runs");
     Page { title: "Which node is odd?".to_owned(), subtitle: format!("{nodes}, {runs} read"), parts }
 }
@@ -49,7 +51,7 @@ fn front(fleet: &Fleet) -> PagePart {
     if let Some(upgrade) = &fleet.before {
         part.say(words::upgrade(upgrade));
     }
-    let groups: Vec<Vec<Span>> = fleet.groups.iter().map(|group| vec![Span::plain(words::group(group))]).collect();
+    let groups: Vec<Vec<Span>> = words::groups(fleet).into_iter().map(|line| vec![Span::plain(line)]).collect();
     if !groups.is_empty() {
         part.add(Piece::List(groups));
     }
@@ -150,14 +152,15 @@ fn bars(nodes: &[&FleetNode]) -> Drawing {
     }
     let left_out = nodes.len() - shown.len();
     let more = if left_out > 0 { format!(" {left_out} more are in the table.") } else { String::new() };
-    let caption =
-        format!("Differences of odd and suspect nodes. 1 is the median of the siblings, less is worse.{more}");
+    let caption = format!(
+        "Speed of odd and suspect nodes: a rate, or the inverse of a time. 1 is the median of the siblings.{more}"
+    );
     Drawing {
         id: "odd-nodes".to_owned(),
         alt: caption.clone(),
         caption,
         plot: Plot::Rows(RowPlot {
-            label: "node over siblings".to_owned(),
+            label: "speed of the node over its siblings".to_owned(),
             unit: Unit::One,
             scale: Scale::Logarithmic,
             series: vec!["better".to_owned(), "worse".to_owned()],
@@ -234,8 +237,9 @@ fn facts(fleet: &Fleet) -> PagePart {
 }
 
 /// Every node on every axis.
-fn strips(number: usize, group: &NodeGroup) -> PagePart {
-    let mut part = PagePart::new(&format!("axes-{number}"), &format!("All nodes of {}", group.fingerprint), 2);
+fn strips(number: usize, group: &NodeGroup, apart: &str) -> PagePart {
+    let title = format!("All nodes of {}{apart}", group.fingerprint);
+    let mut part = PagePart::new(&format!("axes-{number}"), &title, 2);
     let rows = group.axes.iter().map(|axis| {
         let found = || group.nodes.iter().flat_map(|node| node.axes.iter().map(move |found| (node, found)));
         let of_axis = || found().filter(|(_, found)| found.axis == axis.axis);
@@ -253,9 +257,9 @@ fn strips(number: usize, group: &NodeGroup) -> PagePart {
                 .collect(),
         }
     });
-    let plot = StripPlot { label: "node over siblings".to_owned(), rows: rows.collect() };
-    let caption =
-        "A tick is a node, right is better. The band holds differences that do not count. Odd nodes have names.";
+    let plot = StripPlot { label: "speed of the node over its siblings".to_owned(), rows: rows.collect() };
+    let caption = "A tick is a node, right is better. The speed is a rate, or the inverse of a time. The band holds \
+                   differences that do not count. Odd nodes have names.";
     part.add(Piece::Drawing(Box::new(Drawing {
         id: format!("axes-{number}"),
         caption: caption.to_owned(),
@@ -281,7 +285,7 @@ fn axes(group: &NodeGroup) -> Table {
         table.row(vec![
             Cell::of(axis.axis.name()),
             Cell::of(axis.results.len().to_string()),
-            Cell::of(percent(axis.scatter)),
+            if axis.decided > 0 { Cell::of(percent(axis.scatter)) } else { Cell::none() },
             Cell::of(percent(axis.least)),
             Cell::of(axis.decided.to_string()),
             Cell::of(axis.undecided.to_string()),
@@ -294,9 +298,11 @@ fn open(fleet: &Fleet) -> PagePart {
     let mut part = PagePart::new("open", "Not measured or not decided", 2);
     let mut table = Table::new("", &["what", ">nodes", "names"]);
     let (suspect, undecided) = (fleet.names(NodeVerdict::Suspect), fleet.names(NodeVerdict::Undecided));
+    let not_judged = fleet.names(NodeVerdict::NotJudged);
     let lists = [
         ("differs in one run", &suspect),
-        ("results contaminated or missing", &undecided),
+        ("not decided on an axis", &undecided),
+        ("too few siblings to judge", &not_judged),
         ("no run", &fleet.missing),
         ("no complete run", &fleet.partial),
         ("not in the list of expected nodes", &fleet.unexpected),
@@ -304,9 +310,12 @@ fn open(fleet: &Fleet) -> PagePart {
     for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
         table.row(vec![Cell::of(what), Cell::of(names.len().to_string()), Cell::of(words::names(names))]);
     }
-    if table.is_empty() {
-        part.say("Every node has a complete run, and every axis is decided.");
-    } else {
+    let axes = open_axes(fleet);
+    if table.is_empty() && axes.is_empty() {
+        let nodes = if fleet.listed { "Every expected node" } else { "Every node" };
+        part.say(format!("{nodes} has a complete run, and every axis is decided."));
+    }
+    for table in [table, axes].into_iter().filter(|table| !table.is_empty()) {
         part.add(Piece::Table(table));
     }
     if !fleet.left_aside.is_empty() {
@@ -318,6 +327,26 @@ fn open(fleet: &Fleet) -> PagePart {
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
     }
     part
+}
+
+/// The axes that are not decided, with the nodes for each reason.
+fn open_axes(fleet: &Fleet) -> Table {
+    let mut found: BTreeMap<(Axis, &str), Vec<String>> = BTreeMap::new();
+    for node in fleet.groups.iter().flat_map(|group| &group.nodes) {
+        for axis in node.axes_in(AxisState::Undecided) {
+            let reason = axis.reason.as_deref().unwrap_or_default();
+            found.entry((axis.axis, reason)).or_default().push(node.name.clone());
+        }
+    }
+    let mut table = Table::new("Axes that are not decided.", &["axis", "results", ">nodes", "names"]);
+    for ((axis, reason), mut nodes) in found {
+        // A node with runs of two binaries is in two groups.
+        nodes.sort();
+        nodes.dedup();
+        let cells = [axis.name(), reason, &nodes.len().to_string(), &words::names(&nodes)].map(Cell::of);
+        table.row(cells.into_iter().collect());
+    }
+    table
 }
 
 fn method(fleet: &Fleet) -> PagePart {
@@ -339,7 +368,7 @@ fn method(fleet: &Fleet) -> PagePart {
     let mut table = Table::new("", &["group", ">nodes", "judged", "methods"]);
     for group in &fleet.groups {
         table.row(vec![
-            Cell::of(format!("{} {} {}", group.fingerprint, group.profile, group.build)),
+            Cell::of(format!("{} {} {}", group.fingerprint, group.profile, words::build(group))),
             Cell::of(group.nodes.len().to_string()),
             Cell::of(if group.judged { "yes" } else { "too few nodes" }),
             Cell::of(&group.methods),
