@@ -63,7 +63,7 @@ fn nodes_are_measured_and_gathered_through_ssh() {
     assert_eq!(output.status.code(), Some(3), "{}", told(&output));
     assert!(text(&output.stderr).contains("down: no route to host"), "{}", told(&output));
     let said = text(&output.stdout);
-    assert!(said.contains("Of 3 nodes") && said.contains("missing    1 node: down"), "{}", told(&output));
+    assert!(said.contains("Of 3 expected nodes") && said.contains("missing    1 node: down"), "{}", told(&output));
     let mut names: Vec<String> = keep
         .path()
         .join("a fleet")
