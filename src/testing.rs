@@ -297,7 +297,7 @@ pub mod sys {
         pub use crate::sys::stream::{Operation, Stream, Vectors};
     }
     pub mod system_call {
-        pub use crate::sys::system_call::parent_number;
+        pub use crate::sys::system_call::{parent_number, refused};
     }
     pub mod thread {
         pub use crate::sys::thread::{Attributes, Bare, Body, CloneCall, create};

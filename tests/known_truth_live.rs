@@ -63,7 +63,16 @@ fn call(instructions: usize) -> f64 {
 
 /// Time of a system call behind a filter of so many instructions, in the time of a chain of multiplies beside it: the core clock
 /// takes no part.
-fn call_in_chains(instructions: usize) -> f64 {
+fn parent_in_chains(instructions: usize) -> f64 {
+    in_chains(instructions, system_call::parent_number)
+}
+
+/// The same of a call that the kernel refuses.
+fn refused_in_chains(instructions: usize) -> f64 {
+    in_chains(instructions, system_call::refused)
+}
+
+fn in_chains(instructions: usize, call: fn() -> i64) -> f64 {
     let time = move || {
         filter::install(instructions);
         let chain = || {
@@ -75,7 +84,7 @@ fn call_in_chains(instructions: usize) -> f64 {
             let before = chain();
             let began = arch::stamp().ticks;
             for _ in 0..200 {
-                std::hint::black_box(system_call::parent_number());
+                std::hint::black_box(call());
             }
             let ticks = (arch::stamp().ticks - began) as f64;
             2.0 * ticks / (before + chain())
@@ -153,18 +162,27 @@ fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
     let _turn = measuring();
     let keep = tempfile::tempdir().unwrap();
     judged("five per cent of a system call", || {
-        let [before, twice] = undisturbed(call_in_chains, [BASE, 2 * BASE]);
+        let [before, twice] = undisturbed(parent_in_chains, [BASE, 2 * BASE]);
         let more = (0.05 * before / (twice - before) * BASE as f64).round() as usize;
         // A filter does not take the same for each instruction, so the two are timed themselves, in turns.
-        let [before, after] = undisturbed(call_in_chains, [BASE, BASE + more]);
-        let change = after / before - 1.0;
-        // Two timings of one filter that disagree are no truth: a call has modes, and the least time of one side can be another's.
-        if !(0.03..0.08).contains(&change) {
-            return Judgement::Disturbed(format!("{more} instructions for 5 % add {change}"));
+        let both = [BASE, BASE + more];
+        let timed = || {
+            let calls = [undisturbed(parent_in_chains, both), undisturbed(refused_in_chains, both)];
+            calls.map(|[before, after]| after / before - 1.0)
+        };
+        let first = timed();
+        if !(0.03..0.08).contains(&first[0]) {
+            return Judgement::Disturbed(format!("{more} instructions for 5 % add {}", first[0]));
         }
         let conditions = [BASE, BASE + more].map(behind_filter);
         let measured = ["os.system_call", "cpu.loop", "memory.page_fault", "--time", "20s"];
         let (comparison, output) = live(keep.path(), [&conditions[0], &conditions[1]], &measured);
+        // Timings of one filter that disagree are no truth: a call has modes, and the least time of one side can be another's.
+        let second = timed();
+        let agree = |one: f64, other: f64| (0.8..1.25).contains(&(one / other));
+        if !(agree(first[0], second[0]) && agree(first[1], second[1])) {
+            return Judgement::Disturbed(format!("{more} instructions add {first:?}, and later {second:?}"));
+        }
         let others = comparison["rows"].as_array().unwrap().iter();
         let others =
             others.filter(|row| ["cpu.loop", "memory.page_fault"].contains(&row["experiment"].as_str().unwrap()));
@@ -177,29 +195,37 @@ fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
             // Among other calls a call can be in another mode.
             plain.contains(&row["labels"]["call"].as_str().unwrap()) && row["labels"]["order"].is_null()
         });
-        let parent =
-            rows(&comparison, "os.system_call.time").into_iter().find(|row| row["labels"]["call"] == "getppid");
-        let Some(parent) = parent else {
+        let base = |call: &str| {
+            let found = rows(&comparison, "os.system_call.time");
+            let row =
+                found.into_iter().find(|row| row["labels"]["call"] == call && row["labels"]["order"].is_null())?;
+            row["base"]["value"].as_f64()
+        };
+        let Some((parent, refused)) = base("getppid").zip(base("enosys")) else {
             return Judgement::Disturbed(format!("no call is compared: {}", told(&output)));
         };
-        let added = change * parent["base"]["value"].as_f64().unwrap();
+        // On some cores the same instructions add more to one call than to another: on an AMD Zen 5, 9.4 ns to the first and 6.6 ns to
+        // the second of these. Other calls are between them.
+        let added = [first[0] * parent, second[0] * parent, first[1] * refused, second[1] * refused];
+        let least = added.into_iter().fold(f64::INFINITY, f64::min);
+        let most = added.into_iter().fold(0.0, f64::max);
         let mut found = 0;
         for row in calls {
             let [_, low, high] = change_and_ends(row);
-            let expected = added / row["base"]["value"].as_f64().unwrap();
+            let expected = [least, most].map(|added| added / row["base"]["value"].as_f64().unwrap());
             let right = match row["finding"].as_str().unwrap() {
                 // What the test itself times is right to a seventh.
-                "worse" => low < 1.15 * expected && 0.85 * expected < high,
+                "worse" => low < 1.15 * expected[1] && 0.85 * expected[0] < high,
                 // Less than the change that matters.
-                "equivalent" => expected < 0.033,
+                "equivalent" => expected[0] < 0.033,
                 finding => finding == "inconclusive",
             };
             if !right {
-                return Judgement::Wrong(format!("{expected} is expected: {row}"));
+                return Judgement::Wrong(format!("{expected:?} is expected: {row}"));
             }
             found += u32::from(row["finding"] == "worse");
         }
-        println!("{found} of {} calls are worse by {more} instructions, which take {added} ns", plain.len());
+        println!("{found} of {} calls are worse by {more} instructions, which take {added:?} ns", plain.len());
         // A call that costs twice as much as the cheapest changes by less than matters.
         if found < 3 {
             Judgement::Disturbed(format!("{found} calls are worse: {}", told(&output)))
