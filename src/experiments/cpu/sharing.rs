@@ -175,6 +175,8 @@ const FEWEST_STRETCHES: usize = 20;
 
 /// Share of a launch's pairs of looks from which on the other CPU was on the core: fewer are neighbours that came or left.
 const ON_CORE: f64 = 0.5;
+/// Pairs of looks of a launch below which they tell no share.
+const FEWEST_PAIRS: f64 = 4.0;
 
 const STATES: [(&str, State); 2] = [("alone", State::Alone), ("shared", State::Shared)];
 /// Without a spinner of our own.
@@ -363,9 +365,10 @@ impl Pairs {
         self.computing + self.sleeping + self.neither
     }
 
-    /// Share of the time for which the other CPU was on the core. Others come as often as they leave, so it can be below zero by chance.
+    /// Share of the time for which the other CPU was on the core. Others come as often as they leave, so it can be below zero by
+    /// chance. None of a few pairs.
     fn share(self) -> Option<f64> {
-        (self.told() > 0.0).then(|| (self.computing - self.sleeping) / self.told())
+        (self.told() >= FEWEST_PAIRS).then(|| (self.computing - self.sleeping) / self.told())
     }
 }
 
@@ -424,7 +427,8 @@ fn pairs_of(study: &Study<'_>, placement: &str) -> Vec<Pairs> {
 
 /// The mean over launches: a share of the time. A share of nothing is no figure, because figures are above zero.
 fn publish_share(study: &Study<'_>, findings: &mut Findings, labels: &Labels, shares: &[f64], told: f64) {
-    let Some(value) = mean(shares).filter(|share| *share > 0.0) else { return };
+    // By chance more visits of others can begin than end, which makes the share of an own CPU negative and the rest more than all.
+    let Some(value) = mean(shares).map(|share| share.min(1.0)).filter(|share| *share > 0.0) else { return };
     let Some(mut estimate) = Estimate::over_launches(shares, Unit::One, "mean over launches, with Student's interval")
     else {
         return;
@@ -522,7 +526,12 @@ mod tests {
         use State::{Alone, Shared, Untold};
         let share = |said: &[[State; 2]]| Pairs::of(said).share();
         assert_eq!(share(&[[Shared, Alone]; 4]), Some(1.0));
-        assert_eq!(share(&[[Alone, Alone], [Shared, Shared]]), Some(0.0), "a neighbour that stays is somebody else");
+        assert_eq!(
+            share(&[[Alone, Alone], [Alone, Alone], [Shared, Shared], [Shared, Shared]]),
+            Some(0.0),
+            "a neighbour that stays is somebody else"
+        );
+        assert_eq!(share(&[[Shared, Alone]; 3]), None, "too few");
         // Somebody who comes and leaves is seen in both orders.
         let visits = [[Shared, Alone], [Alone, Shared], [Alone, Alone], [Shared, Shared], [Untold, Alone]];
         assert_eq!(share(&visits), Some(0.0));
