@@ -28,7 +28,7 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
     Ok(runs)
 }
 
-/// The runs without copies: a copy is no second measurement.
+/// The runs without copies. A copy adds no measurement.
 pub(super) fn each_once(runs: Vec<PlacedRun>) -> Vec<PlacedRun> {
     let mut kept: Vec<PlacedRun> = Vec::new();
     for run in runs {

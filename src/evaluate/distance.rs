@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use crate::results::log::Launch;
 use crate::results::quantity::{DISTANCE, Labels};
 use crate::results::series::{Classes, Series};
-use crate::rig::width::{Branches, State};
 use crate::statistics::modes::modes;
 use crate::statistics::summary::logarithms;
 
+use super::sharing::{CoreState, LoopTurn};
 use super::study::Study;
 
 /// A line takes this many times as long between CPUs that are far apart, at least: within one cache it varies by a fifth.
@@ -88,16 +88,13 @@ fn pair(series: &Series) -> &str {
     series.labels.get("placement").unwrap_or_default()
 }
 
-/// Whether both CPUs of a batch were on one core: with nobody else there, the core was shared exactly while the partner answered. None
-/// where that does not tell.
-fn on_one_core(branches: &Branches, series: &Series, index: usize) -> Option<bool> {
-    let both = |widths: &[[f64; 2]]| {
-        let states = widths.get(index)?.map(|width| branches.state(width));
-        (states[0] == states[1]).then_some(states[0])
-    };
-    match (both(&series.beside_partner)?, both(&series.widths)) {
-        (State::Alone, _) => Some(false),
-        (State::Shared, Some(State::Alone)) => Some(true),
+/// Whether both CPUs of a batch were on one core: the core was shared while the partner answered, and alone otherwise. None where
+/// the looks do not show it.
+fn on_one_core(turn: Option<LoopTurn>, series: &Series, index: usize) -> Option<bool> {
+    let state = |widths: &[[f64; 2]]| Some(turn?.state(*widths.get(index)?));
+    match (state(&series.beside_partner)?, state(&series.widths)?) {
+        (CoreState::Alone, _) => Some(false),
+        (CoreState::Shared, CoreState::Alone) => Some(true),
         _ => None,
     }
 }
@@ -112,11 +109,11 @@ struct Told {
 
 impl Told {
     /// Of all batches of a pair.
-    fn of(branches: &Branches, series: &[&Series]) -> Told {
+    fn of(turn: Option<LoopTurn>, series: &[&Series]) -> Told {
         let looks = series.iter().flat_map(|series| &series.lines).flatten().copied().filter(|&look| look > 0.0);
         let looks: Vec<f64> = looks.collect();
         let batches = series.iter().flat_map(|series| (0..series.values.len()).map(move |index| (*series, index)));
-        let told: Vec<bool> = batches.filter_map(|(series, index)| on_one_core(branches, series, index)).collect();
+        let told: Vec<bool> = batches.filter_map(|(series, index)| on_one_core(turn, series, index)).collect();
         let on_core = told.iter().filter(|on_core| **on_core).count() as f64;
         Told {
             distances: Distances::of(&looks),
@@ -129,8 +126,8 @@ impl Told {
     }
 
     /// Where both CPUs of a batch were; none where its looks differ or lie between the kinds.
-    fn class(self, branches: &Branches, series: &Series, index: usize) -> Option<Distance> {
-        if self.on_core && on_one_core(branches, series, index)? {
+    fn class(self, turn: Option<LoopTurn>, series: &Series, index: usize) -> Option<Distance> {
+        if self.on_core && on_one_core(turn, series, index)? {
             return Some(Distance::Core);
         }
         let looks = series.lines.get(index)?;
@@ -138,20 +135,19 @@ impl Told {
     }
 }
 
-/// The launches of an experiment with each series that saw several kinds of pairs told apart: one series with a label more for each
-/// kind instead of one, and batches during which a CPU moved in none. None where nothing is told apart.
+/// The launches of an experiment. A series whose batches had CPUs at several distances becomes one series for each distance, with a
+/// label that names it. Batches during which a CPU moved are left out. None if no series has several distances.
 pub fn told_apart(launches: &[Launch], experiment: &str) -> Option<Vec<Launch>> {
     let own = || launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded());
     let all = || own().flat_map(|launch| &launch.series);
-    let widths = all().flat_map(|series| series.widths.iter().chain(&series.beside_partner));
-    let branches = Branches::of(widths.flatten().copied());
+    let turn = LoopTurn::of(all());
     let mut pairs: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
     for series in all().filter(|series| !series.lines.is_empty()) {
         pairs.entry(pair(series)).or_default().push(series);
     }
     let told: BTreeMap<&str, Told> = pairs
         .into_iter()
-        .map(|(pair, series)| (pair, Told::of(&branches, &series)))
+        .map(|(pair, series)| (pair, Told::of(turn, &series)))
         .filter(|(_, told)| told.tells())
         .collect();
     if told.is_empty() {
@@ -161,7 +157,7 @@ pub fn told_apart(launches: &[Launch], experiment: &str) -> Option<Vec<Launch>> 
         let mut launch = launch.clone();
         let apart = |series: Series| match told.get(pair(&series)) {
             Some(told) if !series.lines.is_empty() => {
-                let of = |class| only(&series, class, |index| told.class(&branches, &series, index));
+                let of = |class| only(&series, class, |index| told.class(turn, &series, index));
                 Distance::ALL.map(of).into_iter().collect()
             }
             _ => vec![series],
@@ -257,9 +253,8 @@ mod tests {
             Series::plain("hop", Labels::of([("placement", "same_cache")]), Unit::Ticks, vec![1.0, 5.0, 2.0, 9.0]);
         series.lines = vec![[28.0, 28.0], [160.0, 160.0], [27.0, 28.5], [28.0, 160.0]];
         series.classes = Classes(vec![crate::results::series::Class::Clean; 4]);
-        let branches = Branches::of([1.01; 10]);
         let told = Told { distances: Some(found), on_core: false };
-        let of = |class| only(&series, class, |index| told.class(&branches, &series, index));
+        let of = |class| only(&series, class, |index| told.class(None, &series, index));
         let near = of(Distance::Near);
         assert_eq!((near.values, near.classes.0.len()), (vec![1.0, 2.0], 2));
         assert_eq!(near.labels.get(DISTANCE), Some("near"));
@@ -269,21 +264,21 @@ mod tests {
 
     #[test]
     fn cpus_are_on_one_core_where_only_the_partner_lengthens_a_turn() {
-        let branches = Branches::of([1.01; 10]);
         let mut series =
             Series::plain("hop", Labels::of([("placement", "same_cache")]), Unit::Ticks, vec![1.0, 2.0, 3.0, 4.0, 5.0]);
         series.lines = vec![[29.0, 29.0], [42.0, 43.0], [42.0, 42.0], [29.0, 42.0], [41.0, 42.0]];
         series.widths = vec![[1.0, 1.0], [1.0, 1.0], [1.9, 1.9], [1.0, 1.0], [1.8, 1.0]];
         series.beside_partner = vec![[1.9, 1.8], [1.01, 1.0], [1.9, 1.9], [1.9, 1.0], [1.0, 1.01]];
-        let found: Vec<Option<bool>> = (0..5).map(|index| on_one_core(&branches, &series, index)).collect();
+        let turn = LoopTurn::of([&series].into_iter());
+        let found: Vec<Option<bool>> = (0..5).map(|index| on_one_core(turn, &series, index)).collect();
         // Beside somebody else, and where a CPU moved, nothing is known.
         assert_eq!(found, [Some(true), Some(false), None, None, Some(false)]);
-        let told = Told::of(&branches, &[&series]);
+        let told = Told::of(turn, &[&series]);
         assert_eq!(told, Told { distances: None, on_core: true });
-        let of = |class| only(&series, class, |index| told.class(&branches, &series, index)).values;
+        let of = |class| only(&series, class, |index| told.class(turn, &series, index)).values;
         assert_eq!(Distance::ALL.map(of), [vec![1.0], vec![2.0, 5.0], vec![]]);
         // A log that did not look tells nothing.
         series.beside_partner = Vec::new();
-        assert!(!Told::of(&branches, &[&series]).tells());
+        assert!(!Told::of(turn, &[&series]).tells());
     }
 }

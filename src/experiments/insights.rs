@@ -409,7 +409,7 @@ impl<'a> Found<'a> {
         let why =
             "The host moves virtual CPUs between the threads of its cores. Two tasks on one core share its speed.";
         let advice = "Expect work on two CPUs to vary, and ask the provider whether dedicated cores are available.";
-        // As much as everything else that a reader takes for two cores: a twentieth of the time doubles the weight.
+        // From 0.7 for a twentieth of the time to 3.0 for all of it.
         Some(told((1.0 + metric.value / 0.05).ln(), section, text, why, advice))
     }
 

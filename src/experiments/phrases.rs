@@ -77,7 +77,7 @@ const LABELS: &[(&str, &str, &str, &str)] = &[
     ("cpu.sharing.", "state", "alone", "core to itself"),
     ("cpu.sharing.", "state", "shared", "core shared"),
     ("cpu.sharing.", "beside", "others", ""),
-    ("cpu.sharing.", "beside", "own_cpu", "with another CPU of this machine"),
+    ("cpu.sharing.", "beside", "own_cpu", "of this machine"),
     ("os.system_call.", "call", "enosys", "empty (ENOSYS)"),
     ("os.system_call.", "call", "clock_gettime_vdso", "clock_gettime in user mode (vDSO)"),
     ("os.system_call.", "call", "getppid_in_function", "getppid through a function"),

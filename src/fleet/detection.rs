@@ -249,7 +249,7 @@ fn what_most_nodes_measured_is_decided_or_named_as_open() {
         run.keys.sort_by(|one, other| one.name.cmp(&other.name));
     });
     assert_eq!(decided(&analyse(&different, None), Axis::DramRateAll), reasons("not comparable"));
-    // What most nodes did not measure is no axis, and leaves none open.
+    // An axis that most nodes did not measure is absent, and no node is undecided because of it.
     let few = clean(|node, run| run.keys.retain(|key| node < 5 || !is(key, Axis::LinkRate)));
     let fleet = analyse(&few, None);
     assert_eq!((decided(&fleet, Axis::LinkRate), fleet.verdict), (None, FleetVerdict::NothingOdd));

@@ -511,7 +511,10 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
                 percent(share),
                 count(shares.len() as u64, "launch", "launches")
             )),
-            Some(_) => findings.say(format!("CPU {other} of this machine was never on the core of CPU {measured}.")),
+            Some(_) => findings.say(format!(
+                "No launch of {} found CPU {other} of this machine on the core of CPU {measured}.",
+                shares.len()
+            )),
             None => {}
         }
     }

@@ -314,10 +314,10 @@ pub fn core_loop() -> super::LoopKernel {
     let cpuid = raw_cpuid::CpuId::new();
     let is_amd = cpuid.get_vendor_info().is_some_and(|vendor| vendor.as_str() == "AuthenticAMD");
     let family = cpuid.get_feature_info().map_or(0, |features| features.family_id());
-    if is_amd && family >= ZEN_5 { decode_loop } else { register_loop::<0, 0> }
+    if is_amd && family == ZEN_5 { decode_loop } else { register_loop::<0, 0> }
 }
 
-/// Family of the first processors with two decoders.
+/// CPUID family of AMD Zen 5.
 const ZEN_5: u8 = 26;
 
 /// Sixteen instructions of six bytes in two cycles: as many as both decoders of a core deliver. Each iteration counts as two, so
