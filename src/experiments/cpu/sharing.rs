@@ -39,8 +39,8 @@
 //!
 //! # Method
 //!
-//! sysdyno times a loop of one subtraction and one taken branch, 3000 iterations in about 1 µs, repeatedly for 25 ms
-//! per launch. An iteration takes one cycle alone (AMD Zen 3: up to 10/7), and 1.5 to 2 cycles while another thread
+//! sysdyno times a short loop, 3000 iterations in about 1 µs, repeatedly for 25 ms per launch. On most designs, the
+//! loop is one subtraction and one taken branch. An iteration takes one cycle alone (AMD Zen 3: up to 10/7), and 1.5 to 2 cycles while another thread
 //! computes on the core. Each measurement of 1 µs is a *look*, and counts as *alone* (0.9 to 1.04 cycles), *shared*
 //! (above 1.2) or unclear.
 //!
