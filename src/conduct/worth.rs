@@ -4,8 +4,10 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::evaluate::gates;
 use crate::experiments::{self, Experiment, Nature};
 use crate::results::document::{Grade, Metric, Outcome, Section};
+use crate::results::verdict::Severity;
 use crate::setup::Setup;
 use crate::statistics::location::FEWEST_LAUNCHES;
 
@@ -239,7 +241,13 @@ fn has_reached(asked: &[&Metric]) -> bool {
 /// root of its launches. None of a good one, and of one that launches do not bring there.
 fn launches_to_target(metric: &Metric, launches: u32, target: f64) -> Option<f64> {
     let open = matches!(metric.grade, Grade::Rough | Grade::Unresolved);
-    if !open || (metric.launches as usize) < FEWEST_LAUNCHES {
+    // Another gate that failed may fail after more launches too.
+    let only_wide = metric
+        .verdict
+        .gates
+        .iter()
+        .all(|gate| gate.pass || gate.severity == Severity::Remark || gate.id == gates::INTERVAL.id);
+    if !open || !only_wide || (metric.launches as usize) < FEWEST_LAUNCHES {
         return None;
     }
     let [low, high] = metric.within_run?;
