@@ -5,6 +5,7 @@
 //! change, `groups` sums up the changes, and `timeline` judges runs of one machine over time.
 
 mod clock;
+mod distance;
 mod facts;
 mod groups;
 mod reasons;
@@ -13,6 +14,7 @@ pub mod timeline;
 
 use std::collections::BTreeMap;
 
+use self::distance::Distances;
 use crate::experiments::phrases::{self, phrase};
 use crate::experiments::{self, Experiment};
 use crate::results::compact::{Compact, CompactExperiment, CompactFigure, CompactMetric};
@@ -20,7 +22,7 @@ use crate::results::comparison::{
     Alternation, ComparedResult, ComparedRun, Comparison, FORMAT, Finding, NotCompared, SideValue,
 };
 use crate::results::problem::Problem;
-use crate::results::quantity::{Better, Labels, Unit};
+use crate::results::quantity::{Better, DISTANCE, Labels, Unit};
 use crate::results::verdict::Trust;
 use crate::results::wording::count;
 use crate::statistics::compare::{Conclusion, LEAST_ROUNDS, Needed, Observed, Paired, Shift, Side, needed};
@@ -171,7 +173,7 @@ fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Ve
         };
         Pair { base: of(false), new: of(true), labels: found.labels, facts: found.facts, instead: None }
     };
-    let all = collected(base.iter().chain(new).enumerate());
+    let all = collected(base.iter().chain(new));
     let mut pairs: BTreeMap<String, Vec<Pair<'a>>> =
         all.into_iter().map(|(metric, found)| (metric, found.into_iter().map(pair).collect())).collect();
     for (metric, known) in &mut pairs {
@@ -185,16 +187,20 @@ fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Ve
     pairs
 }
 
-/// Every result of several runs by its metric, with the numbers of the runs that have it.
-fn collected<'a>(runs: impl Iterator<Item = (usize, &'a PlacedRun)>) -> BTreeMap<String, Vec<Collected<'a>>> {
+/// Every result of several runs by its metric, with the numbers of the runs that have it: their places in the order given.
+fn collected<'a>(runs: impl Iterator<Item = &'a PlacedRun>) -> BTreeMap<String, Vec<Collected<'a>>> {
     let mut results: BTreeMap<String, Vec<Collected<'a>>> = BTreeMap::new();
-    for (run, placed) in runs {
+    let runs: Vec<&PlacedRun> = runs.collect();
+    let distances = Distances::of(&runs);
+    for (run, placed) in runs.into_iter().enumerate() {
         for (facts, metric, figure) in figures(&placed.run) {
             let Some(labels) = Labels::parse(&figure.labels) else { continue };
+            let labels = distances.labels(run, &metric.name, labels);
             let known = results.entry(metric.name.clone()).or_default();
             let exact = known.iter().position(|found| found.labels == labels);
             // A condition that only one run states does not make another result of it.
-            let alike: Vec<usize> = (0..known.len()).filter(|&at| known[at].labels.same_figure(&labels)).collect();
+            let is_alike = |known: &Labels| known.same_figure(&labels) && known.get(DISTANCE) == labels.get(DISTANCE);
+            let alike: Vec<usize> = (0..known.len()).filter(|&at| is_alike(&known[at].labels)).collect();
             let place = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1));
             match place {
                 Some(place) => known[place].figures.push((run, figure)),
@@ -451,6 +457,40 @@ mod tests {
         // Nothing stands in for a result that the new runs lack, or where neither side lacks one.
         assert!(huge(&compare(&with, &without, false).unwrap()).is_empty());
         assert!(huge(&compare(&with, &with, false).unwrap()).iter().all(|row| !row.phrase.contains("base:")));
+    }
+
+    #[test]
+    fn a_run_that_saw_one_distance_is_compared_at_it() {
+        let line = |labels: &str, value: f64| -> PlacedRun {
+            let mut run = run(|_| true);
+            for metric in run.run.experiments.iter_mut().flat_map(|found| &mut found.metrics) {
+                let is_line = metric.name == "os.cache_line_transfer.time";
+                let Some(one) = metric.figures.first().cloned() else { continue };
+                metric.figures = labels
+                    .split(',')
+                    .filter(|_| is_line)
+                    .map(|labels| CompactFigure {
+                        labels: labels.trim().to_owned(),
+                        value: if labels.contains("far") { 4.5 * value } else { value },
+                        interval: [0.9 * value, 5.0 * value],
+                        ..one.clone()
+                    })
+                    .collect();
+            }
+            run
+        };
+        let both = [line("distance=near placement=same_cache,distance=far placement=same_cache", 40.0)];
+        let compared = |value: f64| {
+            let only = [line("placement=same_cache", value)];
+            let found = [compare(&only, &both, false), compare(&both, &only, false)];
+            found.map(|found| {
+                let rows = found.unwrap().rows;
+                rows.iter().map(|row| row.labels.get(DISTANCE).unwrap_or("none").to_owned()).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(compared(45.0), [["near"], ["near"]]);
+        assert_eq!(compared(170.0), [["far"], ["far"]]);
+        assert_eq!(compared(85.0), [[""; 0]; 2], "between both");
     }
 
     #[test]

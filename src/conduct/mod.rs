@@ -452,9 +452,11 @@ impl Conductor<'_> {
         if state.ended >= plan.most_rounds {
             return Ok(Some(if state.left_out { Stop::Time } else { Stop::Enough }));
         }
-        // Looks are few, because every look is a chance to stop at a lucky moment.
+        // Looks are few, because every look is a chance to stop at a lucky moment. Close to the end a round is short, and waiting for
+        // another one would cost more than a look.
         let since = state.ended.checked_sub(self.setup.profile.rounds_before_looks());
-        let looks = since.is_some_and(|since| since.is_multiple_of(ROUNDS_BETWEEN_LOOKS));
+        let nearly = state.worth.as_ref().is_some_and(Worth::is_nearly_enough);
+        let looks = since.is_some_and(|since| nearly || since.is_multiple_of(ROUNDS_BETWEEN_LOOKS));
         let asks = self.progress.is_shown() && !state.insight_shown && (looks || state.ended == ROUNDS_BEFORE_INSIGHT);
         if looks || asks {
             let log = self.log()?;
@@ -470,7 +472,7 @@ impl Conductor<'_> {
         if plan.running.iter().all(rests) {
             return Ok(Some(Stop::Reached));
         }
-        if self.setup.profile.ends_early() && state.worth.as_ref().is_some_and(Worth::is_enough) {
+        if state.worth.as_ref().is_some_and(Worth::is_enough) {
             return Ok(Some(Stop::EnoughGood));
         }
         Ok(Known::of(plan, self.setup, state).none_is_wanted().then_some(Stop::Enough))

@@ -27,6 +27,12 @@ const HOPE_SHARE: f64 = 0.25;
 /// Share of the headline figures of all experiments that must be good before a run ends, if each experiment has its launches.
 const ENOUGH_SHARE: f64 = REACHED_SHARE;
 
+/// Share of that at which a run is close to its end.
+const NEARLY: f64 = 0.9;
+
+/// A round takes this part of its usual time close to the end, so that the run does not go on for long when it has enough.
+const SHORTER: f64 = 0.5;
+
 /// Rounds among which the time of a run is divided, once time goes to where it buys most.
 const SLICES: f64 = 40.0;
 
@@ -48,6 +54,8 @@ pub struct Worth {
     good: usize,
     /// Whether an experiment has too few launches.
     lacks: bool,
+    /// Whether the run ends when it has enough.
+    ends_early: bool,
 }
 
 /// What the launches of a round have to do with: how many each experiment had and may have, and seconds.
@@ -148,7 +156,7 @@ impl Gain {
 impl Worth {
     /// By the figures of the experiments, and the launches of each so far.
     pub fn of(sections: &[Section], setup: &Setup, launches: &BTreeMap<String, u32>) -> Worth {
-        let mut worth = Worth::default();
+        let mut worth = Worth { ends_early: setup.profile.ends_early(), ..Worth::default() };
         for section in sections {
             let Some(experiment) = experiments::find(&section.id) else { continue };
             let asked = asked(experiment, section);
@@ -170,7 +178,12 @@ impl Worth {
 
     /// Whether a run has what it needs: enough launches of each experiment, and enough good figures.
     pub fn is_enough(&self) -> bool {
-        !self.lacks && self.good as f64 >= ENOUGH_SHARE * self.asked as f64
+        self.ends_early && !self.lacks && self.good as f64 >= ENOUGH_SHARE * self.asked as f64
+    }
+
+    /// Whether a run may have what it needs after another round or two.
+    pub fn is_nearly_enough(&self) -> bool {
+        self.ends_early && !self.lacks && self.good as f64 >= NEARLY * ENOUGH_SHARE * self.asked as f64
     }
 
     /// Whether an experiment has reached its targets.
@@ -189,7 +202,8 @@ impl Worth {
         let Budget { launches, most, limit, left } = budget;
         let mut chosen: Vec<&'static Experiment> = Vec::new();
         let mut filled = 0.0;
-        while filled < limit / SLICES {
+        let round = limit / SLICES * if self.is_nearly_enough() { SHORTER } else { 1.0 };
+        while filled < round {
             let now = |experiment: &Experiment| chosen.iter().filter(|other| other.id == experiment.id).count() as u32;
             let had = |experiment: &Experiment| launches.get(experiment.id).copied().unwrap_or(0) + now(experiment);
             let value = |experiment: &Experiment| {
@@ -237,6 +251,12 @@ fn has_reached(asked: &[&Metric]) -> bool {
     good >= REACHED_SHARE * asked.len() as f64
 }
 
+/// What is asked of a figure: half of its interval over its value.
+fn target_of(metric: &Metric, usual: f64) -> f64 {
+    let mut asked = metric.verdict.gates.iter().filter(|gate| gate.id == gates::INTERVAL.id);
+    asked.find_map(|gate| gate.numbers.as_ref()?.bounds.first().copied()).unwrap_or(usual)
+}
+
 /// Launches of an experiment after which a figure is likely to be within its target, where the interval within the run falls with the
 /// root of its launches. None of a good one, and of one that launches do not bring there.
 fn launches_to_target(metric: &Metric, launches: u32, target: f64) -> Option<f64> {
@@ -251,6 +271,7 @@ fn launches_to_target(metric: &Metric, launches: u32, target: f64) -> Option<f64
         return None;
     }
     let [low, high] = metric.within_run?;
+    let target = target_of(metric, target);
     // What the part between runs leaves of the target.
     let room = target.powi(2) - metric.between_share.powi(2);
     let distance = ((high - low) / 2.0 / metric.value).powi(2) / room;
@@ -260,6 +281,7 @@ fn launches_to_target(metric: &Metric, launches: u32, target: f64) -> Option<f64
 
 /// The square of a figure's distance from its target. One with too few launches has none: it is resolved first, or never.
 fn square_of_distance(metric: &Metric, target: f64) -> f64 {
+    let target = target_of(metric, target);
     let distance = match metric.grade {
         // None of the launches of a contaminated one counts.
         Grade::Good | Grade::Contaminated => return 0.0,
@@ -413,7 +435,11 @@ mod tests {
 
     #[test]
     fn a_run_has_enough_when_four_of_five_are_good_and_nothing_lacks_launches() {
-        let enough = |lacks: bool, good: usize| Worth { asked: 100, good, lacks, ..Worth::default() }.is_enough();
+        let worth = |lacks: bool, good: usize| Worth { asked: 100, good, lacks, ends_early: true, ..Worth::default() };
+        let enough = |lacks: bool, good: usize| worth(lacks, good).is_enough();
         assert!(enough(false, 80) && !enough(false, 79) && !enough(true, 100));
+        let nearly = |lacks: bool, good: usize| worth(lacks, good).is_nearly_enough();
+        assert!(nearly(false, 73) && !nearly(false, 71) && !nearly(true, 100));
+        assert!(!Worth { ends_early: false, ..worth(false, 100) }.is_enough());
     }
 }

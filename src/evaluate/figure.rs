@@ -27,6 +27,8 @@ pub struct Figure {
     pub better: Option<Better>,
     /// The true value is this or more.
     pub at_least: bool,
+    /// What is asked of it; none where that is what is asked of the figures of its experiment.
+    class: Option<Precision>,
 }
 
 /// Where the value of a figure comes from.
@@ -51,7 +53,7 @@ enum Value {
 impl Figure {
     fn new(name: &str, labels: Labels, value: Value) -> Self {
         let name = name.to_owned();
-        Figure { name, labels, value, own: Vec::new(), gross: None, better: None, at_least: false }
+        Figure { name, labels, value, own: Vec::new(), gross: None, better: None, at_least: false, class: None }
     }
 
     /// The cost of an operation, by batches of it.
@@ -112,6 +114,13 @@ impl Figure {
         self
     }
 
+    /// Other things are asked of it than of the figures of its experiment.
+    #[must_use]
+    pub fn of_class(mut self, class: Precision) -> Self {
+        self.class = Some(class);
+        self
+    }
+
     /// The true value is this or more.
     #[must_use]
     pub fn lower_bound(mut self) -> Self {
@@ -122,7 +131,8 @@ impl Figure {
     /// Its estimate, all its gates with the common ones first, and what it moves between runs. None where a rate has no usable
     /// batch.
     pub(super) fn judged(&self, study: &Study<'_>) -> Option<(Estimate, Vec<Gate>, Precision)> {
-        let precision = study.precision_of(&self.name, &self.labels);
+        let class = self.class.unwrap_or(study.precision);
+        let precision = study.precision_of(&self.name, &self.labels, class);
         let fact = Precision { between: 0.0, ..precision };
         let study = &Study { precision, ..study.clone() };
         let (estimate, mut gates) = match &self.value {

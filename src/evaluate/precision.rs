@@ -18,6 +18,13 @@ pub struct Precision {
 }
 
 impl Precision {
+    /// Of what a device answers: its state and that of its host change within minutes.
+    pub const OF_DEVICES: Precision = Precision { target: 0.2, between: 0.1 };
+
+    /// Of what passes between two CPUs of a guest: the host chooses a pair of cores, some pairs take two thirds longer than others,
+    /// and a pair is kept for minutes.
+    pub const OF_PLACES: Precision = Precision { target: 0.3, between: 0.25 };
+
     /// Both parts as one interval: each end's distances from the value, added as squares.
     pub fn total(self, value: f64, within: [f64; 2]) -> [f64; 2] {
         let between = self.between * value.abs();

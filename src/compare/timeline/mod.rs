@@ -40,7 +40,7 @@ struct Judged<'a> {
 pub fn timeline(all: Vec<PlacedRun>, mut left_aside: Vec<String>) -> Timeline {
     let (runs, machine) = of_one_kind(all, &mut left_aside);
     let (mut judged, mut not_judged, mut begun_anew) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for (metric, results) in collected(runs.iter().enumerate()) {
+    for (metric, results) in collected(runs.iter()) {
         for mut of in results {
             if let Some(anew) = newest_series(&metric, &mut of, &runs) {
                 begun_anew.entry(anew.experiment.clone()).or_insert(anew);

@@ -81,7 +81,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Clock frequencies",
     measures: "rate of the time-stamp counter, frequency and cycle time of the core",
     method_version: 1,
-    precision: Precision { target: 0.01, between: 0.002 },
+    precision: Precision { target: 0.05, between: 0.03 },
     source: heading!("frequency.rs"),
     needs: &[],
     uses: &[],
@@ -305,9 +305,9 @@ fn core_gates(study: &Study<'_>, core: &Estimate) -> Vec<Gate> {
         let reason = format!("{ABOVE_MAXIMUM} times the reported maximum of {claimed} ({})", maximum.source);
         gates.push(Gate::at_most(&CLAIMED_CORE, core.named("measured"), most).because(reason));
     }
-    let once =
-        study.sample("chain", &Labels::of([("chain", "multiply")])).and_then(|sample| Estimate::undisturbed(&sample));
-    let twice = study.sample("double", &Labels::none()).and_then(|sample| Estimate::undisturbed(&sample));
+    // A clock that changes between a batch and its probes makes both more and fewer cycles of it: the middle counts.
+    let once = study.sample("chain", &Labels::of([("chain", "multiply")])).and_then(|sample| Estimate::median(&sample));
+    let twice = study.sample("double", &Labels::none()).and_then(|sample| Estimate::median(&sample));
     if let (Some(once), Some(twice)) = (once, twice) {
         let apart = Number::share((twice.value / once.value - 1.0).abs()).named("T(2N) is {} from 2 T(N)");
         gates.push(Gate::at_most(&PROPORTIONAL, apart, LINEAR));

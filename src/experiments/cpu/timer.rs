@@ -478,9 +478,10 @@ fn publish_resolution(study: &Study<'_>, findings: &mut Findings, reader: &Clock
     // One launch that saw finer steps proves them; none can see finer ones than there are.
     let Some(finest) = steps.iter().copied().reduce(f64::min) else { return };
     let estimator = "smallest over launches of the step on whose multiples nine of ten readings fall";
-    let Some(estimate) = Estimate::over_launches(&vec![finest; steps.len()], Unit::Nanoseconds, estimator) else {
-        return;
-    };
+    let found = Estimate::over_launches(&vec![finest; steps.len()], Unit::Nanoseconds, estimator);
+    // A whole number of ticks: what is uncertain is how long a tick is.
+    let interval = [-1e-6, 1e-6].map(|part| finest * (1.0 + part * study.clock.error_ppm));
+    let Some(estimate) = found.map(|found| Estimate { interval, ..found }) else { return };
     findings.publish(study, Figure::fact("cpu.timer.resolution", labels(reader), &estimate));
 }
 

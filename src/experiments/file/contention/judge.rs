@@ -43,7 +43,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, 
     }
     let name = "median over launches of the CPU time divided by window and CPUs";
     if let Some(found) = Estimate::over_launches(&cpu_shares(study, order, processes), Unit::One, name) {
-        findings.publish(study, Figure::fact(CPU_SHARE, own, &found));
+        findings.publish(study, Figure::shots(CPU_SHARE, own, &found, None));
     }
 }
 

@@ -8,7 +8,6 @@ use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
 use crate::evaluate::study::Study;
 use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::{BLOCK, DeviceClass, NO_DEVICE, taken};
@@ -81,25 +80,18 @@ pub(super) fn publish_rates(study: &Study<'_>, findings: &mut Findings, order: O
     let own = labels(order, cache, bytes);
     let request = if order == Order::Random { BLOCK } else { LARGE };
     let gates = of_rate(study, order, cache, bytes);
-    match (order, cache) {
-        (_, WARM) => {
-            let Some(sample) = study.sample("warm", &own.clone().with("request", request)) else { return };
-            findings.publish(study, Figure::rate(RATE, own, &sample, request as f64).gates(gates));
-        }
-        (Order::Random, _) => {
-            let sample = study.sample_of("read", &own, Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks));
-            let rates = sample.map(|found| found.as_rates(request as f64 * 1e9, Unit::BytesPerSecond));
-            let Some(estimate) = rates.as_ref().and_then(Estimate::median) else { return };
-            findings.publish(study, Figure::own(RATE, own, &estimate).gates(gates));
-        }
-        (Order::Sequential, _) => {
-            let Some(sample) = study.plain_sample("pass", &pass_labels(order, cache, bytes, request)) else { return };
-            let rates = sample.as_rates(request as f64 * 1e9, Unit::BytesPerSecond);
-            let Some(estimate) = Estimate::median(&rates) else { return };
-            let figure = Figure::shots(RATE, own, &estimate, Some(taken(study)));
-            findings.publish(study, figure.gates(gates));
-        }
+    if cache == WARM {
+        let Some(sample) = study.sample("warm", &own.clone().with("request", request)) else { return };
+        findings.publish(study, Figure::rate(RATE, own, &sample, request as f64).gates(gates));
+        return;
     }
+    let times = match order {
+        Order::Random => study.sample_of("read", &own, Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks)),
+        Order::Sequential => study.plain_sample("pass", &pass_labels(order, cache, bytes, request)),
+    };
+    let rates = times.map(|times| times.as_rates(request as f64 * 1e9, Unit::BytesPerSecond));
+    let Some(estimate) = rates.as_ref().and_then(Estimate::median) else { return };
+    findings.publish(study, Figure::shots(RATE, own, &estimate, Some(taken(study))).gates(gates));
 }
 
 /// Time of a block against the size of the file, for every order and cache.
@@ -238,15 +230,7 @@ pub(super) fn of_rate(study: &Study<'_>, order: Order, cache: &str, bytes: u64) 
     if cache == WARM {
         return resident(study, bytes);
     }
-    let mut gates = Vec::new();
-    if order == Order::Random {
-        let sample = study
-            .sample_of("read", &labels(order, cache, bytes), Unit::Nanoseconds, |ticks, _| study.nanoseconds(ticks));
-        if let Some(estimate) = sample.as_ref().and_then(Estimate::median) {
-            gates.extend(gates::of_shots(study, &estimate, Some(taken(study))));
-        }
-    }
-    gates.extend(proofs(study, order, cache));
+    let mut gates = proofs(study, order, cache);
     let ceiling = study.remarks("interface").first().and_then(|found| found.parse::<f64>().ok());
     let request = if order == Order::Random { BLOCK } else { super::LARGE };
     let found = if order == Order::Random {

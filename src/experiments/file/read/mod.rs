@@ -77,7 +77,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Local file reads",
     measures: "a block of a local file: direct, cold and warm, sequential and random, by file size",
     method_version: 1,
-    precision: Precision { target: 0.2, between: 0.1 },
+    precision: Precision::OF_DEVICES,
     source: heading!("mod.rs"),
     needs: &[PLACE, DISK],
     uses: &["cpu.cycle_time", "os.system_call.time", "memory.page_fault.time"],

@@ -84,7 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Remote file read",
     measures: "reads of a file on another machine (its memory, its disk), and the network's share",
     method_version: 1,
-    precision: Precision { target: 0.2, between: 0.1 },
+    precision: Precision::OF_DEVICES,
     source: heading!("mod.rs"),
     needs: &[NAMED],
     uses: &["network.round_trip.time", "network.bandwidth.rate"],

@@ -7,6 +7,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Number;
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::touching::{PROOFS, counted, labels};
 use crate::results::quantity::{Labels, Unit};
@@ -26,7 +27,11 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     for kind in KINDS {
         let Some(estimate) = estimate_of(study, kind) else { continue };
         let own = fault_gates(study, kind, &estimate);
-        findings.publish(study, Figure::batches(TIME, labels(kind), &estimate).gates(own));
+        let mut figure = Figure::batches(TIME, labels(kind), &estimate).gates(own);
+        if kind == COLD {
+            figure = figure.of_class(Precision::OF_DEVICES);
+        }
+        findings.publish(study, figure);
         if let Some(pages) = pages_per_fault(study, kind) {
             findings.publish(study, Figure::fact(PAGES, labels(kind), &pages));
         }

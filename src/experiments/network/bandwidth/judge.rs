@@ -66,7 +66,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
         if case.placement.is_none() {
             gates.push(stall_gate(windows.iter().map(|series| series.values.as_slice())));
         }
-        findings.publish(study, Figure::fact(RATE, labels, &estimate).gates(gates));
+        findings.publish(study, Figure::shots(RATE, labels, &estimate, None).gates(gates));
     }
 }
 

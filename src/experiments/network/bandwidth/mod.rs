@@ -10,7 +10,7 @@
 //! that arrived from the first window of the steady part to the last, divided by the time between them. Bytes at the
 //! sender are not the rate, because they fill buffers first. At the end, the totals of both sides are compared.
 //!
-//! - **loopback**: 100 ms per case in windows of 5 ms. The first half is omitted, because the receive buffer and the
+//! - **loopback**: 80 ms per case in windows of 5 ms. The first half is omitted, because the receive buffer and the
 //!   congestion control adapt in that time. The other side is a process on another CPU or on the same CPU
 //!   (`placement`).
 //! - **remote**: 2.5 s per case in windows of 100 ms. The first second or twenty round trips are omitted, because a
@@ -105,7 +105,7 @@ const WRITE: u32 = 128 << 10;
 const WRITES: [u32; 4] = [1 << 10, 16 << 10, WRITE, 1 << 20];
 
 /// Duration of a loopback case and of its windows in milliseconds.
-const LOOPBACK_MILLISECONDS: u32 = 100;
+const LOOPBACK_MILLISECONDS: u32 = 80;
 
 const LOOPBACK_WINDOW: u32 = 5;
 

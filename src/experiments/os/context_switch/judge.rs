@@ -6,6 +6,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, DISTANCE, Labels, Unit};
@@ -135,7 +136,11 @@ pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement
         if let Some(wake_up) = study.sample("hop", &there).as_ref().and_then(Estimate::undisturbed) {
             own.push(Gate::at_most(&LINE_FASTER, estimate.named("{}"), wake_up.value).because("a wake-up on that CPU"));
         }
-        findings.publish(study, Figure::batches("os.cache_line_transfer.time", labels, &estimate).gates(own));
+        let mut figure = Figure::batches("os.cache_line_transfer.time", labels, &estimate).gates(own);
+        if study.setup.machine.is_guest() {
+            figure = figure.of_class(Precision::OF_PLACES);
+        }
+        findings.publish(study, figure);
     }
 }
 
