@@ -6,7 +6,7 @@ use super::arguments::{Format, ReportOptions};
 use super::paint::painted;
 use super::{DONE, Failure, print, print_painted, runs, terminal_width, write_file};
 use crate::assemble;
-use crate::conduct::directory::RunDirectory;
+use crate::conduct::directory::{COMPACT, RunDirectory};
 use crate::conduct::figures;
 use crate::report::exports::{self, Form, Scope};
 use crate::report::page::Page;
@@ -107,7 +107,10 @@ fn reference(options: &ReportOptions, document: &Document) -> Result<Option<Refe
 
 /// The run in a form for another program.
 fn export(options: &ReportOptions, form: Form) -> Result<String, Problem> {
-    let run = match stored(&options.run)? {
+    // A run that was copied without its log, which is large, has what other programs get.
+    let alone = options.run.join(COMPACT);
+    let has_log = RunDirectory::open(&options.run).is_ok();
+    let run = match stored(if has_log || !alone.is_file() { &options.run } else { &alone })? {
         Some(stored) => stored,
         None => Compact::of(&document_of(&options.run)?),
     };

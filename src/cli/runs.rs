@@ -32,7 +32,7 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
 pub(super) fn each_once(runs: Vec<PlacedRun>) -> Vec<PlacedRun> {
     let mut kept: Vec<PlacedRun> = Vec::new();
     for run in runs {
-        match kept.iter().find(|other| other.run == run.run) {
+        match kept.iter().find(|other| other.run.mark() == run.run.mark()) {
             Some(other) => talk::line(format_args!("{} is a copy of {}, and does not count", run.place, other.place)),
             None => kept.push(run),
         }

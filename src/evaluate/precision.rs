@@ -1,5 +1,6 @@
 //! How well a figure is known: its uncertainty within a run and between runs, and the grade that follows.
 
+use crate::results::between::with_part;
 use crate::results::document::Grade;
 use crate::results::verdict::Trust;
 use crate::statistics::location::FEWEST_LAUNCHES;
@@ -27,9 +28,7 @@ impl Precision {
 
     /// Both parts as one interval: each end's distances from the value, added as squares.
     pub fn total(self, value: f64, within: [f64; 2]) -> [f64; 2] {
-        let between = self.between * value.abs();
-        let distance = |end: f64| (value - end).hypot(between);
-        if between > 0.0 { [value - distance(within[0]), value + distance(within[1])] } else { within }
+        with_part(value, within, self.between)
     }
 
     /// Half of both parts over the value.

@@ -72,10 +72,13 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
     }
     if !all {
         let apart = not_compared(comparison).map(|apart| format!(" {apart}.")).unwrap_or_default();
-        let text = format!(
-            "All {}: --all.{apart} A page: --format html -o FILE",
-            count(comparison.rows.len() as u64, "result", "results")
-        );
+        let text = match comparison.rows.len() as u64 {
+            0 if apart.is_empty() => String::new(),
+            0 => format!("{} All of them: --all", apart.trim_start()),
+            results => {
+                format!("All {}: --all.{apart} A page: --format html -o FILE", count(results, "result", "results"))
+            }
+        };
         lines.extend(folded(&text, wide, "", Ink::Faint, 3));
     }
     lines

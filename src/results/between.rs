@@ -9,6 +9,17 @@ use super::quantity::Labels;
 /// Fewest runs from which the scatter of a figure is computed.
 pub const LEAST_RUNS: u32 = 5;
 
+/// An interval within a run and a part between runs, which is a share of the value, as one interval: each end's distances from the
+/// value, added as squares. What cannot be negative within the run is not negative with the other part.
+pub fn with_part(value: f64, within: [f64; 2], between: f64) -> [f64; 2] {
+    if between <= 0.0 {
+        return within;
+    }
+    let distance = |end: f64| (value - end).hypot(between * value.abs());
+    let low = value - distance(within[0]);
+    [if within[0] >= 0.0 { low.max(0.0) } else { low }, value + distance(within[1])]
+}
+
 /// Scatter of a figure from run to run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BetweenRuns {

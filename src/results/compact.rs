@@ -13,6 +13,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
 
 use super::document::{Document, Grade, Metric, Outcome, Practice, Rejected, Section};
 use super::peer::Peer;
@@ -222,25 +223,43 @@ pub struct Absent {
 
 /// The bytes of a file that can be the compact form of a run; why not, if it cannot. Symbolic links are not followed.
 pub fn bytes_of(place: &Path) -> Result<Vec<u8>, String> {
-    let read = || -> std::io::Result<Option<Vec<u8>>> {
-        let file = File::options().read(true).custom_flags(REGULAR_ONLY).open(place)?;
-        let found = file.metadata()?;
-        if !found.is_file() || found.len() > MOST_BYTES {
-            return Ok(None);
-        }
-        let mut bytes = Vec::with_capacity(found.len() as usize);
-        file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-        Ok(Some(bytes))
+    let io = |error: std::io::Error| match error.raw_os_error() {
+        Some(libc::ELOOP) => "it is a symbolic link, which is not followed".to_owned(),
+        _ => error.to_string(),
     };
-    let not_regular = || "it is not a regular file of at most 1 MiB".to_owned();
-    read().map_err(|error| error.to_string())?.ok_or_else(not_regular)
+    let file = File::options().read(true).custom_flags(REGULAR_ONLY).open(place).map_err(io)?;
+    let found = file.metadata().map_err(io)?;
+    if !found.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    if found.len() > MOST_BYTES {
+        return Err("it is larger than 1 MiB, and the compact form of a run is smaller".to_owned());
+    }
+    let mut bytes = Vec::with_capacity(found.len() as usize);
+    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(io)?;
+    Ok(bytes)
 }
 
 impl Compact {
     /// The compact form from its file; why not, if it is none.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let run: Compact = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if run.format == FORMAT { Ok(run) } else { Err(format!("its format is {}", run.format)) }
+        #[derive(Deserialize)]
+        struct Format {
+            format: String,
+        }
+        let Format { format } = serde_json::from_slice(bytes).map_err(|error| match error.classify() {
+            Category::Data => "it is not the compact form of a run (node.json)".to_owned(),
+            _ => format!("it is not JSON: {error}"),
+        })?;
+        if format != FORMAT {
+            return Err(format!("it has format {format}, and this build reads {FORMAT}"));
+        }
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    }
+
+    /// Start, identifier and seed, which tell this run from every other. A copy of it has the same.
+    pub fn mark(&self) -> (String, String, u64) {
+        (self.run.started.clone(), self.run.id.clone(), self.run.seed)
     }
 
     /// The compact form of a document.

@@ -163,6 +163,7 @@ fn several_runs_of_a_side_outweigh_what_is_assumed_of_one() {
             let jitter = 1.0 + 0.002 * f64::from(number);
             runs.with(&format!("{side}/{number}.json"), |run| {
                 sharpen(run);
+                run["run"]["id"] = json!(format!("{side}-{number}"));
                 scale(run, "network.round_trip.time", factor * jitter);
             });
         }

@@ -77,7 +77,7 @@ fn of_one_kind(all: Vec<PlacedRun>, left_aside: &mut Vec<String>) -> (Vec<Placed
     let mut seen = BTreeSet::new();
     let found = all.len();
     let (mut runs, mut others) = (all, Vec::new());
-    runs.retain(|placed| seen.insert((placed.run.run.started.clone(), placed.run.run.id.clone(), placed.run.run.seed)));
+    runs.retain(|placed| seen.insert(placed.run.mark()));
     if runs.len() < found {
         others.push(count((found - runs.len()) as u64, "copy of a run", "copies of runs"));
     }

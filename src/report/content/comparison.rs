@@ -133,9 +133,10 @@ pub fn verdict(comparison: &Comparison) -> String {
     let (worse, better) = (of(Finding::Worse), of(Finding::Better));
     let (same, open) = (of(Finding::Equivalent), of(Finding::Inconclusive));
     if comparison.rows.is_empty() {
-        return match comparison.not_compared.first() {
-            Some(first) => format!("No result could be compared. {}: {}.", first.metric, first.reason),
-            None => "No result could be compared, because the runs have none.".to_owned(),
+        return match comparison.not_compared.as_slice() {
+            [] => "No result could be compared, because the runs have none.".to_owned(),
+            [one] => format!("No result could be compared. {}: {}.", one.metric, one.reason),
+            _ => "No result could be compared.".to_owned(),
         };
     }
     let answer = match (worse, better) {

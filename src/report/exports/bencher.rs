@@ -16,15 +16,17 @@ const LONGEST_NAME: usize = 1024;
 #[derive(Serialize)]
 struct Measured {
     value: f64,
-    lower_value: f64,
-    upper_value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_value: Option<f64>,
 }
 
 /// The file.
 pub(super) fn render(run: &Compact, scope: Scope) -> Result<String, Problem> {
     let mut results: BTreeMap<String, BTreeMap<&str, Measured>> = BTreeMap::new();
     for entry in comparable(run, scope) {
-        let [lower_value, upper_value] = entry.interval();
+        let [lower_value, upper_value] = entry.interval().map_or([None; 2], |ends| ends.map(Some));
         let measured = Measured { value: entry.figure.value, lower_value, upper_value };
         results.entry(entry.name()).or_default().insert(slug(entry.unit), measured);
     }

@@ -16,7 +16,8 @@ struct Benchmark {
     name: String,
     unit: &'static str,
     value: f64,
-    range: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<String>,
     extra: String,
 }
 
@@ -34,8 +35,8 @@ fn benchmark(run: &Compact, entry: &Entry<'_>) -> Option<Benchmark> {
         format!("run: {}", names::one_line(&run.run.id)),
         format!("grade: {}", entry.figure.grade.word()),
         format!("launches: {}", entry.figure.launches),
-        format!("uncertainty: ±{}", percent(uncertainty)),
     ];
+    extra.extend(uncertainty.map(|uncertainty| format!("uncertainty: ±{}", percent(uncertainty))));
     if is_rate {
         extra.push(format!("rate: {}", quantity(entry.figure.value, entry.unit)));
     }
@@ -43,7 +44,7 @@ fn benchmark(run: &Compact, entry: &Entry<'_>) -> Option<Benchmark> {
         name: entry.name(),
         unit: if is_rate { "ns/MiB" } else { "ns" },
         value,
-        range: format!("± {}", six_digits(value * uncertainty)),
+        range: uncertainty.map(|uncertainty| format!("± {}", six_digits(value * uncertainty))),
         extra: extra.join("\n"),
     })
 }

@@ -52,7 +52,8 @@ struct Benchmark {
     bytes_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cycles: Option<f64>,
-    uncertainty: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uncertainty: Option<f64>,
 }
 
 /// The file.

@@ -8,7 +8,7 @@ use super::{Entry, Scope, has_all};
 use crate::results::compact::{Absent, Compact, CompactExperiment};
 use crate::results::document::Outcome;
 use crate::results::verdict::{AgainstPrediction, Trust};
-use crate::results::wording::{measured, measured_interval, quantity};
+use crate::results::wording::{count, measured, measured_interval, rough};
 
 /// What became of a test case.
 enum Ending {
@@ -123,19 +123,22 @@ fn of_absent(absent: &Absent) -> Ending {
 
 /// The result, its interval, its grade and its prediction.
 fn output(entry: &Entry<'_>) -> String {
-    let (figure, interval) = (entry.figure, entry.interval());
+    let figure = entry.figure;
     let bound = if figure.at_least { "at least " } else { "" };
-    let mut text = format!(
-        "{bound}{} ({}), {}, {} launches",
-        measured(figure.value, interval, entry.unit),
-        measured_interval(figure.value, interval, entry.unit),
-        figure.grade.word(),
-        figure.launches
-    );
+    let value = match entry.interval() {
+        Some(ends) => {
+            let interval = measured_interval(figure.value, ends, entry.unit);
+            format!("{} ({interval})", measured(figure.value, ends, entry.unit))
+        }
+        None => rough(figure.value, entry.unit),
+    };
+    let launches = count(u64::from(figure.launches), "launch", "launches");
+    let mut text = format!("{bound}{value}, {}, {launches}", figure.grade.word());
     if let Some([low, high]) = figure.predicted {
         let against = figure.against.map_or("", AgainstPrediction::word);
         let against = if against.is_empty() { String::new() } else { format!(": {against}") };
-        text += &format!(", predicted {} to {}{against}", quantity(low, entry.unit), quantity(high, entry.unit));
+        let range = measured_interval(f64::midpoint(low, high), [low, high], entry.unit);
+        text += &format!(", predicted {range}{against}");
     }
     text
 }

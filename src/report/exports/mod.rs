@@ -14,6 +14,7 @@ mod otava;
 
 use serde::Serialize;
 
+use crate::results::between::with_part;
 use crate::results::compact::{Absent, Compact, CompactFigure, six_digits};
 use crate::results::problem::Problem;
 use crate::results::quantity::{Better, Unit};
@@ -78,17 +79,17 @@ impl Entry<'_> {
         names::name(self.metric, &self.figure.labels)
     }
 
-    /// Its interval, with what it varies from run to run.
-    fn interval(&self) -> [f64; 2] {
-        let CompactFigure { value, interval, between, .. } = self.figure;
-        let distance = |end: f64| (value - end).hypot(between * value.abs());
-        [value - distance(interval[0]), value + distance(interval[1])].map(six_digits)
+    /// Its interval, with what it varies from run to run. None where too few launches give none.
+    fn interval(&self) -> Option<[f64; 2]> {
+        let CompactFigure { value, interval, between, level, .. } = *self.figure;
+        let has_one = level.is_none_or(|level| level > 0.0);
+        has_one.then(|| with_part(value, interval, between).map(six_digits))
     }
 
     /// Half of that interval over the value.
-    fn uncertainty(&self) -> f64 {
-        let [low, high] = self.interval();
-        six_digits((high - low) / 2.0 / self.figure.value.abs())
+    fn uncertainty(&self) -> Option<f64> {
+        let [low, high] = self.interval()?;
+        Some(six_digits((high - low) / 2.0 / self.figure.value.abs()))
     }
 
     /// Nanoseconds that stand for it: its time, or for a rate the time of a piece. None where it has no time.
@@ -208,7 +209,13 @@ mod tests {
         let figure = &mut run.experiments[0].metrics[0].figures[0];
         (figure.value, figure.interval, figure.between) = (100.0, [97.0, 103.0], 0.04);
         let entry = results(&run).next().unwrap();
-        assert_eq!((entry.interval(), entry.uncertainty()), ([95.0, 105.0], 0.05));
+        assert_eq!((entry.interval(), entry.uncertainty()), (Some([95.0, 105.0]), Some(0.05)));
+        // A time is not negative, whatever its part between runs.
+        let figure = &mut run.experiments[0].metrics[0].figures[0];
+        (figure.interval, figure.between) = ([2.0, 130.0], 0.4);
+        assert!(results(&run).next().unwrap().interval().unwrap()[0] >= 0.0);
+        run.experiments[0].metrics[0].figures[0].level = Some(0.0);
+        assert_eq!(results(&run).next().unwrap().interval(), None, "one launch");
     }
 
     #[test]

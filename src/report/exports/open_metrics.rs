@@ -42,20 +42,22 @@ pub(super) fn render(run: &Compact) -> String {
     for entry in comparable(run, Scope::All) {
         let better = if entry.better == Better::Lower { "Lower" } else { "Higher" };
         let metric = encoded(entry.metric);
-        let [low, high] = entry.interval();
-        for (end, value, help) in [
-            ("", entry.figure.value, format!("Result {metric}. {better} is better.")),
-            ("_low", low, format!("Low end of the interval of {metric}.")),
-            ("_high", high, format!("High end of the interval of {metric}.")),
-        ] {
+        let ends = entry.interval().into_iter().flat_map(|[low, high]| {
+            [
+                ("_low", low, format!("Low end of the interval of {metric}.")),
+                ("_high", high, format!("High end of the interval of {metric}.")),
+            ]
+        });
+        let value = ("", entry.figure.value, format!("Result {metric}. {better} is better."));
+        for (end, value, help) in std::iter::once(value).chain(ends) {
             let (unit, value) = base(entry.unit, value);
             families
                 .entry(format!("sysdyno_{}{end}_{unit}", letters(entry.metric)))
                 .or_insert_with(|| Family::new(unit, help))
                 .push(labels(&pairs(&entry.figure.labels)), value);
         }
-        if let Some(family) = families.get_mut(UNCERTAINTY) {
-            family.push(labels(&with_metric(&entry)), entry.uncertainty());
+        if let Some((family, uncertainty)) = families.get_mut(UNCERTAINTY).zip(entry.uncertainty()) {
+            family.push(labels(&with_metric(&entry)), uncertainty);
         }
     }
     let mut text = String::new();
