@@ -12,6 +12,7 @@ use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::gates;
+use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::{MEMORY, OVER_LAST_CACHE, labelled};
 use crate::results::quantity::{Labels, Unit};
@@ -28,6 +29,9 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     publish_rules(study, findings, &curves);
     publish_nodes(study, findings);
 }
+
+/// The caches of one core.
+const PRIVATE: [&str; 2] = ["L1", "L2"];
 
 /// Fewest footprints from which levels are read.
 const FEWEST_FOOTPRINTS: usize = 20;
@@ -127,7 +131,11 @@ pub(super) fn publish_levels(
             }
             let footprint = points.first().map(|point| point.bytes as f64);
             let named = labelled(labels.clone(), footprint);
-            findings.publish(study, Figure::batches("memory.latency.level", named, &estimate).gates(own));
+            let mut figure = Figure::batches("memory.latency.level", named, &estimate).gates(own);
+            if PRIVATE.contains(&level.name.as_str()) {
+                figure = figure.of_class(Precision::OF_PRIVATE_CACHES);
+            }
+            findings.publish(study, figure);
             before = findings.metric("memory.latency.level", &labels).map(|_| time).or(before);
         }
         if let Some(reason) = &found.no_memory {
@@ -230,8 +238,7 @@ fn level_gates(
     }
     let latencies: Vec<f64> = points.iter().map(|point| point.latency).collect();
     if let Some(residual) = isotonic_residual(&latencies).filter(|_| latencies.len() > 1) {
-        let private = ["L1", "L2"].contains(&level.name.as_str());
-        let rule = if private { &PRIVATE_RISES } else { &CURVE_RISES };
+        let rule = if PRIVATE.contains(&level.name.as_str()) { &PRIVATE_RISES } else { &CURVE_RISES };
         own.push(Gate::at_most(
             rule,
             Number::share(residual).named("the curve falls by {} within the level"),
