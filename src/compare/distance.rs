@@ -17,8 +17,8 @@ const NEARER: f64 = 2.0;
 
 /// What the runs of a comparison say about distances.
 pub(super) struct Distances {
-    /// Results that some run has by distance, without it.
-    told: BTreeSet<(String, Labels)>,
+    /// Results that some run has by distance, without that label.
+    stated: BTreeSet<(String, Labels)>,
     /// The distance of each run that saw only one, by its number.
     only: Vec<Option<&'static str>>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Distances {
 impl Distances {
     /// Of runs, in the order of their numbers.
     pub(super) fn of(runs: &[&PlacedRun]) -> Self {
-        let told = runs.iter().flat_map(|run| by_distance(run)).collect();
+        let stated = runs.iter().flat_map(|run| by_distance(run)).collect();
         let ways = |distance: &str| -> Vec<f64> {
             let lines = runs.iter().flat_map(|run| lines(run));
             lines.filter(|(labels, _)| labels.get(DISTANCE) == Some(distance)).map(|(_, line)| line.value).collect()
@@ -34,13 +34,13 @@ impl Distances {
         let known = median(&ways(NEAR)).zip(median(&ways(FAR)));
         let usual = |run: &PlacedRun| lines(run).max_by_key(|(_, line)| line.launches).map(|(_, line)| line.value);
         let only = runs.iter().map(|run| of_line(usual(run)?, known?)).collect();
-        Distances { told, only }
+        Distances { stated, only }
     }
 
-    /// The labels of a run's result, with the distance where other runs state it and the line of this one tells it.
+    /// The labels of a run's result, with the distance where other runs state it and the cache line of this one shows it.
     pub(super) fn labels(&self, run: usize, metric: &str, labels: Labels) -> Labels {
-        let untold = labels.get(DISTANCE).is_none() && self.told.contains(&(metric.to_owned(), labels.clone()));
-        match self.only.get(run).copied().flatten().filter(|_| untold) {
+        let unstated = labels.get(DISTANCE).is_none() && self.stated.contains(&(metric.to_owned(), labels.clone()));
+        match self.only.get(run).copied().flatten().filter(|_| unstated) {
             Some(distance) => labels.with(DISTANCE, distance),
             None => labels,
         }
@@ -64,12 +64,12 @@ fn lines(run: &PlacedRun) -> impl Iterator<Item = (Labels, &CompactFigure)> {
     metrics.flat_map(|metric| &metric.figures).filter_map(|figure| Some((Labels::parse(&figure.labels)?, figure)))
 }
 
-/// The results of a run that it has by distance, without it.
+/// The results of a run that it has by distance, without that label.
 fn by_distance(run: &PlacedRun) -> impl Iterator<Item = (String, Labels)> {
     run.run.experiments.iter().flat_map(|found| &found.metrics).flat_map(|metric| {
         let labels = metric.figures.iter().filter_map(|figure| Labels::parse(&figure.labels));
-        let told = labels.filter(|labels| labels.get(DISTANCE).is_some());
-        told.map(|labels| (metric.name.clone(), labels.without(DISTANCE)))
+        let stated = labels.filter(|labels| labels.get(DISTANCE).is_some());
+        stated.map(|labels| (metric.name.clone(), labels.without(DISTANCE)))
     })
 }
 
