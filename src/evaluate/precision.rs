@@ -22,8 +22,8 @@ impl Precision {
     /// Of what a device answers: its state and that of its host change within minutes.
     pub const OF_DEVICES: Precision = Precision { target: 0.2, between: 0.1 };
 
-    /// Of loads from the caches of one core: the design decides them. In ten quick runs on each of nine guests, the coefficient of
-    /// variation was 0.01 to 0.5 % in all rows but one.
+    /// Of loads from the caches of one core: the design decides them. In ten tables of repeated runs (`records/*/repeat.md`), the
+    /// coefficient of variation is 0.01 to 0.51 % in 39 of 40 rows.
     pub const OF_PRIVATE_CACHES: Precision = Precision { target: 0.05, between: 0.01 };
 
     /// Of what passes between two CPUs of a guest: the host chooses a pair of cores, some pairs take two thirds longer than others,

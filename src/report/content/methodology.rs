@@ -23,7 +23,7 @@ pub(super) fn part(document: &Document) -> PagePart {
          launches of the medians of all clean batches. A difference of two kinds of batches is taken within a launch. \
          Its result is the median over launches. The interval is the root of the sum of two squared parts. The part \
          within the run comes from order statistics or a bootstrap over launches (not over batches) at 95 %. The part \
-         between runs is the usual change of the result from run to run. A change of the core clock is no part of it.",
+         between runs is the usual change of the result from run to run. It does not contain changes of the core clock.",
     );
     part.head("Verdicts");
     part.say(
