@@ -47,20 +47,26 @@ impl HeldMemory {
 
     /// Frees so much for a launch, which writes to its memory at once.
     pub(super) fn release(&mut self, bytes: u64) {
-        let pieces = bytes.div_ceil(PIECE as u64) as usize;
-        self.pieces.truncate(self.pieces.len().saturating_sub(pieces));
+        self.pieces.truncate(self.beside(bytes));
     }
 
-    /// Takes back what a launch of so many bytes has freed, and what earlier ones needed.
-    pub(super) fn hold(&mut self, bytes: u64) {
+    /// Takes back what a launch of so many bytes has freed, and what earlier ones needed, except so many bytes that the next launch
+    /// takes at once.
+    pub(super) fn hold(&mut self, bytes: u64, next: u64) {
         self.wanted = self.wanted.max(bytes);
-        let wanted = self.wanted.min(self.most as u64) as usize / PIECE;
-        while self.pieces.len() < wanted {
+        let held = self.beside(next);
+        while self.pieces.len() < held {
             // Without memory to hold, the next launch is only slower.
             let Ok(mut piece) = Arena::map(PIECE, Pages::Huge) else { return };
-            piece.write();
+            piece.populate();
             self.pieces.push(piece);
         }
+    }
+
+    /// Pieces that are held beside a launch of so many bytes.
+    fn beside(&self, bytes: u64) -> usize {
+        let all = self.wanted.min(self.most as u64) as usize / PIECE;
+        all.saturating_sub(bytes.div_ceil(PIECE as u64) as usize)
     }
 }
 
@@ -71,14 +77,16 @@ mod tests {
     #[test]
     fn a_launch_gets_what_it_needs_and_the_rest_stays() {
         let mut memory = HeldMemory { most: 3 * PIECE, ..HeldMemory::default() };
-        memory.hold(2 * PIECE as u64);
+        memory.hold(2 * PIECE as u64, 0);
         assert_eq!(memory.pieces.len(), 2);
         assert!(memory.pieces.iter().all(|piece| piece.backing().unwrap().anonymous == PIECE as u64));
         memory.release(PIECE as u64 - 1);
         assert_eq!(memory.pieces.len(), 1);
-        memory.hold(1);
+        memory.hold(1, PIECE as u64);
+        assert_eq!(memory.pieces.len(), 1, "the next launch takes the rest");
+        memory.hold(1, 0);
         assert_eq!(memory.pieces.len(), 2, "the largest launch needs as much");
-        memory.hold(u64::MAX);
+        memory.hold(u64::MAX, 0);
         assert_eq!(memory.pieces.len(), 3, "no more than it may");
         memory.release(u64::MAX);
         assert!(memory.pieces.is_empty());

@@ -351,7 +351,8 @@ impl Conductor<'_> {
         }
         let (ended, _) = self.launch(experiment.id, false, round, state, experiment.time_out + filling)?;
         if let Some(bytes) = large {
-            self.memory.hold(bytes);
+            let next = after.first().and_then(|next| self.large(next, state));
+            self.memory.hold(bytes, next.unwrap_or(0));
         }
         state.note(experiment.id, &ended, began.elapsed().as_secs_f64());
         if let Ended::Failed(problem) = &ended {

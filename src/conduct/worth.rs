@@ -21,7 +21,11 @@ const LEAST_LAUNCHES: [u32; 2] = [8, 5];
 /// launch removes.
 const HOPELESS: f64 = 3.0;
 
-/// Share of the time that is left in which the launches that a contaminated figure may need must fit: it may stay contaminated.
+/// Launches for each that a figure has, beyond which the figure has few launches because of disturbances. No figure takes turns more
+/// seldom.
+const SELDOM: f64 = 3.0;
+
+/// Share of the time that is left in which the launches that a disturbed figure may need must fit: it may stay disturbed.
 const HOPE_SHARE: f64 = 0.25;
 
 /// Share of the headline figures of all experiments that must be good before a run ends, if each experiment has its launches.
@@ -78,7 +82,7 @@ struct Gain {
     launches: u32,
     /// For each figure that has too few launches: how many more of the experiment give it enough. Not each launch has each figure.
     missing: Vec<f64>,
-    /// For each contaminated figure that has enough launches: in how many more launches enough may be undisturbed.
+    /// For each figure that is contaminated, or has few undisturbed launches: in how many more launches enough may be undisturbed.
     hoped: Vec<f64>,
     /// For each figure that launches bring to its target: how many more of the experiment that takes, by the number of launches.
     near: Vec<f64>,
@@ -91,7 +95,7 @@ struct Gain {
 enum Value {
     /// The fall of the squares of distances.
     Sharper(f64),
-    /// Figures that reach their targets.
+    /// Figures that reach their targets, or may get enough undisturbed launches.
     Reached(f64),
     /// Figures that get enough launches.
     Resolved(f64),
@@ -100,24 +104,33 @@ enum Value {
 impl Gain {
     /// By the figures that are asked of an experiment with so many launches at least.
     fn of(launches: u32, asked: &[&Metric], least: u32, target: f64) -> Gain {
-        let missing = |metric: &&Metric| {
-            // At most half of the launches have those that take turns: enough is the least for them.
+        // How many it has, and how many it lacks. At most half of the launches have those that take turns: enough is the least for them.
+        let has = |metric: &Metric| f64::from(metric.launches);
+        let lacks = |metric: &Metric| {
             let enough = if 2 * metric.launches <= launches { FEWEST_LAUNCHES as u32 } else { least };
-            let launches_of_each = f64::from(launches) / f64::from(metric.launches.max(1));
-            (metric.launches < enough).then(|| f64::from(enough - metric.launches) * launches_of_each)
+            f64::from(enough.saturating_sub(metric.launches))
         };
-        let contaminated =
-            asked.iter().filter(|metric| metric.grade == Grade::Contaminated && missing(metric).is_none());
+        let all = f64::from(launches);
+        let (disturbed, others): (Vec<&Metric>, Vec<&Metric>) = asked.iter().copied().partition(|metric| {
+            let has_all = lacks(metric) == 0.0;
+            if has_all { metric.grade == Grade::Contaminated } else { all > SELDOM * has(metric).max(1.0) }
+        });
+        // Any launch may be undisturbed, although none was yet: one of so many and two, by the rule of succession.
+        let hope = |metric: &Metric| match lacks(metric) {
+            0.0 => FEWEST_LAUNCHES as f64 * (all + 2.0),
+            lacks => lacks * (all + 2.0) / (has(metric) + 1.0),
+        };
+        let missing = |metric: &Metric| lacks(metric) * all / has(metric).max(1.0);
         Gain {
             launches,
-            // Any launch may be undisturbed, although none was yet: one of so many and two, by the rule of succession.
-            hoped: contaminated.map(|_| FEWEST_LAUNCHES as f64 * f64::from(launches + 2)).collect(),
+            hoped: disturbed.into_iter().map(hope).collect(),
             near: asked.iter().filter_map(|metric| launches_to_target(metric, launches, target)).collect(),
             // The experiment itself needs its launches too: the run waits for them.
-            missing: asked
-                .iter()
-                .filter_map(missing)
+            missing: others
+                .into_iter()
+                .map(missing)
                 .chain((launches < least).then(|| f64::from(least - launches)))
+                .filter(|&launches| launches > 0.0)
                 .collect(),
             squares: asked
                 .iter()
@@ -138,12 +151,12 @@ impl Gain {
             let left = launches.iter().map(|launches| launches - more);
             left.filter(|left| *left > 0.0 && *left <= possible).map(|left| 1.0 / left).sum()
         };
-        let resolved = resolved_of(&self.missing, possible) + resolved_of(&self.hoped, possible * HOPE_SHARE);
+        let resolved = resolved_of(&self.missing, possible);
         if resolved > 0.0 {
             return Value::Resolved(resolved / seconds);
         }
         // The run ends when enough figures are good: what is nearest comes first.
-        let reached = resolved_of(&self.near, possible);
+        let reached = resolved_of(&self.near, possible) + resolved_of(&self.hoped, possible * HOPE_SHARE);
         if reached > 0.0 {
             return Value::Reached(reached / seconds);
         }
@@ -356,8 +369,11 @@ mod tests {
         let disturbed = figure(8, 0.5, Grade::Contaminated);
         let hopes = Gain::of(8, &[&disturbed], 8, 0.1);
         assert!(hopes.missing.is_empty() && hopes.hoped == [50.0]);
+        // One that was undisturbed in one of ten launches needs four more of which every sixth may be one, and waits for what is certain.
+        let seldom = Gain::of(10, &[&figure(1, 0.5, Grade::Unresolved), &figure(4, 0.5, Grade::Unresolved)], 8, 0.1);
+        assert_eq!((seldom.hoped.as_slice(), seldom.missing.as_slice()), (&[24.0][..], &[2.5][..]));
         // They must fit into a quarter of the time, because it may be disturbed in all of them.
-        assert_eq!(hopes.value(0.1, 0, 200.0), Value::Resolved(1.0 / 50.0 / 0.1));
+        assert_eq!(hopes.value(0.1, 0, 200.0), Value::Reached(1.0 / 50.0 / 0.1));
         assert_eq!(hopes.value(0.1, 0, 199.0), Value::Sharper(0.0));
         assert!(square(8, 2.0, Grade::Contaminated) == 0.0);
         // Too few launches are resolved first, and a good figure gains nothing.

@@ -52,7 +52,7 @@ const REPETITIONS: usize = 8;
 fn memory(bytes: usize) -> Result<Arena, Problem> {
     let mut arena = Arena::map(bytes, Pages::Small)
         .map_err(|error| Problem::new(format!("cannot allocate memory for the interference probes: {error}")))?;
-    arena.write();
+    arena.populate();
     Ok(arena)
 }
 

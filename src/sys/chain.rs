@@ -305,7 +305,7 @@ mod tests {
 
     fn arena(bytes: usize) -> Arena {
         let mut arena = Arena::map(bytes, Pages::Small).unwrap();
-        arena.write();
+        arena.populate();
         arena
     }
 

@@ -41,11 +41,11 @@ mod tests {
     #[test]
     fn pages_come_from_the_node_that_was_asked_for() {
         let mut free = Arena::map(1 << 20, Pages::Small).unwrap();
-        free.write();
+        free.populate();
         let Ok(node) = node_of(&free, 0) else { return };
         let mut bound = Arena::map(1 << 20, Pages::Small).unwrap();
         bind(&bound, node).unwrap();
-        bound.write();
+        bound.populate();
         assert_eq!(node_of(&bound, (1 << 20) - 1).unwrap(), node);
         assert!(bind(&bound, 1023).is_err() && bind(&bound, 5000).is_err());
     }

@@ -1,4 +1,4 @@
-//! Memory for a measurement: its amount limited, written before it is read, its pages looked up before anything is timed, with an
+//! Memory for a measurement: its amount limited, its pages taken before they are read and looked up before anything is timed, with an
 //! account in the record that the figures are judged by.
 
 use crate::evaluate::gate::{Number, rules};
@@ -66,7 +66,7 @@ pub fn take_either(bytes: u64, pages: Pages, node: Option<u32>, allowed: u64) ->
     }
 }
 
-/// Takes memory of one kind of pages, from one node where one is named, and writes all of it.
+/// Takes memory of one kind of pages, from one node where one is named, and all of its pages at once.
 ///
 /// `allowed` is what the launch may take at all. The reason for a refusal names the numbers: too much, not to be had, not
 /// on the pages asked for, on another node, swapped out.
@@ -84,7 +84,7 @@ pub fn take(bytes: u64, pages: Pages, node: Option<u32>, allowed: u64) -> Result
     if let Some(node) = node {
         numa::bind(&arena, node).map_err(|error| format!("cannot allocate memory on node {node}: {error}"))?;
     }
-    arena.write();
+    arena.populate();
     // A page that is swapped out between now and the end shows as a fault within a batch.
     arena.lock();
     check(&arena, pages)?;
@@ -216,7 +216,7 @@ mod tests {
         let mut walk = Stream::new(Vectors::widest(), Operation::Read, arena.bytes(), arena.bytes());
         walk.step(&mut arena);
         assert!(check(&arena, Pages::Small).unwrap_err().contains("page of zeros"));
-        arena.write();
+        arena.populate();
         assert!(check(&arena, Pages::Small).is_ok());
     }
 }

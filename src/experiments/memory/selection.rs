@@ -7,7 +7,7 @@ use crate::sys::arena::Arena;
 use crate::sys::chain::{Chain, Fault, word_of_line};
 
 /// Most nodes of a chain: far more than a launch visits, so that no walk comes back to a line.
-pub const MOST_NODES: u64 = 1 << 19;
+pub const MOST_NODES: u64 = 1 << 18;
 
 /// Units of a footprint (lines, or windows of lines), and those among them that a chain visits: one of each stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -123,7 +123,10 @@ fn measure_caches_alone(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.remark("vectors.cache", &Vectors::widest().name);
     let about = Labels::of([("level", "caches"), ("pages", "huge"), ("threads", "1")]);
     match buffer::obtain(rig, most.next_multiple_of(footprint::HUGE as usize), Pages::Huge, &about)? {
-        Ok((_, mut arena)) => measure_caches(rig, &levels, &RefCell::new(&mut arena)),
+        Ok((_, mut arena)) => {
+            arena.fill();
+            measure_caches(rig, &levels, &RefCell::new(&mut arena))
+        }
         Err(reason) => {
             for level in levels {
                 let labels = Labels::of([("level", level.name.as_str()), ("threads", "1")]);
@@ -146,6 +149,7 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint, turn: u32) -> 
             return Ok(Vec::new());
         }
     };
+    arena.fill();
     let levels = footprint::cache_levels(&rig.setup().machine.caches, rig.setup().cpu);
     measure_caches(rig, &levels, &RefCell::new(&mut arena))?;
     let chosen = choose(rig, level, &mut arena)?;
@@ -165,7 +169,10 @@ pub(super) fn measure_alone(rig: &mut Rig<'_>, level: &Footprint, turn: u32) -> 
     }
     let about = about.with("pages", "4k");
     match buffer::obtain(rig, level.bytes, Pages::Small, &about)? {
-        Ok((_, mut arena)) => measure_memory(rig, level, &chosen, &ON_SMALL_PAGES, Some("4k"), &mut arena)?,
+        Ok((_, mut arena)) => {
+            arena.fill();
+            measure_memory(rig, level, &chosen, &ON_SMALL_PAGES, Some("4k"), &mut arena)?;
+        }
         Err(reason) => rig.unavailable(RATE, &on_small_pages(), &reason),
     }
     Ok(chosen)
@@ -277,6 +284,7 @@ pub(super) fn measure_team(
     let (bytes, allowed) = (level.bytes, rig.memory());
     let equip = move |_: usize| -> Result<Pass, String> {
         let (_, mut arena) = buffer::take_either(bytes as u64, Pages::Huge, None, allowed)?;
+        arena.fill();
         let mut jobs = jobs.clone();
         Ok(Box::new(move |job| jobs[job].step(&mut arena)))
     };

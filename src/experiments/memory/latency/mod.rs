@@ -14,7 +14,7 @@
 //! quick run. A result is named DRAM beyond four times the larger of the reported and the found last cache. The label
 //! `footprint` is that size. Every launch writes new memory, builds new chains and visits the footprints in random
 //! order. Large footprints are measured together, in every third launch. A quick run measures them once where they
-//! exceed 256 MiB. A chain has at most half a million nodes, more than a launch visits. In a larger footprint they are
+//! exceed 256 MiB. A chain has at most 262 144 nodes, more than a launch visits. In a larger footprint they are
 //! spread evenly over its lines, or over its windows of lines.
 //!
 //! **Warm-up.** The chase loads all lines of the footprint once. In main memory it removes the lines of the chain from

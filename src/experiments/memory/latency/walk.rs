@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn every_pattern_is_one_cycle_within_its_footprint() {
         let mut arena = Arena::map(4 * MIB as usize, Pages::Small).unwrap();
-        arena.write();
+        arena.populate();
         let mut random = fastrand::Rng::with_seed(7);
         let patterns = [
             Pattern::Random,
