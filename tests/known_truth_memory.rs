@@ -76,7 +76,7 @@ fn multiply_latency() -> f64 {
 #[test]
 fn multiplies_in_the_chain_raise_every_level_by_just_their_latency() {
     let mut arena = Arena::map(MIB, Pages::Small).unwrap();
-    arena.write();
+    arena.fill();
     // Half of the smallest first-level caches, and a footprint that only second-level caches hold.
     let arena = std::cell::RefCell::new(arena);
     for (bytes, turns) in [(8 * KIB, 400), (200 * KIB, 400)] {
@@ -107,7 +107,7 @@ fn multiplies_in_the_chain_raise_every_level_by_just_their_latency() {
 fn a_first_level_load_takes_a_whole_number_of_cycles() {
     timed("a chase through 8 KiB", || {
         let mut arena = Arena::map(8 * KIB, Pages::Small).unwrap();
-        arena.write();
+        arena.fill();
         let mut chain = random_chain(&mut arena, 8 * KIB);
         let found = cycles(|turns| chain.walk(turns), 400, multiply_latency());
         let whole = found.round();
@@ -120,7 +120,7 @@ fn a_first_level_load_takes_a_whole_number_of_cycles() {
 fn a_stride_costs_no_more_than_random_order() {
     timed("16 MiB ascending against random", || {
         let mut arena = Arena::map(16 * MIB, Pages::Small).unwrap();
-        arena.write();
+        arena.fill();
         let mut scratch = Vec::new();
         let nodes = (16 * MIB / 64) as u32;
         let mut time = |order: &[u32]| {
@@ -136,7 +136,7 @@ fn a_stride_costs_no_more_than_random_order() {
 #[test]
 fn a_permutation_of_two_cycles_is_refused() {
     let mut arena = Arena::map(MIB, Pages::Small).unwrap();
-    arena.write();
+    arena.fill();
     let mut chain = random_chain(&mut arena, MIB);
     assert_eq!(chain.round(), Ok(()));
     chain.exchange(0, 512 * KIB);
@@ -155,7 +155,7 @@ fn memory_that_was_never_written_is_refused() {
     let refused = buffer::check(&arena, Pages::Small).unwrap_err();
     assert!(refused.contains("unwritten memory"), "{refused}");
     let mut arena = arena;
-    arena.write();
+    arena.fill();
     assert_eq!(buffer::check(&arena, Pages::Small), Ok(()));
 }
 
@@ -163,7 +163,7 @@ fn memory_that_was_never_written_is_refused() {
 fn memory_without_the_huge_pages_that_were_asked_for_is_refused() {
     // Small pages stand for a kernel that refused huge ones.
     let mut arena = Arena::map(4 * MIB, Pages::Small).unwrap();
-    arena.write();
+    arena.fill();
     let refused = buffer::check(&arena, Pages::Huge).unwrap_err();
     assert!(refused.contains("on huge pages"), "{refused}");
     // Where the kernel gives them, they are recognised, and are no small ones.

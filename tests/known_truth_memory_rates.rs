@@ -46,7 +46,7 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Written memory.
 fn written(bytes: usize, pages: Pages) -> Arena {
     let mut arena = Arena::map(bytes, pages).unwrap();
-    arena.write();
+    arena.fill();
     arena
 }
 

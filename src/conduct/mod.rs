@@ -66,6 +66,8 @@ use worth::Worth;
 
 /// Share of a run's time in which primitives may be measured before everything else.
 const FIRST_SHARE: f64 = 0.25;
+/// Times the usual launches that primitives have at most, while a neighbour disturbs them.
+const MOST_TIMES: u32 = 3;
 /// Rounds between looks at the figures.
 const ROUNDS_BETWEEN_LOOKS: u32 = 2;
 /// Rounds before a person may see an insight: with fewer launches no result is good.
@@ -288,7 +290,10 @@ impl Conductor<'_> {
             }
             // What others are predicted from is measured a few times first, in place of later rounds.
             let most = if step.first { step.launches } else { step.launches.min(self.plan.rounds) };
-            while launched < most && self.elapsed() < FIRST_SHARE * self.plan.limit_seconds {
+            while self.elapsed() < FIRST_SHARE * self.plan.limit_seconds {
+                if launched >= most && !self.may_go_on(&step, launched)? {
+                    break;
+                }
                 let stop = if step.first {
                     // Where it fails, the launch of everything says why.
                     let (ended, _) = self.launch(id, true, 1, state, step.experiment.time_out)?;
@@ -304,6 +309,12 @@ impl Conductor<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a step has one more launch than it should have, because others are predicted from it and a neighbour was there.
+    fn may_go_on(&self, step: &Step, launched: u32) -> Result<bool, Problem> {
+        let may = (2..=self.plan.rounds).contains(&step.launches) && launched < MOST_TIMES * step.launches;
+        Ok(may && models::is_disturbed(step.experiment, &assemble::known_metrics(&self.log()?)))
     }
 
     /// Writes the predictions of a step that a log does not have yet.

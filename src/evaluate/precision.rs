@@ -16,19 +16,32 @@ pub struct Precision {
     /// Half-width of what a figure moves between runs of the same machine, over its value, at 95 %: other pages, another hour,
     /// another state of the host. No single run shows it.
     pub between: f64,
+    /// The same where a neighbour uses the core all the time: a host with so much work changes more.
+    pub busy: f64,
 }
+
+/// Share of the batches with a neighbour on the core up to which a host is calm.
+const CALM: f64 = 0.1;
 
 impl Precision {
     /// Of what a device answers: its state and that of its host change within minutes.
-    pub const OF_DEVICES: Precision = Precision { target: 0.2, between: 0.1 };
+    pub const OF_DEVICES: Precision = Precision { target: 0.2, between: 0.1, busy: 0.2 };
 
     /// Of loads from the caches of one core: the design decides them. In ten tables of repeated runs (`records/*/repeat.md`), the
     /// coefficient of variation is 0.01 to 0.51 % in 39 of 40 rows.
-    pub const OF_PRIVATE_CACHES: Precision = Precision { target: 0.05, between: 0.01 };
+    pub const OF_PRIVATE_CACHES: Precision = Precision { target: 0.05, between: 0.01, busy: 0.01 };
 
     /// Of what passes between two CPUs of a guest: the host chooses a pair of cores, some pairs take two thirds longer than others,
     /// and a pair is kept for minutes.
-    pub const OF_PLACES: Precision = Precision { target: 0.3, between: 0.25 };
+    pub const OF_PLACES: Precision = Precision { target: 0.3, between: 0.25, busy: 0.25 };
+
+    /// On a host where a neighbour was on the core beside so much of the batches: the part between runs lies between that of a calm host
+    /// and that of a busy one.
+    #[must_use]
+    pub fn beside(self, shared: f64) -> Precision {
+        let busy = ((shared - CALM) / (1.0 - CALM)).clamp(0.0, 1.0);
+        Precision { between: self.between + (self.busy - self.between) * busy, ..self }
+    }
 
     /// Both parts as one interval: each end's distances from the value, added as squares.
     pub fn total(self, value: f64, within: [f64; 2]) -> [f64; 2] {
@@ -58,7 +71,7 @@ impl Precision {
 mod tests {
     use super::*;
 
-    const CALLS: Precision = Precision { target: 0.02, between: 0.012 };
+    const CALLS: Precision = Precision { target: 0.02, between: 0.012, busy: 0.03 };
 
     #[test]
     fn both_parts_are_in_the_interval() {
@@ -66,6 +79,13 @@ mod tests {
         assert!((low - 98.7).abs() < 1e-9 && (high - 101.5).abs() < 1e-9, "{low} {high}");
         let fact = Precision { between: 0.0, ..CALLS };
         assert_eq!(fact.total(100.0, [99.0, 103.0]).map(f64::to_bits), [99.0, 103.0].map(f64::to_bits));
+    }
+
+    #[test]
+    fn a_busy_host_moves_figures_more() {
+        let between = |shared: f64| CALLS.beside(shared).between;
+        assert_eq!([0.0, 0.1, 1.0].map(between), [0.012, 0.012, 0.03]);
+        assert!((between(0.55) - 0.021).abs() < 1e-12);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::setup::Setup;
 use crate::statistics::summary::median;
 
 use super::precision::Precision;
-use super::sharing::LoopTurn;
+use super::sharing::{LoopTurn, shared_share};
 
 /// Batches that were alone on their core scatter to both sides alike where they stay in user code: the median.
 const WITHIN_CPU: f64 = 0.5;
@@ -28,15 +28,19 @@ pub struct WholeRun {
     core_by_launch: Vec<f64>,
     /// Cycles of a turn alone on the core, by all looks; none where none was taken.
     turn: Option<LoopTurn>,
+    /// Share of the batches beside which a neighbour used the core.
+    shared: f64,
 }
 
 impl WholeRun {
     /// By all launches of a log that ended well.
     pub fn of(log: &Log) -> Self {
         let succeeded = || log.launches.iter().filter(|launch| launch.succeeded());
+        let shared = shared_share(&succeeded().collect::<Vec<_>>());
         WholeRun {
             core_by_launch: log.clock.as_ref().map_or_else(Vec::new, |clock| core_frequencies(clock, succeeded())),
             turn: LoopTurn::of(succeeded().flat_map(|launch| &launch.series)),
+            shared: shared.unwrap_or(0.0),
         }
     }
 }
@@ -54,6 +58,8 @@ pub struct Study<'a> {
     pub core_by_launch: Vec<f64>,
     /// Cycles of a turn alone on the core, by all looks of the run; none where none was taken.
     pub turn: Option<LoopTurn>,
+    /// Share of the batches of the run beside which a neighbour used the core; 0 where nothing looked.
+    pub shared: f64,
     /// Which quantile of the batches of a launch stands for it, where only batches that were alone on their core count.
     pub within: f64,
     /// What is asked of its figures.
@@ -96,6 +102,7 @@ impl<'a> Study<'a> {
             core: median(&whole.core_by_launch).map(Hertz),
             core_by_launch: whole.core_by_launch.clone(),
             turn: whole.turn,
+            shared: whole.shared,
             precision,
             within: if experiment.starts_with("cpu.") { WITHIN_CPU } else { WITHIN_KERNEL },
             launches,

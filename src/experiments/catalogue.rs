@@ -41,11 +41,13 @@ pub fn gates() -> String {
 /// What is asked of the figures of each experiment, and how far they move between runs, a row each.
 pub fn targets() -> String {
     let mut text =
-        "| experiment | half of the interval of a good result, at most | between runs |\n| --- | --- | --- |\n"
+        "| experiment | half of the interval of a good result, at most | between runs | with a neighbour all the time |\n\
+         | --- | --- | --- | --- |\n"
             .to_owned();
     for experiment in TABLE {
-        let [target, between] = [experiment.precision.target, experiment.precision.between].map(percent);
-        text += &format!("| `{}` | {target} | {between} |\n", experiment.id);
+        let of = experiment.precision;
+        let [target, between, busy] = [of.target, of.between, of.busy].map(percent);
+        text += &format!("| `{}` | {target} | {between} | {busy} |\n", experiment.id);
     }
     text
 }

@@ -78,6 +78,7 @@ fn findings(setup: &Setup) -> Findings {
         core: None,
         core_by_launch: Vec::new(),
         turn: None,
+        shared: 0.0,
         within: 0.5,
         precision: EXPERIMENT.precision,
         launches: launches.iter().collect(),

@@ -81,7 +81,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Clock frequencies",
     measures: "rate of the time-stamp counter, frequency and cycle time of the core",
     method_version: 1,
-    precision: Precision { target: 0.05, between: 0.03 },
+    precision: Precision { target: 0.05, between: 0.03, busy: 0.06 },
     source: heading!("frequency.rs"),
     needs: &[],
     uses: &[],

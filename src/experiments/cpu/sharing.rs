@@ -124,7 +124,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Neighbours on the core",
     measures: "share and duration of the use of this core by a neighbour",
     method_version: 1,
-    precision: Precision { target: 0.2, between: 0.0 },
+    precision: Precision { target: 0.2, between: 0.0, busy: 0.0 },
     source: heading!("sharing.rs"),
     needs: &[],
     uses: &[],

@@ -88,7 +88,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Timer overhead and resolution",
     measures: "overhead, bias, resolution and ordering of each method to read the time",
     method_version: 1,
-    precision: Precision { target: 0.01, between: 0.002 },
+    precision: Precision { target: 0.01, between: 0.002, busy: 0.002 },
     source: heading!("timer.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

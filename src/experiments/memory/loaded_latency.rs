@@ -77,7 +77,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Loaded latency",
     measures: "latency of a load from memory while the other CPUs read",
     method_version: 3,
-    precision: Precision { target: 0.1, between: 0.05 },
+    precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("loaded_latency.rs"),
     needs: &[
         Need { id: "two_cpus", what: "two CPUs and memory for footprints larger than the last cache", check: two_cpus },

@@ -9,11 +9,13 @@ pub mod misses;
 mod model;
 pub(super) mod primitives;
 
+use crate::results::document::{Grade, Metric};
 use crate::results::prediction::{Basis, Part, Prediction};
 use crate::results::quantity::{DISTANCE, FOOTPRINT, Labels, PATH_DEPTH};
 
 use super::{Experiment, PredictionInput};
 use crate::setup::Setup;
+use crate::statistics::location::FEWEST_LAUNCHES;
 use coefficients::{Host, table};
 use families::model;
 use model::Scaling;
@@ -97,9 +99,26 @@ pub fn key(metric: &str, labels: &Labels) -> String {
     text
 }
 
+/// Figures of a run: the primitive among them.
+fn find<'a>(known: &'a [Metric], primitive: &Primitive) -> Option<&'a Metric> {
+    known.iter().find(|metric| primitive.is(&metric.name, &metric.labels))
+}
+
+/// Whether a primitive of an experiment has too few launches without a neighbour for others to be predicted from it, where more launches
+/// soon help: on one CPU, in launches of some hundredths of a second.
+pub fn is_disturbed(experiment: &Experiment, known: &[Metric]) -> bool {
+    let of = [CYCLE, CLOCK_CALL, KERNEL_ENTRY, SWITCH];
+    let mut own = of.iter().filter(|primitive| experiment.publication(primitive.metric).is_some());
+    let disturbed =
+        |metric: &Metric| metric.grade == Grade::Contaminated || (metric.launches as usize) < FEWEST_LAUNCHES;
+    own.any(|primitive| find(known, primitive).is_none_or(disturbed))
+}
+
 /// A prediction by primitives and coefficients; the one that is given where they do not reach.
 pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
-    let find = |primitive: &Primitive| by.known.iter().find(|metric| primitive.is(&metric.name, &metric.labels));
+    // Beside a neighbour a primitive takes longer than the figures that are predicted from it.
+    let usable = |metric: &&Metric| metric.grade != Grade::Contaminated;
+    let find = |primitive: &Primitive| find(by.known, primitive).filter(usable);
     let known = |primitive: &Primitive| find(primitive).map(|metric| metric.value);
     let Some(model) = model(&plain.metric, &plain.labels) else { return plain };
     let Some((_, scale)) = model.known(&known) else { return plain };
@@ -118,8 +137,54 @@ pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
         let Some(metric) = find(&term.primitive) else { continue };
         add(term.what, term.part, metric.value * term.count, Basis::counted(&metric.title(), term.count));
     }
-    let basis = find(&model.primitive).map_or_else(String::new, crate::results::document::Metric::title);
+    let basis = find(&model.primitive).map_or_else(String::new, Metric::title);
     let basis = Basis::fitted(&basis, found.ratio * model.times, model.scaling == Scaling::Against, found.records);
     add(model.what, model.part, found.ratio * scale, basis);
     composed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments;
+
+    fn metric(name: &str, labels: &[(&str, &str)], grade: Grade, launches: u32) -> Metric {
+        let labels = labels.iter().fold(Labels::none(), |labels, (key, value)| labels.with(key, value));
+        Metric { name: name.to_owned(), labels, grade, launches, ..Metric::example() }
+    }
+
+    #[test]
+    fn a_primitive_beside_a_neighbour_needs_more_launches() {
+        let calls = experiments::find("os.system_call").unwrap();
+        let entry = |grade: Grade, launches: u32| metric(KERNEL_ENTRY.metric, &[("call", "enosys")], grade, launches);
+        for (grade, launches, disturbed) in [
+            (Grade::Good, 5, false),
+            (Grade::Rough, 9, false),
+            (Grade::Unresolved, 4, true),
+            (Grade::Contaminated, 9, true),
+        ] {
+            assert_eq!(is_disturbed(calls, &[entry(grade, launches)]), disturbed, "{grade:?} {launches}");
+        }
+        assert!(is_disturbed(calls, &[]), "none has an undisturbed batch");
+        let reads = experiments::find("file.read").unwrap();
+        assert!(!is_disturbed(reads, &[]), "a device answers as it does beside a neighbour");
+    }
+
+    #[test]
+    fn nothing_is_composed_of_a_contaminated_primitive() {
+        let machine = crate::machine::detect(std::path::Path::new("/"), std::path::Path::new("/"));
+        let by = Setup::of(machine, 0, vec![0], crate::setup::Profile::Default);
+        let plain = || {
+            Prediction::of(
+                "os.system_call.time",
+                Labels::of([("call", "getppid")]),
+                crate::results::quantity::Unit::Nanoseconds,
+            )
+        };
+        let fitted = |grade: Grade| {
+            let known = [metric(CLOCK_CALL.metric, &[("method", "clock_gettime_syscall")], grade, 5)];
+            composed(&PredictionInput { setup: &by, known: &known }, plain()).is_fitted()
+        };
+        assert!(fitted(Grade::Good) && !fitted(Grade::Contaminated));
+    }
 }

@@ -78,7 +78,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Connection setup and teardown",
     measures: "connect, first byte, close, orderly teardown and abort of a TCP connection",
     method_version: 2,
-    precision: Precision { target: 0.15, between: 0.08 },
+    precision: Precision { target: 0.15, between: 0.08, busy: 0.08 },
     source: heading!("connection.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],

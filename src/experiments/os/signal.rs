@@ -66,7 +66,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Signals",
     measures: "installing a signal handler, and handling a signal to oneself",
     method_version: 1,
-    precision: Precision { target: 0.02, between: 0.01 },
+    precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("signal.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time"],

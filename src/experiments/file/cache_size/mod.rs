@@ -79,7 +79,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Size of the file cache",
     measures: "how much file data stays in memory, in control groups of known size or on the machine",
     method_version: 2,
-    precision: Precision { target: 0.2, between: 0.02 },
+    precision: Precision { target: 0.2, between: 0.02, busy: 0.02 },
     source: heading!("mod.rs"),
     needs: &[PLACE, DISK],
     uses: &[],

@@ -87,7 +87,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Memory bandwidth",
     measures: "read, write and copy rates of every cache and of memory, with one and several threads",
     method_version: 2,
-    precision: Precision { target: 0.1, between: 0.05 },
+    precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "memory.latency.level"],

@@ -91,7 +91,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Memory latency",
     measures: "latency of dependent loads by level, and the sizes of the levels",
     method_version: 2,
-    precision: Precision { target: 0.1, between: 0.05 },
+    precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

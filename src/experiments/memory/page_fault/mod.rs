@@ -76,7 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Page faults",
     measures: "time of the first access to a page, by the work that the kernel does for it",
     method_version: 1,
-    precision: Precision { target: 0.05, between: 0.04 },
+    precision: Precision { target: 0.05, between: 0.04, busy: 0.1 },
     source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

@@ -76,7 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Peak bandwidth",
     measures: "payload per second at the receiver, by direction, streams and size of writes",
     method_version: 1,
-    precision: Precision { target: 0.2, between: 0.1 },
+    precision: Precision { target: 0.2, between: 0.1, busy: 0.2 },
     source: heading!("mod.rs"),
     needs: &[LOOPBACK],
     uses: &["os.system_call.time", "network.round_trip.time"],

@@ -81,7 +81,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "System calls",
     measures: "kernel entry and exit, and the work of a dozen system calls",
     method_version: 3,
-    precision: Precision { target: 0.02, between: 0.01 },
+    precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],
