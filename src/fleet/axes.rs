@@ -35,8 +35,8 @@ const fn row(axis: Axis, keys: &'static [Key]) -> AxisRow {
 
 /// The axes in the order of reports.
 pub const ROWS: [AxisRow; 17] = [
-    // Clocks move in steps of 100 MHz. One step is a state of the hour, and as many siblings agree to the last digit.
-    AxisRow { axis: Axis::Clock, least: 0.05, keys: &[key("cpu.frequency.core", &[])] },
+    // Clocks move in steps of 100 MHz. Two steps are a state of the hour, and as many siblings agree to the last digit.
+    AxisRow { axis: Axis::Clock, least: 0.08, keys: &[key("cpu.frequency.core", &[])] },
     row(
         Axis::Core,
         &[

@@ -50,23 +50,26 @@ pub enum Ink {
 /// A line in pieces.
 pub type Line = Vec<(String, Ink)>;
 
-/// A run in one line, for the log of a job: node, results by grade, duration, and where it is.
+/// A run in one line, for the log of a job: node, results by grade or why there are none, duration, and where it is.
 pub fn in_one_line(document: &Document, place: &Path) -> String {
     let run = &document.run;
     let node = run.identity.as_ref().map_or(run.id.as_str(), |identity| identity.node.as_str());
     let of = |grade: Grade| document.metrics().filter(|metric| metric.headline && metric.grade == grade).count();
     let all = document.metrics().filter(|metric| metric.headline).count() as u64;
-    format!(
-        "{node}: {}, {} good, {} rough, {} unresolved, {} contaminated, {}{}: {}",
-        count(all, "headline result", "headline results"),
-        of(Grade::Good),
-        of(Grade::Rough),
-        of(Grade::Unresolved),
-        of(Grade::Contaminated),
-        duration(run.wall_seconds),
-        if run.complete { "" } else { ", incomplete" },
-        place.display()
-    )
+    let mut reasons = document.experiments.iter().filter_map(|section| Some((&section.id, section.reason.as_ref()?)));
+    let results = match (all, reasons.next()) {
+        (0, Some((experiment, reason))) => format!("no headline result ({experiment}: {reason})"),
+        _ => format!(
+            "{}, {} good, {} rough, {} unresolved, {} contaminated",
+            count(all, "headline result", "headline results"),
+            of(Grade::Good),
+            of(Grade::Rough),
+            of(Grade::Unresolved),
+            of(Grade::Contaminated)
+        ),
+    };
+    let incomplete = if run.complete { "" } else { ", incomplete" };
+    format!("{node}: {results}, {}{incomplete}: {}", duration(run.wall_seconds), place.display())
 }
 
 /// The screen of a run. `report` is where the whole report is. The values of a reference run take the place of the predicted ones.
