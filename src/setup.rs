@@ -20,6 +20,10 @@ pub struct Setup {
     pub machine: Machine,
     /// CPU on which launches measure.
     pub cpu: u32,
+    /// CPUs that launches measure on instead, while a neighbour computes on the core of `cpu`. None where a CPU was named.
+    pub equal_cpus: Vec<u32>,
+    /// The CPU that a partner task of this launch prefers, because its core is not shared. Nothing prefers one outside of launches.
+    pub partner: Option<u32>,
     /// CPUs that the run may use at all: the affinity mask that the tool was started with.
     pub allowed: Vec<u32>,
     /// How thorough the run is.
@@ -50,6 +54,8 @@ impl Setup {
         Setup {
             machine,
             cpu,
+            equal_cpus: Vec::new(),
+            partner: None,
             allowed,
             profile,
             seed: 0,
@@ -66,7 +72,9 @@ impl Setup {
 
     /// Other CPUs that the run may use, one for each way in which it stands to the measured one.
     pub fn places(&self) -> Vec<Place> {
-        self.machine.places(self.cpu, &self.allowed)
+        let mut allowed = self.allowed.clone();
+        allowed.sort_by_key(|&cpu| self.partner != Some(cpu));
+        self.machine.places(self.cpu, &allowed)
     }
 
     /// The setup that a log was written with, as far as the log tells.
@@ -77,6 +85,7 @@ impl Setup {
         let remote = log.remote.as_deref().cloned();
         Setup {
             seed: log.header.seed,
+            equal_cpus: log.header.equal_cpus.clone(),
             has_peer: peer.is_some(),
             remote_only: log.header.remote_only,
             remote_ways: u32::from(peer.is_some()) + remote.as_ref().map_or(0, Remote::ways),

@@ -1,11 +1,12 @@
 //! How the shared methodology was carried out, read from the log: no number of the report's method chapter is a default.
 
-use crate::evaluate::sharing::shared_share;
+use crate::evaluate::sharing::{shared_at_start, shared_share};
 use crate::evaluate::study::core_frequency_of;
 use crate::experiments::models::coefficients;
-use crate::results::document::{BatchCount, Practice};
+
 use crate::results::evidence::Evidence;
 use crate::results::log::{Launch, Log};
+use crate::results::practice::{BatchCount, Practice};
 use crate::results::series::Class;
 use crate::rig::request::CANARY;
 use crate::statistics::summary::median;
@@ -44,6 +45,9 @@ pub(super) fn practice(log: &Log) -> Practice {
         delayed_share: share(|found| found.run_delay),
         stolen_share: share(|found| found.steal),
         shared_share: shared_share(&well),
+        shared_at_start: shared_at_start(&well),
+        moved_launches: (!log.header.equal_cpus.is_empty())
+            .then(|| evidence.iter().filter(|found| found.cpu != log.header.cpu).count() as u32),
         others_cpus: (!log.others_cpus.is_empty())
             .then(|| log.others_cpus.iter().sum::<f64>() / log.others_cpus.len() as f64),
         // A log without primitives was predicted from the constants table.

@@ -116,7 +116,8 @@ pub(super) struct RunOptions {
     /// Stop adding rounds after this time: 90s, 5m, 1h
     #[arg(long, value_name = "LIMIT", value_parser = parse_duration, allow_negative_numbers = true)]
     pub time: Option<f64>,
-    /// Measure on this CPU (default: the last of the fastest allowed CPUs, or a quieter one if that is busy)
+    /// Measure on this CPU alone. Default: the last of the fastest allowed CPUs, or a quieter one. Equal CPUs replace
+    /// it while a neighbour is on its core
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cpu: Option<u32>,
     /// Seed of every random choice (default: from the clock, recorded in the log)

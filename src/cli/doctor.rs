@@ -27,6 +27,8 @@ const NOISE_SPAN: Duration = Duration::from_millis(200);
 const NOISY_SHARE: f64 = 0.01;
 /// How long each core is looked at.
 const LOOK_SPAN: Duration = Duration::from_millis(200);
+/// Pause between two of its looks at a CPU: virtual CPUs of this machine can share a core without a sign, and must not see each other.
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
 /// Share of the looks up to which nobody is said to have been there: an interrupt of an idle machine spoils one now and then.
 const NOBODY: f64 = 0.001;
 /// CPUs that are named with their share. Of more, those with the largest are.
@@ -111,7 +113,7 @@ fn neighbour_check(machine: &Machine) -> Check {
             cpus.push(cpu);
         }
     }
-    let seen = neighbours::start(&cpus, Duration::ZERO).map(|mut watch| {
+    let seen = neighbours::start(&cpus, LOOK_PAUSE).map(|mut watch| {
         std::thread::sleep(LOOK_SPAN);
         watch.take()
     });

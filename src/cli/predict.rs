@@ -31,7 +31,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let document = match &options.from {
         Some(run) => Some(assemble::document(&log::read(&RunDirectory::open(run)?.log())?)),
         None if options.claims => None,
-        None => Some(primitives(cpu)?),
+        None => Some(primitives(options.cpu)?),
     };
     let known: Vec<Metric> = document.iter().flat_map(Document::metrics).cloned().collect();
     let by = PredictionInput { setup: &setup, known: &known };
@@ -79,7 +79,7 @@ fn basis(options: &PredictOptions, document: Option<&Document>, predictions: &[P
 const SECONDS: &str = "8s";
 
 /// The primitives of this machine, by a short run of their experiments.
-fn primitives(cpu: u32) -> Result<Document, Failure> {
+fn primitives(cpu: Option<u32>) -> Result<Document, Failure> {
     let problem = |what: &str, why: &dyn std::fmt::Display| {
         Failure::from(
             Problem::new(format!("cannot measure primitives: {what}: {why}"))
@@ -94,8 +94,9 @@ fn primitives(cpu: u32) -> Result<Document, Failure> {
     let program = std::env::current_exe().map_err(|error| problem("cannot find this program", &error))?;
     let mut command = Command::new(program);
     command.arg("run").args(models::in_seconds().iter().map(|experiment| experiment.id));
-    command.args(["--quick", "--no-history", "--no-progress", "--time", SECONDS, "--cpu", &cpu.to_string(), "-o"]);
-    let ended = command.arg(&run).stdin(Stdio::null()).output();
+    command.args(["--quick", "--no-history", "--no-progress", "--time", SECONDS]);
+    command.args(cpu.iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]));
+    let ended = command.arg("-o").arg(&run).stdin(Stdio::null()).output();
     let log = ended.map_err(|error| problem("cannot start a run", &error)).and_then(|ended| {
         let last = String::from_utf8_lossy(&ended.stderr).lines().next().unwrap_or("it ended early").to_owned();
         log::read(&run.join("log.jsonl")).map_err(|_| problem("a short run failed", &last))

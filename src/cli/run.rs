@@ -129,6 +129,7 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<Describ
         quietest::choose(cpu, &allowed, &machine)?
     };
     let has_peer = options.peer.peer.is_some();
+    let equal_cpus = if options.cpu.is_some() { Vec::new() } else { machine.equal_cpus(cpu, &allowed) };
     let begun = match before {
         Some(before) => Setup { machine, allowed, ..Setup::logged(&before.log) },
         None => Setup {
@@ -136,6 +137,7 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<Describ
             has_peer,
             remote_only: options.peer.path == PathChoice::Remote,
             remote_ways: options.remote.ways() + u32::from(has_peer),
+            equal_cpus,
             ..Setup::of(machine, cpu, allowed, options.profile())
         },
     };
@@ -172,6 +174,7 @@ fn header(setup: &Setup, command: Vec<String>, identity: &Identity, options: &Ru
         seed: setup.seed,
         profile: setup.profile.name().to_owned(),
         cpu: setup.cpu,
+        equal_cpus: setup.equal_cpus.clone(),
         build: build(),
         identity: Some(identity.clone()),
         binary: Identity::of_binary(),

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use crate::assemble;
 use crate::experiments::file::control_group;
 use crate::experiments::models::{self, Step};
-use crate::experiments::{Experiment, PredictionInput, highlights};
+use crate::experiments::{self, Experiment, PredictionInput, highlights};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::Plan;
@@ -268,6 +268,7 @@ impl Conductor<'_> {
 
     /// Each figure that was not yet predicted is, before it is measured for the first time: what others are predicted from first.
     fn first_round(&mut self, log: &Log, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
+        let mut disturbed: Vec<(Step, u32)> = Vec::new();
         for step in models::first_round(&self.plan.running, self.setup) {
             let id = step.experiment.id;
             let before = || log.launches.iter().filter(|launch| launch.experiment == id && launch.first == step.first);
@@ -279,6 +280,13 @@ impl Conductor<'_> {
             }
             let late = whole || step.first && log.launches.iter().any(|launch| sampled(&launch));
             if !late {
+                for (earlier, launched) in &mut disturbed {
+                    // Whoever was there a moment ago may have left.
+                    let bounds = [*launched, (*launched + earlier.launches).min(2 * MOST_TIMES * earlier.launches)];
+                    if let Some(stop) = self.repeat(earlier, launched, bounds, state)? {
+                        return Ok(Some(stop));
+                    }
+                }
                 self.predict(&step)?;
             }
             let mut launched = before().filter(|launch| launch.succeeded()).count() as u32;
@@ -290,31 +298,49 @@ impl Conductor<'_> {
             }
             // What others are predicted from is measured a few times first, in place of later rounds.
             let most = if step.first { step.launches } else { step.launches.min(self.plan.rounds) };
-            while self.elapsed() < FIRST_SHARE * self.plan.limit_seconds {
-                if launched >= most && !self.may_go_on(&step, launched)? {
-                    break;
-                }
-                let stop = if step.first {
-                    // Where it fails, the launch of everything says why.
-                    let (ended, _) = self.launch(id, true, 1, state, step.experiment.time_out)?;
-                    launched = if matches!(ended, Ended::Failed(_)) { most } else { launched };
-                    self.interrupt.caught().map(Stop::Interrupted)
-                } else {
-                    self.one(step.experiment, &[], 1, state)?
-                };
-                if let Some(stop) = stop {
-                    return Ok(Some(stop));
-                }
-                launched += 1;
+            let has_primitives = (2..=self.plan.rounds).contains(&step.launches);
+            let bounds = [most, if has_primitives { MOST_TIMES * step.launches } else { most }];
+            if let Some(stop) = self.repeat(&step, &mut launched, bounds, state)? {
+                return Ok(Some(stop));
+            }
+            if has_primitives && self.is_disturbed(&step)? {
+                disturbed.push((step, launched));
             }
         }
         Ok(None)
     }
 
-    /// Whether a step has one more launch than it should have, because others are predicted from it and a neighbour was there.
-    fn may_go_on(&self, step: &Step, launched: u32) -> Result<bool, Problem> {
-        let may = (2..=self.plan.rounds).contains(&step.launches) && launched < MOST_TIMES * step.launches;
-        Ok(may && models::is_disturbed(step.experiment, &assemble::known_metrics(&self.log()?)))
+    /// Launches a step until it had the first number of launches, and up to the second while a neighbour disturbs what others are
+    /// predicted from.
+    fn repeat(
+        &mut self,
+        step: &Step,
+        launched: &mut u32,
+        [most, most_disturbed]: [u32; 2],
+        state: &mut Rounds,
+    ) -> Result<Option<Stop>, Problem> {
+        while self.elapsed() < FIRST_SHARE * self.plan.limit_seconds {
+            if *launched >= most && (*launched >= most_disturbed || !self.is_disturbed(step)?) {
+                break;
+            }
+            let stop = if step.first {
+                // Where it fails, the launch of everything says why.
+                let (ended, _) = self.launch(step.experiment.id, true, 1, state, step.experiment.time_out)?;
+                *launched = if matches!(ended, Ended::Failed(_)) { most_disturbed } else { *launched };
+                self.interrupt.caught().map(Stop::Interrupted)
+            } else {
+                self.one(step.experiment, &[], 1, state)?
+            };
+            if stop.is_some() {
+                return Ok(stop);
+            }
+            *launched += 1;
+        }
+        Ok(None)
+    }
+
+    fn is_disturbed(&self, step: &Step) -> Result<bool, Problem> {
+        Ok(models::is_disturbed(step.experiment, &assemble::known_metrics(&self.log()?)))
     }
 
     /// Writes the predictions of a step that a log does not have yet.
@@ -395,8 +421,10 @@ impl Conductor<'_> {
     ) -> Result<(Ended, Vec<Series>), Problem> {
         state.number += 1;
         let number = state.number;
+        let stays = experiments::find(experiment).is_none_or(Experiment::stays);
+        let equal_cpus = if stays { Vec::new() } else { self.setup.equal_cpus.clone() };
         let request = Request {
-            setup: self.setup.clone(),
+            setup: Setup { equal_cpus, ..self.setup.clone() },
             clock: self.clock.clone(),
             space: self.scratch.as_ref().map(|made| made.space().clone()).map_err(Clone::clone),
             experiment: experiment.to_owned(),

@@ -5,9 +5,9 @@ use std::io::{Read, Write};
 use crate::experiments;
 use crate::results::problem::Problem;
 use crate::rig::request::{CANARY, Request};
-use crate::rig::{Rig, canary};
+use crate::rig::{Rig, canary, quieter};
 use crate::sys::clock::monotonic_raw;
-use crate::sys::process;
+use crate::sys::{affinity, process};
 
 use super::interrupt::outlive_size_limit;
 
@@ -22,7 +22,7 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Problem> {
         .take(LONGEST_REQUEST)
         .read_to_string(&mut text)
         .map_err(|error| Problem::new(format!("cannot read the request: {error}")))?;
-    let request: Request = serde_json::from_str(&text).map_err(|error| {
+    let mut request: Request = serde_json::from_str(&text).map_err(|error| {
         Problem::new(format!("the request is invalid: {error}"))
             .hint("`run` starts its measuring processes with `launch`. Use `sysdyno run`")
     })?;
@@ -30,7 +30,18 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Problem> {
         return Err(Problem::new("the conductor process has ended"));
     }
     outlive_size_limit()?;
+    let mut began_alone = None;
+    if !request.setup.equal_cpus.is_empty() {
+        let chosen = quieter::choose(&request);
+        began_alone = chosen.usual_alone;
+        request.setup.cpu = chosen.cpu;
+        request.setup.partner = chosen.partner;
+        // The conductor sleeps nearly all the time. It may wake up on any CPU but the measured one.
+        let others: Vec<u32> = request.setup.allowed.iter().copied().filter(|&cpu| cpu != request.setup.cpu).collect();
+        let _ = affinity::restrict_process(request.conductor, &others);
+    }
     let mut rig = Rig::set_up(&request, started, out)?;
+    rig.began_alone(began_alone);
     if request.experiment == CANARY {
         canary::measure(&mut rig)?;
     } else {

@@ -111,6 +111,13 @@ pub fn shared_share(launches: &[&Launch]) -> Option<f64> {
     Some(Sharing::of(states).share())
 }
 
+/// Share of the launches at whose start a neighbour used the core of the run's CPU; none where they measure there whoever is there.
+pub fn shared_at_start(launches: &[&Launch]) -> Option<f64> {
+    let began: Vec<bool> =
+        launches.iter().filter_map(|launch| launch.evidence.as_ref()?.began_alone).map(|alone| !alone).collect();
+    (!began.is_empty()).then(|| began.iter().filter(|shared| **shared).count() as f64 / began.len() as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

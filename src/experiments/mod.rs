@@ -131,6 +131,11 @@ impl Experiment {
         self.readable_versions().contains(&method_version)
     }
 
+    /// Whether its launches stay on the CPU of the run: it asks who else is on that core.
+    pub fn stays(&self) -> bool {
+        self.publication("cpu.sharing.share").is_some()
+    }
+
     /// The method versions whose logs are analysed, the oldest first. The last is its own.
     pub fn readable_versions(&self) -> Vec<u32> {
         let older = READ_ALIKE.iter().filter(|(id, _)| *id == self.id).map(|(_, version)| *version);

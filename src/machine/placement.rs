@@ -28,6 +28,21 @@ impl Machine {
         places
     }
 
+    /// Other allowed CPUs on which the same work costs the same, one of each core: cores of the same type and speed, with the same
+    /// last-level cache. Empty where the kernel does not say what CPUs share.
+    pub fn equal_cpus(&self, cpu: u32, allowed: &[u32]) -> Vec<u32> {
+        let speed = |cpu: u32| self.maximum_core_hertz(cpu).map_or(0.0, |found| found.value);
+        let same = |other: u32| (speed(other) - speed(cpu)).abs() <= 0.01 * speed(cpu);
+        let mut equal: Vec<u32> = Vec::new();
+        for &other in allowed.iter().filter(|&&other| other != cpu) {
+            let same_core = equal.iter().any(|&one| self.share_core(one, other));
+            if !same_core && same(other) && self.placement(cpu, other) == ORDER[1] {
+                equal.push(other);
+            }
+        }
+        equal
+    }
+
     fn placement(&self, one: u32, other: u32) -> String {
         let package = |cpu| self.cpu(cpu).and_then(|entry| entry.package_id);
         let shared = if self.share_core(one, other) {

@@ -234,13 +234,14 @@ fn closing(document: &Document) -> String {
         text += "A question mark or a level in brackets means too few launches for a 95 % interval.\n";
     }
     text += &format!(
-        "{}: {}. {rejected} not published. {}, {} in {}, on CPU {}{}.\n",
+        "{}: {}. {rejected} not published. {}, {} in {}, on CPU {}{}{}.\n",
         count(metrics.len() as u64, "result", "results"),
         document.grades(),
         count(u64::from(run.rounds), "round", "rounds"),
         count(u64::from(launches), "launch", "launches"),
         duration(run.wall_seconds),
         run.cpu,
+        if document.practice.moved_launches.is_some_and(|moved| moved > 0) { " and others of its kind" } else { "" },
         reference_frequency(&metrics),
     );
     if let Some(contaminated) = metrics.iter().find(|metric| metric.grade == Grade::Contaminated)

@@ -15,8 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
-use super::document::{Document, Grade, Metric, Outcome, Practice, Rejected, Section};
+use super::document::{Document, Grade, Metric, Outcome, Rejected, Section};
 use super::peer::Peer;
+use super::practice::Practice;
 use super::quantity::{Better, Unit};
 use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Trust};

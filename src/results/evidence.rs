@@ -12,6 +12,10 @@ use super::quantity::Labels;
 pub struct Evidence {
     /// CPU on which the launch measured.
     pub cpu: u32,
+    /// Whether the CPU of the run was alone on its core when the launch began; none where nothing looked, because the launch had no
+    /// other CPU to measure on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_alone: Option<bool>,
     /// Time from the first to the last batch.
     pub wall: f64,
     /// CPU time of the launch in that span (user and system).

@@ -17,6 +17,7 @@ pub mod log;
 pub mod mesh;
 pub mod node_names;
 pub mod peer;
+pub mod practice;
 pub mod prediction;
 pub mod problem;
 pub mod published;

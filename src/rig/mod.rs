@@ -10,6 +10,7 @@ mod counts;
 pub mod instruments;
 pub mod line;
 pub mod noise;
+pub mod quieter;
 pub mod request;
 pub mod sampler;
 pub mod shots;
@@ -97,6 +98,11 @@ impl<'a> Rig<'a> {
             Rig { request, instruments, random, out, own, excused: 0.0, excused_steal: 0.0, started, span, evidence };
         rig.evidence.ticks_per_cycle_before = rig.instruments.steady_probe();
         Ok(rig)
+    }
+
+    /// Notes whether the CPU of the run was alone on its core when this launch began.
+    pub fn began_alone(&mut self, alone: Option<bool>) {
+        self.evidence.began_alone = alone;
     }
 
     /// What is the same for all launches of the run.

@@ -12,11 +12,20 @@ pub fn allowed() -> Vec<u32> {
 
 /// Restricts this thread, and every process it starts from now on, to the given CPUs.
 pub fn restrict(cpus: &[u32]) -> Result<(), std::io::Error> {
+    Ok(sched_setaffinity(Pid::from_raw(0), &set_of(cpus)?)?)
+}
+
+fn set_of(cpus: &[u32]) -> Result<CpuSet, std::io::Error> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
         set.set(cpu as usize)?;
     }
-    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+    Ok(set)
+}
+
+/// Restricts the first thread of another process of this user to the given CPUs.
+pub fn restrict_process(process: u32, cpus: &[u32]) -> Result<(), std::io::Error> {
+    Ok(sched_setaffinity(Pid::from_raw(process as i32), &set_of(cpus)?)?)
 }
 
 /// The CPU that executes this call.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::support::trees::tree;
 use sysdyno::testing::machine;
+use sysdyno::testing::report::{content, text};
 use sysdyno::testing::results::document::{Document, Metric, Outcome, Section};
 use sysdyno::testing::results::evidence::{Evidence, Remark};
 use sysdyno::testing::results::log::{Clock, FORMAT, Header, Launch, Log, Step};
@@ -430,6 +431,26 @@ fn time_that_others_took_contaminates() {
     assert_published(delayed, Trust::Contaminated, "G16");
     let stolen = |launch: &mut Launch| launch.evidence.as_mut().unwrap().steal = Some(2e6);
     assert_published(stolen, Trust::Contaminated, "G16");
+}
+
+#[test]
+fn launches_elsewhere_are_counted_with_who_was_there() {
+    let began = |launch: &mut Launch| {
+        let evidence = launch.evidence.as_mut().unwrap();
+        evidence.began_alone = Some(!launch.number.is_multiple_of(4));
+        evidence.cpu = u32::from(launch.number.is_multiple_of(4));
+    };
+    let mut log = log(began);
+    log.header.equal_cpus = vec![1];
+    let (document, moved) = (assemble::document(&log), LAUNCHES / 4);
+    let practice = &document.practice;
+    let share = f64::from(moved) / f64::from(LAUNCHES);
+    assert_eq!((practice.moved_launches, practice.shared_at_start), (Some(moved), Some(share)));
+    let said = format!(
+        "25 % of the launches began with a neighbour on the core of CPU 0. {moved} of these measured on another CPU"
+    );
+    let brief = text::render(&content::brief(&document, None), None);
+    assert!(brief.replace('\n', " ").contains(&said), "{brief}");
 }
 
 #[test]

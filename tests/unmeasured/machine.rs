@@ -46,6 +46,23 @@ fn copy(name: &str, change: impl Fn(&str, String) -> String) -> tempfile::TempDi
 }
 
 #[test]
+fn equal_cpus_have_other_cores_of_the_same_type_and_cache() {
+    let equal = |name: &str, cpu: u32| {
+        let machine = machine(name);
+        let allowed: Vec<u32> = machine.usable_cpus().iter().collect();
+        machine.equal_cpus(cpu, &allowed)
+    };
+    // Two threads a core: one of each other core of the package.
+    assert_eq!(equal("two-socket", 11), [0, 1, 2]);
+    assert_eq!(equal("two-socket", 4), [5, 6, 7]);
+    // Two performance cores with two threads, four efficiency cores.
+    assert_eq!(equal("desktop-hybrid", 0), [2]);
+    assert_eq!(equal("desktop-hybrid", 7), [4, 5, 6]);
+    assert_eq!(equal("guest-false-model", 1), [0]);
+    assert_eq!(machine("two-socket").equal_cpus(11, &[3, 11, 12]), [0; 0], "a sibling and the other package");
+}
+
+#[test]
 fn a_hybrid_desktop_has_two_kinds_of_cores_with_their_own_caches() {
     let machine = machine("desktop-hybrid");
     assert_eq!(machine.cpu(1).unwrap().core_type.value, CoreType::Performance);

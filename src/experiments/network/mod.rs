@@ -94,6 +94,9 @@ const HEADERS: f64 = 66.0 + 24.0;
 
 /// A CPU for the other side: an allowed one, and not a sibling of the launch's own where there is another.
 fn other_cpu(setup: &Setup) -> Option<u32> {
+    if setup.partner.is_some() {
+        return setup.partner;
+    }
     let own = setup.cpu;
     // The nearest number is the likeliest to share a cache.
     let others = setup.allowed.iter().copied().filter(|&cpu| cpu != own);

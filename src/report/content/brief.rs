@@ -1,6 +1,7 @@
 //! The main document: verdict and insights, the costs that everybody asks for, the machine, how it was measured, and each
 //! operation on a page. Every row, term and gate is in the appendix.
 
+use super::methodology::moved_launches;
 use super::operation;
 use super::{APPENDIX, PUBLISHED, chapter_title, cost_ladder, why_missing};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
@@ -169,7 +170,7 @@ fn method(document: &Document) -> PagePart {
     let (run, practice) = (&document.run, &document.practice);
     let mut part = PagePart::new("method", "How it was measured", 2);
     part.say(format!(
-        "The run took {} on CPU {}: {} with {}. It ended because {}. A launch is a new process that repeats the operations of \
+        "The run took {} on CPU {}: {} with {}.{} It ended because {}. A launch is a new process that repeats the operations of \
          one experiment in batches that are long enough for the clock. The first round has a launch of each experiment, and \
          later rounds have those by which results gain most. Most results are medians over launches of the undisturbed \
          batches. The 95 % interval covers the launches and the usual change from run to run. Times of work in the core are \
@@ -178,6 +179,7 @@ fn method(document: &Document) -> PagePart {
         run.cpu,
         count(u64::from(run.rounds), "round", "rounds"),
         count(u64::from(practice.launches), "launch", "launches"),
+        moved_launches(document),
         run.ended,
     ));
     part.say(

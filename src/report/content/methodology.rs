@@ -52,6 +52,7 @@ fn repetition(document: &Document) -> String {
         text += &format!(" and {} that failed", practice.failed_launches);
     }
     text += &format!(", in {}. It ended because: {}.", duration(run.wall_seconds), run.ended);
+    text += &moved_launches(document);
     if let Some(batches) = practice.batches_per_launch {
         text += &format!(" A launch took {} of each workload (median).", count(batches, "batch", "batches"));
     }
@@ -59,6 +60,21 @@ fn repetition(document: &Document) -> String {
         text += &format!(" {} of the launches had settled when sampling began.", percent(settled));
     }
     text
+}
+
+/// A sentence about launches that measured on another CPU than that of the run, after a space; empty where none did.
+pub(super) fn moved_launches(document: &Document) -> String {
+    let practice = &document.practice;
+    let (Some(shared), Some(moved)) = (practice.shared_at_start, practice.moved_launches.filter(|moved| *moved > 0))
+    else {
+        return String::new();
+    };
+    format!(
+        " {} of the launches began with a neighbour on the core of CPU {}. {moved} of these measured on another CPU of the \
+         same kind.",
+        percent(shared),
+        document.run.cpu
+    )
 }
 
 fn clock(document: &Document) -> String {

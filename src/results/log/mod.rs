@@ -51,6 +51,9 @@ pub struct Header {
     pub profile: String,
     /// CPU on which launches measure.
     pub cpu: u32,
+    /// CPUs that launches measure on instead, while a neighbour computes on the core of `cpu`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equal_cpus: Vec<u32>,
     /// How the tool was built: compiler, profile, target features.
     pub build: String,
     /// Which machine this is among others of its model; absent in older logs.

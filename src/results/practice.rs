@@ -1,0 +1,58 @@
+//! How the shared methodology was carried out in a run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the shared methodology was carried out: the actual parameters of the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Practice {
+    /// Rounds planned.
+    pub rounds_planned: u32,
+    /// Launches that ended well, canaries left out.
+    pub launches: u32,
+    /// Launches that did not.
+    pub failed_launches: u32,
+    /// Batches of one workload in one launch, the median.
+    pub batches_per_launch: Option<u64>,
+    /// Batches by what happened to them, most frequent first.
+    pub batches: Vec<BatchCount>,
+    /// Bias of the clock, removed from every interval: the largest over launches, in nanoseconds.
+    pub timer_bias: Option<f64>,
+    /// Resolution of the clock: the coarsest over launches, in nanoseconds.
+    pub timer_resolution: Option<f64>,
+    /// Core frequency over launches: lowest, median, highest, in hertz.
+    pub core_hertz: Option<[f64; 3]>,
+    /// Latency of a multiply over that of an addition, the median over launches; a whole number where chains are valid.
+    pub chain_ratio: Option<f64>,
+    /// Share of the launches' time in which other tasks had the CPU.
+    pub delayed_share: Option<f64>,
+    /// Share of the launches' time in which the hypervisor had the CPU.
+    pub stolen_share: Option<f64>,
+    /// Share of the batches beside which a neighbour used the other hardware thread of the core; none where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_share: Option<f64>,
+    /// Share of the launches at whose start a neighbour was on the core of the run's CPU; none where nothing looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_at_start: Option<f64>,
+    /// Launches that measured on another CPU than that of the run, because a neighbour was on its core; none where all had to
+    /// measure there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_launches: Option<u32>,
+    /// CPUs that other processes of this machine used during the run; none where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpus: Option<f64>,
+    /// Median error, median width and share inside of predictions for records that no coefficient was fitted on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records_score: Option<[f64; 3]>,
+    /// Share of launches that had settled when sampling began.
+    pub settled_share: Option<f64>,
+}
+
+/// How many batches shared a fate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchCount {
+    /// What happened to them, such as `clean` or `preempted`.
+    pub class: String,
+    /// How many.
+    pub count: u64,
+}

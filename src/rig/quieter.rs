@@ -1,0 +1,156 @@
+//! Which CPU a launch measures on: that of the run or, while a neighbour computes on its core, an equal one. A neighbour that is there
+//! when a launch begins mostly stays until it ends, and then no batch of it is undisturbed.
+
+use super::instruments::{Instruments, Live};
+use super::request::Request;
+use super::width;
+use crate::sys::{affinity, arch};
+
+/// Looks at each CPU, of some 12 µs each: a neighbour that comes and goes leaves the core alone for half a millisecond.
+const LOOKS: usize = 150;
+/// Looks with a neighbour, or that do not tell, up to which a core counts as alone.
+const FEW: usize = LOOKS / 10;
+/// CPUs that are looked at, at most: one that is alone takes 2 ms, others less than one.
+const MOST: usize = 16;
+
+/// CPUs of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// Where it measures.
+    pub cpu: u32,
+    /// Where a partner task is alone on its core; none where there is no choice, or none is.
+    pub partner: Option<u32>,
+    /// Whether the usual CPU was alone; none where nothing tells.
+    pub usual_alone: Option<bool>,
+}
+
+/// Looks at the CPU of the setup and at equal ones, until one is alone on its core. This thread may run anywhere afterwards.
+pub fn choose(request: &Request) -> Choice {
+    let usual = request.setup.cpu;
+    let source = request.source().ok().filter(|_| request.clock.source == arch::COUNTER);
+    let Some(source) = source else { return Choice { cpu: usual, partner: None, usual_alone: None } };
+    let mut equal = request.setup.equal_cpus.clone();
+    fastrand::Rng::with_seed(request.seed).shuffle(&mut equal);
+    affinity::restored(|| {
+        choose_by(usual, &equal, |cpu| {
+            affinity::restrict(&[cpu]).ok()?;
+            Some(looks_alone(&mut Live::on(cpu, source, request.clock.hertz)))
+        })
+    })
+}
+
+/// The first CPU that is alone on its core, or else the one that was alone in most looks, and another one that is alone. Nothing
+/// is known of CPUs without looks.
+fn choose_by(usual: u32, equal: &[u32], mut look: impl FnMut(u32) -> Option<usize>) -> Choice {
+    let mut left = std::iter::once(usual).chain(equal.iter().copied()).take(MOST);
+    let mut best = (usual, 0);
+    let mut usual_alone = None;
+    let mut next_alone = |best: &mut (u32, usize)| {
+        left.find(|&cpu| {
+            let seen = look(cpu);
+            if cpu == usual {
+                usual_alone = seen.map(|alone| alone >= LOOKS - FEW);
+            }
+            let alone = seen.unwrap_or(0);
+            if alone > best.1 {
+                *best = (cpu, alone);
+            }
+            alone >= LOOKS - FEW
+        })
+    };
+    let found = next_alone(&mut best);
+    // With one other CPU there is nothing to choose.
+    let partner = if found.is_some() && equal.len() > 1 { next_alone(&mut best) } else { None };
+    Choice { cpu: found.unwrap_or(best.0), partner, usual_alone }
+}
+
+/// Looks that may be of a core alone. No more than needed: a core that is shared shows it in the first few.
+fn looks_alone(instruments: &mut impl Instruments) -> usize {
+    let (mut alone, mut others) = (0, 0);
+    while others <= FEW && alone + others < LOOKS {
+        let per_cycle = instruments.probe().filter(|per_cycle| *per_cycle > 0.0);
+        let is_alone = per_cycle.is_some_and(|per_cycle| width::may_be_alone(instruments.width() / per_cycle));
+        alone += usize::from(is_alone);
+        others += usize::from(!is_alone);
+    }
+    alone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::arch::Stamp;
+    use crate::sys::counters::ThreadCounters;
+
+    /// What is chosen where CPU 3 is the usual one, by the looks at CPUs 0 to 3 that were alone, and how many CPUs were looked at.
+    fn chosen(alone: [usize; 4], equal: &[u32]) -> (Choice, usize) {
+        let mut looked_at = 0;
+        let choice = choose_by(3, equal, |cpu| {
+            looked_at += 1;
+            Some(alone[cpu as usize]).filter(|alone| *alone > 0)
+        });
+        (choice, looked_at)
+    }
+
+    #[test]
+    fn the_usual_cpu_is_taken_while_it_is_alone() {
+        let choice = |partner| Choice { cpu: 3, partner, usual_alone: Some(true) };
+        assert_eq!(chosen([150, 150, 0, 135], &[0]), (choice(None), 1));
+        assert_eq!(chosen([0, 150, 80, 150], &[0, 2, 1]), (choice(Some(1)), 4));
+    }
+
+    #[test]
+    fn a_neighbour_moves_the_launch() {
+        let choice = Choice { cpu: 2, partner: Some(1), usual_alone: Some(false) };
+        assert_eq!(chosen([0, 150, 140, 60], &[0, 2, 1]), (choice, 4));
+    }
+
+    #[test]
+    fn where_none_is_alone_the_least_shared_one_is_taken() {
+        let choice = |cpu, usual_alone| Choice { cpu, partner: None, usual_alone };
+        assert_eq!(chosen([30, 90, 15, 60], &[0, 2, 1]).0, choice(1, Some(false)));
+        assert_eq!(chosen([0; 4], &[0, 2, 1]).0, choice(3, None));
+    }
+
+    /// A core whose looks are known beforehand.
+    struct Core {
+        widths: Vec<f64>,
+        looks: usize,
+    }
+
+    impl Instruments for Core {
+        fn stamp(&mut self) -> Stamp {
+            Stamp { ticks: 0, cpu: 3 }
+        }
+        fn probe(&mut self) -> Option<f64> {
+            Some(2.0)
+        }
+        fn width(&mut self) -> f64 {
+            self.looks += 1;
+            2.0 * self.widths[self.looks - 1]
+        }
+        fn counters(&mut self) -> ThreadCounters {
+            ThreadCounters::default()
+        }
+        fn bias(&self) -> f64 {
+            0.0
+        }
+        fn resolution(&self) -> f64 {
+            1.0
+        }
+        fn hertz(&self) -> f64 {
+            1e9
+        }
+        fn cpu(&self) -> u32 {
+            3
+        }
+    }
+
+    #[test]
+    fn a_shared_core_shows_itself_in_few_looks() {
+        for (width, looks, alone) in [(2.0, FEW + 1, 0), (1.01, LOOKS, LOOKS)] {
+            let mut core = Core { widths: vec![width; LOOKS], looks: 0 };
+            assert_eq!((looks_alone(&mut core), core.looks), (alone, looks), "{width}");
+        }
+    }
+}
