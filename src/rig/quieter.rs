@@ -24,44 +24,43 @@ pub struct Choice {
     pub usual_alone: Option<bool>,
 }
 
-/// Looks at the CPU of the setup and at equal ones, until one is alone on its core. This thread may run anywhere afterwards.
+/// Looks at the CPU of the setup and at equal ones. Leaves this thread on the last one that it looked at, mostly the chosen one: a
+/// virtual CPU that sleeps may wake up on another core.
 pub fn choose(request: &Request) -> Choice {
     let usual = request.setup.cpu;
     let source = request.source().ok().filter(|_| request.clock.source == arch::COUNTER);
     let Some(source) = source else { return Choice { cpu: usual, partner: None, usual_alone: None } };
     let mut equal = request.setup.equal_cpus.clone();
     fastrand::Rng::with_seed(request.seed).shuffle(&mut equal);
-    affinity::restored(|| {
-        choose_by(usual, &equal, |cpu| {
-            affinity::restrict(&[cpu]).ok()?;
-            Some(looks_alone(&mut Live::on(cpu, source, request.clock.hertz)))
-        })
+    equal.truncate(MOST);
+    choose_by(usual, &equal, |cpu| {
+        affinity::restrict(&[cpu]).ok()?;
+        Some(looks_alone(&mut Live::on(cpu, source, request.clock.hertz)))
     })
 }
 
-/// The first CPU that is alone on its core, or else the one that was alone in most looks, and another one that is alone. Nothing
-/// is known of CPUs without looks.
+/// The usual CPU if it is alone on its core, or else the first equal one that is, or the one that was alone in most looks. Another one
+/// that is alone has the partner. Nothing is known of CPUs without looks.
 fn choose_by(usual: u32, equal: &[u32], mut look: impl FnMut(u32) -> Option<usize>) -> Choice {
-    let mut left = std::iter::once(usual).chain(equal.iter().copied()).take(MOST);
-    let mut best = (usual, 0);
-    let mut usual_alone = None;
-    let mut next_alone = |best: &mut (u32, usize)| {
-        left.find(|&cpu| {
-            let seen = look(cpu);
-            if cpu == usual {
-                usual_alone = seen.map(|alone| alone >= LOOKS - FEW);
-            }
-            let alone = seen.unwrap_or(0);
-            if alone > best.1 {
-                *best = (cpu, alone);
-            }
-            alone >= LOOKS - FEW
-        })
+    let mut left = equal.iter().copied();
+    let mut most = (usual, 0);
+    let mut is_alone = |cpu: u32| {
+        let alone = look(cpu)?;
+        if alone > most.1 {
+            most = (cpu, alone);
+        }
+        Some(alone >= LOOKS - FEW)
     };
-    let found = next_alone(&mut best);
-    // With one other CPU there is nothing to choose.
-    let partner = if found.is_some() && equal.len() > 1 { next_alone(&mut best) } else { None };
-    Choice { cpu: found.unwrap_or(best.0), partner, usual_alone }
+    // The partner's first, so that no time passes between the look at the chosen one and its work. One other CPU is no choice.
+    let partner = if equal.len() > 1 { left.find(|&cpu| is_alone(cpu) == Some(true)) } else { None };
+    let usual_alone = is_alone(usual);
+    if usual_alone == Some(true) {
+        return Choice { cpu: usual, partner, usual_alone };
+    }
+    match left.find(|&cpu| is_alone(cpu) == Some(true)) {
+        Some(cpu) => Choice { cpu, partner, usual_alone },
+        None => Choice { cpu: partner.unwrap_or(most.0), partner: None, usual_alone },
+    }
 }
 
 /// Looks that may be of a core alone. No more than needed: a core that is shared shows it in the first few.
@@ -97,12 +96,15 @@ mod tests {
         let choice = |partner| Choice { cpu: 3, partner, usual_alone: Some(true) };
         assert_eq!(chosen([150, 150, 0, 135], &[0]), (choice(None), 1));
         assert_eq!(chosen([0, 150, 80, 150], &[0, 2, 1]), (choice(Some(1)), 4));
+        assert_eq!(chosen([0, 10, 80, 150], &[0, 2, 1]), (choice(None), 4));
     }
 
     #[test]
     fn a_neighbour_moves_the_launch() {
-        let choice = Choice { cpu: 2, partner: Some(1), usual_alone: Some(false) };
-        assert_eq!(chosen([0, 150, 140, 60], &[0, 2, 1]), (choice, 4));
+        let choice = |cpu, partner| Choice { cpu, partner, usual_alone: Some(false) };
+        assert_eq!(chosen([140, 150, 150, 60], &[0]), (choice(0, None), 2));
+        assert_eq!(chosen([0, 150, 140, 60], &[0, 2, 1]), (choice(1, Some(2)), 4));
+        assert_eq!(chosen([0, 134, 140, 60], &[0, 2, 1]), (choice(2, None), 4));
     }
 
     #[test]
