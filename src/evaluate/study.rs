@@ -14,7 +14,7 @@ use crate::setup::Setup;
 use crate::statistics::summary::median;
 
 use super::precision::Precision;
-use super::sharing::{LoopTurn, shared_at_start, shared_share};
+use super::sharing::{LoopTurn, shared_share};
 
 /// Batches that were alone on their core scatter to both sides alike where they stay in user code: the median.
 const WITHIN_CPU: f64 = 0.5;
@@ -28,7 +28,7 @@ pub struct WholeRun {
     core_by_launch: Vec<f64>,
     /// Cycles of a turn alone on the core, by all looks; none where none was taken.
     turn: Option<LoopTurn>,
-    /// Share of the time for which a neighbour used the core of the run's CPU.
+    /// Share of the batches beside which a neighbour used the core.
     shared: f64,
 }
 
@@ -36,9 +36,7 @@ impl WholeRun {
     /// By all launches of a log that ended well.
     pub fn of(log: &Log) -> Self {
         let succeeded = || log.launches.iter().filter(|launch| launch.succeeded());
-        let launches: Vec<&Launch> = succeeded().collect();
-        // Batches next to which nobody was say little of the host where launches look for such a CPU.
-        let shared = shared_at_start(&launches).or_else(|| shared_share(&launches));
+        let shared = shared_share(&succeeded().collect::<Vec<_>>());
         WholeRun {
             core_by_launch: log.clock.as_ref().map_or_else(Vec::new, |clock| core_frequencies(clock, succeeded())),
             turn: LoopTurn::of(succeeded().flat_map(|launch| &launch.series)),
@@ -60,7 +58,7 @@ pub struct Study<'a> {
     pub core_by_launch: Vec<f64>,
     /// Cycles of a turn alone on the core, by all looks of the run; none where none was taken.
     pub turn: Option<LoopTurn>,
-    /// Share of the time for which a neighbour used the core of the run's CPU; 0 where nothing looked.
+    /// Share of the batches of the run beside which a neighbour used the core; 0 where nothing looked.
     pub shared: f64,
     /// Which quantile of the batches of a launch stands for it, where only batches that were alone on their core count.
     pub within: f64,

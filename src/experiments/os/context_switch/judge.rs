@@ -27,8 +27,8 @@ pub(super) const LEAST_LINE: f64 = 1.5;
 const BELOW_BARE: f64 = 0.05;
 
 /// Of what one CPU does by itself. In nine tables of repeated runs (`records/*/repeat.md`), the coefficient of variation of its results
-/// is 0.3 to 1.7 % in the median, whatever the neighbours.
-const ON_ONE_CPU: Precision = Precision { target: 0.05, between: 0.02, busy: 0.02 };
+/// is 0.3 to 1.7 % in the median. With a neighbour at the start of half the launches it is 2.1 and 2.7 %.
+const ON_ONE_CPU: Precision = Precision { target: 0.05, between: 0.02, busy: 0.05 };
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     let places = study.setup.places();
