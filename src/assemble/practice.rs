@@ -47,7 +47,7 @@ pub(super) fn practice(log: &Log) -> Practice {
         shared_share: shared_share(&well),
         shared_at_start: shared_at_start(&well),
         moved_launches: (!log.header.equal_cpus.is_empty())
-            .then(|| evidence.iter().filter(|found| found.cpu != log.header.cpu).count() as u32),
+            .then(|| evidence.iter().filter(|found| moved(found, log.header.cpu)).count() as u32),
         others_cpus: (!log.others_cpus.is_empty())
             .then(|| log.others_cpus.iter().sum::<f64>() / log.others_cpus.len() as f64),
         // A log without primitives was predicted from the constants table.
@@ -58,6 +58,11 @@ pub(super) fn practice(log: &Log) -> Practice {
         settled_share: (!evidence.is_empty())
             .then(|| evidence.iter().filter(|found| found.settled).count() as f64 / evidence.len() as f64),
     }
+}
+
+/// Whether a neighbour on the core of the run's CPU made a launch measure elsewhere.
+fn moved(evidence: &Evidence, cpu: u32) -> bool {
+    evidence.began_alone == Some(false) && evidence.cpu != cpu
 }
 
 /// Lowest, median and highest core frequency over launches.

@@ -308,10 +308,11 @@ pub fn factor(ratio: f64) -> String {
 pub fn duration(seconds: f64) -> String {
     if seconds < 9.95 {
         format!("{seconds:.1} s")
-    } else if seconds < 119.5 {
+    } else if seconds < 179.5 {
         format!("{seconds:.0} s")
     } else {
-        format!("{} min {} s", (seconds / 60.0) as u64, (seconds % 60.0) as u64)
+        let whole = seconds.round() as u64;
+        format!("{} min {} s", whole / 60, whole % 60)
     }
 }
 
@@ -361,6 +362,8 @@ mod tests {
         assert_eq!(percent(0.5), "50 %");
         assert_eq!([0.05, 0.0443, 0.0001, 0.88, 1.0].map(share), ["5 %", "4.4 %", "0.01 %", "88 %", "100 %"]);
         assert_eq!(duration(0.83), "0.8 s");
+        assert_eq!(duration(120.3), "120 s");
+        assert_eq!(duration(179.9), "3 min 0 s");
         assert_eq!(duration(190.0), "3 min 10 s");
         assert_eq!(count(1, "launch", "launches"), "1 launch");
         assert_eq!(factor(1.126), "×1.13");

@@ -4,12 +4,14 @@
 use super::instruments::{Instruments, Live};
 use super::request::Request;
 use super::width;
-use crate::sys::{affinity, arch};
+use crate::sys::{affinity, arch, counters};
 
 /// Looks at each CPU, of some 12 µs each: a neighbour that comes and goes leaves the core alone for half a millisecond.
 const LOOKS: usize = 150;
 /// Looks with a neighbour, or that do not tell, up to which a core counts as alone.
 const FEW: usize = LOOKS / 10;
+/// Nanoseconds of waiting for a CPU beyond which another task runs there: moving there takes some 20 µs, a task's turn 3 ms.
+const WAITED: f64 = 200_000.0;
 /// CPUs that are looked at, at most: one that is alone takes 2 ms, others less than one.
 const MOST: usize = 16;
 
@@ -34,13 +36,16 @@ pub fn choose(request: &Request) -> Choice {
     fastrand::Rng::with_seed(request.seed).shuffle(&mut equal);
     equal.truncate(MOST);
     choose_by(usual, &equal, |cpu| {
+        let before = counters::run_delay();
         affinity::restrict(&[cpu]).ok()?;
-        Some(looks_alone(&mut Live::on(cpu, source, request.clock.hertz)))
+        let alone = looks_alone(&mut Live::on(cpu, source, request.clock.hertz));
+        let waited = counters::run_delay().zip(before).map(|(now, before)| now - before);
+        waited.is_none_or(|waited| waited <= WAITED).then_some(alone)
     })
 }
 
 /// The usual CPU if it is alone on its core, or else the first equal one that is, or the one that was alone in most looks. Another one
-/// that is alone has the partner. Nothing is known of CPUs without looks.
+/// that is alone has the partner. CPUs without looks are not taken: another task uses them, or they are not allowed.
 fn choose_by(usual: u32, equal: &[u32], mut look: impl FnMut(u32) -> Option<usize>) -> Choice {
     let mut left = equal.iter().copied();
     let mut most = (usual, 0);
@@ -112,6 +117,14 @@ mod tests {
         let choice = |cpu, usual_alone| Choice { cpu, partner: None, usual_alone };
         assert_eq!(chosen([30, 90, 15, 60], &[0, 2, 1]).0, choice(1, Some(false)));
         assert_eq!(chosen([0; 4], &[0, 2, 1]).0, choice(3, None));
+    }
+
+    #[test]
+    fn a_cpu_that_another_task_uses_is_not_taken() {
+        // Zero stands for one that tells nothing.
+        let choice = |cpu, usual_alone| Choice { cpu, partner: None, usual_alone };
+        assert_eq!(chosen([0, 150, 150, 60], &[0]).0, choice(3, Some(false)));
+        assert_eq!(chosen([150, 150, 150, 0], &[0]).0, choice(0, None));
     }
 
     /// A core whose looks are known beforehand.

@@ -67,6 +67,8 @@
 //!
 //! **Other experiments.** sysdyno takes the same look before and after each batch. Results that depend on the core
 //! clock come from batches that ran alone on the core. The cost next to a neighbour is published with each of them.
+//! If a neighbour is there when a launch begins, the launch measures on another CPU of the same kind. With `--cpu`, it
+//! stays.
 //!
 //! # Prediction
 //!

@@ -170,17 +170,17 @@ fn method(document: &Document) -> PagePart {
     let (run, practice) = (&document.run, &document.practice);
     let mut part = PagePart::new("method", "How it was measured", 2);
     part.say(format!(
-        "The run took {} on CPU {}: {} with {}.{} It ended because {}. A launch is a new process that repeats the operations of \
+        "The run took {} on CPU {}: {} with {}. It ended because {}. A launch is a new process that repeats the operations of \
          one experiment in batches that are long enough for the clock. The first round has a launch of each experiment, and \
          later rounds have those by which results gain most. Most results are medians over launches of the undisturbed \
          batches. The 95 % interval covers the launches and the usual change from run to run. Times of work in the core are \
-         for the core clock of this run. Another run can have another clock.",
+         for the core clock of this run. Another run can have another clock.{}",
         duration(run.wall_seconds),
         run.cpu,
         count(u64::from(run.rounds), "round", "rounds"),
         count(u64::from(practice.launches), "launch", "launches"),
-        moved_launches(document),
         run.ended,
+        moved_launches(document),
     ));
     part.say(
         "sysdyno measured a few primitive costs first and predicted most other results from them. It wrote each \
