@@ -166,7 +166,7 @@ fn section(setup: &Setup, log: &Log, whole: &WholeRun, step: &Step, known: &[Met
                 findings.say_predictions();
                 name_missing(&study, &mut findings);
             }
-            fill(&mut section, experiment, findings);
+            fill(&mut section, experiment, findings, &study.launches);
         }
         (None, _) => {
             section.reason = Some(format!("this version of sysdyno has no experiment {}", step.experiment));
@@ -189,7 +189,7 @@ fn meanings(experiment: &Experiment) -> Vec<Meaning> {
 }
 
 /// A method that has changed since cannot judge what an older one measured; its figures would carry the wrong version.
-fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
+fn fill(section: &mut Section, experiment: &Experiment, findings: Findings, launches: &[&Launch]) {
     if !experiment.analyses(section.method_version) {
         let versions: Vec<String> = experiment.readable_versions().iter().map(u32::to_string).collect();
         section.reason = Some(format!(
@@ -229,13 +229,22 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings) {
             section.outcome = Outcome::Skipped;
         }
         let why = if refused { "no result is available here" } else { "every result failed a gate" };
-        section.reason = Some(section.rejected.first().map_or_else(
-            || "the launches gave no result".to_owned(),
-            |rejected| format!("{why}; {}: {}", rejected.name, rejected.reason),
-        ));
+        section.reason =
+            Some(section.rejected.first().map_or_else(
+                || no_result(launches),
+                |rejected| format!("{why}; {}: {}", rejected.name, rejected.reason),
+            ));
     } else {
         section.outcome = Outcome::Measured;
     }
+}
+
+/// What became of the batches of launches that gave no result.
+fn no_result(launches: &[&Launch]) -> String {
+    let counts: Vec<String> =
+        practice::batches(launches).iter().map(|of| format!("{} {}", of.count, of.class)).collect();
+    let batches = if counts.is_empty() { String::new() } else { format!(" from their batches: {}", counts.join(", ")) };
+    format!("the launches gave no result{batches}")
 }
 
 fn failure(launch: &Launch) -> Option<String> {

@@ -73,7 +73,7 @@ fn core_hertz(log: &Log, evidence: &[&Evidence]) -> Option<[f64; 3]> {
     Some([ends.0, median(&found)?, ends.1])
 }
 
-fn batches(launches: &[&Launch]) -> Vec<BatchCount> {
+pub(super) fn batches(launches: &[&Launch]) -> Vec<BatchCount> {
     let mut counts: Vec<(Class, u64)> = Class::ALL.into_iter().map(|class| (class, 0)).collect();
     for series in launches.iter().flat_map(|launch| &launch.series).filter(|series| !series.classes.0.is_empty()) {
         for (class, count) in series.class_counts() {

@@ -454,6 +454,20 @@ fn launches_elsewhere_are_counted_with_who_was_there() {
 }
 
 #[test]
+fn batches_of_which_none_is_usable_are_counted_in_the_reason() {
+    let document = assemble::document(&log(|launch| {
+        for series in &mut launch.series {
+            series.classes.0.iter_mut().for_each(|class| *class = Class::Preempted);
+        }
+    }));
+    let reason = section(&document).reason.clone().unwrap_or_default();
+    assert!(
+        reason.starts_with("the launches gave no result from their batches: ") && reason.ends_with(" preempted"),
+        "{reason}"
+    );
+}
+
+#[test]
 fn a_launch_that_moved_contaminates() {
     let moved = |launch: &mut Launch| of_code(launch, "registers", |series| series.classes.0[2] = Class::Migrated);
     assert_published(moved, Trust::Contaminated, "G15");
