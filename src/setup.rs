@@ -18,11 +18,11 @@ use crate::statistics::location::FEWEST_LAUNCHES;
 pub struct Setup {
     /// The machine.
     pub machine: Machine,
-    /// CPU on which launches measure.
+    /// CPU of the run: launches measure there.
     pub cpu: u32,
     /// CPUs that launches measure on instead, while a neighbour computes on the core of `cpu`. None where a CPU was named.
     pub equal_cpus: Vec<u32>,
-    /// The CPU that a partner task of this launch prefers, because its core is not shared. Nothing prefers one outside of launches.
+    /// The CPU that a partner task of this launch prefers, because nobody else is on its core. Only launches know one.
     pub partner: Option<u32>,
     /// CPUs that the run may use at all: the affinity mask that the tool was started with.
     pub allowed: Vec<u32>,

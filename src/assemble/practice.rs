@@ -3,7 +3,6 @@
 use crate::evaluate::sharing::{shared_at_start, shared_share};
 use crate::evaluate::study::core_frequency_of;
 use crate::experiments::models::coefficients;
-
 use crate::results::evidence::Evidence;
 use crate::results::log::{Launch, Log};
 use crate::results::practice::{BatchCount, Practice};
@@ -73,6 +72,7 @@ fn core_hertz(log: &Log, evidence: &[&Evidence]) -> Option<[f64; 3]> {
     Some([ends.0, median(&found)?, ends.1])
 }
 
+/// The batches of launches by what happened to them, most frequent first.
 pub(super) fn batches(launches: &[&Launch]) -> Vec<BatchCount> {
     let mut counts: Vec<(Class, u64)> = Class::ALL.into_iter().map(|class| (class, 0)).collect();
     for series in launches.iter().flat_map(|launch| &launch.series).filter(|series| !series.classes.0.is_empty()) {

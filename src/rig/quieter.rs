@@ -1,5 +1,5 @@
 //! Which CPU a launch measures on: that of the run or, while a neighbour computes on its core, an equal one. A neighbour that is there
-//! when a launch begins mostly stays until it ends, and then no batch of it is undisturbed.
+//! when a launch begins mostly stays until it ends, and then few batches of it are undisturbed.
 
 use super::instruments::{Instruments, Live};
 use super::request::Request;
@@ -20,7 +20,7 @@ const MOST: usize = 16;
 pub struct Choice {
     /// Where it measures.
     pub cpu: u32,
-    /// Where a partner task is alone on its core; none where there is no choice, or none is.
+    /// A CPU for a partner task whose core nobody else uses, if one was found among two or more equal CPUs.
     pub partner: Option<u32>,
     /// Whether the usual CPU was alone; none where nothing tells.
     pub usual_alone: Option<bool>,
@@ -56,7 +56,7 @@ fn choose_by(usual: u32, equal: &[u32], mut look: impl FnMut(u32) -> Option<usiz
         }
         Some(alone >= LOOKS - FEW)
     };
-    // The partner's first, so that no time passes between the look at the chosen one and its work. One other CPU is no choice.
+    // The CPU of the partner is found first. The launch then begins right after the look at its own. A single equal CPU leaves no choice.
     let partner = if equal.len() > 1 { left.find(|&cpu| is_alone(cpu) == Some(true)) } else { None };
     let usual_alone = is_alone(usual);
     if usual_alone == Some(true) {
