@@ -169,7 +169,7 @@ pub mod results {
     pub mod document {
         pub use crate::results::document::{
             Block, CheckOutcome, Comparison, CompositeCheck, Document, FigureModes, Grade, Highlight, HighlightKind,
-            Metric, Outcome, Section, SharedCore,
+            Metric, ModesOf, Outcome, Section, SharedCore,
         };
     }
     pub mod evidence {

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::results::document::Quantiles;
+use crate::results::document::{ModesOf, Quantiles};
 use crate::results::quantity::Unit;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::interval::quantile_interval;
-use crate::statistics::location::launch_estimates;
+use crate::statistics::location::{FEWEST_LAUNCHES, launch_estimates};
 use crate::statistics::modes::modes;
+use crate::statistics::resampling::resamplings;
 use crate::statistics::summary;
 
 use super::sample::{Account, Sample};
@@ -17,6 +18,9 @@ use super::sharing::Sharing;
 
 /// Confidence that intervals aim at.
 pub const LEVEL: f64 = 0.95;
+
+/// Resamplings of the launches behind the interval of a median of draws.
+const RESAMPLINGS: u32 = 400;
 
 /// A figure before its gates.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,24 +74,30 @@ fn over_launches(estimates: &[f64]) -> Option<OverLaunches> {
     Some(OverLaunches { lowest: at(0.1)?, highest: at(0.9)?, range: [at(0.0)?, at(1.0)?] })
 }
 
-/// Two ways to run: what launches cost in each, and the share of the launches that ran in the upper one.
+/// Two ways to run: what each costs, and the share that ran in the upper one, of the launches or of the batches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoModes {
     pub lower: f64,
     pub upper: f64,
     pub upper_share: f64,
+    pub of: ModesOf,
 }
 
-/// Launches below which two modes cannot be told from scatter.
+/// Launches or draws below which two modes cannot be told from scatter.
 const FEWEST_FOR_MODES: usize = 8;
-/// Share of the launches that the rarer mode has at least.
+/// Share of them that the rarer mode has at least.
 const RARER_MODE: f64 = 0.15;
 
-/// Two modes over launches (Hartigan's dip, a gap of 5 %), each with a share that matters.
+/// Two modes (Hartigan's dip, a gap of 5 %), each with a share that matters.
 fn two_modes(estimates: &[f64]) -> Option<TwoModes> {
     let found = modes(estimates).filter(|found| estimates.len() >= FEWEST_FOR_MODES && found.bimodal())?;
     let matters = (RARER_MODE..=1.0 - RARER_MODE).contains(&found.upper_share);
-    matters.then_some(TwoModes { lower: found.lower, upper: found.upper, upper_share: found.upper_share })
+    matters.then_some(TwoModes {
+        lower: found.lower,
+        upper: found.upper,
+        upper_share: found.upper_share,
+        of: ModesOf::Launches,
+    })
 }
 
 /// A figure from the batches beside a neighbour on the core.
@@ -115,6 +125,30 @@ impl Estimate {
         let mut estimate = Self::located(sample, [picked.within, 0.5], &estimator)?;
         estimate.typical = summary::median(&launch_estimates(&picked.whole, 0.5));
         estimate.shared = beside(sample, Self::undisturbed);
+        Some(estimate)
+    }
+
+    /// The undisturbed cost of what settles anew before each batch, on one of several levels. Every batch is a draw: the result is the
+    /// median of the draws of all launches, its interval that of resampled launches, and the modes are those of the draws.
+    /// Wants a sample [by median](Sample::by_median), whose launches differences use too.
+    pub fn of_draws(sample: &Sample) -> Option<Estimate> {
+        let mut estimate = Self::undisturbed(sample)?;
+        let draws = sample.launches.concat();
+        estimate.modes = two_modes(&draws).map(|found| TwoModes { of: ModesOf::Batches, ..found });
+        // A level that changes from draw to draw is no launch that did not settle.
+        estimate.restless = 0;
+        if sample.picked.is_none() || sample.launches.len() < FEWEST_LAUNCHES {
+            return Some(estimate);
+        }
+        estimate.value = summary::median(&draws)?;
+        let launches: Vec<&Vec<f64>> = sample.launches.iter().collect();
+        let medians: Vec<f64> = resamplings(&launches, RESAMPLINGS, launches.len() as u64)
+            .filter_map(|set| summary::median(&set.into_iter().flatten().copied().collect::<Vec<_>>()))
+            .collect();
+        let end = |share| summary::quantile(&medians, share);
+        let (low, high) = (end((1.0 - LEVEL) / 2.0)?, end((1.0 + LEVEL) / 2.0)?);
+        estimate.interval = [low.min(estimate.value), high.max(estimate.value)];
+        estimate.estimator = estimate.estimator.replace("median over launches of p50 of batches", "median of batches");
         Some(estimate)
     }
 
@@ -182,12 +216,21 @@ impl Estimate {
     /// Of batches that were alone on their core it is the difference of the two figures as they are published. Its interval
     /// comes of the differences within the launches that have both. Otherwise it is the median of those differences.
     pub fn net(gross: &Sample, overhead: &Sample) -> Option<Estimate> {
+        Self::net_of(gross, overhead, Self::undisturbed)
+    }
+
+    /// The same of two results that another estimator gave.
+    pub fn net_of(
+        gross: &Sample,
+        overhead: &Sample,
+        published: impl Fn(&Sample) -> Option<Estimate>,
+    ) -> Option<Estimate> {
         let percent = gross.within() * 100.0;
         let estimator = format!("median over launches of gross p{percent:.0} minus overhead p{percent:.0}");
         let net = Self::of_pair(gross, overhead, &estimator, &|gross, overhead| gross - overhead)?;
         let alone = |sample: &Sample| sample.picked.as_ref().is_some_and(|picked| picked.alone);
         if alone(gross) && alone(overhead) {
-            let value = Self::undisturbed(gross)?.value - Self::undisturbed(overhead)?.value;
+            let value = published(gross)?.value - published(overhead)?.value;
             return Some(net.of_published(value));
         }
         Some(net)

@@ -99,6 +99,7 @@ impl Findings {
                 lower: found.lower,
                 upper: found.upper,
                 upper_share: found.upper_share,
+                of: found.of,
             }),
             host_load: host_load(&name, &estimate),
             gross: gross.map(|gross| core.map_or(gross, |core| CoreCycles(gross).at(Hertz(core)).0)),
@@ -163,17 +164,18 @@ impl Findings {
             .enumerate()
             .filter(|(place, metric)| !metric.repeats_modes_of(&self.metrics[..*place]))
             .filter_map(|(_, metric)| {
-                let FigureModes { lower, upper, upper_share } = metric.modes?;
+                let FigureModes { lower, upper, upper_share, of } = metric.modes?;
                 let [lower, upper] = [lower, upper].map(|value| Shown::of(value, metric.unit));
                 Some(format!(
-                    "{}: {lower}, or {upper} in {} of the launches.",
+                    "{}: {lower}, or {upper} in {} {}.",
                     wording::capital(&metric.phrase),
-                    wording::percent(upper_share)
+                    wording::percent(upper_share),
+                    of.text()
                 ))
             })
             .collect();
         if !told.is_empty() {
-            self.say(format!("The launches of these results had one of two levels. {}", told.join(" ")));
+            self.say(format!("These results have two levels. {}", told.join(" ")));
         }
     }
 

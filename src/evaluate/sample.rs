@@ -183,6 +183,13 @@ impl Sample {
         self.picked.as_ref().map_or(LOWER_QUARTILE, |picked| picked.within)
     }
 
+    /// The same with the median of the batches of a launch for the launch.
+    #[must_use]
+    pub fn by_median(&self) -> Sample {
+        let picked = self.picked.clone().map(|picked| Picked { within: 0.5, ..picked });
+        Sample { picked, ..self.clone() }
+    }
+
     /// The undisturbed cost in each launch.
     pub fn estimates(&self) -> Vec<f64> {
         launch_estimates(&self.launches, self.within())

@@ -330,16 +330,40 @@ impl Grade {
     }
 }
 
-/// Two ways in which an operation runs: launches fall into two groups more than 5 % apart, each with 15 % of them or more. A finding
-/// about the machine, and no reason to doubt the figure.
+/// Two ways in which an operation runs: its launches or batches fall into two groups more than 5 % apart, each with 15 % of them or
+/// more. A finding about the machine, and no reason to doubt the figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureModes {
     /// Median of the lower group, in the unit of the figure.
     pub lower: f64,
     /// Median of the upper group.
     pub upper: f64,
-    /// Share of the launches in the upper group.
+    /// Share in the upper group.
     pub upper_share: f64,
+    /// What it is a share of.
+    #[serde(default)]
+    pub of: ModesOf,
+}
+
+/// What runs in one of two ways for as long as it lasts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModesOf {
+    /// A launch, in all of its batches.
+    #[default]
+    Launches,
+    /// A batch, because the operation settles anew before each.
+    Batches,
+}
+
+impl ModesOf {
+    /// In a sentence, behind a share.
+    pub fn text(self) -> &'static str {
+        match self {
+            ModesOf::Launches => "of the launches",
+            ModesOf::Batches => "of the batches",
+        }
+    }
 }
 
 /// What a figure becomes while a neighbour uses the other hardware thread of the core.

@@ -49,11 +49,12 @@ impl Metric {
         self.interval_level >= LEAST_LEVEL
     }
 
-    /// The levels of a figure with two modes and how many of its launches had each: `0.60 µs (70 %), 1.40 µs (30 %)`.
+    /// The levels of a figure with two modes and the share of its launches or batches that had each: `0.60 µs (70 %), 1.40 µs (30 %)`.
     pub fn modes_text(&self) -> Option<String> {
-        let FigureModes { lower, upper, upper_share } = self.modes?;
+        let FigureModes { lower, upper, upper_share, of } = self.modes?;
         let [lower, upper] = [lower, upper].map(|level| significant(level, self.unit, 3));
-        Some(format!("{lower} ({} of the launches), {upper} ({})", percent(1.0 - upper_share), percent(upper_share)))
+        let [below, above] = [1.0 - upper_share, upper_share].map(percent);
+        Some(format!("{lower} ({below} {}), {upper} ({above})", of.text()))
     }
 
     /// Whether an earlier figure of the same samples, at another quantile, has modes too: both come from the same launches.
@@ -90,6 +91,7 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
+    use super::super::document::ModesOf;
     use super::*;
     use crate::results::quantity::Labels;
 
@@ -112,7 +114,7 @@ mod tests {
     fn levels_are_told_once_for_all_quantiles_of_the_same_launches() {
         let of = |quantile: &str| Metric {
             labels: Labels::of([("quantile", quantile)]),
-            modes: Some(FigureModes { lower: 600.0, upper: 1400.0, upper_share: 0.3 }),
+            modes: Some(FigureModes { lower: 600.0, upper: 1400.0, upper_share: 0.3, of: ModesOf::Launches }),
             ..metric(700.0, [600.0, 1400.0])
         };
         assert_eq!(of("p50").modes_text().unwrap(), "600 ns (70 % of the launches), 1.40 µs (30 %)");

@@ -241,7 +241,7 @@ impl<'a> Rig<'a> {
         self.keep(outcome)
     }
 
-    /// The same with all batches of a workload in a row, after 2 ms of it: for operations whose cost depends on what ran before.
+    /// The same with some of its operation before every batch: for operations whose cost depends on what ran before.
     pub fn sample_in_blocks(&mut self, workloads: Vec<Workload<'_>>) -> Result<(), Problem> {
         let settings = self.settings();
         let outcome = Sampler::new(&mut self.instruments, &settings, &mut self.random).run_in_blocks(workloads);

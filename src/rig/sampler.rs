@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! sweeps: probe · batch of A · probe · batch of B · probe · batch of A · probe · …
-//! blocks: 2 ms of A · probe · batch of A · probe · batch of A · probe · … · 2 ms of B · probe · batch of B · probe · …
+//! blocks: 2 ms of A · probe · batch of A · probe · 2 ms of B · probe · batch of B · probe · … · 0.5 ms of B · probe · batch of B · …
 //! ```
 //!
 //! Between a probe and its batch stands a look at the width of the core, on both sides: a loop that a neighbour on the other
@@ -10,11 +10,13 @@
 //!
 //! Every batch has a probe of the core clock right before and right after it; the mean of the two converts its ticks into
 //! core cycles, whatever the clock does over a launch. In sweeps workloads take turns in random order, so that drift and
-//! neighbours hit all alike. In blocks each has all its batches in a row, because what ran before decides how fast some
-//! operations are. Nothing is dropped by its value: each batch gets a class from what the kernel and the clock say.
+//! neighbours hit all alike. In blocks a batch follows its operation alone, because what ran before decides how fast some
+//! operations are. Each block settles anew, so a launch draws its state once per batch. Nothing is dropped by its value: each batch gets a class from what the kernel and the clock say.
 //!
 //! During the warm-up some batches are followed by one of half as many operations: twice the operations should take twice as
 //! long (gate G7).
+
+mod blocks;
 
 use crate::results::evidence::Remark;
 use crate::results::quantity::Unit;
@@ -66,12 +68,6 @@ const WARM_UP_SWEEPS: usize = 24;
 
 /// Batches of the warm-up that are followed by one of half as many operations: the last of the shortest warm-up.
 const PAIRS: usize = 5;
-
-/// A block begins with this much of its operation, untimed: branch predictors have settled on it by then.
-const BLOCK_WARM_UP_NANOSECONDS: f64 = 2e6;
-
-/// Bound on the batches of that, for a clock that stands still: several times what 2 ms are of the shortest batches.
-const BLOCK_WARM_UP_BATCHES: usize = 200;
 
 /// Share of its time that sampling may spend on finding sizes and on the warm-up.
 const WARM_UP_SHARE: f64 = 0.3;
@@ -222,46 +218,6 @@ impl<'r, I: Instruments> Sampler<'r, I> {
                 break;
             }
             for (index, batch, _) in self.sweep(turn, &mut workloads, &iterations, &mut taken.reasons, None) {
-                taken.batches[index].push(batch);
-            }
-        }
-        taken.sampled(&workloads, &iterations)
-    }
-
-    /// Sizes all workloads and samples one after the other, in an order drawn by lot. No workload is sized after another.
-    pub fn run_in_blocks(&mut self, mut workloads: Vec<Workload<'_>>) -> Sampled {
-        let mut taken = Taken::none(workloads.len());
-        let mut iterations = self.size_all(&mut workloads, &mut taken);
-        let is_paired = paired(&workloads);
-        let mut order: Vec<usize> = (0..workloads.len()).collect();
-        self.random.shuffle(&mut order);
-        for index in order {
-            let workload = &mut workloads[index];
-            let mut shortest = f64::INFINITY;
-            let mut left = BLOCK_WARM_UP_NANOSECONDS * self.instruments.hertz() / 1e9;
-            for batch in 0..BLOCK_WARM_UP_BATCHES {
-                if left <= 0.0 && batch >= PAIRS || batch > 0 && self.is_past(WARM_UP_SHARE) {
-                    break;
-                }
-                let ticks = (self.time(workload, iterations[index]).0 - self.instruments.bias()).max(1.0);
-                shortest = shortest.min(ticks);
-                left -= ticks;
-                if is_paired[index] {
-                    left -= ticks / 2.0;
-                    taken.ratios[index].extend(self.doubling(workload, iterations[index], ticks));
-                }
-                taken.warm_up_batches += 1;
-            }
-            // Only the last ones are settled.
-            let settling = taken.ratios[index].len().saturating_sub(PAIRS);
-            taken.ratios[index].drain(..settling);
-            iterations[index] = self.lengthened(workload, index, &iterations, shortest);
-            let mut boundary = self.boundary();
-            for turn in 0..self.settings.batches.min(workload.at_most.unwrap_or(u32::MAX)) {
-                if turn > 0 && self.is_past(1.0) {
-                    break;
-                }
-                let batch = self.batch(workload, iterations[index], &mut boundary, &mut taken.reasons[index]);
                 taken.batches[index].push(batch);
             }
         }

@@ -1,7 +1,7 @@
 //! Pages can be read: the words of a drawing are on no other words, the verdict is first, and rows say what lies behind a number.
 use crate::report::{golden, real};
 use sysdyno::testing::report::{content, html, text};
-use sysdyno::testing::results::document::{Document, FigureModes};
+use sysdyno::testing::results::document::{Document, FigureModes, ModesOf};
 
 /// Width of a letter and height of a line in the drawings' own coordinates, a little less than letters take on average.
 const LETTER: f64 = 6.2;
@@ -77,7 +77,8 @@ fn two_levels_and_lopsided_intervals_are_in_the_rows() {
     let cost = document.costs[0].clone();
     let metrics = document.experiments.iter_mut().flat_map(|section| &mut section.metrics);
     let metric = metrics.into_iter().find(|metric| metric.name == cost.metric && metric.labels == cost.labels).unwrap();
-    metric.modes = Some(FigureModes { lower: metric.value, upper: metric.value * 2.0, upper_share: 0.3 });
+    metric.modes =
+        Some(FigureModes { lower: metric.value, upper: metric.value * 2.0, upper_share: 0.3, of: ModesOf::Launches });
     metric.interval95 = [metric.value * 0.98, metric.value * 2.0];
     let (ends, levels) = (metric.interval_text(), metric.modes_text().unwrap());
     assert!(levels.contains("70 %") && levels.contains("30 %"), "{levels}");

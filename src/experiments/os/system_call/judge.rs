@@ -1,7 +1,8 @@
 //! Which figures the calls give, and what must hold of them.
 
 use super::{
-    CALLS, DEPTH, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, among_others, enters_alone, is_filtered, labels,
+    CALLS, DEPTH, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, SETTLES, among_others, enters_alone, is_filtered,
+    labels,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -43,16 +44,27 @@ fn figure_labels(study: &Study<'_>, call: &MeasuredCall) -> Labels {
 }
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
-    let floor = study.sample("call", &labels(FLOOR));
-    let floor_estimate = floor.as_ref().and_then(Estimate::undisturbed);
+    // Runs whose calls settled once in a launch have no remark of it.
+    let draws = !study.remarks(SETTLES).is_empty();
+    let estimator = if draws { Estimate::of_draws } else { Estimate::undisturbed };
+    let sample = |call: &str| {
+        let sample = study.sample("call", &labels(call))?;
+        Some(if draws { sample.by_median() } else { sample })
+    };
+    let floor = sample(FLOOR);
+    let floor_estimate = floor.as_ref().and_then(estimator);
+    let ring = sample(RING).as_ref().and_then(estimator);
     for call in &CALLS {
-        let Some(sample) = study.sample("call", &labels(call.name)) else { continue };
-        let Some(estimate) = Estimate::undisturbed(&sample) else { continue };
-        let own = call_gates(study, call, &estimate, floor_estimate.as_ref());
+        let Some(sample) = sample(call.name) else { continue };
+        let Some(estimate) = estimator(&sample) else { continue };
+        let mut own = call_gates(study, call, &estimate, floor_estimate.as_ref());
+        if let Some(single) = ring.as_ref().filter(|_| call.name == RING_BATCHED) {
+            own.push(Gate::at_most(&BATCHED, estimate.named("{} in a batch"), single.value).because("one alone"));
+        }
         let labels = figure_labels(study, call);
         findings.publish(study, Figure::batches("os.system_call.time", labels.clone(), &estimate).gates(own));
         let floor = floor.as_ref().filter(|_| enters_alone(call) && call.name != FUNCTION && !is_filtered(study));
-        if let Some(net) = floor.and_then(|floor| Estimate::net(&sample, floor)) {
+        if let Some(net) = floor.and_then(|floor| Estimate::net_of(&sample, floor, estimator)) {
             let own =
                 vec![gates::net_resolved(&net, estimate.value), consistent(&net, &estimate, floor_estimate.as_ref())];
             findings.publish(
@@ -92,11 +104,6 @@ fn call_gates(study: &Study<'_>, call: &MeasuredCall, estimate: &Estimate, floor
         own.push(
             Gate::at_least(&NOT_BELOW_REFUSED, estimate.named("{}"), floor.value * (1.0 - FLOOR_SLACK)).because(reason),
         );
-    }
-    if call.name == RING_BATCHED
-        && let Some(single) = study.sample("call", &labels(RING)).and_then(|sample| Estimate::undisturbed(&sample))
-    {
-        own.push(Gate::at_most(&BATCHED, estimate.named("{} in a batch"), single.value).because("one alone"));
     }
     own
 }

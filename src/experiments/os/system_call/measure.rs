@@ -5,7 +5,9 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use super::{CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, VDSO, among_others, labels};
+use super::{
+    CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, SETTLES, VDSO, among_others, labels,
+};
 use crate::results::problem::Problem;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Timed, Workload};
@@ -53,6 +55,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         calls.iter().map(|call| workload(rig, call, &zero, &null)).collect()
     };
     let (blocks, sweep) = (all(rig)?, all(rig)?);
+    rig.remark(SETTLES, &"before each batch");
     rig.sample_in_blocks(blocks)?;
     if calls.first().is_some_and(|call| call.name == FLOOR) {
         let batches = rig.batches();

@@ -80,7 +80,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
     measures: "kernel entry and exit, and the work of a dozen system calls",
-    method_version: 3,
+    method_version: 4,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
     needs: &[],
@@ -152,6 +152,8 @@ const FLOOR: &str = "enosys";
 const DEPTH: &str = "getcwd.depth";
 /// Remark of a launch under a system-call filter.
 const FILTERED: &str = "filtered";
+/// Remark of a launch whose calls settle anew before each batch.
+const SETTLES: &str = "settles";
 /// getppid in a function of its own.
 const FUNCTION: &str = "getppid_in_function";
 const VDSO: &str = "clock_gettime_vdso";

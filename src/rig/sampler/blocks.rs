@@ -1,0 +1,91 @@
+//! Sampling in blocks: for operations whose cost depends on what ran before.
+
+use super::{PAIRS, Sampled, Sampler, Taken, WARM_UP_SHARE, Workload, paired};
+use crate::rig::instruments::Instruments;
+
+/// The first block of an operation begins with this much of it, untimed: branch predictors and caches have settled on it by then.
+const FIRST_WARM_UP_NANOSECONDS: f64 = 2e6;
+
+/// Its later blocks begin with this much: thousands of calls, where branch predictors remember hundreds.
+const LATER_WARM_UP_NANOSECONDS: f64 = 5e5;
+
+/// Bound on the batches of that, for a clock that stands still: several times what 2 ms are of the shortest batches.
+const BLOCK_WARM_UP_BATCHES: usize = 200;
+
+/// What the untimed repeats before the first batch of a block gave.
+struct Settling {
+    /// Ticks of the shortest repeat.
+    shortest: f64,
+    /// Repeats over half as many operations.
+    ratios: Vec<f64>,
+    /// Repeats.
+    batches: u64,
+}
+
+impl<I: Instruments> Sampler<'_, I> {
+    /// Sizes all workloads and samples each by itself: a block is some of the operation, untimed, and one batch. Every round has a
+    /// block of each workload, in an order drawn by lot. No workload is sized after another.
+    pub fn run_in_blocks(&mut self, mut workloads: Vec<Workload<'_>>) -> Sampled {
+        let mut taken = Taken::none(workloads.len());
+        let mut iterations = self.size_all(&mut workloads, &mut taken);
+        let is_paired = paired(&workloads);
+        let mut order: Vec<usize> = (0..workloads.len()).collect();
+        'rounds: for round in 0..self.settings.batches {
+            self.random.shuffle(&mut order);
+            for &index in &order {
+                if round > 0 && self.is_past(1.0) {
+                    break 'rounds;
+                }
+                let workload = &mut workloads[index];
+                if workload.at_most.is_some_and(|most| round >= most) {
+                    continue;
+                }
+                if round == 0 {
+                    let settling = self.settle(workload, iterations[index], is_paired[index]);
+                    taken.warm_up_batches += settling.batches;
+                    taken.ratios[index] = settling.ratios;
+                    iterations[index] = self.lengthened(workload, index, &iterations, settling.shortest);
+                } else {
+                    self.spend(LATER_WARM_UP_NANOSECONDS, 1, 1.0, |sampler| {
+                        taken.warm_up_batches += 1;
+                        sampler.time(workload, iterations[index]).0 - sampler.instruments.bias()
+                    });
+                }
+                let mut boundary = self.boundary();
+                let batch = self.batch(workload, iterations[index], &mut boundary, &mut taken.reasons[index]);
+                taken.batches[index].push(batch);
+            }
+        }
+        taken.sampled(&workloads, &iterations)
+    }
+
+    /// Repeats a workload, untimed, before its first batch.
+    fn settle(&mut self, workload: &mut Workload<'_>, iterations: u64, is_paired: bool) -> Settling {
+        let mut settling = Settling { shortest: f64::INFINITY, ratios: Vec::new(), batches: 0 };
+        self.spend(FIRST_WARM_UP_NANOSECONDS, PAIRS, WARM_UP_SHARE, |sampler| {
+            let ticks = (sampler.time(workload, iterations).0 - sampler.instruments.bias()).max(1.0);
+            settling.shortest = settling.shortest.min(ticks);
+            settling.batches += 1;
+            if !is_paired {
+                return ticks;
+            }
+            settling.ratios.extend(sampler.doubling(workload, iterations, ticks));
+            ticks * 1.5
+        });
+        // Only the last ones are settled.
+        let unsettled = settling.ratios.len().saturating_sub(PAIRS);
+        settling.ratios.drain(..unsettled);
+        settling
+    }
+
+    /// Repeats what gives its ticks for some nanoseconds, so many times at least, within a share of the time for sampling.
+    fn spend(&mut self, nanoseconds: f64, least: usize, share: f64, mut work: impl FnMut(&mut Self) -> f64) {
+        let mut left = nanoseconds * self.instruments.hertz() / 1e9;
+        for times in 0..BLOCK_WARM_UP_BATCHES {
+            if left <= 0.0 && times >= least || times > 0 && self.is_past(share) {
+                break;
+            }
+            left -= work(self).max(1.0);
+        }
+    }
+}
