@@ -40,7 +40,7 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
     let answer: i64;
     // SAFETY: SVC 0 takes the number in X8 and returns in X0; Linux keeps all other registers.
     unsafe {
-        asm!("svc 0", in("x8") number, inlateout("x0") arguments[0] => answer, in("x1") arguments[1],
+        asm!(".p2align 6", "svc 0", in("x8") number, inlateout("x0") arguments[0] => answer, in("x1") arguments[1],
             in("x2") arguments[2], options(nostack));
     };
     answer
@@ -56,7 +56,7 @@ pub unsafe fn system_call_of_four(number: i64, arguments: [i64; 4]) -> i64 {
     let answer: i64;
     // SAFETY: as above; the kernel takes the fourth argument from X3.
     unsafe {
-        asm!("svc 0", in("x8") number, inlateout("x0") arguments[0] => answer, in("x1") arguments[1],
+        asm!(".p2align 6", "svc 0", in("x8") number, inlateout("x0") arguments[0] => answer, in("x1") arguments[1],
             in("x2") arguments[2], in("x3") arguments[3], options(nostack));
     };
     answer

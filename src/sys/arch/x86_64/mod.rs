@@ -53,7 +53,7 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
     // SAFETY: SYSCALL overwrites RCX and R11 and returns in RAX (System V AMD64 ABI, A.2.1); memory may be read and written,
     // so the block has neither `nomem` nor `readonly`.
     unsafe {
-        asm!("syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
+        asm!(".p2align 6", "syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
             in("rdx") arguments[2], lateout("rcx") _, lateout("r11") _, options(nostack));
     };
     answer
@@ -69,7 +69,7 @@ pub unsafe fn system_call_of_four(number: i64, arguments: [i64; 4]) -> i64 {
     let answer: i64;
     // SAFETY: as above; the kernel takes the fourth argument from R10.
     unsafe {
-        asm!("syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
+        asm!(".p2align 6", "syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
             in("rdx") arguments[2], in("r10") arguments[3], lateout("rcx") _, lateout("r11") _, options(nostack));
     };
     answer
