@@ -6,14 +6,17 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use super::{
-    CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, SETTLES, VDSO, among_others, labels,
+    APART, CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, SETTLES, VDSO, among_others,
+    apart, labels,
 };
 use crate::results::problem::Problem;
+use crate::results::quantity::Labels;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Timed, Workload};
 use crate::sys::clock::Source;
 use crate::sys::process::{self, Trial};
 use crate::sys::ring::{self, Ring};
+use crate::sys::system_call::RepeatableCall;
 use crate::sys::{clock, counters, system_call};
 
 /// Calls in a batch of a block, at least: with 64 the clock probe before them adds a hundredth.
@@ -47,14 +50,18 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         }
     }
     if calls.iter().any(|call| call.name == "getcwd") {
-        let mut path = vec![0_u8; LONGEST_PATH];
-        system_call::current_directory(&mut path);
-        rig.remark(DEPTH, &path.split(|&byte| byte == b'/').skip(1).count());
+        let mut path = RepeatableCall::current_directory(LONGEST_PATH);
+        path.repeat(1);
+        rig.remark(DEPTH, &path.memory().split(|&byte| byte == b'/').skip(1).count());
     }
     let all = |rig: &Rig<'_>| -> Result<Vec<Workload<'_>>, Problem> {
         calls.iter().map(|call| workload(rig, call, &zero, &null)).collect()
     };
-    let (blocks, sweep) = (all(rig)?, all(rig)?);
+    let (mut blocks, sweep) = (all(rig)?, all(rig)?);
+    if calls.iter().any(|call| call.name == APART) {
+        let mut call = RepeatableCall::parent_number();
+        blocks.push(answers(apart(), system_call::parent_number(), move |calls| call.repeat_apart(calls)));
+    }
     rig.remark(SETTLES, &"before each batch");
     rig.sample_in_blocks(blocks)?;
     if calls.first().is_some_and(|call| call.name == FLOOR) {
@@ -73,29 +80,29 @@ fn in_sweep(calls: Workload<'_>, batches: u32) -> Workload<'_> {
 /// A batch of a call.
 fn workload<'a>(rig: &Rig<'_>, call: &MeasuredCall, zero: &'a File, null: &'a File) -> Result<Workload<'a>, Problem> {
     Ok(match call.name {
-        FLOOR => answers(call, system_call::REFUSED, system_call::refused),
-        "getpid" => answers(call, system_call::process_number(), system_call::process_number),
-        "getppid" => answers(call, system_call::parent_number(), system_call::parent_number),
-        FUNCTION => answers(call, system_call::parent_number(), || system_call::parent_number_in_function()),
-        "gettid" => answers(call, system_call::thread_number(), system_call::thread_number),
-        "read_dev_zero" => {
-            let mut byte = 0_u8;
-            answers(call, 1, move || system_call::read_byte(zero.as_fd(), &mut byte))
-        }
-        "write_dev_null" => answers(call, 1, move || system_call::write_byte(null.as_fd(), &7)),
+        FLOOR => repeats(labels(call.name), system_call::REFUSED, RepeatableCall::refused()),
+        "getpid" => repeats(labels(call.name), system_call::process_number(), RepeatableCall::process_number()),
+        "getppid" => repeats(labels(call.name), system_call::parent_number(), RepeatableCall::parent_number()),
+        FUNCTION => answers(labels(call.name), system_call::parent_number(), system_call::parent_numbers_in_function),
+        "gettid" => repeats(labels(call.name), system_call::thread_number(), RepeatableCall::thread_number()),
+        "read_dev_zero" => repeats(labels(call.name), 1, RepeatableCall::read_byte(zero.as_fd())),
+        "write_dev_null" => repeats(labels(call.name), 1, RepeatableCall::write_byte(null.as_fd())),
         "getcwd" => {
-            let mut path = vec![0_u8; LONGEST_PATH];
-            let length = system_call::current_directory(&mut path);
-            answers(call, length, move || system_call::current_directory(&mut path))
+            let mut path = RepeatableCall::current_directory(LONGEST_PATH);
+            repeats(labels(call.name), path.repeat(1), path)
         }
-        "clock_gettime" => answers(call, 0, system_call::monotonic_time),
+        "clock_gettime" => repeats(labels(call.name), 0, RepeatableCall::monotonic_time()),
         "sched_yield" => yields(call, rig.source()?, rig.ticks(LONGEST_YIELDS)),
         // A clock that steps back would add to the sum.
         VDSO => {
             let mut last = clock::monotonic();
-            answers(call, 0, move || {
-                let before = std::mem::replace(&mut last, clock::monotonic());
-                i64::from(last < before)
+            answers(labels(call.name), 0, move |calls| {
+                let mut back = 0;
+                for _ in 0..calls {
+                    let before = std::mem::replace(&mut last, clock::monotonic());
+                    back += i64::from(last < before);
+                }
+                back
             })
         }
         RING => ring_workload(call, 1)?,
@@ -111,8 +118,8 @@ fn available(call: &str, filtered: bool) -> Result<(), String> {
             "getpid" => system_call::process_number() > 0,
             "getppid" | FUNCTION => system_call::parent_number() >= 0,
             "gettid" => system_call::thread_number() > 0,
-            "getcwd" => system_call::current_directory(&mut [0; LONGEST_PATH]) > 0,
-            "clock_gettime" => system_call::monotonic_time() == 0,
+            "getcwd" => RepeatableCall::current_directory(LONGEST_PATH).repeat(1) > 0,
+            "clock_gettime" => RepeatableCall::monotonic_time().repeat(1) == 0,
             "sched_yield" => system_call::yield_processor() == 0,
             FLOOR => system_call::refused() == system_call::REFUSED,
             _ if needs_ring => Ring::new().is_ok_and(|mut ring| ring.no_operations(1).is_ok()),
@@ -134,14 +141,15 @@ fn available(call: &str, filtered: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// A call that always gives the same answer.
-fn answers<'a>(call: &MeasuredCall, right: i64, mut make: impl FnMut() -> i64 + 'a) -> Workload<'a> {
-    Workload::of("call", labels(call.name), 1, move |calls| {
-        let mut sum = 0_i64;
-        for _ in 0..calls {
-            sum += make();
-        }
-        let expected = right * calls as i64;
+/// A system call that always gives the same answer.
+fn repeats<'a>(labels: Labels, right: i64, mut call: RepeatableCall<'a>) -> Workload<'a> {
+    answers(labels, right, move |calls| call.repeat(calls))
+}
+
+/// Calls that all give the same answer, made so many times by a function that sums the answers up.
+fn answers<'a>(labels: Labels, right: i64, mut make: impl FnMut(u64) -> i64 + 'a) -> Workload<'a> {
+    Workload::of("call", labels, 1, move |calls| {
+        let (sum, expected) = (make(calls), right * calls as i64);
         if sum == expected { Ok(()) } else { Err(format!("the return values sum to {sum} instead of {expected}")) }
     })
     .sized(Sizing::AtLeast(CALLS_PER_BATCH))
@@ -152,6 +160,7 @@ fn answers<'a>(call: &MeasuredCall, right: i64, mut make: impl FnMut() -> i64 + 
 fn yields<'a>(call: &MeasuredCall, source: Source, longest: f64) -> Workload<'a> {
     let handed_over = Rc::new(Cell::new(0_u32));
     let noticed = Rc::clone(&handed_over);
+    let mut yielding = RepeatableCall::yield_processor();
     Workload::self_timed("call", labels(call.name), 1, move |calls| {
         let began = source.stamp().ticks;
         if handed_over.get() >= HANDED_OVER {
@@ -161,9 +170,7 @@ fn yields<'a>(call: &MeasuredCall, source: Source, longest: f64) -> Workload<'a>
         let mut left = calls;
         while left > 0 {
             let part = left.min(YIELDS_IN_A_ROW);
-            for _ in 0..part {
-                sum += system_call::yield_processor();
-            }
+            sum += yielding.repeat(part);
             left -= part;
             let span = source.stamp().ticks - began;
             if span as f64 > longest {
@@ -211,15 +218,20 @@ mod tests {
     fn the_kernel_answers_as_expected() {
         assert_eq!(system_call::refused(), system_call::REFUSED);
         assert_eq!(system_call::process_number(), i64::from(std::process::id()));
-        assert_eq!(system_call::monotonic_time(), 0);
+        assert_eq!(RepeatableCall::monotonic_time().repeat(3), 0);
+        for sum in [RepeatableCall::refused().repeat(5), RepeatableCall::refused().repeat_apart(5)] {
+            assert_eq!(sum, 5 * system_call::REFUSED);
+        }
+        assert_eq!(RepeatableCall::process_number().repeat(0), 0);
+        assert_eq!(system_call::parent_numbers_in_function(3), 3 * system_call::parent_number());
     }
 
     #[test]
     fn a_wrong_answer_voids_the_batch() {
         let mut answer = 0;
-        let mut workload = answers(&CALLS[1], 7, move || {
-            answer += 1;
-            if answer == 12 { 8 } else { 7 }
+        let mut workload = answers(labels("getpid"), 7, move |calls| {
+            answer += calls as i64;
+            7 * calls as i64 + i64::from(answer >= 12)
         });
         assert!((workload.work)(8).is_ok());
         assert!((workload.work)(8).is_err());

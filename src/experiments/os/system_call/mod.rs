@@ -114,6 +114,13 @@ struct MeasuredCall {
     instructions: f64,
 }
 
+impl MeasuredCall {
+    /// The call with a label.
+    fn named(name: &str) -> &'static MeasuredCall {
+        CALLS.iter().find(|call| call.name == name).unwrap_or(&CALLS[0])
+    }
+}
+
 /// The floor, then the set in the order of the report.
 const CALLS: [MeasuredCall; 13] = [
     MeasuredCall { name: FLOOR, what: "refuse a number without a call", instructions: 0.0 },
@@ -154,7 +161,7 @@ const DEPTH: &str = "getcwd.depth";
 const FILTERED: &str = "filtered";
 /// Remark of a launch whose calls settle anew before each batch.
 const SETTLES: &str = "settles";
-/// getppid in a function of its own.
+/// getppid in a separate function.
 const FUNCTION: &str = "getppid_in_function";
 const VDSO: &str = "clock_gettime_vdso";
 const RING: &str = "io_uring_nop";
@@ -169,9 +176,20 @@ fn among_others() -> Labels {
     labels(FLOOR).with("order", "sweep")
 }
 
+/// A call without another branch near it.
+fn apart() -> Labels {
+    labels(APART).with("code", "no_branch_near")
+}
+
+/// The call that is also made without another branch near it. The floor does not show what that costs: the kernel refuses its number
+/// early.
+const APART: &str = "getppid";
+
 /// The summary shows the floor and what users know by name.
 fn common_call(labels: &Labels) -> bool {
-    labels.get("order").is_none() && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
+    labels.get("order").is_none()
+        && labels.get("code").is_none()
+        && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.
