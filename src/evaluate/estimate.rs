@@ -145,8 +145,8 @@ impl Estimate {
         let medians: Vec<f64> = resamplings(&launches, RESAMPLINGS, launches.len() as u64)
             .filter_map(|set| summary::median(&set.into_iter().flatten().copied().collect::<Vec<_>>()))
             .collect();
-        let end = |share| summary::quantile(&medians, share);
-        let (low, high) = (end((1.0 - LEVEL) / 2.0)?, end((1.0 + LEVEL) / 2.0)?);
+        let outside = (1.0 - LEVEL) / 2.0;
+        let (low, high) = (summary::quantile(&medians, outside)?, summary::quantile(&medians, 1.0 - outside)?);
         estimate.interval = [low.min(estimate.value), high.max(estimate.value)];
         estimate.estimator = estimate.estimator.replace("median over launches of p50 of batches", "median of batches");
         Some(estimate)
@@ -477,6 +477,51 @@ mod tests {
         assert!((net.value - (published(&gross) - published(&overhead))).abs() < 1e-12, "{net:?}");
         // 20 and 28 in the launches that have both.
         assert!(net.launches == 2 && net.interval[0] <= 20.0 && net.interval[1] >= 28.0, "{net:?}");
+    }
+
+    /// Launches of eight draws without a neighbour: so many of ten run on the upper of two levels, within half a percent.
+    fn draws(launches: usize, upper: u32, seed: u64) -> Sample {
+        use crate::evaluate::sample::Picked;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut draw = || if random.u32(0..10) < upper { 724.0 } else { 586.0 } * (1.0 + 0.005 * (random.f64() - 0.5));
+        let sample = sample((0..launches).map(|_| (0..8).map(|_| draw()).collect()).collect());
+        let picked = Picked { within: 0.25, alone: true, whole: sample.launches.clone(), shared: [].into() };
+        Sample { picked: Some(picked), ..sample }.by_median()
+    }
+
+    #[test]
+    fn draws_give_the_level_of_most_with_both_as_modes() {
+        let seeds = 0..200;
+        let estimates: Vec<Estimate> = seeds.map(|seed| Estimate::of_draws(&draws(8, 7, seed)).unwrap()).collect();
+        // The draws of a level lie within a quarter of a percent.
+        let on_level = |value: f64| (value / 724.0 - 1.0).abs() < 0.003;
+        let near = estimates.iter().filter(|found| on_level(found.value) && on_level(found.interval[1])).count();
+        assert!(near >= 198, "{near} of 200");
+        // The rarer level has fewer than 15 % of the draws now and then.
+        let modes: Vec<TwoModes> = estimates.iter().filter_map(|found| found.modes).collect();
+        assert!(modes.len() >= 180, "{} of 200", modes.len());
+        for found in modes {
+            assert!((found.lower / 586.0 - 1.0).abs() < 0.003 && on_level(found.upper), "{found:?}");
+            assert!((0.5..=0.85).contains(&found.upper_share) && found.of == ModesOf::Batches, "{found:?}");
+        }
+        assert_eq!(estimates[0].restless, 0);
+    }
+
+    #[test]
+    fn balanced_draws_have_an_interval_over_both_levels() {
+        let wide = (0..50).filter(|&seed| {
+            let [low, high] = Estimate::of_draws(&draws(8, 5, seed)).unwrap().interval;
+            low < 600.0 && high > 700.0
+        });
+        assert!(wide.count() >= 40);
+    }
+
+    #[test]
+    fn draws_of_few_launches_have_the_interval_of_the_launches() {
+        let few = draws(4, 7, 3);
+        let [found, launches] = [Estimate::of_draws(&few).unwrap(), Estimate::undisturbed(&few).unwrap()];
+        assert_eq!((found.value, found.interval, found.level), (launches.value, launches.interval, launches.level));
+        assert!(found.level < 0.9);
     }
 
     #[test]

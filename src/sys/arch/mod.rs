@@ -16,10 +16,12 @@ mod x86_64;
 use x86_64 as native;
 
 pub(super) use native::stream::VECTORS;
+pub use native::system_call::{
+    clone_child, clone_thread, repeated_call, repeated_function, system_call, system_call_of_four,
+};
 pub use native::{
-    COUNTER, COUNTER_READERS, ELF_MACHINE, EXIT_CODE, REGISTER_ARGUMENTS, add_chain, chase, clone_child, clone_thread,
-    counter_permitted, fence, flush_line, memory_loop, mixed_chain, multiply_chain, repeated_call, repeated_function,
-    stamp, system_call, system_call_of_four,
+    COUNTER, COUNTER_READERS, ELF_MACHINE, EXIT_CODE, REGISTER_ARGUMENTS, add_chain, chase, counter_permitted, fence,
+    flush_line, memory_loop, mixed_chain, multiply_chain, stamp,
 };
 use native::{calls, register_loop, self_test_chain};
 

@@ -142,7 +142,7 @@ fn available(call: &str, filtered: bool) -> Result<(), String> {
 }
 
 /// A system call that always gives the same answer.
-fn repeats<'a>(labels: Labels, right: i64, mut call: RepeatableCall<'a>) -> Workload<'a> {
+fn repeats(labels: Labels, right: i64, mut call: RepeatableCall<'_>) -> Workload<'_> {
     answers(labels, right, move |calls| call.repeat(calls))
 }
 

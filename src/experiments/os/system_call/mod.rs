@@ -5,12 +5,17 @@
 //! # Method
 //!
 //! sysdyno makes each call directly with the system-call instruction, in a loop of one call. The time of a batch
-//! divided by its calls is the cost of one call. Clock probes around the batch convert it into core cycles. All batches of a call run in one
-//! block, because branch predictors remember earlier calls for hundreds of calls, sometimes for more than a thousand.
+//! divided by its calls is the cost of one call. Clock probes around the batch convert it into core cycles. A block is
+//! some time of one call without measurement, and then one batch. Branch predictors remember earlier calls for
+//! hundreds of calls, sometimes for more than a thousand.
 //!
-//! Each block starts with 2 ms of untimed calls. Its batches have at least 256 calls. Each launch draws the order of
-//! the blocks at random. The results are therefore costs of repeated calls. sysdyno also measures the
-//! floor among other calls (`order=sweep`). Batches of at least 512 calls of all kinds then alternate in random order.
+//! The first block of a call starts with 2 ms of untimed calls, each later one with 0.5 ms. A batch has at least 256
+//! calls. Each round has a block of every call, in random order. The results are therefore costs of repeated calls.
+//! sysdyno also measures the floor among other calls (`order=sweep`). Batches of at least 512 calls of all kinds then
+//! alternate in random order.
+//!
+//! The loop is in assembly, begins a line of 64 bytes, and ends in it. The return of its function is in the same line.
+//! The label `code=no_branch_near` has getppid in a loop without another branch in the next 192 bytes.
 //!
 //! The timed interval contains only the calls and the sum of their return values. One subtraction and one branch per
 //! call overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
@@ -46,13 +51,11 @@
 //!   used as a floor.
 //! - Mitigations change the results by a factor of two to five. A result is valid only with their state.
 //! - A hypervisor that runs the kernel of the guest without hardware support takes part in every entry.
-//! - The order of calls matters. On AMD Zen 4 with return and indirect-branch mitigations the refused call takes 323
-//!   cycles repeatedly, and often 280 among others. Neither is disturbed. Steps of 43 cycles match one mispredicted
-//!   branch in the kernel each. Programs that alternate calls may pay more or less.
-//! - The position of the call in the program matters. In one build getpid takes 384 cycles and gettid 538, in another
-//!   475 and 388.
-//! - If a call has two costs within its block, its batches contain both. The result is the lower quartile, and the
-//!   spread shows both.
+//! - The code around a call matters. On AMD Zen 4, getppid takes 429 cycles if a branch follows in the line of its loop,
+//!   and 569 cycles if none does. In a loop across two lines, its cost changes between both. In older versions of
+//!   this experiment, the layout of the program therefore decided the results. A program whose calls are elsewhere
+//!   may pay more.
+//! - If a call has two costs, its batches contain both. The result is their median, and `modes` has both.
 //! - Where mitigations are active, the kernel clears return predictions. The return of a C library function then waits
 //!   for its address, which may cost more than the whole service of the call. Tools that call a library in their loop
 //!   include this cost.

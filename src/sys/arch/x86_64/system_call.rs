@@ -1,0 +1,215 @@
+//! x86_64: system calls, one and many, and the ones that make tasks.
+//!
+//! Sources: Intel SDM volume 2 (SYSCALL); System V AMD64 ABI, A.2.1.
+
+use std::arch::asm;
+
+use crate::sys::arch::{ChildTask, multiply_chain};
+
+/// Makes a system call with up to three arguments; the answer is the kernel's, negative for an error number. The instruction begins a
+/// [line of code](repeated_call), like the return to it.
+///
+/// # Safety
+///
+/// What the call does with its arguments must be sound: pointers valid for what the kernel reads and writes through them.
+#[inline(always)]
+pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
+    let answer: i64;
+    // SAFETY: SYSCALL overwrites RCX and R11 and returns in RAX (System V AMD64 ABI, A.2.1); memory may be read and written,
+    // so the block has neither `nomem` nor `readonly`.
+    unsafe {
+        asm!(".p2align 6", "syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
+            in("rdx") arguments[2], lateout("rcx") _, lateout("r11") _, options(nostack));
+    };
+    answer
+}
+
+/// Makes the same system call so many times and sums up the answers, in a loop of 13 bytes that begins a line of 64 bytes. `GAP` bytes
+/// of no-operations separate it from the next branch, the return. On some cores that decides the cost: on AMD Zen 4 it is a third
+/// more where no other branch follows in the line of the loop.
+///
+/// # Safety
+///
+/// As for [`system_call`]; the call must be sound as many times.
+#[inline(never)]
+pub unsafe fn repeated_call<const GAP: usize>(number: i64, arguments: [i64; 3], times: u64) -> i64 {
+    let mut sum = 0_i64;
+    if times > 0 {
+        // SAFETY: as for `system_call`; the kernel keeps RDI, RSI and RDX. The labels are local to the one copy of this function.
+        unsafe {
+            asm!(
+                ".p2align 6",
+                "2:",
+                "mov rax, {number}",
+                "syscall",
+                "add {sum}, rax",
+                "dec {times}",
+                "jnz 2b",
+                ".if {gap}",
+                ".nops {gap}",
+                ".endif",
+                gap = const GAP,
+                number = in(reg) number,
+                sum = inout(reg) sum,
+                times = inout(reg) times => _,
+                in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2],
+                out("rax") _, out("rcx") _, out("r11") _, options(nostack)
+            );
+        }
+    }
+    sum
+}
+
+/// Calls a function so many times and sums up what it returns, in a loop within a line.
+#[inline(never)]
+pub fn repeated_function(function: extern "C" fn() -> i64, times: u64) -> i64 {
+    let mut sum = 0_i64;
+    if times > 0 {
+        // SAFETY: the function follows the C calling convention, whose scratch registers are declared; the others hold the numbers.
+        unsafe {
+            asm!(
+                ".p2align 6",
+                "2:",
+                "call r12",
+                "add r13, rax",
+                "dec r14",
+                "jnz 2b",
+                in("r12") function, inout("r13") sum, inout("r14") times => _,
+                out("rax") _, clobber_abi("C")
+            );
+        }
+    }
+    sum
+}
+
+/// Makes a system call with four arguments; see [`system_call`].
+///
+/// # Safety
+///
+/// As for [`system_call`].
+#[inline(always)]
+pub unsafe fn system_call_of_four(number: i64, arguments: [i64; 4]) -> i64 {
+    let answer: i64;
+    // SAFETY: as above; the kernel takes the fourth argument from R10.
+    unsafe {
+        asm!(".p2align 6", "syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
+            in("rdx") arguments[2], in("r10") arguments[3], lateout("rcx") _, lateout("r11") _, options(nostack));
+    };
+    answer
+}
+
+/// Makes a child process with clone(2) and the given flags. The child does what `task` says with nothing but registers and
+/// system calls, and leaves with `task.status`; it never returns here. The parent gets the child's number, or a negative
+/// error number.
+///
+/// # Safety
+///
+/// The pointers in `task` must stay valid until the child has ended or executed another image. With CLONE_VM the child
+/// shares this memory and needs CLONE_VFORK, so that the parent waits for it.
+#[inline(always)]
+pub unsafe fn clone_child(flags: i64, task: &ChildTask) -> i64 {
+    let answer: i64;
+    // SAFETY: the child begins behind the system call with a copy of all registers (System V AMD64 ABI, A.2.1: only RAX, RCX
+    // and R11 change), writes at most the stamp, and ends in execve(2) or exit_group(2): it never touches the stack.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 7f",
+            "test r12, r12",
+            "jz 2f",
+            "rdtscp",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "mov qword ptr [r12], rax",
+            "2:",
+            "test r13, r13",
+            "jz 3f",
+            "mov eax, 35",
+            "mov rdi, r13",
+            "xor esi, esi",
+            "syscall",
+            "3:",
+            "test r14, r14",
+            "jz 4f",
+            "mov eax, 59",
+            "mov rdi, qword ptr [r14]",
+            "mov rsi, qword ptr [r14 + 8]",
+            "mov rdx, qword ptr [r14 + 16]",
+            "syscall",
+            "mov r15d, 127",
+            "4:",
+            "mov edi, r15d",
+            "mov eax, 231",
+            "syscall",
+            "ud2",
+            "7:",
+            inlateout("rax") libc::SYS_clone => answer,
+            in("rdi") flags,
+            in("rsi") 0,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") 0,
+            in("r12") task.stamp,
+            in("r13") task.nap,
+            in("r14") task.image,
+            in("r15") i64::from(task.status),
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// Makes a thread of this process with the system call `number`, which is clone(2) or clone3(2), and its arguments. The
+/// thread stores a reading of the counter at `stamp` unless that is null, runs `spin` iterations of [`multiply_chain`], and
+/// ends; it never returns here. The caller gets the thread's number, or a negative error number.
+///
+/// # Safety
+///
+/// The arguments must ask for a thread (CLONE_VM, CLONE_THREAD) with a stack of its own whose end is aligned to 16 bytes and
+/// on which nothing else runs; it, the words that the arguments name, and `stamp` must stay valid until the thread has ended.
+#[inline(always)]
+pub unsafe fn clone_thread(number: i64, arguments: [i64; 5], stamp: *mut i64, spin: u64) -> i64 {
+    let answer: i64;
+    // SAFETY: the thread begins behind the system call with a copy of all registers but RAX, RCX, R11 and RSP. It writes the
+    // stamp and its own stack, calls a function that needs no thread-local storage, and ends in exit(2).
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 7f",
+            "test r12, r12",
+            "jz 2f",
+            "rdtscp",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "mov qword ptr [r12], rax",
+            "2:",
+            "test r13, r13",
+            "jz 3f",
+            "mov rdi, r13",
+            "call {chain}",
+            "3:",
+            "mov eax, 60",
+            "xor edi, edi",
+            "syscall",
+            "ud2",
+            "7:",
+            chain = sym multiply_chain,
+            inlateout("rax") number => answer,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r12") stamp,
+            in("r13") spin,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
