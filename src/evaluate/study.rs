@@ -64,6 +64,8 @@ pub struct Study<'a> {
     pub within: f64,
     /// What is asked of its figures.
     pub precision: Precision,
+    /// Version of the method that gave its series; 0 where the log has no plan of it.
+    pub method_version: u32,
     /// Launches of this experiment that ended well, in the order in which they ran.
     pub launches: Vec<&'a Launch>,
     /// Canaries of the rounds in which this experiment was launched.
@@ -104,6 +106,11 @@ impl<'a> Study<'a> {
             turn: whole.turn,
             shared: whole.shared,
             precision,
+            method_version: log
+                .steps
+                .iter()
+                .find(|step| step.experiment == experiment)
+                .map_or(0, |step| step.method_version),
             within: if experiment.starts_with("cpu.") { WITHIN_CPU } else { WITHIN_KERNEL },
             launches,
             canaries,

@@ -81,6 +81,7 @@ fn findings(setup: &Setup) -> Findings {
         shared: 0.0,
         within: 0.5,
         precision: EXPERIMENT.precision,
+        method_version: EXPERIMENT.method_version,
         launches: launches.iter().collect(),
         canaries: Vec::new(),
         predictions: predictions.iter().collect(),

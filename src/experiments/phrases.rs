@@ -88,7 +88,6 @@ const LABELS: &[(&str, &str, &str, &str)] = &[
     ("os.system_call.", "call", "*", "#"),
     ("os.system_call.", "order", "sweep", "among other calls"),
     ("os.system_call.", "order", "*", ""),
-    ("os.system_call.", "code", "no_branch_near", "no other branch near it"),
     ("", "path_depth", "*", ""),
     ("os.process_creation.", "child", "same_cpu", ""),
     ("os.process_creation.", "child", "free", "child on any CPU"),

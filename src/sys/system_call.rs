@@ -73,9 +73,6 @@ pub fn yield_processor() -> i64 {
     unsafe { system_call(libc::SYS_sched_yield, [0; 3]) }
 }
 
-/// Bytes without a branch behind the loop of [`RepeatableCall::repeat_apart`]: three lines of code.
-const APART: usize = 192;
-
 /// A system call that is made again and again, with the memory that it reads or writes.
 #[derive(Debug)]
 pub struct RepeatableCall<'a> {
@@ -148,23 +145,14 @@ impl<'a> RepeatableCall<'a> {
         &self.memory
     }
 
-    /// Makes it so many times, in a loop within a line of code, with the return in the same line. The sum of the answers, of which an error
-    /// is negative.
+    /// Makes it so many times, in a loop within a line of code and without another branch near. The sum of the answers, of which an error is
+    /// negative.
     pub fn repeat(&mut self, times: u64) -> i64 {
-        self.repeated::<0>(times)
-    }
-
-    /// The same without another branch near the loop.
-    pub fn repeat_apart(&mut self, times: u64) -> i64 {
-        self.repeated::<APART>(times)
-    }
-
-    fn repeated<const GAP: usize>(&mut self, times: u64) -> i64 {
         if let Some(pointer) = self.pointer {
             self.arguments[pointer] = self.memory.as_mut_ptr() as i64;
         }
         // SAFETY: the constructors give the kernel the length of the memory, which is borrowed here, or no memory at all. The descriptor
         // is open for as long as this value lives.
-        unsafe { repeated_call::<GAP>(self.number, self.arguments, times) }
+        unsafe { repeated_call(self.number, self.arguments, times) }
     }
 }

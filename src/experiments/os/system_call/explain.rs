@@ -1,6 +1,6 @@
 //! How the calls stand to the floor, to each other and to the mitigations of the kernel.
 
-use super::{APART, DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, among_others, apart, is_filtered, labels};
+use super::{DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, among_others, is_filtered, labels};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::Metric;
@@ -8,7 +8,7 @@ use crate::results::quantity::Labels;
 use crate::results::ratio::{Order, Ratio, scaled};
 use crate::results::wording::share;
 
-/// A call that takes this share longer from other code, such as through a function that loses its return predictions, is dearer.
+/// A call through a function that takes this share longer has lost its return predictions.
 const LOST: f64 = 0.05;
 /// A clock read that enters the kernel takes at most this many times less than a real call.
 const ENTERS: f64 = 1.5;
@@ -17,7 +17,6 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let Some(floor) = time(findings, FLOOR) else { return };
     tell_floor(study, findings, &floor);
     tell_place_among_others(findings, &floor);
-    tell_code(findings);
     tell_function(findings);
     tell_vdso(findings);
     tell_ring(findings);
@@ -63,20 +62,6 @@ fn tell_place_among_others(findings: &mut Findings, floor: &Metric) {
         "The call that the kernel refuses (ENOSYS) costs {floor_text} when repeated and {among} among other calls.{why}"
     );
     findings.say(text);
-}
-
-/// A call with another branch near it and without.
-fn tell_code(findings: &mut Findings) {
-    let Some(apart) = findings.metric("os.system_call.time", &apart()).cloned() else { return };
-    let Some(near) = time(findings, APART) else { return };
-    let Some(more) = Ratio::of(&apart, &near, 1.0).filter(|ratio| ratio.value > 1.0 + LOST) else { return };
-    findings.say(format!(
-        "{APART} costs {} if no branch is near its loop, and {} if one follows in the same line of code. That is {} more for \
-         the same work of the kernel. The code around a call decides its cost here.",
-        apart.shown(),
-        near.shown(),
-        share(more.value - 1.0)
-    ));
 }
 
 /// What the return from a library function adds, where the kernel removes return predictions.

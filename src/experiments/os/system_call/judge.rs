@@ -1,8 +1,8 @@
 //! Which figures the calls give, and what must hold of them.
 
 use super::{
-    APART, CALLS, DEPTH, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, SETTLES, among_others, apart, enters_alone,
-    is_filtered, labels,
+    CALLS, DEPTH, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, SETTLES_BEFORE_EACH_BATCH, among_others,
+    enters_alone, is_filtered, labels,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -44,8 +44,7 @@ fn figure_labels(study: &Study<'_>, call: &MeasuredCall) -> Labels {
 }
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
-    // Runs whose calls settled once in a launch have no remark of it.
-    let draws = !study.remarks(SETTLES).is_empty();
+    let draws = study.method_version >= SETTLES_BEFORE_EACH_BATCH;
     let estimator = if draws { Estimate::of_draws } else { Estimate::undisturbed };
     let sample = |call: &str| {
         let sample = study.sample("call", &labels(call))?;
@@ -72,10 +71,6 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
                 Figure::batches("os.system_call.service", labels, &net).of_gross(estimate.value).gates(own),
             );
         }
-    }
-    if let Some(estimate) = study.sample("call", &apart()).as_ref().and_then(estimator) {
-        let own = call_gates(study, MeasuredCall::named(APART), &estimate, floor_estimate.as_ref());
-        findings.publish(study, Figure::batches("os.system_call.time", apart(), &estimate).gates(own));
     }
     if let Some(estimate) = study.sample("call", &among_others()).as_ref().and_then(Estimate::undisturbed) {
         let own = call_gates(study, &CALLS[0], &estimate, None);

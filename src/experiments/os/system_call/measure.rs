@@ -5,10 +5,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use super::{
-    APART, CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, SETTLES, VDSO, among_others,
-    apart, labels,
-};
+use super::{CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, VDSO, among_others, labels};
 use crate::results::problem::Problem;
 use crate::results::quantity::Labels;
 use crate::rig::Rig;
@@ -57,12 +54,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let all = |rig: &Rig<'_>| -> Result<Vec<Workload<'_>>, Problem> {
         calls.iter().map(|call| workload(rig, call, &zero, &null)).collect()
     };
-    let (mut blocks, sweep) = (all(rig)?, all(rig)?);
-    if calls.iter().any(|call| call.name == APART) {
-        let mut call = RepeatableCall::parent_number();
-        blocks.push(answers(apart(), system_call::parent_number(), move |calls| call.repeat_apart(calls)));
-    }
-    rig.remark(SETTLES, &"before each batch");
+    let (blocks, sweep) = (all(rig)?, all(rig)?);
     rig.sample_in_blocks(blocks)?;
     if calls.first().is_some_and(|call| call.name == FLOOR) {
         let batches = rig.batches();
@@ -219,9 +211,7 @@ mod tests {
         assert_eq!(system_call::refused(), system_call::REFUSED);
         assert_eq!(system_call::process_number(), i64::from(std::process::id()));
         assert_eq!(RepeatableCall::monotonic_time().repeat(3), 0);
-        for sum in [RepeatableCall::refused().repeat(5), RepeatableCall::refused().repeat_apart(5)] {
-            assert_eq!(sum, 5 * system_call::REFUSED);
-        }
+        assert_eq!(RepeatableCall::refused().repeat(5), 5 * system_call::REFUSED);
         assert_eq!(RepeatableCall::process_number().repeat(0), 0);
         assert_eq!(system_call::parent_numbers_in_function(3), 3 * system_call::parent_number());
     }

@@ -14,8 +14,7 @@
 //! sysdyno also measures the floor among other calls (`order=sweep`). Batches of at least 512 calls of all kinds then
 //! alternate in random order.
 //!
-//! The loop is in assembly, begins a line of 64 bytes, and ends in it. The return of its function is in the same line.
-//! The label `code=no_branch_near` has getppid in a loop without another branch in the next 192 bytes.
+//! The loop is in assembly, begins a line of 64 bytes, and ends in it. No other branch follows within 192 bytes.
 //!
 //! The timed interval contains only the calls and the sum of their return values. One subtraction and one branch per
 //! call overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
@@ -51,10 +50,9 @@
 //!   used as a floor.
 //! - Mitigations change the results by a factor of two to five. A result is valid only with their state.
 //! - A hypervisor that runs the kernel of the guest without hardware support takes part in every entry.
-//! - The code around a call matters. On AMD Zen 4, getppid takes 429 cycles if a branch follows in the line of its loop,
-//!   and 569 cycles if none does. In a loop across two lines, its cost changes between both. In older versions of
-//!   this experiment, the layout of the program therefore decided the results. A program whose calls are elsewhere
-//!   may pay more.
+//! - The code around a call matters. On AMD Zen 4, getppid takes 567 cycles here. If a return follows its loop in the
+//!   same line, it takes 429 or 567 cycles, and the rest of the program decides. In older versions of this experiment
+//!   the layout of the program therefore decided the results.
 //! - If a call has two costs, its batches contain both. The result is their median, and `modes` has both.
 //! - Where mitigations are active, the kernel clears return predictions. The return of a C library function then waits
 //!   for its address, which may cost more than the whole service of the call. Tools that call a library in their loop
@@ -117,13 +115,6 @@ struct MeasuredCall {
     instructions: f64,
 }
 
-impl MeasuredCall {
-    /// The call with a label.
-    fn named(name: &str) -> &'static MeasuredCall {
-        CALLS.iter().find(|call| call.name == name).unwrap_or(&CALLS[0])
-    }
-}
-
 /// The floor, then the set in the order of the report.
 const CALLS: [MeasuredCall; 13] = [
     MeasuredCall { name: FLOOR, what: "refuse a number without a call", instructions: 0.0 },
@@ -162,8 +153,8 @@ const FLOOR: &str = "enosys";
 const DEPTH: &str = "getcwd.depth";
 /// Remark of a launch under a system-call filter.
 const FILTERED: &str = "filtered";
-/// Remark of a launch whose calls settle anew before each batch.
-const SETTLES: &str = "settles";
+/// The method version from which calls settle anew before each batch, and not once in a launch.
+const SETTLES_BEFORE_EACH_BATCH: u32 = 4;
 /// getppid in a separate function.
 const FUNCTION: &str = "getppid_in_function";
 const VDSO: &str = "clock_gettime_vdso";
@@ -179,20 +170,9 @@ fn among_others() -> Labels {
     labels(FLOOR).with("order", "sweep")
 }
 
-/// A call without another branch near it.
-fn apart() -> Labels {
-    labels(APART).with("code", "no_branch_near")
-}
-
-/// The call that is also made without another branch near it. The floor does not show what that costs: the kernel refuses its number
-/// early.
-const APART: &str = "getppid";
-
 /// The summary shows the floor and what users know by name.
 fn common_call(labels: &Labels) -> bool {
-    labels.get("order").is_none()
-        && labels.get("code").is_none()
-        && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
+    labels.get("order").is_none() && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.

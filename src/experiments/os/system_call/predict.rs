@@ -1,8 +1,7 @@
 //! What calls are expected to cost: the way in and out, and instructions.
 
 use super::{
-    APART, CALLS, CLOCK_INSTRUCTIONS, FUNCTION, MeasuredCall, RING_BATCHED, VDSO, among_others, apart, enters_alone,
-    labels,
+    CALLS, CLOCK_INSTRUCTIONS, FUNCTION, MeasuredCall, RING_BATCHED, VDSO, among_others, enters_alone, labels,
 };
 use crate::experiments::PredictionInput;
 use crate::experiments::constants::{
@@ -17,8 +16,7 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let served = CALLS.iter().filter(|call| enters_alone(call) && call.name != FUNCTION);
     let calls = CALLS.iter().map(|call| entry.prediction(call, labels(call.name)));
     let floor = entry.prediction(&CALLS[0], among_others());
-    let apart = entry.prediction(MeasuredCall::named(APART), apart());
-    calls.chain([floor, apart]).chain(served.map(|call| entry.service(call))).collect()
+    calls.chain([floor]).chain(served.map(|call| entry.service(call))).collect()
 }
 
 /// What entering and leaving the kernel is expected to cost, in nanoseconds.

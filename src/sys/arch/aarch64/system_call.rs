@@ -4,7 +4,7 @@
 
 use std::arch::asm;
 
-use crate::sys::arch::{ChildTask, multiply_chain};
+use crate::sys::arch::{ChildTask, GAP, multiply_chain};
 
 /// Makes a system call with up to three arguments; the answer is the kernel's, negative for an error number. The instruction begins a
 /// [line of code](repeated_call), like the return to it.
@@ -23,14 +23,14 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
     answer
 }
 
-/// Makes the same system call so many times and sums up the answers, in a loop of 20 bytes that begins a line of 64 bytes. `GAP` bytes
-/// of no-operations, a multiple of four, separate it from the next branch, the return.
+/// Makes the same system call so many times and sums up the answers, in a loop of 20 bytes that begins a line of 64 bytes.
+/// [`GAP`](crate::sys::arch::GAP) bytes of no-operations separate it from the next branch.
 ///
 /// # Safety
 ///
 /// As for [`system_call`]; the call must be sound as many times.
 #[inline(never)]
-pub unsafe fn repeated_call<const GAP: usize>(number: i64, arguments: [i64; 3], times: u64) -> i64 {
+pub unsafe fn repeated_call(number: i64, arguments: [i64; 3], times: u64) -> i64 {
     let mut sum = 0_i64;
     if times > 0 {
         // SAFETY: as for `system_call`; the kernel keeps X1, X2 and X8. The labels are local to the one copy of this function.

@@ -4,7 +4,7 @@
 
 use std::arch::asm;
 
-use crate::sys::arch::{ChildTask, multiply_chain};
+use crate::sys::arch::{ChildTask, GAP, multiply_chain};
 
 /// Makes a system call with up to three arguments; the answer is the kernel's, negative for an error number. The instruction begins a
 /// [line of code](repeated_call), like the return to it.
@@ -24,15 +24,14 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
     answer
 }
 
-/// Makes the same system call so many times and sums up the answers, in a loop of 13 bytes that begins a line of 64 bytes. `GAP` bytes
-/// of no-operations separate it from the next branch, the return. On some cores that decides the cost: on AMD Zen 4 it is a third
-/// more where no other branch follows in the line of the loop.
+/// Makes the same system call so many times and sums up the answers, in a loop of 13 bytes that begins a line of 64 bytes.
+/// [`GAP`](crate::sys::arch::GAP) bytes of no-operations separate it from the next branch.
 ///
 /// # Safety
 ///
 /// As for [`system_call`]; the call must be sound as many times.
 #[inline(never)]
-pub unsafe fn repeated_call<const GAP: usize>(number: i64, arguments: [i64; 3], times: u64) -> i64 {
+pub unsafe fn repeated_call(number: i64, arguments: [i64; 3], times: u64) -> i64 {
     let mut sum = 0_i64;
     if times > 0 {
         // SAFETY: as for `system_call`; the kernel keeps RDI, RSI and RDX. The labels are local to the one copy of this function.
@@ -45,9 +44,7 @@ pub unsafe fn repeated_call<const GAP: usize>(number: i64, arguments: [i64; 3], 
                 "add {sum}, rax",
                 "dec {times}",
                 "jnz 2b",
-                ".if {gap}",
                 ".nops {gap}",
-                ".endif",
                 gap = const GAP,
                 number = in(reg) number,
                 sum = inout(reg) sum,
