@@ -112,7 +112,7 @@ pub struct Experiment {
 pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
-const READ_ALIKE: [(&str, u32); 13] = [
+const READ_ALIKE: [(&str, u32); 12] = [
     ("cpu.procedure_call", 1),
     ("cpu.procedure_call", 2),
     ("os.system_call", 2),
@@ -122,7 +122,6 @@ const READ_ALIKE: [(&str, u32); 13] = [
     ("memory.latency", 1),
     ("memory.bandwidth", 1),
     ("memory.loaded_latency", 2),
-    ("memory.page_fault", 1),
     ("network.round_trip", 1),
     ("network.connection", 1),
     ("file.contention", 1),

@@ -19,7 +19,6 @@ pub(super) use native::stream::VECTORS;
 pub use native::system_call::{
     clone_child, clone_thread, repeated_call, repeated_function, system_call, system_call_of_four,
 };
-pub use native::touch::{read_bytes, write_bytes};
 pub use native::{
     COUNTER, COUNTER_READERS, ELF_MACHINE, EXIT_CODE, REGISTER_ARGUMENTS, add_chain, chase, counter_permitted, fence,
     flush_line, memory_loop, mixed_chain, multiply_chain, stamp,
@@ -40,9 +39,10 @@ pub fn align_code() {
     unsafe { asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
 }
 
-/// Bytes without a branch behind a timed loop that enters the kernel, a multiple of four. On AMD Zen 4 such a loop has two costs, a third
-/// apart, if a return follows in its line: whatever ran before decides. Behind three lines of no-operations it has the higher one.
-pub(super) const GAP: usize = 192;
+/// Bytes without a branch behind a loop of system calls, a multiple of four. On AMD Zen 4 such a loop has two costs, a third apart, if a
+/// return follows in its line, and the rest of the program decides. With three lines between them it has the higher one, which calls
+/// through functions have too.
+const GAP: usize = 192;
 
 /// Puts what follows at the beginning of a 16-byte block. Calls without arguments take two bytes each: without a distance between
 /// them, more calls share a line than branch predictors have entries for, which programs do not do.

@@ -8,7 +8,6 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::Number;
 use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
-use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::touching::{PROOFS, counted, labels};
 use crate::results::quantity::{Labels, Unit};
@@ -23,9 +22,6 @@ use super::{
     LEAST_PAGES, MAJOR, MAJOR_FLOOR, MEBIBYTE, MINOR, MINOR_FLOOR, ORDER, PAGES, PARTS, PER_FAULT, PROVEN, READ,
     SINGLE, SMALL, SUM, SYSTEM, TIME, TOUCH, WRITE, touch_labels,
 };
-
-/// The method version from which the median batch stands for a launch.
-const BY_MEDIAN: u32 = 2;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     for kind in KINDS {
@@ -56,7 +52,7 @@ fn first_touch(study: &Study<'_>, pages: &str) -> Option<(Estimate, Vec<Gate>)> 
         SMALL => (WRITE, small),
         LARGE => (HUGE, HUGE_PAGE as f64),
         _ => {
-            let estimate = undisturbed(study, &study.sample(TOUCH, &touch_labels(pages))?)?;
+            let estimate = Estimate::undisturbed(&study.sample(TOUCH, &touch_labels(pages))?)?;
             let (least, most) = counted_faults(study, TOUCH)?;
             let of = study.values("pages", &labels(TOUCH)).into_iter().fold(0.0, f64::max);
             let sentence =
@@ -76,19 +72,10 @@ fn first_touch(study: &Study<'_>, pages: &str) -> Option<(Estimate, Vec<Gate>)> 
     Some((estimate.scaled(MEBIBYTE as f64 / bytes, estimate.unit), gates))
 }
 
-/// The undisturbed cost, from the median batch of each launch: on some cores batches have two levels. Older runs took the lower quartile.
-fn undisturbed(study: &Study<'_>, sample: &Sample) -> Option<Estimate> {
-    if study.method_version < BY_MEDIAN {
-        Estimate::undisturbed(sample)
-    } else {
-        Estimate::undisturbed(&sample.by_median())
-    }
-}
-
 /// The undisturbed cost of what the kernel does alone; the middle of what a device does.
 fn estimate_of(study: &Study<'_>, kind: &str) -> Option<Estimate> {
     let sample = study.sample("fault", &labels(kind))?;
-    if kind == COLD { Estimate::median(&sample) } else { undisturbed(study, &sample) }
+    if kind == COLD { Estimate::median(&sample) } else { Estimate::undisturbed(&sample) }
 }
 
 /// Small pages that a fault of a kind maps: those of a batch over its counted faults, launch by launch.

@@ -50,9 +50,8 @@
 //!   iteration is not counted.
 //! - The system can give pages of other sizes than small and huge (`hugepages-*kB/enabled`), and small pages if it
 //!   finds no free huge page. The faults on default pages are counted.
-//! - The code around the access matters, as for system calls. On AMD Zen 4 the first read of a page took 2410 or 2980
-//!   cycles, and the layout of the program decided. The loop is in assembly now, and no other branch follows within
-//!   192 bytes. Its batches still have both levels at times, so the median batch of a launch stands for the launch.
+//! - The code around the access matters on some cores. On AMD Zen 4 the first read of a page takes 2410 cycles in some
+//!   builds of sysdyno, and 2980 in others. Compare runs of one build.
 //! - The cost of a fault divided by the page size is not a latency. It is the cost per byte if the program uses all
 //!   bytes, so compare it with a bandwidth.
 //!
@@ -78,7 +77,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.page_fault",
     title: "Page faults",
     measures: "time of the first access to a page, by the work that the kernel does for it",
-    method_version: 2,
+    method_version: 1,
     precision: Precision { target: 0.05, between: 0.04, busy: 0.1 },
     source: heading!("mod.rs"),
     needs: &[],

@@ -5,7 +5,6 @@
 
 pub mod stream;
 pub mod system_call;
-pub mod touch;
 
 use std::arch::{asm, naked_asm};
 
