@@ -135,11 +135,11 @@ impl Estimate {
         let mut estimate = Self::undisturbed(sample)?;
         let draws = sample.launches.concat();
         estimate.modes = two_modes(&draws).map(|found| TwoModes { of: ModesOf::Batches, ..found });
-        // A level that changes from draw to draw is no launch that did not settle.
+        // Levels change between the draws of every launch, so none counts as one that did not settle.
         estimate.restless = 0;
-        if sample.picked.is_none() || sample.launches.len() < FEWEST_LAUNCHES {
+        let Some(picked) = sample.picked.as_ref().filter(|_| sample.launches.len() >= FEWEST_LAUNCHES) else {
             return Some(estimate);
-        }
+        };
         estimate.value = summary::median(&draws)?;
         let launches: Vec<&Vec<f64>> = sample.launches.iter().collect();
         let medians: Vec<f64> = resamplings(&launches, RESAMPLINGS, launches.len() as u64)
@@ -148,7 +148,7 @@ impl Estimate {
         let outside = (1.0 - LEVEL) / 2.0;
         let (low, high) = (summary::quantile(&medians, outside)?, summary::quantile(&medians, 1.0 - outside)?);
         estimate.interval = [low.min(estimate.value), high.max(estimate.value)];
-        estimate.estimator = estimate.estimator.replace("median over launches of p50 of batches", "median of batches");
+        estimate.estimator = format!("median of the batches of all launches {}", picked.which());
         Some(estimate)
     }
 

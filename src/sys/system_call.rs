@@ -2,6 +2,7 @@
 //! cache of an answer.
 
 use std::marker::PhantomData;
+use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::arch::{align_code, repeated_call, repeated_function, system_call};
@@ -42,7 +43,7 @@ pub extern "C" fn parent_number_in_function() -> i64 {
 
 /// Calls [`parent_number_in_function`] so many times and sums up the answers.
 pub fn parent_numbers_in_function(times: u64) -> i64 {
-    repeated_function(parent_number_in_function, times)
+    NonZeroU64::new(times).map_or(0, |times| repeated_function(parent_number_in_function, times))
 }
 
 /// gettid(2): the number of this thread.
@@ -148,6 +149,7 @@ impl<'a> RepeatableCall<'a> {
     /// Makes it so many times, in a loop within a line of code and without another branch near. The sum of the answers, of which an error is
     /// negative.
     pub fn repeat(&mut self, times: u64) -> i64 {
+        let Some(times) = NonZeroU64::new(times) else { return 0 };
         if let Some(pointer) = self.pointer {
             self.arguments[pointer] = self.memory.as_mut_ptr() as i64;
         }

@@ -3,6 +3,7 @@
 //! Sources: Intel SDM volume 2 (SYSCALL); System V AMD64 ABI, A.2.1.
 
 use std::arch::asm;
+use std::num::NonZeroU64;
 
 use crate::sys::arch::{ChildTask, GAP, multiply_chain};
 
@@ -31,50 +32,46 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
 ///
 /// As for [`system_call`]; the call must be sound as many times.
 #[inline(never)]
-pub unsafe fn repeated_call(number: i64, arguments: [i64; 3], times: u64) -> i64 {
+pub unsafe fn repeated_call(number: i64, arguments: [i64; 3], times: NonZeroU64) -> i64 {
     let mut sum = 0_i64;
-    if times > 0 {
-        // SAFETY: as for `system_call`; the kernel keeps RDI, RSI and RDX. The labels are local to the one copy of this function.
-        unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                "mov rax, {number}",
-                "syscall",
-                "add {sum}, rax",
-                "dec {times}",
-                "jnz 2b",
-                ".nops {gap}",
-                gap = const GAP,
-                number = in(reg) number,
-                sum = inout(reg) sum,
-                times = inout(reg) times => _,
-                in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2],
-                out("rax") _, out("rcx") _, out("r11") _, options(nostack)
-            );
-        }
+    // SAFETY: as for `system_call`; the kernel keeps RDI, RSI and RDX. The labels are local to the one copy of this function.
+    unsafe {
+        asm!(
+            ".p2align 6",
+            "2:",
+            "mov rax, {number}",
+            "syscall",
+            "add {sum}, rax",
+            "dec {times}",
+            "jnz 2b",
+            ".nops {gap}",
+            gap = const GAP,
+            number = in(reg) number,
+            sum = inout(reg) sum,
+            times = inout(reg) times.get() => _,
+            in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2],
+            out("rax") _, out("rcx") _, out("r11") _, options(nostack)
+        );
     }
     sum
 }
 
 /// Calls a function so many times and sums up what it returns, in a loop within a line.
 #[inline(never)]
-pub fn repeated_function(function: extern "C" fn() -> i64, times: u64) -> i64 {
+pub fn repeated_function(function: extern "C" fn() -> i64, times: NonZeroU64) -> i64 {
     let mut sum = 0_i64;
-    if times > 0 {
-        // SAFETY: the function follows the C calling convention, whose scratch registers are declared; the others hold the numbers.
-        unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                "call r12",
-                "add r13, rax",
-                "dec r14",
-                "jnz 2b",
-                in("r12") function, inout("r13") sum, inout("r14") times => _,
-                out("rax") _, clobber_abi("C")
-            );
-        }
+    // SAFETY: the function follows the C calling convention, whose scratch registers are declared; the others hold the numbers.
+    unsafe {
+        asm!(
+            ".p2align 6",
+            "2:",
+            "call r12",
+            "add r13, rax",
+            "dec r14",
+            "jnz 2b",
+            in("r12") function, inout("r13") sum, inout("r14") times.get() => _,
+            out("rax") _, clobber_abi("C")
+        );
     }
     sum
 }
