@@ -27,6 +27,7 @@ use crate::results::verdict::Trust;
 use crate::results::wording::count;
 use crate::statistics::compare::{Conclusion, LEAST_ROUNDS, Needed, Observed, Paired, Shift, Side, needed};
 use crate::statistics::distribution::normal_factor;
+use crate::statistics::location::FEWEST_LAUNCHES;
 use crate::statistics::significance::benjamini_hochberg;
 
 /// A run and where it was read.
@@ -118,7 +119,7 @@ fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design, across: bool)
     if rows.is_empty() && not_compared.is_empty() {
         not_compared = without_results(base.iter().chain(new));
     }
-    judge(&mut rows);
+    judge(&mut rows, design);
     for row in rows.iter_mut().filter(|row| row.is_changed() && row.explanation.is_none()) {
         row.explanation = reasons::explanation(row, base, new, &differences);
     }
@@ -377,10 +378,11 @@ fn threshold(experiment: &Experiment) -> f64 {
 }
 
 /// Adjusts the p values over the whole table, and says what the data say.
-fn judge(rows: &mut [ComparedResult]) {
-    let p_values: Vec<f64> = rows.iter().map(|row| row.p).collect();
+fn judge(rows: &mut [ComparedResult], design: Design) {
+    let (judged, open): (Vec<_>, Vec<_>) = rows.iter_mut().partition(|row| has_launches(row, design));
+    let p_values: Vec<f64> = judged.iter().map(|row| row.p).collect();
     let adjusted = benjamini_hochberg(&p_values).unwrap_or(p_values);
-    for (row, adjusted_p) in rows.iter_mut().zip(adjusted) {
+    for (row, adjusted_p) in judged.into_iter().zip(adjusted) {
         row.adjusted_p = adjusted_p;
         row.finding = match conclusion(row) {
             Conclusion::Changed if row.worsening() > 0.0 => Finding::Worse,
@@ -392,6 +394,15 @@ fn judge(rows: &mut [ComparedResult]) {
             (row.launches_needed, row.runs_needed) = (None, None);
         }
     }
+    for row in open {
+        (row.adjusted_p, row.finding) = (1.0, Finding::Inconclusive);
+    }
+}
+
+/// Whether both sides have launches enough for a verdict. Two launches agree by chance, however far the runs are apart. In rounds the
+/// scatter of the rounds decides, whatever the number of launches.
+fn has_launches(row: &ComparedResult, design: Design) -> bool {
+    design == Design::Rounds || row.base.launches.min(row.new.launches) as usize >= FEWEST_LAUNCHES
 }
 
 fn conclusion(row: &ComparedResult) -> Conclusion {
@@ -491,6 +502,36 @@ mod tests {
         assert_eq!(compared(45.0), [["near"], ["near"]]);
         assert_eq!(compared(170.0), [["far"], ["far"]]);
         assert_eq!(compared(85.0), [[""; 0]; 2], "between both");
+    }
+
+    #[test]
+    fn two_launches_that_agree_decide_nothing() {
+        let with = |launches: u32, factor: f64| {
+            let mut changed = run(|_| true);
+            let metrics = changed.run.experiments.iter_mut().flat_map(|found| &mut found.metrics);
+            for figure in metrics.flat_map(|metric| &mut metric.figures) {
+                figure.launches = launches;
+                figure.value *= factor;
+                figure.cycles = figure.cycles.map(|cycles| factor * cycles);
+                figure.interval = [0.999 * figure.value, 1.001 * figure.value];
+            }
+            [changed]
+        };
+        let enough = FEWEST_LAUNCHES as u32;
+        let found = |launches: u32, factor: f64| compare(&with(enough, 1.0), &with(launches, factor), false).unwrap();
+        let changed = found(enough, 2.0);
+        assert!(changed.rows.iter().filter(|row| row.is_changed()).count() > 100, "{} rows", changed.rows.len());
+        for factor in [1.0, 2.0] {
+            let open = found(2, factor);
+            assert_eq!(open.rows.len(), changed.rows.len());
+            let undecided = |row: &ComparedResult| row.finding == Finding::Inconclusive;
+            assert!(open.rows.iter().all(undecided), "{factor}");
+            assert!(open.rows.iter().all(|row| row.launches_needed.is_none_or(|needed| needed >= enough.into())));
+            assert!(open.rows.iter().any(|row| row.launches_needed.is_some()));
+        }
+        // Three runs of two launches have as many as one run needs.
+        let thrice = |factor: f64| [(); 3].map(|()| with(2, factor)).concat();
+        assert!(compare(&thrice(1.0), &thrice(2.0), false).unwrap().rows.iter().any(ComparedResult::is_changed));
     }
 
     #[test]

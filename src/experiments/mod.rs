@@ -112,13 +112,20 @@ pub struct Experiment {
 pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
-const READ_ALIKE: [(&str, u32); 12] = [
+const READ_ALIKE: [(&str, u32); 19] = [
+    ("cpu.timer", 1),
     ("cpu.procedure_call", 1),
     ("cpu.procedure_call", 2),
     ("os.system_call", 2),
     ("os.system_call", 3),
+    ("os.system_call", 4),
     ("os.process_creation", 3),
+    ("os.process_creation", 4),
+    ("os.thread_creation", 1),
     ("os.context_switch", 1),
+    ("os.context_switch", 2),
+    ("os.signal", 1),
+    ("memory.page_fault", 1),
     ("memory.latency", 1),
     ("memory.bandwidth", 1),
     ("memory.loaded_latency", 2),

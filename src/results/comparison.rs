@@ -126,7 +126,7 @@ pub struct ComparedResult {
     pub threshold: f64,
     /// Two-sided p value.
     pub p: f64,
-    /// The same, adjusted for the number of results (Benjamini and Hochberg).
+    /// The same, adjusted for the number of results (Benjamini and Hochberg). 1 where a side has fewer than five launches.
     pub adjusted_p: f64,
     /// What the data say.
     pub finding: Finding,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! sweeps: probe · batch of A · probe · batch of B · probe · batch of A · probe · …
-//! blocks: 2 ms of A · probe · batch of A · probe · 2 ms of B · probe · batch of B · probe · … · 0.5 ms of B · probe · batch of B · …
+//! blocks: forget · 1 ms of A · probe · batch of A · probe · forget · 1 ms of B · probe · batch of B · probe · … ·
+//!         forget · 0.2 ms of B · probe · batch of B · probe · …
 //! ```
 //!
 //! Between a probe and its batch stands a look at the width of the core, on both sides: a loop that a neighbour on the other
@@ -11,7 +12,8 @@
 //! Every batch has a probe of the core clock right before and right after it; the mean of the two converts its ticks into
 //! core cycles, whatever the clock does over a launch. In sweeps workloads take turns in random order, so that drift and
 //! neighbours hit all alike. In blocks a batch follows its operation alone, because what ran before decides how fast some
-//! operations are. Each block settles anew, so a launch draws its state once per batch. Nothing is dropped by its value: each batch gets a class from what the kernel and the clock say.
+//! operations are: branch predictors keep what they learned. So each block begins with branches in random directions, and the operation
+//! is learned anew. Nothing is dropped by its value: each batch gets a class from what the kernel and the clock say.
 //!
 //! During the warm-up some batches are followed by one of half as many operations: twice the operations should take twice as
 //! long (gate G7).

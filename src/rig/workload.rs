@@ -99,6 +99,9 @@ pub struct Workload<'a> {
     /// True when the core's clock rules the cost: only then is the sample normalised by the probes beside it, and void where
     /// they disagree.
     pub clocked: bool,
+    /// True where most of its time is spent waiting, for another CPU or for memory: branch predictors do not decide its cost, and
+    /// only its first block has a warm-up.
+    pub waits: bool,
     /// Batches of this workload, where they shall be fewer than the launch takes of others.
     pub at_most: Option<u32>,
     /// Done before each batch, untimed.
@@ -138,6 +141,7 @@ impl<'a> Workload<'a> {
             sizing: Sizing::ByTime,
             expected: Expected::default(),
             clocked: true,
+            waits: false,
             at_most: None,
             prepare: None,
             work: Box::new(work),
@@ -181,6 +185,13 @@ impl<'a> Workload<'a> {
     #[must_use]
     pub fn unclocked(mut self) -> Self {
         self.clocked = false;
+        self
+    }
+
+    /// Most of its time is spent waiting.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.waits = true;
         self
     }
 

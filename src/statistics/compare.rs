@@ -5,6 +5,7 @@
 
 use super::distribution::{normal_quantile, student_factor, student_two_sided};
 use super::interval::Interval;
+use super::location::FEWEST_LAUNCHES;
 
 /// Adjusted p value up to which a change counts as proven.
 const PROVEN: f64 = 0.05;
@@ -225,7 +226,7 @@ fn found_at() -> Option<f64> {
     Some(normal_quantile(f64::midpoint(1.0, LEVEL))? + normal_quantile(POWER)?)
 }
 
-/// What finds a change of the threshold four times in five; none where the threshold is 0.
+/// What finds a change of the threshold four times in five; none where the threshold is 0. Launches are never fewer than a verdict takes.
 pub fn needed(base: &Side, new: &Side, threshold: f64) -> Option<Needed> {
     let wanted = (threshold.ln_1p() / found_at()?).powi(2);
     if wanted <= 0.0 {
@@ -234,10 +235,11 @@ pub fn needed(base: &Side, new: &Side, threshold: f64) -> Option<Needed> {
     let of_launches = base.of_launches + new.of_launches;
     let rest = (base.variance + new.variance - of_launches).max(0.0);
     let launches = base.launches.min(new.launches).max(1);
+    let least = launches.max(FEWEST_LAUNCHES as u32);
     // More than ten times as many launches is no advice.
     let times = of_launches / (wanted - rest);
     if rest < wanted && times <= 10.0 {
-        return Some(Needed::Launches((f64::from(launches) * times).ceil().max(f64::from(launches)) as u64));
+        return Some(Needed::Launches((f64::from(launches) * times).ceil().max(f64::from(least)) as u64));
     }
     let of_one = base.variance * f64::from(base.runs) + new.variance * f64::from(new.runs);
     Some(Needed::Runs((of_one / wanted).ceil() as u64))

@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
+use super::arch::serialise;
 use super::memory::{Pages, page_size};
 
 /// Size of a huge page that transparent huge pages are made of on x86_64, and on aarch64 with small pages of 4 KiB.
@@ -92,6 +93,14 @@ impl Untouched {
         }
     }
 
+    /// The same one by one: no access begins before the fault of the last one is over.
+    pub fn read_one_by_one(&self, step: usize) {
+        for offset in (0..self.bytes).step_by(step) {
+            self.read(offset);
+            serialise();
+        }
+    }
+
     /// Reads one byte of each of some small pages.
     pub fn read_pages(&self, pages: &[u32], page: usize) {
         for &number in pages {
@@ -106,12 +115,13 @@ impl Untouched {
         unsafe { self.start.as_ptr().add(offset).read_volatile() };
     }
 
-    /// Writes one byte at every multiple of `step`. The mapping must be anonymous.
-    pub fn write_every(&mut self, step: usize) {
+    /// Writes one byte at every multiple of `step`, one by one. The mapping must be anonymous.
+    pub fn write_one_by_one(&mut self, step: usize) {
         assert!(self.mapped > self.bytes, "files are mapped to be read");
         for offset in (0..self.bytes).step_by(step) {
             // SAFETY: the offset lies inside the mapping, which is anonymous and writable and this value's alone.
             unsafe { self.start.as_ptr().add(offset).write_volatile(7) };
+            serialise();
         }
     }
 }
@@ -227,10 +237,10 @@ mod tests {
     fn every_small_page_is_one_fault_once() {
         let page = page_size();
         let mut memory = Untouched::anonymous(500 * page, Pages::Small).unwrap();
-        assert!((500..=502).contains(&faults(|| memory.write_every(page))));
-        assert!(faults(|| memory.write_every(page)) <= 2);
+        assert!((500..=502).contains(&faults(|| memory.write_one_by_one(page))));
+        assert!(faults(|| memory.write_one_by_one(page)) <= 2);
         let memory = Untouched::anonymous(300 * page, Pages::Small).unwrap();
-        assert!((300..=302).contains(&faults(|| memory.read_every(page))));
+        assert!((300..=302).contains(&faults(|| memory.read_one_by_one(page))));
     }
 
     #[test]

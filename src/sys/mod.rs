@@ -7,6 +7,7 @@
 pub mod affinity;
 pub mod arch;
 pub mod arena;
+pub mod branches;
 pub mod chain;
 pub mod child;
 pub mod clock;

@@ -9,7 +9,7 @@
 //! of one of many readings, 16 per iteration of a loop. **Bias** is the length of an empty interval, the mean
 //! difference of back-to-back readings.
 //!
-//! **Overhead** is measured in batches of at least 25 µs, in core cycles by the clock probes around each batch.
+//! **Overhead** has batches of at least 25 µs in blocks, as in os.system_call. Clock probes convert them to core cycles.
 //!
 //! **Bias** excludes intervals of more than three times the median, which were interrupted. A reading samples the clock
 //! in its middle. The interval therefore holds the second half of one reading and the first half of the next. Every
@@ -87,7 +87,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.timer",
     title: "Timer overhead and resolution",
     measures: "overhead, bias, resolution and ordering of each method to read the time",
-    method_version: 1,
+    method_version: 2,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.002 },
     source: heading!("timer.rs"),
     needs: &[],
@@ -297,7 +297,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         .iter()
         .map(|reader| Workload::function("readings", labels(reader), READINGS_PER_ITERATION, reader.repeat))
         .collect();
-    rig.sample(workloads)
+    rig.sample_in_blocks(workloads)
 }
 
 /// Back-to-back pairs, with the chain of the self-test at every place; one mean each, in the idiom's own unit.

@@ -183,7 +183,7 @@ pub fn huge_pages_work() -> Result<(), String> {
         return Err(HUGE_PAGES_OFF.to_owned());
     }
     let mut tried = Untouched::anonymous(HUGE_PAGE, Pages::Huge).map_err(|error| error.to_string())?;
-    tried.write_every(HUGE_PAGE);
+    tried.write_one_by_one(HUGE_PAGE);
     if memory::huge_bytes().unwrap_or(0) >= before + HUGE_PAGE as u64 {
         Ok(())
     } else {

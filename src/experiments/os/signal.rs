@@ -6,7 +6,8 @@
 //!
 //! sysdyno installs a handler for SIGUSR1 over itself (**install**), and sends SIGUSR1 to its own thread
 //! (**deliver_self**). Each operation runs in a loop, in batches of 1024. The batch divided by its operations is the
-//! cost of one, in core cycles by the clock probes around each batch.
+//! cost of one, in core cycles by the clock probes around each batch. Each batch follows 65 536 branches in random
+//! directions and 0.2 ms of its operation, both untimed (blocks, as in os.system_call).
 //!
 //! **install** calls sigaction(2) of the C library. **deliver_self** makes a direct tgkill(2), and the kernel delivers
 //! the signal before that call returns. The kernel saves the registers on the user stack and runs the handler, which
@@ -65,7 +66,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.signal",
     title: "Signals",
     measures: "installing a signal handler, and handling a signal to oneself",
-    method_version: 1,
+    method_version: 2,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("signal.rs"),
     needs: &[],
@@ -96,7 +97,7 @@ const DELIVER: &str = "deliver_self";
 /// The series of the call that enters the kernel and does next to nothing there.
 const BARE: &str = "bare";
 
-/// Operations in a batch, of which the first may run on what the branch predictors remember of other calls.
+/// Operations in a batch.
 const PER_BATCH: u64 = 1024;
 /// An operation may come out this much below the calls that it contains before something is wrong.
 const SLACK: f64 = 0.03;
@@ -184,7 +185,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             _ => Ok(()),
         }
     });
-    rig.sample(vec![bare, install, deliver.sized(Sizing::Exactly(PER_BATCH))])
+    rig.sample_in_blocks(vec![bare, install, deliver.sized(Sizing::Exactly(PER_BATCH))])
 }
 
 /// An operation whose answer is 0.

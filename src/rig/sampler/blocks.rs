@@ -2,12 +2,16 @@
 
 use super::{PAIRS, Sampled, Sampler, Taken, WARM_UP_SHARE, Workload, paired};
 use crate::rig::instruments::Instruments;
+use crate::sys::branches::RandomBranches;
 
-/// The first block of an operation begins with this much of it, untimed: branch predictors and caches have settled on it by then.
-const FIRST_WARM_UP_NANOSECONDS: f64 = 2e6;
+/// The first block of an operation has this much of it, untimed, before its batch: its size and its pace are found there.
+const FIRST_WARM_UP_NANOSECONDS: f64 = 1e6;
 
-/// Its later blocks begin with this much: thousands of calls, where branch predictors remember hundreds.
-const LATER_WARM_UP_NANOSECONDS: f64 = 5e5;
+/// Its later blocks have this much: hundreds of calls. On AMD Zen 4 the predictors have learned a system call after a hundred.
+const LATER_WARM_UP_NANOSECONDS: f64 = 2e5;
+
+/// Blocks of an operation in a launch. More would not narrow an interval: launches differ by more than their batches.
+const MOST_BLOCKS: u32 = 8;
 
 /// Bound on the batches of that, for a clock that stands still: several times what 2 ms are of the shortest batches.
 const BLOCK_WARM_UP_BATCHES: usize = 200;
@@ -23,13 +27,15 @@ struct Settling {
 }
 
 impl<I: Instruments> Sampler<'_, I> {
-    /// Sizes all workloads and samples each by itself: a block is some of the operation, untimed, and one batch. Every round has a
-    /// block of each workload, in an order drawn by lot. No workload is sized after another.
+    /// Sizes all workloads and samples each by itself: in a block the branch predictors forget what ran before, then comes some of the
+    /// operation, untimed, and one batch. Operations that wait have the batch alone. Every round has a block of each workload, in an order drawn by lot. No workload is sized
+    /// after another.
     pub fn run_in_blocks(&mut self, mut workloads: Vec<Workload<'_>>) -> Sampled {
         let mut taken = Taken::none(workloads.len());
         let mut iterations = self.size_all(&mut workloads, &mut taken);
         let is_paired = paired(&workloads);
         let mut order: Vec<usize> = (0..workloads.len()).collect();
+        let mut branches = RandomBranches::with_seed(self.random.u32(..));
         'rounds: for round in 0..self.settings.batches {
             self.random.shuffle(&mut order);
             for &index in &order {
@@ -37,15 +43,19 @@ impl<I: Instruments> Sampler<'_, I> {
                     break 'rounds;
                 }
                 let workload = &mut workloads[index];
-                if workload.at_most.is_some_and(|most| round >= most) {
+                let most = if workload.waits { u32::MAX } else { MOST_BLOCKS };
+                if round >= workload.at_most.unwrap_or(most).min(most) {
                     continue;
+                }
+                if !workload.waits {
+                    branches.forget();
                 }
                 if round == 0 {
                     let settling = self.settle(workload, iterations[index], is_paired[index]);
                     taken.warm_up_batches += settling.batches;
                     taken.ratios[index] = settling.ratios;
                     iterations[index] = self.lengthened(workload, index, &iterations, settling.shortest);
-                } else {
+                } else if !workload.waits {
                     self.spend(LATER_WARM_UP_NANOSECONDS, 1, 1.0, |sampler| {
                         taken.warm_up_batches += 1;
                         sampler.time(workload, iterations[index]).0 - sampler.instruments.bias()

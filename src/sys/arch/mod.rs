@@ -15,13 +15,14 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as native;
 
+pub use native::branches::random_branches;
 pub(super) use native::stream::VECTORS;
 pub use native::system_call::{
     clone_child, clone_thread, repeated_call, repeated_function, system_call, system_call_of_four,
 };
 pub use native::{
     COUNTER, COUNTER_READERS, ELF_MACHINE, EXIT_CODE, REGISTER_ARGUMENTS, add_chain, chase, counter_permitted, fence,
-    flush_line, memory_loop, mixed_chain, multiply_chain, stamp,
+    flush_line, memory_loop, mixed_chain, multiply_chain, serialise, stamp,
 };
 use native::{calls, register_loop, self_test_chain};
 
@@ -38,6 +39,9 @@ pub fn align_code() {
     // SAFETY: the directive makes no-operations, which change nothing.
     unsafe { asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
 }
+
+/// Branches of one pass of [`random_branches`]: more than the branch target buffers of AMD Zen 4 hold.
+pub const RANDOM_BRANCHES: u32 = 8192;
 
 /// Bytes without a branch behind a loop of system calls, a multiple of four. On AMD Zen 4 such a loop has two costs, a third apart, if a
 /// return follows in its line, and the rest of the program decides. With three lines between them it has the higher one, which calls

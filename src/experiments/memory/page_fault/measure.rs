@@ -48,7 +48,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut tally = Tally::default();
     let workloads = small_anonymous(&mut tally);
-    rig.sample(workloads)?;
+    rig.sample_in_blocks(workloads)?;
     tally.record(rig)
 }
 
@@ -57,8 +57,8 @@ fn small_anonymous<'a>(tally: &mut Tally) -> Vec<Workload<'a>> {
     let map = || Untouched::anonymous(BATCH * page_size(), Pages::Small).map_err(|error| error.to_string());
     let (written, read) = (tally.open(WRITE, BATCH), tally.open(READ, BATCH));
     vec![
-        touching(WRITE, BATCH, written, map, move |memory| memory.write_every(page), |_| Ok(())),
-        touching(READ, BATCH, read, map, move |memory| memory.read_every(page), |_| Ok(())),
+        touching(WRITE, BATCH, written, map, move |memory| memory.write_one_by_one(page), |_| Ok(())),
+        touching(READ, BATCH, read, map, move |memory| memory.read_one_by_one(page), |_| Ok(())),
     ]
 }
 
@@ -76,9 +76,9 @@ fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Problem
         Ok(workload) => workloads.push(workload),
         Err(reason) => rig.unavailable(FIRST_TOUCH, &touch_labels(SYSTEM), &reason),
     }
-    rig.sample(workloads)?;
+    rig.sample_in_blocks(workloads)?;
     // A fork leaves all of this process's pages to be copied or taken back when they are written next: by itself, and last.
-    rig.sample(vec![copying(tally.open(COPY, BATCH))?])
+    rig.sample_in_blocks(vec![copying(tally.open(COPY, BATCH))?])
 }
 
 /// A mapping all pages of which a sleeping child shares.
@@ -90,7 +90,7 @@ fn copying<'a>(counts: Shared<Vec<f64>>) -> Result<Workload<'a>, Problem> {
     let leaving = Rc::clone(&holder);
     let map = move || {
         let mut memory = Untouched::anonymous(BATCH * page, Pages::Small).map_err(|error| error.to_string())?;
-        memory.write_every(page);
+        memory.write_one_by_one(page);
         stamp.set(0);
         let nap = libc::timespec { tv_sec: CHILD_SLEEP, tv_nsec: 0 };
         let task = Task { stamp: Some(&stamp), nap: Some(&nap), image: None };
@@ -104,7 +104,7 @@ fn copying<'a>(counts: Shared<Vec<f64>>) -> Result<Workload<'a>, Problem> {
         }
         Ok(memory)
     };
-    let mut workload = touching(COPY, BATCH, counts, map, move |memory| memory.write_every(page), |_| Ok(()));
+    let mut workload = touching(COPY, BATCH, counts, map, move |memory| memory.write_one_by_one(page), |_| Ok(()));
     let mut tidy = workload.tidy.take();
     Ok(workload.tidied(move || {
         let counted = tidy.as_mut().map_or(Ok(()), |tidy| tidy());
@@ -119,7 +119,7 @@ fn huge<'a>(counts: Shared<Vec<f64>>) -> Workload<'a> {
         *before.borrow_mut() = memory::huge_bytes().unwrap_or(0);
         Untouched::anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge).map_err(|error| error.to_string())
     };
-    let touch = |memory: &mut Untouched| memory.write_every(HUGE_PAGE);
+    let touch = |memory: &mut Untouched| memory.write_one_by_one(HUGE_PAGE);
     touching(HUGE, HUGE_PAGES, counts, map, touch, move |_| {
         // As many faults would be counted if each had given a small page.
         let got = memory::huge_bytes().unwrap_or(0).saturating_sub(*after.borrow());
@@ -133,11 +133,11 @@ fn unadvised<'a>(tally: &mut Tally) -> Result<Workload<'a>, String> {
     let page = page_size();
     let map = |bytes| Untouched::unadvised(bytes).map_err(|error| error.to_string());
     let mut tried = map(HUGE_PAGE)?;
-    let small = count(|| tried.write_every(page)) >= (HUGE_PAGE / page) as i64;
+    let small = count(|| tried.write_one_by_one(page)) >= (HUGE_PAGE / page) as i64;
     let bytes = if small { BATCH * page } else { HUGE_PAGE };
     let pages = bytes / page;
     let series = (TOUCH, touch_labels(SYSTEM), bytes / MEBIBYTE);
-    let touch = move |memory: &mut Untouched| memory.write_every(page);
+    let touch = move |memory: &mut Untouched| memory.write_one_by_one(page);
     let counts = tally.open(TOUCH, pages);
     Ok(touching_anyhow(
         series,
@@ -171,8 +171,8 @@ fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(
     }
     let map = || Untouched::file_page_by_page(file, BATCH).map_err(|error| error.to_string());
     let counts = tally.open(SINGLE, BATCH);
-    workloads.push(touching(SINGLE, BATCH, counts, map, |mapped| mapped.read_every(page), |_| Ok(())));
-    rig.sample(workloads)
+    workloads.push(touching(SINGLE, BATCH, counts, map, |mapped| mapped.read_one_by_one(page), |_| Ok(())));
+    rig.sample_in_blocks(workloads)
 }
 
 /// Cold pages, and beside them the same number of pages read past the cache.

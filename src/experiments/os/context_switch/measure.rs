@@ -46,8 +46,8 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     for (place, partner) in partners.spinners {
         workloads.extend(partner.map(|partner| line(&place.placement, &partner).at_most(rig.batches())));
     }
-    workloads.extend(ring(rig)?);
-    rig.sample(workloads)
+    workloads.extend(ring(rig)?.into_iter().map(Workload::waiting));
+    rig.sample_in_blocks(workloads)
 }
 
 /// Hops of processes through pipes, on one CPU and to another one that sleeps or is kept awake.
@@ -56,7 +56,7 @@ pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let partners = Partners::start(rig, &places);
     let wanted = |pairing: &Pairing| pairing.between == "processes" && pairing.through == "pipe";
     let workloads = hops(rig, &partners, IDLE_BEFORE, wanted);
-    rig.sample(workloads)
+    rig.sample_in_blocks(workloads)
 }
 
 /// Tasks on the other CPUs: they keep them awake, and they answer the looks at the distance.
@@ -184,7 +184,7 @@ pub(super) fn hop<P: Passage>(
         }
         settles.laps(LAPS_BEFORE)
     };
-    let workload = workload.at_most(batches);
+    let workload = workload.waiting().at_most(batches);
     if pairing.target != Some("awake") {
         return Ok(workload.prepared(settle));
     }
@@ -220,6 +220,7 @@ pub(super) fn line(placement: &str, partner: &Rc<Spinner>) -> Workload<'static> 
     let (starts, stops, answers) = (Rc::clone(partner), Rc::clone(partner), Rc::clone(partner));
     Workload::of("line", line_labels(placement), 2, move |round_trips| answers.round_trips(round_trips))
         .sized(Sizing::ByTimes(LINE_LONGER))
+        .waiting()
         .prepared(move || starts.start())
         .tidied(move || {
             stops.stop();

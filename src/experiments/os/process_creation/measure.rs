@@ -36,11 +36,11 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         );
     }
     let kit = ChildShotInputs { counts_ticks: rig.counts_ticks(), images: &images, stamp: &stamp, books: &books };
-    rig.sample(kit.workloads(&WAYS, BASE, None))?;
+    rig.sample_in_blocks(kit.workloads(&WAYS, BASE, None))?;
     if rig.setup().allowed.len() > 1 && affinity::restrict(&rig.setup().allowed).is_ok() {
         let ways: Vec<ChildMethod> =
             combinations().into_iter().filter(|(_, setting)| setting.child == "free").map(|(way, _)| way).collect();
-        let sampled = rig.sample(kit.workloads(&ways, ForkSetting { child: "free", ..BASE }, None));
+        let sampled = rig.sample_in_blocks(kit.workloads(&ways, ForkSetting { child: "free", ..BASE }, None));
         affinity::restrict(&[rig.setup().cpu]).map_err(cannot)?;
         sampled?;
     } else {

@@ -5,14 +5,13 @@
 //! # Method
 //!
 //! sysdyno makes each call directly with the system-call instruction, in a loop of one call. The time of a batch
-//! divided by its calls is the cost of one call. Clock probes around the batch convert it into core cycles. A block is
-//! some time of one call without measurement, and then one batch. Branch predictors remember earlier calls for
-//! hundreds of calls, sometimes for more than a thousand.
+//! divided by its calls is the cost of one call. Clock probes around the batch convert it into core cycles.
 //!
-//! The first block of a call starts with 2 ms of untimed calls, each later one with 0.5 ms. A batch has at least 256
-//! calls. Each round has a block of every call, in random order. The results are therefore costs of repeated calls.
-//! sysdyno also measures the floor among other calls (`order=sweep`). Batches of at least 512 calls of all kinds then
-//! alternate in random order.
+//! Calls are measured in **blocks**. A block begins with 65 536 branches in random directions, which leave nothing of
+//! earlier code in the branch predictors. Then come 0.2 ms of the call, untimed (in the first block 1 ms), and a
+//! batch of at least 256 calls. Each round has a block of every call, in random order. The results are therefore
+//! costs of repeated calls, learned anew. sysdyno also measures the floor among other calls (`order=sweep`). Batches
+//! of at least 512 calls of all kinds then alternate in random order, without random branches.
 //!
 //! The loop is in assembly, begins a line of 64 bytes, and ends in it. No other branch follows within 192 bytes.
 //!
@@ -50,9 +49,11 @@
 //!   used as a floor.
 //! - Mitigations change the results by a factor of two to five. A result is valid only with their state.
 //! - A hypervisor that runs the kernel of the guest without hardware support takes part in every entry.
-//! - The code around a call matters. On AMD Zen 4, getppid takes 567 cycles here. If a return follows its loop in the
-//!   same line, it takes 429 or 567 cycles, and the rest of the program decides. In older versions of this experiment
-//!   the layout of the program therefore decided the results.
+//! - What ran before decides. The kernel's code keeps the predictions that it began with, right or wrong, for seconds.
+//!   On an AMD Zen 4 guest getpid took 472, 515, 520 or 536 cycles, and the level changed between batches. After
+//!   random branches it takes 472 in every batch. Programs see any of these levels.
+//! - The code around a call matters. On AMD Zen 4, getppid takes 565 cycles here. If a return follows its loop in the
+//!   same line, it takes 428.
 //! - If a call has two costs, its batches contain both. The result is their median, and `modes` has both.
 //! - Where mitigations are active, the kernel clears return predictions. The return of a C library function then waits
 //!   for its address, which may cost more than the whole service of the call. Tools that call a library in their loop
@@ -81,7 +82,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
     measures: "kernel entry and exit, and the work of a dozen system calls",
-    method_version: 4,
+    method_version: 5,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
     needs: &[],

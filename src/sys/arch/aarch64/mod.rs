@@ -3,6 +3,7 @@
 //! Sources: Arm Architecture Reference Manual (CNTVCT_EL0, ISB, DC CIVAC); Arm AAPCS64; software optimisation guides of
 //! the Neoverse and Cortex cores for latencies.
 
+pub mod branches;
 pub mod stream;
 pub mod system_call;
 
@@ -50,6 +51,13 @@ pub fn flush_line<T>(place: &T) {
 pub fn fence() {
     // SAFETY: DSB SY only orders.
     unsafe { asm!("dsb sy", options(nostack)) };
+}
+
+/// Lets no later instruction begin before all earlier ones have completed.
+#[inline(always)]
+pub fn serialise() {
+    // SAFETY: ISB only orders and fetches what follows again.
+    unsafe { asm!("isb", options(nostack)) };
 }
 
 /// The chain of the serialisation self-test: 100 dependent multiplies, 300 cycles where one takes 3, no memory.

@@ -3,6 +3,7 @@
 //! Sources: Intel SDM volume 2 (RDTSC, RDTSCP, LFENCE, CPUID), AMD APM volume 3; latencies from Agner Fog's tables and
 //! uops.info.
 
+pub mod branches;
 pub mod stream;
 pub mod system_call;
 
@@ -61,6 +62,13 @@ pub fn flush_line<T>(place: &T) {
 pub fn fence() {
     // SAFETY: MFENCE only orders.
     unsafe { asm!("mfence", options(nostack)) };
+}
+
+/// Lets no later instruction begin before all earlier ones have completed.
+#[inline(always)]
+pub fn serialise() {
+    // SAFETY: LFENCE only orders.
+    unsafe { asm!("lfence", options(nostack)) };
 }
 
 /// The chain of the serialisation self-test: 100 dependent multiplies, 300 cycles, no memory.
