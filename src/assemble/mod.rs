@@ -195,7 +195,10 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings, laun
         section.reason = Some(format!(
             "not shown. The log has method version {}, and this build reads {}",
             section.method_version,
-            versions.join(" and ")
+            match versions.split_last() {
+                Some((own, older)) if !older.is_empty() => format!("{} and {own}", older.join(", ")),
+                _ => versions.concat(),
+            }
         ));
         section.hint = Some("read the log with the version of sysdyno that wrote it".to_owned());
         return;

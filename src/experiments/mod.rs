@@ -112,10 +112,11 @@ pub struct Experiment {
 pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
-const READ_ALIKE: [(&str, u32); 19] = [
+const READ_ALIKE: [(&str, u32); 20] = [
     ("cpu.timer", 1),
     ("cpu.procedure_call", 1),
     ("cpu.procedure_call", 2),
+    ("cpu.procedure_call", 3),
     ("os.system_call", 2),
     ("os.system_call", 3),
     ("os.system_call", 4),

@@ -27,6 +27,7 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::series::Series;
 use crate::results::wording::quantity;
 use crate::setup::Setup;
+use crate::statistics::summary::median;
 use crate::sys::clock::{Source, monotonic_raw};
 use crate::sys::{affinity, counters};
 
@@ -188,6 +189,12 @@ impl<'a> Rig<'a> {
     /// Ticks per core cycle right now; none where no chain of known latency validates.
     pub fn ticks_per_cycle(&mut self) -> Option<f64> {
         self.instruments.probe()
+    }
+
+    /// The same as the median of three probes: an interrupt makes one of them too long.
+    pub fn median_ticks_per_cycle(&mut self) -> Option<f64> {
+        let probes: Option<Vec<f64>> = (0..3).map(|_| self.ticks_per_cycle()).collect();
+        median(&probes?)
     }
 
     /// Ticks of a turn of the shortest loop right now, which a neighbour on the core lengthens. Zero where it is not known.

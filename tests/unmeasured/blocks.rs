@@ -7,12 +7,14 @@ use sysdyno::testing::results::quantity::Labels;
 use sysdyno::testing::results::series::Class;
 use sysdyno::testing::rig::sampler::{Sampled, Sampler, Settings, Sizing, Workload};
 
-/// Batches of each workload, one in each block.
+/// Batches that a launch takes of each workload.
 const BATCHES: u32 = 10;
-/// Ticks of 2 ms, before the first batch.
-const FIRST: i64 = 4_000_000;
-/// Ticks of 0.5 ms, before each later one.
-const LATER: i64 = 1_000_000;
+/// Ticks of 1 ms, before the first batch at most, and so many operations.
+const FIRST: (i64, i64) = (2_000_000, 5000);
+/// The same of 0.2 ms, before each later one.
+const LATER: (i64, i64) = (400_000, 500);
+/// Fewest repeats before the first batch, half of them with half as many operations.
+const PAIRS: i64 = 5;
 
 /// What workloads were asked to do: name and operations.
 type Asked = Rc<RefCell<Vec<(char, i64)>>>;
@@ -24,17 +26,27 @@ fn blocks(names: &[(char, i64, Sizing)], seed: u64) -> (Sampled, Vec<(char, i64)
 
 /// The same in so many rounds.
 fn rounds(batches: u32, names: &[(char, i64, Sizing)], seed: u64) -> (Sampled, Vec<(char, i64)>) {
+    changed(batches, names, seed, |workload| workload)
+}
+
+/// The same of workloads with other properties.
+fn changed<'a>(
+    batches: u32,
+    names: &[(char, i64, Sizing)],
+    seed: u64,
+    change: impl Fn(Workload<'a>) -> Workload<'a>,
+) -> (Sampled, Vec<(char, i64)>) {
     let (world, asked) = (World::new(), Asked::default());
     let workloads = names
         .iter()
         .map(|&(name, each, sizing)| {
             let (world, asked) = (Rc::clone(&world), Rc::clone(&asked));
-            Workload::of(&name.to_string(), Labels::none(), 1, move |operations| {
+            let workload = Workload::of(&name.to_string(), Labels::none(), 1, move |operations| {
                 world.pass(each * operations as i64);
                 asked.borrow_mut().push((name, operations as i64));
                 Ok(())
-            })
-            .sized(sizing)
+            });
+            change(workload.sized(sizing))
         })
         .collect();
     let settings = Settings { batches, batch_ticks: TARGET, most_ticks: f64::INFINITY };
@@ -98,11 +110,35 @@ fn a_block_begins_with_its_operation_and_has_one_batch() {
     for (name, each, _) in THREE {
         for (round, (_, block)) in blocks.iter().filter(|block| block.0 == name).enumerate() {
             let (batch, before) = block.split_last().unwrap();
-            let wanted = if round == 0 { FIRST } else { LATER };
-            let span = each * before.iter().sum::<i64>();
-            assert!((wanted..wanted * 5 / 4).contains(&span), "{name} in round {round}: {span}");
+            let (ticks, operations) = if round == 0 { FIRST } else { LATER };
+            let all = before.iter().sum::<i64>();
+            // The last repeat begins before the time or the operations are over.
+            let least = if round == 0 { PAIRS * 3 * batch / 2 } else { *batch };
+            let wanted = operations.min(ticks / each).max(least);
+            assert!((wanted..=wanted + 2 * batch).contains(&all), "{name} in round {round}: {all}, wanted {wanted}");
             assert!(round == 0 || before.iter().all(|operations| operations == batch), "{name}: one size");
         }
+    }
+}
+
+#[test]
+fn operations_that_wait_have_all_batches_and_no_warm_up_after_the_first() {
+    let one = [('a', 1000, Sizing::AtLeast(256))];
+    let (sampled, asked) = changed(12, &one, 3, Workload::waiting);
+    assert_eq!(sampled.series[0].values.len(), 12);
+    assert!(asked[asked.len() - 11..].iter().all(|&(_, operations)| operations == 256));
+    let works = |batches: u32| changed(batches, &one, 3, Workload::waiting).1.len();
+    assert_eq!(works(12) - works(2), 10, "a batch is all of a later block");
+    assert_eq!(rounds(12, &one, 3).0.series[0].values.len(), 8, "others have fewer, each after a warm-up");
+}
+
+#[test]
+fn workloads_that_are_compared_keep_one_size() {
+    for seed in 0..20 {
+        let names = [('a', 37, Sizing::ByTime), ('b', 74, Sizing::SameAs(0)), ('c', 37, Sizing::TimesThat(3, 0))];
+        let (sampled, _) = blocks(&names, seed);
+        let operations: Vec<u64> = sampled.series.iter().map(|series| series.operations).collect();
+        assert_eq!(operations, [operations[0], operations[0], 3 * operations[0]]);
     }
 }
 

@@ -326,7 +326,7 @@ fn measure_pairs(rig: &mut Rig<'_>, reader: &ClockReader) -> Result<(), Problem>
             rig.record(series, labels(reader).with("chain", place), unit, vec![mean])?;
         }
     }
-    if let Some(clock) = rig.ticks_per_cycle() {
+    if let Some(clock) = rig.median_ticks_per_cycle() {
         rig.record(PAIR_CLOCK, labels(reader), Unit::Ticks, vec![clock])?;
     }
     Ok(())

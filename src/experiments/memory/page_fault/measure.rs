@@ -160,11 +160,17 @@ fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(
         let maps = (0..MAPPINGS).map(|_| Untouched::file(file, FILE * page, false));
         maps.collect::<Result<Vec<Untouched>, _>>().map_err(|error| error.to_string())
     };
-    let touch = |maps: &mut Vec<Untouched>| maps.iter().for_each(|mapped| mapped.read_every(page));
+    let touch = |maps: &[Untouched], step: usize| maps.iter().for_each(|mapped| mapped.read_one_by_one(step));
     // How many faults the file takes is the kernel's choice; that it takes as many every time is checked.
-    match map().map(|mut mapped| count(|| touch(&mut mapped)).max(1) as usize) {
-        Ok(faults) => {
+    let faults = |step: usize| map().map(|mapped| count(|| touch(&mapped, step)).max(1) as usize);
+    match faults(page) {
+        Ok(all) => {
+            // One access for each fault, if every fault maps as many pages.
+            let step = (MAPPINGS * FILE + all / 2) / all * page;
+            let one_each = faults(step).ok().filter(|found| found.abs_diff(all) <= all / 64);
+            let (faults, step) = one_each.map_or((all, page), |found| (found.min(all), step));
             let counts = tally.open(CACHED, MAPPINGS * FILE);
+            let touch = move |maps: &mut Vec<Untouched>| touch(maps, step);
             workloads.push(touching(CACHED, faults, counts, map, touch, |_| Ok(())));
         }
         Err(reason) => rig.unavailable(TIME, &labels(CACHED), &reason),

@@ -11,11 +11,12 @@
 //!
 //! Each touch waits until the one before it is complete (`lfence`). Otherwise the core starts the next accesses before
 //! the fault is taken. Each batch follows 65 536 branches in random directions and 0.2 ms of the same faults, both
-//! untimed (blocks, as in os.system_call). The kinds file_cached and file_cold do not wait, and file_cold has no blocks.
+//! untimed (blocks, as in os.system_call). The kind file_cold does not wait and has no blocks.
 //!
 //! - **anonymous_write**: the first write to a private page. The kernel finds a page, clears it and maps it.
 //! - **anonymous_read**: the first read of a private page. The kernel maps its shared page of zeros.
-//! - **file_cached**: the first read of a mapped file in the page cache. The kernel also maps the pages around it.
+//! - **file_cached**: the first read of a mapped file in the page cache. The kernel also maps the pages around it, and the
+//!   batch touches one of them.
 //! - **file_cached_single**: the same where the kernel can map only one page. Every page is a separate mapping, in
 //!   descending order of the file.
 //! - **file_cold**: the page is not in memory, and a **major** fault waits for the device.
@@ -83,7 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Page faults",
     measures: "time of the first access to a page, by the work that the kernel does for it",
     method_version: 2,
-    precision: Precision { target: 0.05, between: 0.04, busy: 0.1 },
+    precision: Precision { target: 0.05, between: 0.02, busy: 0.05 },
     source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],

@@ -28,7 +28,7 @@ const BELOW_BARE: f64 = 0.05;
 
 /// Of what one CPU does by itself. In two times ten quick runs on a Zen 4 guest, with a neighbour during 12 to 44 % and 29 to 71 %, the
 /// coefficient of variation of its results is 0.35 and 0.42 % in the median, and 0.7 % at most. Machines with other caches vary more.
-const ON_ONE_CPU: Precision = Precision { target: 0.05, between: 0.02, busy: 0.03 };
+const ON_ONE_CPU: Precision = Precision { target: 0.05, between: 0.01, busy: 0.02 };
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     let places = study.setup.places();

@@ -6,6 +6,7 @@ use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Switches, Witness, Workload};
+use crate::sys::branches::RandomBranches;
 use crate::sys::relay::{Burden, Circle, Load, Relay};
 use crate::sys::spinner::{Duty, Spinner};
 use crate::sys::token::{Event, Futex, Passage, Pipe};
@@ -154,6 +155,8 @@ pub(super) fn hop<P: Passage>(
     let relay = Rc::new(Relay::<P>::start(&circle).map_err(|error| error.to_string())?);
     let labels = pairing.labels();
     if pairing.placement == SAME && rig.counts_ticks() {
+        // What the branch predictors know of one direction would show as a difference.
+        RandomBranches::with_seed(rig.random().u32(..)).forget();
         relay.laps(HALVES as u64)?;
         let halves: Vec<(i64, i64)> = (0..HALVES).map(|_| relay.halves()).collect::<Result<_, _>>()?;
         for (direction, values) in [
