@@ -281,16 +281,22 @@ fn predict_stack_argument(by: &PredictionInput<'_>, code: &str, chain: &str) -> 
     )
 }
 
+/// Blocks of each loop in a launch: there are many loops, and their batches hardly differ.
+const BLOCKS: u32 = 5;
+
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut workloads = Vec::new();
     for (code, chain) in variants() {
         for (arguments, kernel) in kernels(code, chain).into_iter().enumerate() {
             let labels = labels_with(arguments, code, chain);
             let position = workloads.len();
-            workloads.push(Workload::kernel("short", labels.clone(), CALLS_PER_ITERATION, kernel.short));
+            let short = Workload::kernel("short", labels.clone(), CALLS_PER_ITERATION, kernel.short);
+            workloads.push(short.at_most(BLOCKS));
             // The same number of turns with twice the calls in each.
             workloads.push(
-                Workload::kernel("long", labels, 2 * CALLS_PER_ITERATION, kernel.long).sized(Sizing::SameAs(position)),
+                Workload::kernel("long", labels, 2 * CALLS_PER_ITERATION, kernel.long)
+                    .sized(Sizing::SameAs(position))
+                    .at_most(BLOCKS),
             );
         }
     }

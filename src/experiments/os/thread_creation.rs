@@ -86,7 +86,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Thread creation",
     measures: "creation, first instruction and end of a thread, by C library and by kernel",
     method_version: 2,
-    precision: Precision { target: 0.03, between: 0.01, busy: 0.02 },
+    precision: Precision { target: 0.03, between: 0.015, busy: 0.025 },
     source: heading!("thread_creation.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],

@@ -84,7 +84,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Page faults",
     measures: "time of the first access to a page, by the work that the kernel does for it",
     method_version: 2,
-    precision: Precision { target: 0.05, between: 0.02, busy: 0.05 },
+    precision: Precision { target: 0.05, between: 0.025, busy: 0.05 },
     source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time"],
