@@ -146,8 +146,8 @@ impl<'a> RepeatableCall<'a> {
         &self.memory
     }
 
-    /// Makes it so many times, in a loop within a line of code and without another branch near. The sum of the answers, of which an error is
-    /// negative.
+    /// Makes it so many times, in a loop within a line of code and without another branch near. The sum of the answers, of which an
+    /// error is negative.
     pub fn repeat(&mut self, times: u64) -> i64 {
         let Some(times) = NonZeroU64::new(times) else { return 0 };
         if let Some(pointer) = self.pointer {

@@ -28,8 +28,9 @@
 //! The label **resident** is the size of additional private memory of the parent. Every page is written before each
 //! shot, because the previous fork left it write-protected. The label **pages** states whether the memory is on 4 KiB
 //! or on huge pages, verified after mapping. The label **child** is the CPU on which the child may run: that of the
-//! parent (same_cpu) or any (free). Every second launch has 256 MiB, the others the smaller sizes, and a quick run omits
-//! 256 MiB. The cost per page is the slope of a line through the published costs up to 64 MiB, in all runs.
+//! parent (same_cpu) or any (free). Every second launch has 256 MiB, the others the smaller sizes. A quick run omits
+//! 256 MiB, and every second launch has only the small parent. The cost per page is the slope of a line through the
+//! published costs up to 64 MiB, in all runs.
 //!
 //! # Prediction
 //!
