@@ -356,30 +356,35 @@ impl Passed {
 
     /// Bytes per second over the longest stretch in which the shaper was busy.
     pub fn rate(self) -> f64 {
-        let stretches = self.stretches();
-        stretches.into_iter().max_by_key(|(readings, _)| *readings).map(|(_, rate)| rate).expect("the shaper was busy")
+        let longest = self.stretches().into_iter().max_by_key(Vec::len).expect("the shaper was busy");
+        rate(&longest[0], &longest[longest.len() - 1])
     }
 
-    /// The lowest and the highest of all stretches: they differ where the shaper was woken too late for a flow.
+    /// The lowest and the highest rate of all seconds in which the shaper was busy: they differ where it was woken too late. A
+    /// flow counts for longer than a second, so its rate is between them.
     pub fn rates(self) -> [f64; 2] {
+        const SECOND: usize = 6;
         let stretches = self.stretches();
-        assert!(!stretches.is_empty(), "the shaper was never busy for four readings");
-        let rates = || stretches.iter().map(|(_, rate)| *rate);
-        [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)]
+        let rates: Vec<f64> = stretches
+            .iter()
+            .flat_map(|stretch| stretch.windows(SECOND.min(stretch.len())))
+            .map(|second| rate(&second[0], &second[second.len() - 1]))
+            .collect();
+        assert!(!rates.is_empty(), "the shaper was never busy for four readings");
+        [rates.iter().copied().fold(f64::INFINITY, f64::min), rates.iter().copied().fold(0.0, f64::max)]
     }
 
-    /// Stretches in which more than half of the highest rate passed: readings, and bytes per second without the first and the last.
-    fn stretches(mut self) -> Vec<(usize, f64)> {
+    /// Readings in which more than half of the highest rate passed, without the first and the last of each stretch.
+    fn stretches(mut self) -> Vec<Vec<(Instant, f64)>> {
         self.ending.store(true, Ordering::Relaxed);
         let readings = self.thread.take().unwrap().join().unwrap();
-        let rate = |from: &(Instant, f64), to: &(Instant, f64)| (to.1 - from.1) / (to.0 - from.0).as_secs_f64();
         let most = readings.windows(2).map(|pair| rate(&pair[0], &pair[1])).fold(0.0, f64::max);
         let stretches = readings.chunk_by(|from, to| rate(from, to) > most / 2.0);
-        let rates = stretches.filter_map(|stretch| match stretch {
-            [_, from, .., to, _] => Some((stretch.len(), rate(from, to))),
+        let inner = stretches.filter_map(|stretch| match stretch {
+            [_, inner @ .., _] if inner.len() > 1 => Some(inner.to_vec()),
             _ => None,
         });
-        rates.collect()
+        inner.collect()
     }
 }
 
@@ -387,6 +392,11 @@ impl Drop for Passed {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
     }
+}
+
+/// Bytes per second between two readings.
+fn rate(from: &(Instant, f64), to: &(Instant, f64)) -> f64 {
+    (to.1 - from.1) / (to.0 - from.0).as_secs_f64()
 }
 
 /// Bytes that the token bucket has let through, with the headers that it counts.

@@ -9,6 +9,7 @@ use crate::peer::protocol::{Flowed, Sender};
 use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
 use crate::rig::Rig;
+use crate::statistics::summary::median;
 use crate::sys::tcp_counters::congestion_control;
 use std::time::Duration;
 
@@ -71,6 +72,10 @@ pub(super) fn measure_remote(rig: &mut Rig<'_>, mut partner: Partner, all: bool)
     }
     Ok(outcomes)
 }
+
+/// A window with this many times the median of a flow brought bytes that had waited for a lost segment. TCP waits at least
+/// 200 ms before it repeats one that was lost twice: two windows to a peer.
+pub(super) const BURST: f64 = 1.5;
 
 /// Writes down what both sides saw of a case, if what the other side says of it can be.
 pub(super) fn record(
@@ -139,7 +144,17 @@ pub(super) fn steady_part(case: Case, windows: &[(u64, i64)], round_trip: f64) -
         None => LEFT_OUT.max(LEFT_OUT_ROUND_TRIPS * round_trip).min(whole * 0.67),
     };
     let from = windows.iter().position(|window| (window.1 - first.1) as f64 >= left_out).unwrap_or(0);
-    &windows[from..windows.len().saturating_sub(1).max(from + 1)]
+    let part = &windows[from..windows.len().saturating_sub(1).max(from + 1)];
+    if case.placement.is_some() { part } else { after_burst(part) }
+}
+
+/// A part without a burst in its first third, and without what is before that. The bytes of such a burst crossed the path before
+/// the part began, so they would count for a time in which they did not arrive.
+fn after_burst(part: &[(u64, i64)]) -> &[(u64, i64)] {
+    let rates: Vec<f64> = part.windows(2).filter_map(rate_of).collect();
+    let Some(middle) = median(&rates) else { return part };
+    let burst = rates.iter().take(rates.len() / 3).rposition(|&rate| rate >= BURST * middle);
+    burst.map_or(part, |window| &part[window + 1..])
 }
 
 /// Bytes per second from the first window of a part to its last.
@@ -168,6 +183,34 @@ mod tests {
         windows.push((bytes, time + 50_000_000));
         let rate = rate_of(steady_part(remote, &windows, 150e6)).unwrap();
         assert!((rate / 10e9 - 1.0).abs() < 1e-9, "{rate}");
+    }
+
+    #[test]
+    fn bytes_that_waited_for_a_lost_segment_do_not_count() {
+        // 2.5 bytes per microsecond cross the path. For 350 ms before the part that counts a segment is missing, so all that
+        // comes waits for it, and then everything is read at once.
+        let remote = Case { placement: None, ..PLAIN };
+        let missing = 8..12;
+        let windows: Vec<(u64, i64)> = (1..=25)
+            .map(|number| {
+                let crossed = if missing.contains(&number) { missing.start - 1 } else { number };
+                (crossed * 250_000, number as i64 * 100_000_000)
+            })
+            .collect();
+        let rate = rate_of(steady_part(remote, &windows, 6e7)).unwrap();
+        assert!((rate / 2.5e6 - 1.0).abs() < 1e-9, "{rate}");
+        // The same within the part takes nothing from the rate and adds nothing.
+        let missing = 18..20;
+        let windows: Vec<(u64, i64)> = windows
+            .iter()
+            .zip(1..)
+            .map(|(window, number)| {
+                let crossed = if missing.contains(&number) { missing.start - 1 } else { number };
+                (crossed * 250_000, window.1)
+            })
+            .collect();
+        let rate = rate_of(steady_part(remote, &windows, 6e7)).unwrap();
+        assert!((rate / 2.5e6 - 1.0).abs() < 1e-9, "{rate}");
     }
 
     #[test]

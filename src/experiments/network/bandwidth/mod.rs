@@ -14,7 +14,8 @@
 //!   congestion control adapt in that time. The other side is a process on another CPU or on the same CPU
 //!   (`placement`).
 //! - **remote**: 2.5 s per case in windows of 100 ms. The first second or twenty round trips are omitted, because a
-//!   connection needs that time to reach its rate.
+//!   connection needs that time to reach its rate. A burst in the first third of the rest is omitted too: its bytes
+//!   waited at the receiver for a lost segment.
 //! - **direction**: send (from this machine), receive, or both at once. The rate of both is the sum.
 //! - **streams**: concurrent connections per direction, each with a separate thread on both sides.
 //! - **bytes**: size of a write.
