@@ -495,7 +495,7 @@ impl Conductor<'_> {
         // Looks are few, because every look is a chance to stop at a lucky moment. Close to the end a round is short, and waiting for
         // another one would cost more than a look.
         let since = state.ended.checked_sub(self.setup.profile.rounds_before_looks());
-        let nearly = state.worth.as_ref().is_some_and(Worth::is_nearly_enough);
+        let nearly = state.worth.as_ref().is_some_and(|worth| worth.is_nearly_enough(&state.launches));
         let looks = since.is_some_and(|since| nearly || since.is_multiple_of(ROUNDS_BETWEEN_LOOKS));
         let asks = self.progress.is_shown() && !state.insight_shown && (looks || state.ended == ROUNDS_BEFORE_INSIGHT);
         if looks || asks {
@@ -512,7 +512,7 @@ impl Conductor<'_> {
         if plan.running.iter().all(rests) {
             return Ok(Some(Stop::Reached));
         }
-        if state.worth.as_ref().is_some_and(Worth::is_enough) {
+        if state.worth.as_ref().is_some_and(|worth| worth.is_enough(&state.launches)) {
             return Ok(Some(Stop::EnoughGood));
         }
         Ok(Known::of(plan, self.setup, state).none_is_wanted().then_some(Stop::Enough))

@@ -56,8 +56,8 @@ pub struct Worth {
     /// Figures that are asked of all experiments, and how many of them are good.
     asked: usize,
     good: usize,
-    /// Whether an experiment has too few launches.
-    lacks: bool,
+    /// Launches that experiments need before a run ends.
+    least: BTreeMap<String, u32>,
     /// Whether the run ends when it has enough.
     ends_early: bool,
 }
@@ -182,21 +182,38 @@ impl Worth {
                 if setup.profile.is_quick() { FEWEST_LAUNCHES as u32 } else { least_launches(experiment, setup) };
             let gain = Gain::of(launches, &asked, least, experiment.precision.target);
             worth.gains.insert(section.id.clone(), gain);
-            worth.lacks |= section.outcome == Outcome::Measured && launches < least;
+            if section.outcome == Outcome::Measured {
+                worth.least.insert(section.id.clone(), least);
+            }
             worth.asked += asked.len();
             worth.good += asked.iter().filter(|metric| metric.grade == Grade::Good).count();
         }
         worth
     }
 
-    /// Whether a run has what it needs: enough launches of each experiment, and enough good figures.
-    pub fn is_enough(&self) -> bool {
-        self.ends_early && !self.lacks && self.good as f64 >= ENOUGH_SHARE * self.asked as f64
+    /// Whether a run has what it needs, given the launches of each experiment: enough of them, and enough good figures.
+    pub fn is_enough(&self, launches: &BTreeMap<String, u32>) -> bool {
+        self.has_good(ENOUGH_SHARE) && !self.lacks(launches)
     }
 
     /// Whether a run may have what it needs after another round or two.
-    pub fn is_nearly_enough(&self) -> bool {
-        self.ends_early && !self.lacks && self.good as f64 >= NEARLY * ENOUGH_SHARE * self.asked as f64
+    pub fn is_nearly_enough(&self, launches: &BTreeMap<String, u32>) -> bool {
+        self.has_good(NEARLY * ENOUGH_SHARE) && !self.lacks(launches)
+    }
+
+    /// Whether the run may end early, and this share of the figures is good.
+    fn has_good(&self, share: f64) -> bool {
+        self.ends_early && self.good as f64 >= share * self.asked as f64
+    }
+
+    /// Whether an experiment has too few launches.
+    fn lacks(&self, launches: &BTreeMap<String, u32>) -> bool {
+        self.least.keys().any(|id| self.needs(id, launches.get(id).copied().unwrap_or(0)))
+    }
+
+    /// Whether an experiment with so many launches needs more before the run ends.
+    fn needs(&self, experiment: &str, had: u32) -> bool {
+        self.least.get(experiment).is_some_and(|least| had < *least)
     }
 
     /// Whether an experiment has reached its targets.
@@ -205,7 +222,8 @@ impl Worth {
     }
 
     /// The launches for which the time of a round is best spent, given the seconds of a launch of each experiment. What gains most for
-    /// each second comes first, until the round's share of the time is filled. One launch at least, if any fits.
+    /// each second comes first, until the round's share of the time is filled. One launch at least, if any fits. Where enough figures
+    /// are good, only the launches that the run waits for.
     pub fn best(
         &self,
         among: &[&'static Experiment],
@@ -215,7 +233,12 @@ impl Worth {
         let Budget { launches, most, limit, left } = budget;
         let mut chosen: Vec<&'static Experiment> = Vec::new();
         let mut filled = 0.0;
-        let round = limit / SLICES * if self.is_nearly_enough() { SHORTER } else { 1.0 };
+        let round = limit / SLICES * if self.is_nearly_enough(launches) { SHORTER } else { 1.0 };
+        let is_waited_for = |experiment: &&&'static Experiment| {
+            let had = launches.get(experiment.id).copied().unwrap_or(0);
+            self.needs(experiment.id, had) && seconds(experiment) <= left
+        };
+        let waits = self.has_good(ENOUGH_SHARE) && among.iter().any(|experiment| is_waited_for(&experiment));
         while filled < round {
             let now = |experiment: &Experiment| chosen.iter().filter(|other| other.id == experiment.id).count() as u32;
             let had = |experiment: &Experiment| launches.get(experiment.id).copied().unwrap_or(0) + now(experiment);
@@ -226,7 +249,10 @@ impl Worth {
                 gain.value(seconds, had(experiment).saturating_sub(gain.launches), possible)
             };
             let fits = |experiment: &Experiment| {
-                now(experiment) < MOST_IN_A_ROUND && had(experiment) < most && filled + seconds(experiment) <= left
+                now(experiment) < MOST_IN_A_ROUND
+                    && had(experiment) < most
+                    && filled + seconds(experiment) <= left
+                    && (!waits || self.needs(experiment.id, had(experiment)))
             };
             // Of equals the first.
             let among = among.iter().copied().filter(|experiment| fits(experiment)).rev();
@@ -451,11 +477,31 @@ mod tests {
 
     #[test]
     fn a_run_has_enough_when_four_of_five_are_good_and_nothing_lacks_launches() {
-        let worth = |lacks: bool, good: usize| Worth { asked: 100, good, lacks, ends_early: true, ..Worth::default() };
-        let enough = |lacks: bool, good: usize| worth(lacks, good).is_enough();
-        assert!(enough(false, 80) && !enough(false, 79) && !enough(true, 100));
-        let nearly = |lacks: bool, good: usize| worth(lacks, good).is_nearly_enough();
-        assert!(nearly(false, 73) && !nearly(false, 71) && !nearly(true, 100));
-        assert!(!Worth { ends_early: false, ..worth(false, 100) }.is_enough());
+        let worth = |good: usize| Worth {
+            gains: [("cpu.loop".to_owned(), gain(8, &[], 80.0)), ("file.read".to_owned(), gain(3, &[2.0], 0.0))].into(),
+            least: [("cpu.loop".to_owned(), 8), ("file.read".to_owned(), 5)].into(),
+            asked: 100,
+            good,
+            ends_early: true,
+            ..Worth::default()
+        };
+        let had = |reads: u32| BTreeMap::from([("cpu.loop".to_owned(), 8), ("file.read".to_owned(), reads)]);
+        let enough = |reads: u32, good: usize| worth(good).is_enough(&had(reads));
+        assert!(enough(5, 80) && !enough(5, 79) && !enough(4, 100));
+        let nearly = |reads: u32, good: usize| worth(good).is_nearly_enough(&had(reads));
+        assert!(nearly(5, 73) && !nearly(5, 71) && !nearly(4, 100));
+        assert!(!Worth { ends_early: false, ..worth(100) }.is_enough(&had(5)));
+        // With enough good figures a round has what the run waits for, and nothing else.
+        let among: Vec<_> = ["cpu.loop", "file.read"].iter().filter_map(|id| experiments::find(id)).collect();
+        let ids = |good: usize, reads: u32| -> Vec<&str> {
+            let budget = Budget { launches: &had(reads), most: 99, limit: 4.0, left: 4.0 };
+            worth(good).best(&among, budget, |_| 0.03).iter().map(|experiment| experiment.id).collect()
+        };
+        assert_eq!(ids(80, 3), ["file.read", "file.read"]);
+        assert_eq!(ids(79, 3), ["file.read", "file.read", "cpu.loop", "cpu.loop"]);
+        let late = Budget { launches: &had(3), most: 99, limit: 4.0, left: 0.02 };
+        let small = |experiment: &Experiment| if experiment.id == "file.read" { 0.03 } else { 0.01 };
+        assert_eq!(worth(80).best(&among, late, small).len(), 2, "what the run waits for does not fit");
+        assert_eq!(ids(80, 5), ["cpu.loop", "cpu.loop"], "a short round, and then the figures are looked at");
     }
 }
