@@ -5,11 +5,14 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evaluate::gates;
+use crate::evaluate::others::TAKEN_SHARE;
 use crate::experiments::{self, Experiment, Nature};
 use crate::results::document::{Grade, Metric, Outcome, Section};
-use crate::results::verdict::Severity;
+use crate::results::gate_numbers::GateRelation;
+use crate::results::verdict::{Gate, Severity};
 use crate::setup::Setup;
 use crate::statistics::location::FEWEST_LAUNCHES;
+use crate::statistics::summary::median;
 
 /// Share of an experiment's headline figures that must be good before it rests.
 const REACHED_SHARE: f64 = 0.8;
@@ -102,8 +105,9 @@ enum Value {
 }
 
 impl Gain {
-    /// By the figures that are asked of an experiment with so many launches at least.
-    fn of(launches: u32, asked: &[&Metric], least: u32, target: f64) -> Gain {
+    /// By the figures that are asked of an experiment with so many launches at least, and the share of the time that others take from
+    /// its launches to come.
+    fn of(launches: u32, asked: &[&Metric], least: u32, target: f64, taken: f64) -> Gain {
         // How many it has, and how many it lacks. At most half of the launches have those that take turns: enough is the least for them.
         let has = |metric: &Metric| f64::from(metric.launches);
         let lacks = |metric: &Metric| {
@@ -115,9 +119,12 @@ impl Gain {
             let has_all = lacks(metric) == 0.0;
             if has_all { metric.grade == Grade::Contaminated } else { all > SELDOM * has(metric).max(1.0) }
         });
-        // Any launch may be undisturbed, although none was yet: one of so many and two, by the rule of succession.
+        // Others may take less from the launches to come. Any of them may be undisturbed, although none was yet: one of so many and two,
+        // by the rule of succession.
         let hope = |metric: &Metric| match lacks(metric) {
-            0.0 => FEWEST_LAUNCHES as f64 * (all + 2.0),
+            0.0 => {
+                launches_until_little_is_taken(metric, launches, taken).unwrap_or(FEWEST_LAUNCHES as f64 * (all + 2.0))
+            }
             lacks => lacks * (all + 2.0) / (has(metric) + 1.0),
         };
         let missing = |metric: &Metric| lacks(metric) * all / has(metric).max(1.0);
@@ -170,6 +177,7 @@ impl Worth {
     /// By the figures of the experiments, and the launches of each so far.
     pub fn of(sections: &[Section], setup: &Setup, launches: &BTreeMap<String, u32>) -> Worth {
         let mut worth = Worth { ends_early: setup.profile.ends_early(), ..Worth::default() };
+        let taken = usually_taken(sections.iter().map(|section| section.metrics.as_slice()));
         for section in sections {
             let Some(experiment) = experiments::find(&section.id) else { continue };
             let asked = asked(experiment, section);
@@ -180,7 +188,7 @@ impl Worth {
             }
             let least =
                 if setup.profile.is_quick() { FEWEST_LAUNCHES as u32 } else { least_launches(experiment, setup) };
-            let gain = Gain::of(launches, &asked, least, experiment.precision.target);
+            let gain = Gain::of(launches, &asked, least, experiment.precision.target, taken);
             worth.gains.insert(section.id.clone(), gain);
             if section.outcome == Outcome::Measured {
                 worth.least.insert(section.id.clone(), least);
@@ -318,6 +326,34 @@ fn launches_to_target(metric: &Metric, launches: u32, target: f64) -> Option<f64
     (room > 0.0 && distance > 1.0).then(|| (f64::from(launches) * (distance - 1.0)).max(1.0))
 }
 
+/// Shares of the time that others took while a figure was measured, by the rules that limit them.
+fn taken(metric: &Metric) -> impl Iterator<Item = f64> + Clone {
+    let limits = |gate: &&Gate| gate.severity == Severity::Contaminates;
+    metric.verdict.gates.iter().filter(limits).filter_map(|gate| {
+        let numbers = gate.numbers.as_ref()?;
+        (numbers.relation == GateRelation::AtMost && numbers.bounds == [TAKEN_SHARE]).then_some(numbers.value)
+    })
+}
+
+/// The share of the time that others take from an experiment: of half of the experiments it is less.
+fn usually_taken<'a>(experiments: impl Iterator<Item = &'a [Metric]>) -> f64 {
+    let worst = |metrics: &[Metric]| metrics.iter().flat_map(taken).reduce(f64::max);
+    median(&experiments.filter_map(worst).collect::<Vec<_>>()).unwrap_or(0.0)
+}
+
+/// Launches after which others have taken no more than they may from a contaminated figure, if they take a usual share of the launches
+/// to come. None where that is too much, and where something else contaminates the figure.
+fn launches_until_little_is_taken(metric: &Metric, launches: u32, usual: f64) -> Option<f64> {
+    let contaminates = |gate: &&Gate| !gate.pass && gate.severity == Severity::Contaminates;
+    let reasons = metric.verdict.gates.iter().filter(contaminates).count();
+    let worst = taken(metric).filter(|&share| share > TAKEN_SHARE);
+    if worst.clone().count() < reasons || usual >= TAKEN_SHARE {
+        return None;
+    }
+    let share = worst.reduce(f64::max)?;
+    Some((f64::from(launches) * (share - TAKEN_SHARE) / (TAKEN_SHARE - usual)).max(1.0))
+}
+
 /// The square of a figure's distance from its target. One with too few launches has none: it is resolved first, or never.
 fn square_of_distance(metric: &Metric, target: f64) -> f64 {
     let target = target_of(metric, target);
@@ -328,7 +364,7 @@ fn square_of_distance(metric: &Metric, target: f64) -> f64 {
         Grade::Rough | Grade::Unresolved => {
             let [low, high] = metric.within_run.unwrap_or(metric.interval95);
             let distance = (high - low) / 2.0 / metric.value.abs() / target;
-            if distance > HOPELESS { HOPELESS * HOPELESS / distance } else { distance.max(1.0) }
+            if distance > HOPELESS { HOPELESS * HOPELESS / distance } else { distance }
         }
     };
     distance * distance
@@ -337,6 +373,8 @@ fn square_of_distance(metric: &Metric, target: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evaluate::gate::{Number, Rule};
+    use crate::results::verdict::{AgainstPrediction, Verdict};
 
     fn gain(launches: u32, missing: &[f64], squares: f64) -> Gain {
         Gain { launches, missing: missing.to_vec(), squares, ..Gain::default() }
@@ -374,7 +412,7 @@ mod tests {
         let good = [figure(10, 0.5, Grade::Good), figure(5, 0.5, Grade::Good)];
         let of = |launches: u32, figures: &[Metric]| {
             let figures: Vec<&Metric> = figures.iter().collect();
-            Gain::of(launches, &figures, 8, 0.1)
+            Gain::of(launches, &figures, 8, 0.1, 0.0)
         };
         // Five launches besides those that others are predicted from: three more of the experiment, and of its second figure.
         assert_eq!(of(5, &good).missing, [3.0, 3.0]);
@@ -393,10 +431,11 @@ mod tests {
         assert!((edge - 9.0).abs() < 1e-9 && hopeless < 0.1, "{edge} {hopeless}");
         // One that was disturbed in each of eight launches needs five undisturbed ones, of which every tenth may be one.
         let disturbed = figure(8, 0.5, Grade::Contaminated);
-        let hopes = Gain::of(8, &[&disturbed], 8, 0.1);
+        let hopes = Gain::of(8, &[&disturbed], 8, 0.1, 0.0);
         assert!(hopes.missing.is_empty() && hopes.hoped == [50.0]);
         // One that was undisturbed in one of ten launches needs four more of which every sixth may be one, and waits for what is certain.
-        let seldom = Gain::of(10, &[&figure(1, 0.5, Grade::Unresolved), &figure(4, 0.5, Grade::Unresolved)], 8, 0.1);
+        let seldom =
+            Gain::of(10, &[&figure(1, 0.5, Grade::Unresolved), &figure(4, 0.5, Grade::Unresolved)], 8, 0.1, 0.0);
         assert_eq!((seldom.hoped.as_slice(), seldom.missing.as_slice()), (&[24.0][..], &[2.5][..]));
         // They must fit into a quarter of the time, because it may be disturbed in all of them.
         assert_eq!(hopes.value(0.1, 0, 200.0), Value::Reached(1.0 / 50.0 / 0.1));
@@ -405,8 +444,32 @@ mod tests {
         // Too few launches are resolved first, and a good figure gains nothing.
         assert!(square(4, 2.0, Grade::Unresolved) == 0.0 && square(8, 2.0, Grade::Good) == 0.0);
         // A figure of half of the launches gains half.
-        let sum = |launches: u32| Gain::of(8, &[&figure(launches, 2.0, Grade::Rough)], 8, 0.1).squares;
+        let sum = |launches: u32| Gain::of(8, &[&figure(launches, 2.0, Grade::Rough)], 8, 0.1, 0.0).squares;
         assert!((sum(8) - 4.0).abs() < 1e-9 && (sum(6) - 3.0).abs() < 1e-9, "{} {}", sum(8), sum(6));
+    }
+
+    #[test]
+    fn a_burst_of_others_is_waited_out_and_others_that_stay_are_not() {
+        let with = |shares: &[(&'static str, f64, f64)]| {
+            let gates = shares.iter().map(|&(id, share, bound)| {
+                let rule = Rule { id, severity: Severity::Contaminates, figures: "", demands: "", bounds: &[] };
+                Gate::at_most(&rule, Number::share(share).named("{}"), bound)
+            });
+            let verdict = Verdict::from_gates(gates.collect(), AgainstPrediction::None);
+            Metric { verdict, ..figure(8, 0.5, Grade::Contaminated) }
+        };
+        let needed = |metric: &Metric, usual: f64| launches_until_little_is_taken(metric, 8, usual);
+        // Three per cent too much in eight launches, and three per cent less than may be in each of eight more.
+        let burst = with(&[("G16", 0.08, 0.05), ("G16", 0.01, 0.05)]);
+        assert!((needed(&burst, 0.02).unwrap() - 8.0).abs() < 1e-9);
+        assert!((needed(&with(&[("G16", 0.051, 0.05)]), 0.0).unwrap() - 1.0).abs() < 1e-9, "one at least");
+        assert_eq!(needed(&burst, 0.05), None, "they stay");
+        assert_eq!(needed(&with(&[("G16", 0.08, 0.05), ("stalls", 0.9, 0.5)]), 0.02), None, "something else");
+        assert_eq!(Gain::of(8, &[&burst], 8, 0.1, 0.02).hoped.len(), 1);
+        // What others take from most experiments.
+        let experiments = [0.02, 0.3, 0.01].map(|share| [with(&[("G16", share, 0.05)])]);
+        let usual = usually_taken(experiments.iter().map(<[Metric; 1]>::as_slice));
+        assert!((usual - 0.02).abs() < 1e-12, "{usual}");
     }
 
     #[test]
