@@ -242,11 +242,11 @@ impl Worth {
         let mut chosen: Vec<&'static Experiment> = Vec::new();
         let mut filled = 0.0;
         let round = limit / SLICES * if self.is_nearly_enough(launches) { SHORTER } else { 1.0 };
-        let is_waited_for = |experiment: &&&'static Experiment| {
+        let waits_for = |experiment: &Experiment| {
             let had = launches.get(experiment.id).copied().unwrap_or(0);
             self.needs(experiment.id, had) && seconds(experiment) <= left
         };
-        let waits = self.has_good(ENOUGH_SHARE) && among.iter().any(|experiment| is_waited_for(&experiment));
+        let waits = self.has_good(ENOUGH_SHARE) && among.iter().any(|experiment| waits_for(experiment));
         while filled < round {
             let now = |experiment: &Experiment| chosen.iter().filter(|other| other.id == experiment.id).count() as u32;
             let had = |experiment: &Experiment| launches.get(experiment.id).copied().unwrap_or(0) + now(experiment);

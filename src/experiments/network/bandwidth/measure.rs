@@ -95,12 +95,7 @@ pub(super) fn record(
         let steady = steady_part(case, &receiver.windows, f64::from(round_trip) * 1e3);
         rate += rate_of(steady).ok_or_else(|| Problem::new(format!("no window of the flow remains ({labels})")))?;
         let rates: Vec<f64> = steady.windows(2).filter_map(rate_of).collect();
-        // Two directions: their windows end at the same times but for the difference of two clocks' sleeps.
-        if windows.is_empty() {
-            windows = rates;
-        } else {
-            windows.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
-        }
+        windows = if windows.is_empty() { rates } else { together(&windows, &rates) };
     }
     if rate <= 0.0 {
         return Err(Problem::new(format!("no data arrived, so the other side hangs or is unreachable ({labels})"))
@@ -118,6 +113,13 @@ pub(super) fn record(
         }
     }
     Ok(())
+}
+
+/// Windows of two directions as one: they end at the same times but for the difference of two clocks' sleeps, and one may begin later.
+fn together(one: &[f64], other: &[f64]) -> Vec<f64> {
+    let both = one.len().min(other.len());
+    let last = |rates: &[f64]| rates[rates.len() - both..].to_vec();
+    last(one).into_iter().zip(last(other)).map(|(one, other)| one + other).collect()
 }
 
 /// Busy, receiver-limited and buffer-limited time, segments sent again, round trip, congestion window, segment, window.
@@ -211,6 +213,12 @@ mod tests {
             .collect();
         let rate = rate_of(steady_part(remote, &windows, 6e7)).unwrap();
         assert!((rate / 2.5e6 - 1.0).abs() < 1e-9, "{rate}");
+    }
+
+    #[test]
+    fn a_direction_that_begins_later_leaves_no_half_windows() {
+        assert_eq!(together(&[9.0, 1.0, 2.0], &[10.0, 20.0]), [11.0, 22.0]);
+        assert!(together(&[1.0], &[]).is_empty());
     }
 
     #[test]
