@@ -228,8 +228,7 @@ impl Estimate {
         let percent = gross.within() * 100.0;
         let estimator = format!("median over launches of gross p{percent:.0} minus overhead p{percent:.0}");
         let net = Self::of_pair(gross, overhead, &estimator, &|gross, overhead| gross - overhead)?;
-        let alone = |sample: &Sample| sample.picked.as_ref().is_some_and(|picked| picked.alone);
-        if alone(gross) && alone(overhead) {
+        if gross.is_alone() && overhead.is_alone() {
             let value = published(gross)?.value - published(overhead)?.value;
             return Some(net.of_published(value));
         }
@@ -321,6 +320,7 @@ impl Estimate {
         Estimate {
             value: self.value - value,
             interval: [self.interval[0] - interval[1], self.interval[1] - interval[0]],
+            typical: self.typical.map(|typical| typical - value),
             quantiles: None,
             estimator: estimator.to_owned(),
             shared: None,
@@ -370,6 +370,19 @@ impl Estimate {
             modes: self.modes.map(|found| TwoModes { lower: found.lower * by, upper: found.upper * by, ..found }),
             ..self.clone()
         }
+    }
+
+    /// The interval of too few launches for an interval of confidence: it also holds the middle eight tenths of what these launches
+    /// took, and their typical cost.
+    #[must_use]
+    pub fn with_what_few_launches_show(mut self) -> Estimate {
+        if (self.launches as usize) < FEWEST_LAUNCHES {
+            let quantiles = self.quantiles.map(|found| [found.p10, found.p90]);
+            for seen in quantiles.into_iter().flatten().chain(self.typical) {
+                self.interval = [self.interval[0].min(seen), self.interval[1].max(seen)];
+            }
+        }
+        self
     }
 
     /// Standard error of the headline, from the width of its interval; 0 where there is none.
@@ -465,9 +478,9 @@ mod tests {
 
     #[test]
     fn a_net_cost_is_the_difference_of_the_published_ones_whatever_launches_each_has() {
-        use crate::evaluate::sample::Picked;
+        use crate::evaluate::sample::{Kept, Picked};
         let alone = |sample: Sample| {
-            let picked = Picked { within: 0.5, alone: true, whole: sample.launches.clone(), shared: [].into() };
+            let picked = Picked { within: 0.5, kept: Kept::Alone, whole: sample.launches.clone(), shared: [].into() };
             Sample { picked: Some(picked), ..sample }
         };
         let gross = alone(Sample { numbers: vec![1, 3, 4], ..sample(vec![vec![30.0], vec![31.0], vec![39.0]]) });
@@ -481,11 +494,11 @@ mod tests {
 
     /// Launches of eight draws without a neighbour: so many of ten run on the upper of two levels, within half a percent.
     fn draws(launches: usize, upper: u32, seed: u64) -> Sample {
-        use crate::evaluate::sample::Picked;
+        use crate::evaluate::sample::{Kept, Picked};
         let mut random = fastrand::Rng::with_seed(seed);
         let mut draw = || if random.u32(0..10) < upper { 724.0 } else { 586.0 } * (1.0 + 0.005 * (random.f64() - 0.5));
         let sample = sample((0..launches).map(|_| (0..8).map(|_| draw()).collect()).collect());
-        let picked = Picked { within: 0.25, alone: true, whole: sample.launches.clone(), shared: [].into() };
+        let picked = Picked { within: 0.25, kept: Kept::Alone, whole: sample.launches.clone(), shared: [].into() };
         Sample { picked: Some(picked), ..sample }.by_median()
     }
 
@@ -525,8 +538,22 @@ mod tests {
     }
 
     #[test]
-    fn one_launch_has_no_interval_and_says_so() {
-        let estimate = Estimate::undisturbed(&sample(vec![vec![5.0, 6.0]])).unwrap();
-        assert!(estimate.level.abs() < 1e-12);
+    fn one_launch_has_the_range_of_its_batches_without_confidence() {
+        let batches: Vec<f64> = (0..=10).map(f64::from).collect();
+        let found = |launches: usize| {
+            Estimate::undisturbed(&sample(vec![batches.clone(); launches])).unwrap().with_what_few_launches_show()
+        };
+        let one = found(1);
+        assert!(one.level.abs() < 1e-12 && (one.value - 2.5).abs() < 1e-12, "{one:?}");
+        assert_eq!(one.interval.map(|end| (end * 1e9).round() / 1e9), [1.0, 9.0], "from p10 to p90");
+        assert_eq!(found(FEWEST_LAUNCHES).interval, [2.5; 2], "enough launches speak for themselves");
+    }
+
+    #[test]
+    fn what_is_left_after_a_subtraction_has_its_own_typical_cost() {
+        let gross = Estimate::undisturbed(&sample(vec![vec![49.0, 50.0, 50.0, 51.0]; 6])).unwrap();
+        let net = gross.less(30.0, [29.0, 31.0], "the rest");
+        let typical = gross.typical.unwrap();
+        assert!((net.typical.unwrap() - (typical - 30.0)).abs() < 1e-12, "{:?} of {typical}", net.typical);
     }
 }

@@ -64,8 +64,9 @@ rules! {
     CLOCK: "clock" Contaminates "batches, single shots, derived results", "every launch's own calibration agrees with \
                                                                            the run's within {} ppm plus its error \
                                                                            bound", plain(CLOCK_DEVIATION_PPM);
-    ALONE: "G16" Contaminates "all results in cycles", "some of the batches ran without a neighbour on their core, or the \
-                                                result is the cost with a neighbour";
+    ALONE: "G16" Contaminates "all results in cycles, single shots", "some of the batches ran without a neighbour on their core, or \
+                                                the result is the cost with a neighbour. Shots without one come from {} launches or \
+                                                half of them", plain(FEWEST_LAUNCHES as f64);
     LAUNCHES: "G11" Noisy "all", "the result has at least {} launches", plain(FEWEST_LAUNCHES as f64);
     INTERVAL: "interval" Noisy "all except pairs of bounds", "with enough launches, half of the interval (within this run \
                                                            and between runs) is at most the target of the experiment";
@@ -168,11 +169,12 @@ fn steady_clock(account: &Account) -> Gate {
 /// G16: a figure of batches of which none was alone on its core.
 pub fn alone(estimate: &Estimate) -> Option<Gate> {
     let sharing = estimate.account.sharing?;
+    let few = if sharing.few { ", and few launches have any without" } else { "" };
     let evidence = format!(
-        "of its clean batches {} ran without a neighbour, {} with a neighbour, {} changed between both",
+        "of its clean batches {} ran without a neighbour, {} with a neighbour, {} changed between both{few}",
         sharing.alone, sharing.shared, sharing.mixed
     );
-    Some(Gate::holds(&ALONE, sharing.alone > 0, evidence))
+    Some(Gate::holds(&ALONE, sharing.alone > 0 && !sharing.few, evidence))
 }
 
 /// G11: an interval over launches needs launches.

@@ -2,13 +2,14 @@
 //!
 //! Where the run looked at the width of the core beside its batches, the sample of a cost in cycles holds only those that were
 //! alone on their core, however few. It never holds both kinds: a figure that changed its estimator from run to run would jump.
-//! Without a single one it holds those beside a neighbour, and its figure is called contaminated.
+//! Without a single one it holds those beside a neighbour, and its figure is called contaminated. Single shots are all kept where
+//! most launches have none that was alone.
 
 use std::collections::BTreeMap;
 
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::{Class, Series};
-use crate::statistics::location::launch_estimates;
+use crate::statistics::location::{FEWEST_LAUNCHES, launch_estimates};
 use crate::statistics::summary::{median, quantile};
 
 use super::sharing::{CoreState, LoopTurn, Sharing};
@@ -70,7 +71,7 @@ impl Account {
     /// Batches that the sample holds.
     pub fn used(&self) -> u64 {
         match self.sharing {
-            None => self.clean,
+            None | Some(Sharing { few: true, .. }) => self.clean,
             Some(Sharing { alone: 0, shared, .. }) => shared,
             Some(sharing) => sharing.alone,
         }
@@ -122,12 +123,29 @@ pub struct Sample {
 pub struct Picked {
     /// Quantile of the batches of a launch that stands for it.
     pub within: f64,
-    /// False where none was alone: then the sample holds those beside a neighbour.
-    pub alone: bool,
+    /// Which of the clean batches the sample holds.
+    pub kept: Kept,
     /// Clean batches of each launch, whatever their core was used for.
     pub whole: Vec<Vec<f64>>,
     /// Clean batches beside a neighbour, by the number of the launch.
     pub shared: BTreeMap<u32, Vec<f64>>,
+}
+
+/// Which clean batches a sample holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kept {
+    /// Those that were alone on their core.
+    Alone,
+    /// Those with a neighbour on the core, because none was alone.
+    Shared,
+    /// All, because few launches have any that was alone.
+    All,
+}
+
+/// Whether so many launches with shots alone on their core stand for all launches with shots. What a shot takes depends on more than a
+/// neighbour, such as where the host runs the CPUs, and a few launches do not show that.
+fn stand_for_all(alone: usize, all: usize) -> bool {
+    alone >= FEWEST_LAUNCHES.min(all.div_ceil(2))
 }
 
 /// Batches of both by launch.
@@ -141,13 +159,17 @@ fn merged(mut one: BTreeMap<u32, Vec<f64>>, other: &BTreeMap<u32, Vec<f64>>) -> 
 impl Picked {
     /// What the core was used for beside the batches of the sample, as words behind them.
     pub fn which(&self) -> &'static str {
-        if self.alone { "without a neighbour" } else { "with a neighbour on the core" }
+        match self.kept {
+            Kept::Alone => "without a neighbour",
+            Kept::Shared => "with a neighbour on the core",
+            Kept::All => "with and without a neighbour on the core",
+        }
     }
 
     fn and(&self, other: &Picked) -> Picked {
         Picked {
             within: self.within,
-            alone: self.alone && other.alone,
+            kept: self.kept.max(other.kept),
             whole: self.whole.iter().chain(&other.whole).cloned().collect(),
             shared: merged(self.shared.clone(), &other.shared),
         }
@@ -195,16 +217,22 @@ impl Sample {
         launch_estimates(&self.launches, self.within())
     }
 
-    /// Whether it was picked, and holds batches beside a neighbour because none was alone.
+    /// Whether it was picked, and holds batches beside a neighbour because too few were alone.
     pub fn is_beside_a_neighbour(&self) -> bool {
-        self.picked.as_ref().is_some_and(|picked| !picked.alone)
+        self.picked.as_ref().is_some_and(|picked| picked.kept != Kept::Alone)
+    }
+
+    /// Whether it was picked, and holds only batches that were alone on their core.
+    pub fn is_alone(&self) -> bool {
+        self.picked.as_ref().is_some_and(|picked| picked.kept == Kept::Alone)
     }
 
     /// The batches beside a neighbour as a sample of their own; none where their core is not known.
     pub fn beside_a_neighbour(&self) -> Option<Sample> {
         let picked = self.picked.as_ref()?;
         let (numbers, launches) = picked.shared.clone().into_iter().unzip();
-        let picked = Picked { within: picked.within, alone: false, whole: Vec::new(), shared: BTreeMap::new() };
+        let picked =
+            Picked { within: picked.within, kept: Kept::Shared, whole: Vec::new(), shared: BTreeMap::new() };
         Some(Sample { launches, numbers, picked: Some(picked), ..self.clone() })
     }
 
@@ -234,7 +262,7 @@ impl Sample {
         let all = |launches: &[Vec<f64>]| launches.iter().map(rates).collect();
         let picked = self.picked.as_ref().map(|picked| Picked {
             within: 1.0 - picked.within,
-            alone: picked.alone,
+            kept: picked.kept,
             whole: all(&picked.whole),
             shared: picked.shared.iter().map(|(number, launch)| (*number, rates(launch))).collect(),
         });
@@ -251,12 +279,22 @@ fn clean_ticks(series: &[(u32, &Series)]) -> Vec<f64> {
     series.iter().flat_map(|(_, series)| of(series)).collect()
 }
 
-/// The sample of one series over launches. With the turn of the core, it holds only batches that were alone on it; a turn comes
-/// with the quantile that stands for a launch.
+/// How batches that were alone on their core are picked.
+#[derive(Debug, Clone, Copy)]
+struct Picking {
+    /// The turn of the core.
+    turn: LoopTurn,
+    /// The quantile that stands for a launch.
+    within: f64,
+    /// Whether launches with such batches must be enough to stand for all.
+    enough: bool,
+}
+
+/// The sample of one series over launches. With a picking, it holds only batches that were alone on their core.
 fn sample_of_series(
     series: &[(u32, &Series)],
     unit: Unit,
-    alone: Option<(LoopTurn, f64)>,
+    picking: Option<Picking>,
     convert: impl Fn(f64, f64) -> f64,
 ) -> Option<Sample> {
     let mut account = Account::default();
@@ -271,7 +309,7 @@ fn sample_of_series(
         convert(series.values[index] / series.operations as f64, clock)
     };
     let state =
-        |series: &Series, index: usize| alone.map_or(CoreState::Unknown, |(turn, _)| turn.state_of(series, index));
+        |series: &Series, index: usize| picking.map_or(CoreState::Unknown, |by| by.turn.state_of(series, index));
     let clean = |series: &'_ Series| -> Vec<usize> {
         (0..series.values.len()).filter(|&index| series.class(index) == Class::Clean).collect()
     };
@@ -283,19 +321,27 @@ fn sample_of_series(
         };
         series.iter().map(|(number, series)| (*number, of(series))).filter(|(_, values)| !values.is_empty()).unzip()
     };
-    let Some((_, within)) = alone else {
+    let Some(Picking { within, enough, .. }) = picking else {
         let (numbers, launches) = by_state(None);
         return (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account, picked: None });
     };
     let states = series.iter().flat_map(|(_, series)| clean(series).into_iter().map(|index| state(series, index)));
-    account.sharing = Some(Sharing::of(states));
-    let (numbers, launches) = by_state(Some(CoreState::Alone));
+    let (all_numbers, whole) = by_state(None);
+    let (alone_numbers, alone) = by_state(Some(CoreState::Alone));
     let (shared_numbers, shared) = by_state(Some(CoreState::Shared));
-    let alone = !launches.is_empty();
-    let (numbers, launches) = if alone { (numbers, launches) } else { (shared_numbers.clone(), shared.clone()) };
-    let (_, whole) = by_state(None);
+    let kept = match alone.len() {
+        0 => Kept::Shared,
+        found if enough && !stand_for_all(found, whole.len()) => Kept::All,
+        _ => Kept::Alone,
+    };
+    account.sharing = Some(Sharing { few: kept == Kept::All, ..Sharing::of(states) });
+    let (numbers, launches) = match kept {
+        Kept::Alone => (alone_numbers, alone),
+        Kept::Shared => (shared_numbers.clone(), shared.clone()),
+        Kept::All => (all_numbers, whole.clone()),
+    };
     let shared = shared_numbers.into_iter().zip(shared).collect();
-    let picked = Some(Picked { within, alone, whole, shared });
+    let picked = Some(Picked { within, kept, whole, shared });
     (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account, picked })
 }
 
@@ -306,10 +352,12 @@ impl Study<'_> {
         self.cycles_or_time(self.numbered_series(name, labels), true)
     }
 
-    /// The times of single shots in nanoseconds: of those that were alone on their core, where looks beside them tell.
+    /// The times of single shots in nanoseconds: of those that were alone on their core, where looks beside them tell and enough
+    /// launches have some.
     pub fn shots(&self, name: &str, labels: &Labels) -> Option<Sample> {
         let series = self.numbered_series(name, labels);
-        sample_of_series(&series, Unit::Nanoseconds, self.alone(&series), |ticks, _| self.nanoseconds(ticks))
+        let picking = self.alone(&series).map(|picking| Picking { enough: true, ..picking });
+        sample_of_series(&series, Unit::Nanoseconds, picking, |ticks, _| self.nanoseconds(ticks))
     }
 
     /// A sample in another unit: `convert` gets the ticks per operation of a batch and the ticks per core cycle around it
@@ -355,7 +403,7 @@ impl Study<'_> {
     /// The clean batches of a series, where neither one was alone on its core nor one beside a neighbour all along.
     pub fn only_mixed(&self, name: &str, labels: &Labels) -> Option<Sharing> {
         let series = self.numbered_series(name, labels);
-        let (turn, _) = self.alone(&series)?;
+        let Picking { turn, .. } = self.alone(&series)?;
         let clean = |series: &&Series, index: usize| series.class(index) == Class::Clean;
         let states = series.iter().filter(|(_, series)| !series.clock.is_empty()).flat_map(|(_, series)| {
             let looked = (0..series.widths.len()).filter(move |index| clean(series, *index));
@@ -366,10 +414,10 @@ impl Study<'_> {
 
     /// The turn of the core and the quantile within a launch, where looks beside the batches tell which were alone on it: they
     /// were taken, and the batches are short enough.
-    fn alone(&self, series: &[(u32, &Series)]) -> Option<(LoopTurn, f64)> {
+    fn alone(&self, series: &[(u32, &Series)]) -> Option<Picking> {
         let looked = series.iter().any(|(_, series)| !series.widths.is_empty());
         let short = median(&clean_ticks(series)).is_some_and(|ticks| self.nanoseconds(ticks) < TOO_LONG_TO_TELL);
-        self.turn.filter(|_| looked && short).map(|turn| (turn, self.within))
+        self.turn.filter(|_| looked && short).map(|turn| Picking { turn, within: self.within, enough: false })
     }
 
     /// The sample of plain values: one launch, one vector; the account counts them all as clean.
@@ -384,5 +432,49 @@ impl Study<'_> {
         let taken = launches.iter().map(Vec::len).sum::<usize>() as u64;
         let account = Account { taken, clean: taken, operations: 1, ..Account::default() };
         (!launches.is_empty()).then_some(Sample { unit, launches, numbers, account, picked: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Launches of four shots with a neighbour, so many of which have two more without one.
+    fn shots(launches: u32, with_some_alone: u32) -> Sample {
+        let (alone, shared) = ([1.01; 2], [1.9; 2]);
+        let of = |number: u32| {
+            let some = if number <= with_some_alone { 2 } else { 0 };
+            let widths = [vec![alone; some], vec![shared; 4]].concat();
+            let mut series = Series::plain("exchange", Labels::none(), Unit::Ticks, vec![39.0; some]);
+            series.values.resize(widths.len(), 58.0);
+            (series.operations, series.widths) = (1, widths);
+            series
+        };
+        let all: Vec<Series> = (1..=launches).map(of).collect();
+        let numbered: Vec<(u32, &Series)> = (1..).zip(&all).collect();
+        let turn = LoopTurn::of(all.iter()).expect("looks");
+        let picking = Picking { turn, within: 0.5, enough: true };
+        sample_of_series(&numbered, Unit::Nanoseconds, Some(picking), |ticks, _| ticks).expect("clean shots")
+    }
+
+    #[test]
+    fn a_few_launches_with_shots_alone_do_not_stand_for_all() {
+        for (launches, with_some_alone, kept) in [
+            (14, 0, Kept::Shared),
+            (14, 1, Kept::All),
+            (14, 4, Kept::All),
+            (14, 5, Kept::Alone),
+            (4, 1, Kept::All),
+            (4, 2, Kept::Alone),
+            (1, 1, Kept::Alone),
+        ] {
+            let sample = shots(launches, with_some_alone);
+            let found = sample.picked.as_ref().expect("looks").kept;
+            assert_eq!(found, kept, "{with_some_alone} of {launches}");
+            let held = if kept == Kept::Alone { with_some_alone } else { launches };
+            assert_eq!(sample.launches.len(), held as usize, "{with_some_alone} of {launches}");
+            assert_eq!(sample.is_beside_a_neighbour(), kept != Kept::Alone);
+        }
+        assert_eq!(shots(14, 1).account.used(), 14 * 4 + 2, "all clean shots");
     }
 }

@@ -69,6 +69,8 @@ pub struct Sharing {
     pub shared: u64,
     /// A neighbour came or went, or a look was disturbed.
     pub mixed: u64,
+    /// Whether too few launches have batches alone for these to stand for all.
+    pub few: bool,
 }
 
 impl Sharing {
@@ -99,7 +101,12 @@ impl Sharing {
     /// Both together.
     #[must_use]
     pub fn and(&self, other: &Sharing) -> Sharing {
-        Sharing { alone: self.alone + other.alone, shared: self.shared + other.shared, mixed: self.mixed + other.mixed }
+        Sharing {
+            alone: self.alone + other.alone,
+            shared: self.shared + other.shared,
+            mixed: self.mixed + other.mixed,
+            few: self.few || other.few,
+        }
     }
 }
 
@@ -133,7 +140,7 @@ mod tests {
     #[test]
     fn batches_are_alone_shared_or_between() {
         let found = found(&[[1.01, 1.02], [1.6, 1.9], [1.01, 1.7], [0.0, 0.0], [1.01, 1.01], [0.8, 1.01]]).unwrap();
-        assert_eq!(found, Sharing { alone: 2, shared: 1, mixed: 2 });
+        assert_eq!(found, Sharing { alone: 2, shared: 1, mixed: 2, few: false });
         assert!((found.share() - 0.4).abs() < 1e-12);
     }
 
@@ -155,7 +162,7 @@ mod tests {
     #[test]
     fn two_branches_in_a_cycle_are_alone_at_half_a_cycle() {
         let found = found(&[[0.51, 0.51], [0.5, 0.505], [0.9, 0.95]]);
-        assert_eq!(found, Some(Sharing { alone: 2, shared: 1, mixed: 0 }));
+        assert_eq!(found, Some(Sharing { alone: 2, shared: 1, ..Sharing::default() }));
     }
 
     #[test]
@@ -169,7 +176,7 @@ mod tests {
             [1.255, 1.9],
             [2.0, 1.9],
         ]);
-        assert_eq!(found, Some(Sharing { alone: 5, shared: 1, mixed: 1 }));
+        assert_eq!(found, Some(Sharing { alone: 5, shared: 1, mixed: 1, few: false }));
     }
 
     #[test]

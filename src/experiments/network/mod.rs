@@ -401,7 +401,7 @@ fn counted(study: &Study<'_>, series: &str, name: &str) -> f64 {
 mod tests {
     use super::*;
     use crate::evaluate::gates;
-    use crate::evaluate::sample::{Account, Picked};
+    use crate::evaluate::sample::{Account, Kept, Picked};
     use crate::evaluate::sharing::Sharing;
 
     /// Six launches of shots that take 10 alone and 14 beside a neighbour.
@@ -409,7 +409,7 @@ mod tests {
         let launches = |value: f64, count: usize| vec![vec![value; count]; 6];
         let shots = [vec![10.0; alone], vec![14.0; shared]].concat();
         let used = if alone > 0 { launches(10.0, alone) } else { launches(14.0, shared) };
-        let sharing = Sharing { alone: 6 * alone as u64, shared: 6 * shared as u64, mixed: 0 };
+        let sharing = Sharing { alone: 6 * alone as u64, shared: 6 * shared as u64, ..Sharing::default() };
         Sample {
             unit: Unit::Nanoseconds,
             launches: used,
@@ -417,7 +417,7 @@ mod tests {
             account: Account { sharing: Some(sharing), ..Account::default() },
             picked: Some(Picked {
                 within: 0.5,
-                alone: alone > 0,
+                kept: if alone > 0 { Kept::Alone } else { Kept::Shared },
                 whole: vec![shots; 6],
                 shared: (1..=6).zip(launches(14.0, shared)).collect(),
             }),
