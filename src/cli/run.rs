@@ -332,7 +332,7 @@ fn conclude(
 /// How a run that ended by itself went.
 fn verdict(document: &Document, options: &RunOptions) -> u8 {
     let is = |metric: &Metric, state: &FailOn| match state {
-        FailOn::Contaminated => metric.grade == Grade::Contaminated,
+        FailOn::Contaminated => metric.grade.has_foreign_part(),
         FailOn::Unresolved => metric.grade == Grade::Unresolved,
         FailOn::Outside => {
             matches!(metric.verdict.against_prediction, AgainstPrediction::Slower | AgainstPrediction::Faster)

@@ -117,7 +117,7 @@ impl Gain {
         let all = f64::from(launches);
         let (disturbed, others): (Vec<&Metric>, Vec<&Metric>) = asked.iter().copied().partition(|metric| {
             let has_all = lacks(metric) == 0.0;
-            if has_all { metric.grade == Grade::Contaminated } else { all > SELDOM * has(metric).max(1.0) }
+            if has_all { metric.grade.has_foreign_part() } else { all > SELDOM * has(metric).max(1.0) }
         });
         // Others may take less from the launches to come. Any of them may be undisturbed, although none was yet: one of so many and two,
         // by the rule of succession.
@@ -328,7 +328,7 @@ fn launches_to_target(metric: &Metric, launches: u32, target: f64) -> Option<f64
 
 /// Shares of the time that others took while a figure was measured, by the rules that limit them.
 fn taken(metric: &Metric) -> impl Iterator<Item = f64> + Clone {
-    let limits = |gate: &&Gate| gate.severity == Severity::Contaminates;
+    let limits = |gate: &&Gate| gate.severity == Severity::Disturbs;
     metric.verdict.gates.iter().filter(limits).filter_map(|gate| {
         let numbers = gate.numbers.as_ref()?;
         (numbers.relation == GateRelation::AtMost && numbers.bounds == [TAKEN_SHARE]).then_some(numbers.value)
@@ -344,7 +344,8 @@ fn usually_taken<'a>(experiments: impl Iterator<Item = &'a [Metric]>) -> f64 {
 /// Launches after which others have taken no more than they may from a contaminated figure, if they take a usual share of the launches
 /// to come. None where that is too much, and where something else contaminates the figure.
 fn launches_until_little_is_taken(metric: &Metric, launches: u32, usual: f64) -> Option<f64> {
-    let contaminates = |gate: &&Gate| !gate.pass && gate.severity == Severity::Contaminates;
+    let contaminates =
+        |gate: &&Gate| !gate.pass && matches!(gate.severity, Severity::Contaminates | Severity::Disturbs);
     let reasons = metric.verdict.gates.iter().filter(contaminates).count();
     let worst = taken(metric).filter(|&share| share > TAKEN_SHARE);
     if worst.clone().count() < reasons || usual >= TAKEN_SHARE {
@@ -359,7 +360,7 @@ fn square_of_distance(metric: &Metric, target: f64) -> f64 {
     let target = target_of(metric, target);
     let distance = match metric.grade {
         // None of the launches of a contaminated one counts.
-        Grade::Good | Grade::Contaminated => return 0.0,
+        Grade::Good | Grade::Disturbed | Grade::Contaminated => return 0.0,
         _ if (metric.launches as usize) < FEWEST_LAUNCHES => return 0.0,
         Grade::Rough | Grade::Unresolved => {
             let [low, high] = metric.within_run.unwrap_or(metric.interval95);

@@ -103,6 +103,7 @@ mod tests {
             launches: 6,
             trust: Trust::Clean,
             between: 0.0,
+            clock: 0.0,
             grade: Grade::Good,
             shared: None,
             predicted: None,

@@ -301,7 +301,9 @@ impl Estimate {
     /// A figure with one value per launch that was computed from samples: it is as alone on its core as they are.
     #[must_use]
     pub fn made_of<'a>(mut self, samples: impl IntoIterator<Item = &'a Sample>) -> Estimate {
+        let long = &mut self.account.long;
         let counted = samples.into_iter().filter_map(|sample| {
+            *long = long.max(sample.account.long);
             let sharing = sample.account.sharing?;
             Some(if sample.is_beside_a_neighbour() { Sharing { alone: 0, ..sharing } } else { sharing })
         });

@@ -1,6 +1,6 @@
 //! What an analysis returns, and how an estimate becomes a published figure or a rejected one.
 
-use crate::results::document::{Block, Curve, FigureModes, HostLoad, Metric, Rejected, SharedCore};
+use crate::results::document::{Block, Curve, FigureModes, Grade, HostLoad, Metric, Rejected, SharedCore};
 use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Better, CoreCycles, Hertz, Labels, Unit};
@@ -47,14 +47,17 @@ impl Findings {
         let Figure { name, labels, gross, at_least, .. } = figure;
         // Cycles and the time that is shown for them are costs alike.
         let better = figure.better.unwrap_or(estimate.unit.better());
+        let estimate = estimate.with_what_few_launches_show();
         let (shown, core) = in_time(study, &estimate);
+        // Cycles are what repeats from run to run. Times move with the clock of the core as well.
+        let clock_share = if core.is_some() { study.clock_share() } else { 0.0 };
         // What is predicted is where a pair of CPUs usually is.
         let is_usual = study.is_usual(&labels);
         let prediction = study.prediction(&name, &labels).filter(|_| is_usual).cloned();
         // An infinite value is above zero as well.
         let value = if shown.value.is_finite() { shown.value } else { f64::NAN };
         gates.push(Gate::more_than(&POSITIVE, Number::of(value, shown.unit).named("{}"), 0.0));
-        gates.extend(others::gates(study, &labels, &gates));
+        gates.extend(others::gates(study, &labels, &gates, estimate.account.long));
         let mut verdict = Verdict::from_gates(gates, against(&shown, better, prediction.as_ref()));
         if verdict.trust == Trust::Impossible {
             let failed = verdict.failures().into_iter().filter(|gate| gate.severity == Severity::Hard);
@@ -69,7 +72,10 @@ impl Findings {
         }
         let cycles = core.map(|_| &estimate);
         let relative = precision.relative(shown.value, shown.interval);
-        let grade = precision.grade(verdict.trust, relative, shown.launches);
+        let grade = match precision.grade(verdict.trust, relative, shown.launches) {
+            Grade::Contaminated if verdict.is_only_disturbed() => Grade::Disturbed,
+            grade => grade,
+        };
         self.metrics.push(Metric {
             phrase: String::new(),
             unit: shown.unit,
@@ -77,9 +83,10 @@ impl Findings {
             headline: is_usual,
             value: shown.value,
             at_least,
-            interval95: precision.total(shown.value, shown.interval),
+            interval95: precision.with(clock_share).total(shown.value, shown.interval),
             within_run: Some(shown.interval),
             between_share: precision.between,
+            clock_share,
             interval_level: shown.level,
             typical: shown.typical,
             stddev: shown.stddev,

@@ -59,7 +59,7 @@ rules! {
     FREQUENCY: "G14" Remark "batches, derived results (in cycles)", "the core frequency changed by at most {} from the beginning to the end of every launch", share(FREQUENCY_CHANGE);
     MIGRATED: "G15" Contaminates "batches, single shots", "none migrated to another CPU";
     DISTURBED: "G16" Hard "batches", "at most {} of the batches were disturbed (preempted, migrated, faulted, did not happen)", share(DISTURBED_SHARE);
-    OTHERS_BESIDE_SHOTS: "G16" Contaminates "single shots", "other programs had the CPU for at most {} of the time in \
+    OTHERS_BESIDE_SHOTS: "G16" Disturbs "single shots", "other programs had the CPU for at most {} of the time in \
                                                              which no task of sysdyno could have had it", share(TAKEN_SHARE);
     CLOCK: "clock" Contaminates "batches, single shots, derived results", "every launch's own calibration agrees with \
                                                                            the run's within {} ppm plus its error \

@@ -17,6 +17,12 @@ use super::study::Study;
 /// Share of the time that others may take before a figure is called contaminated.
 pub const TAKEN_SHARE: f64 = 0.05;
 
+/// Share of the batches that may have met a gap in which others had the CPU: as many as may be disturbed otherwise.
+const MET_SHARE: f64 = 0.2;
+
+/// Nanoseconds after a gap in which caches fill again: a private cache of 1 MiB at 10 GB/s.
+const REFILL: f64 = 100_000.0;
+
 /// Levels of the memory that several CPUs share.
 const SHARED_LEVELS: [&str; 2] = ["L3", "DRAM"];
 
@@ -27,26 +33,27 @@ const WANTED_SHARE: f64 = 0.5;
 const BURST_AMONG: usize = 4;
 
 rules! {
-    MEASURED_CPU: "G16" Contaminates "all", "other programs had the CPU for at most {} of the launches' time \
+    MEASURED_CPU: "G16" Disturbs "all", "other programs had the CPU for at most {} of the launches' time \
                                              (run-queue delay in `/proc/self/schedstat`, steal in `/proc/stat`). The \
                                              interference probes of the rounds also judge launches that sleep for half \
                                              of their time or whose own tasks alternate on one CPU", share(TAKEN_SHARE);
     UNKNOWN: "G16" Noisy "all", "the kernel reports how long other programs had the CPU";
-    LOST_TIME: "G16" Contaminates "all", "in the median interference probe of the rounds, the CPU lost at most {} of \
-                                          the time to tasks, interrupts and the hypervisor", share(TAKEN_SHARE);
-    PARTNERS: "G16" Contaminates "placements other than `same_cpu`, several processes or threads, a child that may run \
+    LOST_TIME: "G16" Disturbs "all", "the median interference probe lost at most {} of its time, or at most {} of the batches \
+                                      come within {} of a gap", share(TAKEN_SHARE), share(MET_SHARE), time(REFILL);
+    PARTNERS: "G16" Disturbs "placements other than `same_cpu`, several processes or threads, a child that may run \
                                   on any CPU", "the CPUs of partners lost at most {} of the time to tasks, interrupts and \
                                   the hypervisor (interference probes of the rounds)", share(TAKEN_SHARE);
     SHARED_LEVEL: "G16" Noisy "levels that several CPUs share (L3, DRAM)", "the other CPUs lost at most {} of the time to \
                                   tasks, interrupts and the hypervisor (interference probes of the rounds)", share(TAKEN_SHARE);
 }
 
-/// What is asked of every figure, whatever gates it has of its own.
-pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate]) -> Vec<Gate> {
-    let answered = there.iter().any(|gate| gate.id == "G16" && gate.severity == Severity::Contaminates);
+/// What is asked of every figure, whatever gates it has of its own. Nearly all of its batches last at most `long` ticks; 0 where
+/// that is unknown.
+pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate], long: f64) -> Vec<Gate> {
+    let answered = there.iter().any(|gate| gate.id == "G16" && gate.severity == Severity::Disturbs);
     // An answer of its own comes from launches that sleep most of the time: the canaries are asked as well.
     let here = if answered { of_canaries(study) } else { Some(of_measured_cpu(study)) };
-    [here, of_lost_time(study), of_other_cpus(study, labels)].into_iter().flatten().collect()
+    [here, of_lost_time(study, long), of_other_cpus(study, labels)].into_iter().flatten().collect()
 }
 
 /// Other tasks on the measured CPU in the canaries alone.
@@ -60,18 +67,32 @@ fn of_canaries(study: &Study<'_>) -> Option<Gate> {
 }
 
 /// Time that the measured CPU lost to whatever there is, interrupts included: the median over the canaries, because a burst in
-/// one of them says nothing about the launches.
-fn of_lost_time(study: &Study<'_>) -> Option<Gate> {
-    let share = median(&lost(study, |placement| placement == canary::SAME_CPU))?;
+/// one of them says nothing about the launches. It comes in gaps. Batches that are much shorter than the time between two gaps lie
+/// between them, and a quantile of them does not contain the rest.
+fn of_lost_time(study: &Study<'_>, long: f64) -> Option<Gate> {
+    let here = |placement: &str| placement == canary::SAME_CPU;
+    let share = median(&lost(study, here))?;
     let what = "the CPU lost {} of the time to tasks, interrupts and the hypervisor in the median interference probe \
                 of the rounds";
+    let gaps = median(&in_canaries(study, canary::GAPS, here)).filter(|_| long > 0.0);
+    let met = gaps.map(|gaps| gaps * (study.nanoseconds(long) + REFILL) / 1e9);
+    if let Some(met) = met.filter(|met| share > TAKEN_SHARE && *met <= MET_SHARE) {
+        let [share, met] = [share, met].map(|share| Number::share(share).text());
+        let between = format!("{}, and at most {met} of the batches can have met a gap", what.replace("{}", &share));
+        return Some(Gate::holds(&LOST_TIME, true, between));
+    }
     Some(Gate::at_most(&LOST_TIME, Number::share(share).named(what), TAKEN_SHARE))
 }
 
 /// Shares of the time that CPUs lost in the canaries, of those placements that are wanted.
 fn lost(study: &Study<'_>, wanted: impl Fn(&str) -> bool) -> Vec<f64> {
+    in_canaries(study, canary::OTHERS, wanted)
+}
+
+/// Values of a series of the canaries, of those placements that are wanted.
+fn in_canaries(study: &Study<'_>, name: &str, wanted: impl Fn(&str) -> bool) -> Vec<f64> {
     let series = study.canaries.iter().flat_map(|launch| &launch.series);
-    let of_cpus = series.filter(|series| series.name == canary::OTHERS);
+    let of_cpus = series.filter(|series| series.name == name);
     let found = of_cpus.filter(|series| series.labels.get("placement").is_some_and(&wanted));
     found.flat_map(|series| series.values.iter().copied()).collect()
 }

@@ -43,6 +43,12 @@ impl Precision {
         Precision { between: self.between + (self.busy - self.between) * busy, ..self }
     }
 
+    /// With another part between runs, such as that of the core clock in a time.
+    #[must_use]
+    pub fn with(self, other: f64) -> Precision {
+        Precision { between: self.between.hypot(other), ..self }
+    }
+
     /// Both parts as one interval: each end's distances from the value, added as squares.
     pub fn total(self, value: f64, within: [f64; 2]) -> [f64; 2] {
         with_part(value, within, self.between)

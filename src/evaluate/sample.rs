@@ -45,6 +45,8 @@ pub struct Account {
     pub operations: u64,
     /// Ticks that all clean batches but one in twenty last at least.
     pub brief: f64,
+    /// Ticks that all clean batches but one in twenty last at most; 0 where no batch of its own is known.
+    pub long: f64,
     /// Clean batches by what their core was used for beside them; none where that does not choose the sample.
     pub sharing: Option<Sharing>,
 }
@@ -95,6 +97,7 @@ impl Account {
             migrated: self.migrated + other.migrated,
             operations: self.operations.max(other.operations),
             brief: self.brief.min(other.brief),
+            long: self.long.max(other.long),
             sharing: match (self.sharing, other.sharing) {
                 (Some(one), Some(other)) => Some(one.and(&other)),
                 (one, other) => one.or(other),
@@ -231,8 +234,7 @@ impl Sample {
     pub fn beside_a_neighbour(&self) -> Option<Sample> {
         let picked = self.picked.as_ref()?;
         let (numbers, launches) = picked.shared.clone().into_iter().unzip();
-        let picked =
-            Picked { within: picked.within, kept: Kept::Shared, whole: Vec::new(), shared: BTreeMap::new() };
+        let picked = Picked { within: picked.within, kept: Kept::Shared, whole: Vec::new(), shared: BTreeMap::new() };
         Some(Sample { launches, numbers, picked: Some(picked), ..self.clone() })
     }
 
@@ -303,7 +305,8 @@ fn sample_of_series(
     }
     let operations: Vec<f64> = series.iter().map(|(_, series)| series.operations as f64).collect();
     account.operations = median(&operations)? as u64;
-    account.brief = quantile(&clean_ticks(series), BRIEF).unwrap_or(0.0);
+    let ticks = clean_ticks(series);
+    [account.brief, account.long] = [BRIEF, 1.0 - BRIEF].map(|share| quantile(&ticks, share).unwrap_or(0.0));
     let cost = |series: &Series, index: usize| {
         let clock = series.clock.get(index).copied().unwrap_or(f64::NAN);
         convert(series.values[index] / series.operations as f64, clock)

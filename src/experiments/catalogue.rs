@@ -30,6 +30,7 @@ pub fn gates() -> String {
         let failure = match rule.severity {
             Severity::Hard => "hard",
             Severity::Contaminates => "contaminates",
+            Severity::Disturbs => "disturbs",
             Severity::Noisy => "noisy",
             Severity::Remark => "remark",
         };

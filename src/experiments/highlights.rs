@@ -58,7 +58,7 @@ fn highlight(kind: HighlightKind, text: String, section: &str) -> Highlight {
 }
 
 fn violations(sections: &[Section], checks: &[CompositeCheck]) -> Vec<Highlight> {
-    let doubted = |metric: &&Metric| matches!(metric.grade, Grade::Unresolved | Grade::Contaminated);
+    let doubted = |metric: &&Metric| metric.grade == Grade::Unresolved || metric.grade.has_foreign_part();
     let doubted: Vec<String> = sections
         .iter()
         .flat_map(|section| &section.metrics)

@@ -393,7 +393,7 @@ impl<'a> Found<'a> {
         /// Neighbours that come and leave make no more than this.
         const LEAST: f64 = 0.05;
         let wanted = Primitive::of("cpu.sharing.share", &[("beside", "own_cpu"), ("state", "shared")]);
-        let is = |metric: &&Metric| wanted.is(&metric.name, &metric.labels) && metric.grade != Grade::Contaminated;
+        let is = |metric: &&Metric| wanted.is(&metric.name, &metric.labels) && !metric.grade.has_foreign_part();
         let found =
             self.sections.iter().flat_map(|section| section.metrics.iter().map(move |metric| (section, metric)));
         let of_share = |one: &(&Section, &Metric), other: &(&Section, &Metric)| one.1.value.total_cmp(&other.1.value);

@@ -7,7 +7,7 @@ use comfy_table::{
 use crate::results::document::{CheckOutcome, Document, Grade, Metric, Outcome, Section};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::Unit;
-use crate::results::wording::{count, duration, factor, interval, percent, quantity};
+use crate::results::wording::{capital, count, duration, factor, interval, percent, quantity};
 use crate::sys::foreign;
 
 /// Columns of text where the width of the terminal is unknown: wide enough for the summary, narrow enough for a pager.
@@ -244,10 +244,12 @@ fn closing(document: &Document) -> String {
         if document.practice.moved_launches.is_some_and(|moved| moved > 0) { " and others of its kind" } else { "" },
         reference_frequency(&metrics),
     );
-    if let Some(contaminated) = metrics.iter().find(|metric| metric.grade == Grade::Contaminated)
-        && let Some(gate) = contaminated.verdict.failures().first()
-    {
-        text += &format!("Contaminated, for example {}: {}.\n", contaminated.phrase, gate.evidence);
+    for grade in [Grade::Contaminated, Grade::Disturbed] {
+        if let Some(metric) = metrics.iter().find(|metric| metric.grade == grade)
+            && let Some(gate) = metric.verdict.failures().first()
+        {
+            text += &format!("{}, for example {}: {}.\n", capital(grade.word()), metric.phrase, gate.evidence);
+        }
     }
     if !run.disturbed_rounds.is_empty() {
         text += &format!(

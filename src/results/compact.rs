@@ -179,6 +179,9 @@ pub struct CompactFigure {
     /// The part of its uncertainty between runs: half of its width at 95 % over the value.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub between: f64,
+    /// The same of the core clock, where the value is a time that comes from core cycles.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub clock: f64,
     /// Confidence of the interval, where it is not 0.95.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
@@ -389,6 +392,7 @@ impl CompactFigure {
             at_least: metric.at_least,
             interval: metric.within_run.unwrap_or(metric.interval95).map(six_digits),
             between: four_digits(metric.between_share),
+            clock: four_digits(metric.clock_share),
             level: Some(metric.interval_level).filter(|level| (level - LEVEL).abs() > 1e-9).map(six_digits),
             cycles: metric.cycles.map(six_digits),
             launches: metric.launches,
@@ -407,7 +411,7 @@ impl CompactFigure {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-fn is_nothing(share: &f64) -> bool {
+pub(super) fn is_nothing(share: &f64) -> bool {
     *share == 0.0
 }
 

@@ -234,6 +234,9 @@ pub struct Metric {
     /// else a constant of the experiment.
     #[serde(default)]
     pub between_share: f64,
+    /// What the core clock moves between runs, the same way: a part of the interval of a time that comes from core cycles.
+    #[serde(default, skip_serializing_if = "super::compact::is_nothing")]
+    pub clock_share: f64,
     /// Confidence that the interval really has: 0.95, or less when there are too few launches for 0.95.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub interval_level: f64,
@@ -311,13 +314,20 @@ pub enum Grade {
     /// Wider, or from too few launches.
     #[default]
     Unresolved,
-    /// Something else used the CPU while it was measured.
+    /// Others took the CPU for part of the time, and the batches were too long to lie between the gaps.
+    Disturbed,
+    /// It is not the cost on an undisturbed core: a neighbour used the core, the task moved to another CPU, or the clock changed.
     Contaminated,
 }
 
 impl Grade {
     /// All of them, the best first.
-    pub const ALL: [Grade; 4] = [Grade::Good, Grade::Rough, Grade::Unresolved, Grade::Contaminated];
+    pub const ALL: [Grade; 5] = [Grade::Good, Grade::Rough, Grade::Unresolved, Grade::Disturbed, Grade::Contaminated];
+
+    /// Whether something else has a part in the figure: others that took the CPU, or a neighbour on the core.
+    pub fn has_foreign_part(self) -> bool {
+        matches!(self, Grade::Disturbed | Grade::Contaminated)
+    }
 
     /// The word in tables.
     pub fn word(self) -> &'static str {
@@ -325,6 +335,7 @@ impl Grade {
             Grade::Good => "good",
             Grade::Rough => "rough",
             Grade::Unresolved => "unresolved",
+            Grade::Disturbed => "disturbed",
             Grade::Contaminated => "contaminated",
         }
     }
@@ -512,7 +523,7 @@ impl Metric {
     /// What a neighbour on the core makes of it: the figure beside one over the figure alone. None with fewer than three launches
     /// beside one, or where the figure itself is beside one.
     pub fn tax(&self) -> Option<f64> {
-        let alone = self.grade != Grade::Contaminated;
+        let alone = !self.grade.has_foreign_part();
         self.shared.filter(|shared| alone && shared.launches >= 3).map(|shared| shared.value / self.value)
     }
 

@@ -15,6 +15,7 @@ impl Metric {
     /// Why nobody must show it without a word of doubt.
     pub fn doubt(&self) -> Option<Doubt> {
         match self.grade {
+            Grade::Disturbed => Some(Doubt::Disturbed),
             Grade::Contaminated => Some(Doubt::Contaminated),
             _ if (self.launches as usize) < FEWEST_LAUNCHES => Some(Doubt::Launches(self.launches)),
             _ => None,
@@ -76,9 +77,14 @@ impl Ratio {
     /// has no interval.
     pub fn of(large: &Metric, small: &Metric, at_least: f64) -> Option<Ratio> {
         let known = is_comparable(large, small);
-        let ratio =
-            Ratio::between((large.shown().value, large.interval95), (small.shown().value, small.interval95), at_least);
-        ratio.filter(|_| known)
+        let times = |metric: &Metric| (metric.shown().value, metric.interval95);
+        let cycles = |metric: &Metric| metric.cycles.zip(metric.cycles_interval95);
+        // Both times of a run have one clock, which moves both alike.
+        let [large, small] = match (cycles(large), cycles(small)) {
+            (Some(large), Some(small)) => [large, small],
+            _ => [times(large), times(small)],
+        };
+        Ratio::between(large, small, at_least).filter(|_| known)
     }
 
     /// Of two numbers with their intervals; none where these do not support at least so much.
@@ -108,13 +114,20 @@ impl Order {
 }
 
 fn is_comparable(one: &Metric, other: &Metric) -> bool {
-    let has_interval = |metric: &Metric| metric.interval_level > 0.0 && metric.grade != Grade::Contaminated;
+    let has_interval = |metric: &Metric| metric.interval_level > 0.0 && !metric.grade.has_foreign_part();
     one.unit == other.unit && has_interval(one) && has_interval(other)
 }
 
 /// A result so many times, such as the faults of all small pages of a huge one.
 pub fn scaled(metric: &Metric, times: f64) -> Metric {
-    Metric { value: metric.value * times, interval95: metric.interval95.map(|end| end * times), ..metric.clone() }
+    let interval = |interval: [f64; 2]| interval.map(|end| end * times);
+    Metric {
+        value: metric.value * times,
+        interval95: interval(metric.interval95),
+        cycles: metric.cycles.map(|cycles| cycles * times),
+        cycles_interval95: metric.cycles_interval95.map(interval),
+        ..metric.clone()
+    }
 }
 
 /// A result outside of its predicted range, in words: `TITLE: slower than predicted, 31.8 µs against 19.0 µs (×1.7)`. Both

@@ -72,6 +72,8 @@ pub enum Severity {
     Hard,
     /// The figure is published and called contaminated.
     Contaminates,
+    /// The figure is published and called disturbed: others took the CPU for part of the time.
+    Disturbs,
     /// The figure is published and called noisy.
     Noisy,
     /// The figure is published with the remark; its trust is unchanged.
@@ -113,7 +115,7 @@ impl Verdict {
             .filter(|gate| !gate.pass)
             .map(|gate| match gate.severity {
                 Severity::Hard => Trust::Impossible,
-                Severity::Contaminates => Trust::Contaminated,
+                Severity::Contaminates | Severity::Disturbs => Trust::Contaminated,
                 Severity::Noisy => Trust::Noisy,
                 Severity::Remark => Trust::Clean,
             })
@@ -128,10 +130,16 @@ impl Verdict {
         failed.sort_by_key(|gate| match gate.severity {
             Severity::Hard => 0,
             Severity::Contaminates => 1,
-            Severity::Noisy => 2,
-            Severity::Remark => 3,
+            Severity::Disturbs => 2,
+            Severity::Noisy => 3,
+            Severity::Remark => 4,
         });
         failed
+    }
+
+    /// Whether the only reason not to trust the figure is that others took the CPU for part of the time.
+    pub fn is_only_disturbed(&self) -> bool {
+        self.trust == Trust::Contaminated && self.failures().iter().all(|gate| gate.severity != Severity::Contaminates)
     }
 }
 
@@ -151,5 +159,15 @@ mod tests {
         assert_eq!(trust(vec![gate(Severity::Noisy, false), gate(Severity::Remark, false)]), Trust::Noisy);
         assert_eq!(trust(vec![gate(Severity::Contaminates, false), gate(Severity::Noisy, false)]), Trust::Contaminated);
         assert_eq!(trust(vec![gate(Severity::Hard, false), gate(Severity::Noisy, false)]), Trust::Impossible);
+        assert_eq!(trust(vec![gate(Severity::Disturbs, false)]), Trust::Contaminated);
+    }
+
+    #[test]
+    fn time_that_others_took_is_another_reason_than_a_neighbour() {
+        let disturbed = |gates: Vec<Gate>| Verdict::from_gates(gates, AgainstPrediction::None).is_only_disturbed();
+        assert!(disturbed(vec![gate(Severity::Disturbs, false), gate(Severity::Contaminates, true)]));
+        assert!(disturbed(vec![gate(Severity::Disturbs, false), gate(Severity::Noisy, false)]));
+        assert!(!disturbed(vec![gate(Severity::Disturbs, false), gate(Severity::Contaminates, false)]));
+        assert!(!disturbed(vec![gate(Severity::Noisy, false)]));
     }
 }

@@ -155,6 +155,8 @@ pub struct Shown {
 pub enum Doubt {
     /// Something else used what was measured.
     Contaminated,
+    /// Others took the CPU for part of the time.
+    Disturbed,
     /// So few launches have it that its interval says little.
     Launches(u32),
 }
@@ -162,6 +164,7 @@ pub enum Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Doubt::Disturbed => write!(out, "disturbed"),
             Doubt::Contaminated => write!(out, "contaminated"),
             Doubt::Launches(launches) => write!(out, "{}", count(u64::from(*launches), "launch", "launches")),
         }

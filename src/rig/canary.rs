@@ -18,7 +18,8 @@ use crate::sys::clock::Source;
 use crate::sys::memory::Pages;
 use crate::sys::{affinity, system_call};
 
-use super::{Rig, noise};
+use super::Rig;
+use super::noise::{self, Noise};
 
 /// Names of the canaries, in logs.
 pub const NAMES: [&str; 5] = ["clock", "near_cache", "far_cache", "memory", "system_call"];
@@ -28,6 +29,9 @@ pub const CLOCKED: [&str; 2] = ["near_cache", "system_call"];
 
 /// Name of the series of the share of the time that a CPU was lost to others, by how it stands to the measured one.
 pub const OTHERS: &str = "others";
+
+/// Name of the series of the gaps in which others had a CPU, each second.
+pub const GAPS: &str = "gaps";
 
 /// Placement of the measured CPU itself among them.
 pub const SAME_CPU: &str = "same_cpu";
@@ -99,20 +103,21 @@ pub fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     };
     let elsewhere: Vec<_> = rig.setup().places().iter().map(watch).collect();
     let here = lost(source, hertz);
-    rig.record(OTHERS, Labels::of([("placement", SAME_CPU)]), Unit::One, vec![here])?;
-    for (placement, thread) in elsewhere {
-        // Where the CPU cannot be had, nothing is recorded: unknown.
-        if let Ok(Some(share)) = thread.join() {
-            rig.record(OTHERS, Labels::of([("placement", &placement)]), Unit::One, vec![share])?;
-        }
+    let mut looked = vec![(SAME_CPU.to_owned(), here)];
+    // Where the CPU cannot be had, nothing is recorded: unknown.
+    looked.extend(elsewhere.into_iter().filter_map(|(placement, thread)| Some((placement, thread.join().ok()??))));
+    for (placement, found) in looked {
+        let labels = Labels::of([("placement", &placement)]);
+        rig.record(OTHERS, labels.clone(), Unit::One, vec![found.lost_share()])?;
+        rig.record(GAPS, labels, Unit::Hertz, vec![found.gaps as f64 / found.span * 1e9])?;
     }
     Ok(())
 }
 
-/// Share of the time that a CPU was lost to others while a thread of this launch wanted nothing but to compute there: to tasks, to
-/// interrupts, to the hypervisor.
-fn lost(source: Source, hertz: f64) -> f64 {
-    noise::probe(source, hertz, COMPUTED).lost_share()
+/// What a CPU lost to others while a thread of this launch wanted nothing but to compute there: to tasks, to interrupts, to the
+/// hypervisor.
+fn lost(source: Source, hertz: f64) -> Noise {
+    noise::probe(source, hertz, COMPUTED)
 }
 
 /// The same while nobody else was on the core, if that is to be had: who shares it is looked at beside every batch, and here it

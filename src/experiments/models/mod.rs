@@ -9,7 +9,7 @@ pub mod misses;
 mod model;
 pub(super) mod primitives;
 
-use crate::results::document::{Grade, Metric};
+use crate::results::document::Metric;
 use crate::results::prediction::{Basis, Part, Prediction};
 use crate::results::quantity::{DISTANCE, FOOTPRINT, Labels, PATH_DEPTH};
 
@@ -109,15 +109,14 @@ fn find<'a>(known: &'a [Metric], primitive: &Primitive) -> Option<&'a Metric> {
 pub fn is_disturbed(experiment: &Experiment, known: &[Metric]) -> bool {
     let of = [CYCLE, CLOCK_CALL, KERNEL_ENTRY, SWITCH];
     let mut own = of.iter().filter(|primitive| experiment.publication(primitive.metric).is_some());
-    let disturbed =
-        |metric: &Metric| metric.grade == Grade::Contaminated || (metric.launches as usize) < FEWEST_LAUNCHES;
+    let disturbed = |metric: &Metric| metric.grade.has_foreign_part() || (metric.launches as usize) < FEWEST_LAUNCHES;
     own.any(|primitive| find(known, primitive).is_none_or(disturbed))
 }
 
 /// A prediction by primitives and coefficients; the one that is given where they do not reach.
 pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
     // Beside a neighbour a primitive takes longer than the figures that are predicted from it.
-    let usable = |metric: &&Metric| metric.grade != Grade::Contaminated;
+    let usable = |metric: &&Metric| !metric.grade.has_foreign_part();
     let find = |primitive: &Primitive| find(by.known, primitive).filter(usable);
     let known = |primitive: &Primitive| find(primitive).map(|metric| metric.value);
     let Some(model) = model(&plain.metric, &plain.labels) else { return plain };
@@ -147,6 +146,7 @@ pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
 mod tests {
     use super::*;
     use crate::experiments;
+    use crate::results::document::Grade;
 
     fn metric(name: &str, labels: &[(&str, &str)], grade: Grade, launches: u32) -> Metric {
         let labels = labels.iter().fold(Labels::none(), |labels, (key, value)| labels.with(key, value));

@@ -196,7 +196,8 @@ fn method(document: &Document) -> PagePart {
     part.say(
         "Each result has a grade. A good result has an interval within the target of its experiment, and no check \
          doubts it. A rough result is within 2.5 times the target, or a check doubts it. An unresolved result is less \
-         certain or comes from too few launches. A contaminated result was disturbed during the measurement.",
+         certain or comes from too few launches. While a disturbed result was measured, others took the CPU for part of the \
+         time. A contaminated result contains what a neighbour on the core does.",
     );
     part
 }

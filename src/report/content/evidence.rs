@@ -61,6 +61,7 @@ fn failed(section: &Section) -> Table {
     for (id, severity, evidence, metrics) in found {
         let (word, tone) = match severity {
             Severity::Contaminates => ("contaminated", Tone::Bad),
+            Severity::Disturbs => ("disturbed", Tone::Bad),
             Severity::Noisy => ("noisy", Tone::Doubt),
             Severity::Hard | Severity::Remark => ("remark", Tone::Plain),
         };

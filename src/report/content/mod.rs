@@ -126,11 +126,11 @@ fn doubted(metric: &Metric) -> Cell {
 
 /// Whether a drawing shows the figure by a hollow mark.
 fn is_unsettled(metric: &Metric) -> bool {
-    matches!(metric.grade, Grade::Unresolved | Grade::Contaminated)
+    metric.grade == Grade::Unresolved || metric.grade.has_foreign_part()
 }
 
 /// What a hollow mark in a drawing means.
-const HOLLOW: &str = "hollow: unresolved or contaminated";
+const HOLLOW: &str = "hollow: neither good nor rough";
 
 /// The figure in core cycles.
 fn cycles(metric: &Metric) -> Cell {
@@ -174,7 +174,7 @@ fn spelled(key: &str, value: &str) -> String {
 /// The verdict; where there is reason to doubt the figure its tone says so too.
 fn verdict(metric: &Metric) -> Cell {
     let tone = match (metric.grade, metric.verdict.against_prediction) {
-        (Grade::Contaminated, _) => Tone::Bad,
+        (Grade::Disturbed | Grade::Contaminated, _) => Tone::Bad,
         (Grade::Rough | Grade::Unresolved, _) | (_, AgainstPrediction::Slower | AgainstPrediction::Faster) => {
             Tone::Doubt
         }

@@ -81,9 +81,9 @@ impl Entry<'_> {
 
     /// Its interval, with what it varies from run to run. None where too few launches give none.
     fn interval(&self) -> Option<[f64; 2]> {
-        let CompactFigure { value, interval, between, level, .. } = *self.figure;
+        let CompactFigure { value, interval, between, clock, level, .. } = *self.figure;
         let has_one = level.is_none_or(|level| level > 0.0);
-        has_one.then(|| with_part(value, interval, between).map(six_digits))
+        has_one.then(|| with_part(value, interval, between.hypot(clock)).map(six_digits))
     }
 
     /// Half of that interval over the value.

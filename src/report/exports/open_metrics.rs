@@ -83,8 +83,9 @@ fn of_run(run: &Compact) -> BTreeMap<String, Family> {
     }
     let mut duration = Family::new("seconds", "Duration of the run.");
     duration.push(String::new(), run.run.seconds);
-    let mut grades = Family::new("", "Results of the run by grade. Contaminated results have no value here.");
-    for grade in [Grade::Good, Grade::Rough, Grade::Unresolved, Grade::Contaminated] {
+    let mut grades =
+        Family::new("", "Results of the run by grade. Disturbed and contaminated results have no value here.");
+    for grade in Grade::ALL {
         let count = results(run).filter(|entry| entry.figure.grade == grade).count();
         grades.push(labels(&[("grade".to_owned(), grade.word().to_owned())]), count as f64);
     }
