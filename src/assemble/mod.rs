@@ -30,7 +30,7 @@ pub fn document_of(path: &Path) -> Result<Document, Problem> {
 
 /// The document of a log.
 pub fn document(log: &Log) -> Document {
-    let mut sections = sections(log, Wanted::All);
+    let (mut sections, _) = sections(log, Wanted::All);
     let misses = models::misses::say(&sections, &log.machine, log.header.cpu);
     for (section, sentences) in sections.iter_mut().zip(misses) {
         section.misses = sentences;
@@ -61,25 +61,40 @@ enum Wanted {
 
 /// The sections of a log with their figures only.
 pub fn figures(log: &Log) -> Vec<Section> {
-    sections(log, Wanted::Figures)
+    sections(log, Wanted::Figures).0
 }
 
-fn sections(log: &Log, wanted: Wanted) -> Vec<Section> {
+/// The sections of the plan, and every figure that the log supports: of what was measured only because others are predicted from it too.
+fn sections(log: &Log, wanted: Wanted) -> (Vec<Section>, Vec<Metric>) {
     let (setup, whole) = (Setup::logged(log), WholeRun::of(log));
     let mut known: Vec<Metric> = Vec::new();
-    log.steps
-        .iter()
-        .map(|step| {
-            let section = section(&setup, log, &whole, step, &known, wanted);
-            known.extend(section.metrics.iter().cloned());
-            section
-        })
-        .collect()
+    for step in steps_besides_the_plan(log) {
+        known.extend(section(&setup, log, &whole, &step, &known, Wanted::Figures).metrics);
+    }
+    let mut sections = Vec::new();
+    for step in &log.steps {
+        let section = section(&setup, log, &whole, step, &known, wanted);
+        known.extend(section.metrics.iter().cloned());
+        sections.push(section);
+    }
+    (sections, known)
 }
 
-/// Every figure that a log supports so far, in the order of the report: what later predictions are made from.
+/// Experiments with launches of which the plan has none.
+fn steps_besides_the_plan(log: &Log) -> impl Iterator<Item = Step> {
+    let launched = |id: &str| log.launches.iter().any(|launch| launch.experiment == id);
+    let planned = |id: &str| log.steps.iter().any(|step| step.experiment == id);
+    experiments::TABLE.iter().filter(move |found| launched(found.id) && !planned(found.id)).map(|found| Step {
+        experiment: found.id.to_owned(),
+        method_version: found.method_version,
+        launches: 0,
+        skipped: None,
+    })
+}
+
+/// Every figure that a log supports so far: what later predictions are made from.
 pub fn known_metrics(log: &Log) -> Vec<Metric> {
-    figures(log).into_iter().flat_map(|section| section.metrics).collect()
+    sections(log, Wanted::Figures).1
 }
 
 fn run(log: &Log) -> Run {
@@ -171,6 +186,11 @@ fn section(setup: &Setup, log: &Log, whole: &WholeRun, step: &Step, known: &[Met
         (None, _) => {
             section.reason = Some(format!("this version of sysdyno has no experiment {}", step.experiment));
             section.hint = Some("read the log with the version of sysdyno that wrote it".to_owned());
+        }
+        (_, None) if launches.is_empty() && log.finish.as_ref().is_some_and(|(_, complete, _)| *complete) => {
+            section.outcome = Outcome::Skipped;
+            section.reason = Some("the time limit was reached before its first launch".to_owned());
+            section.hint = Some("allow more time with --time, or stop other work on this machine".to_owned());
         }
         (_, None) => {
             section.reason = Some(why_nothing(&section, &launches));

@@ -40,7 +40,7 @@ use crate::experiments::models::{self, Step};
 use crate::experiments::{self, Experiment, PredictionInput, highlights};
 use crate::machine::Machine;
 use crate::machine::quiet::Check;
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::results::between::History;
 use crate::results::document::Document;
 use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
@@ -289,6 +289,9 @@ impl Conductor<'_> {
                 }
                 self.predict(&step)?;
             }
+            if self.elapsed() >= self.plan.limit_seconds {
+                return Ok(Some(Stop::Time));
+            }
             let mut launched = before().filter(|launch| launch.succeeded()).count() as u32;
             if launched == 0 && !step.first {
                 if let Some(stop) = self.one(step.experiment, &[], 1, state)? {
@@ -346,6 +349,9 @@ impl Conductor<'_> {
     /// Writes the predictions of a step that a log does not have yet.
     fn predict(&mut self, step: &Step) -> Result<(), Problem> {
         let id = step.experiment.id;
+        if !self.plan.running.iter().any(|running| running.id == id) {
+            return Ok(());
+        }
         let log = self.log()?;
         let known = assemble::known_metrics(&log);
         let by = PredictionInput { setup: self.setup, known: &known };
@@ -410,6 +416,13 @@ impl Conductor<'_> {
         asked.then(|| (self.plan.limit_seconds - self.elapsed()).max(0.0))
     }
 
+    /// Seconds after which a launch begins no more batches. A launch that finds everything slower than planned must not take the run far
+    /// beyond its time limit.
+    fn sampling_seconds(&self, experiment: &str, time_out: f64) -> f64 {
+        let planned = experiments::find(experiment).map_or(0.0, |found| plan::launch_seconds(found, self.setup));
+        (SAMPLING_SHARE * time_out).min((self.plan.limit_seconds - self.elapsed()).max(planned))
+    }
+
     /// Starts a launch and writes down everything that it says.
     fn launch(
         &mut self,
@@ -433,7 +446,7 @@ impl Conductor<'_> {
             turn: if first { 0 } else { state.turn(experiment) },
             fill_seconds: self.fill_seconds(round).filter(|_| !first),
             batches: self.setup.profile.batches(),
-            sampling_seconds: SAMPLING_SHARE * time_out,
+            sampling_seconds: self.sampling_seconds(experiment, time_out),
             // Each launch makes its own choices, but the same ones whenever the run is repeated with its seed.
             seed: fastrand::Rng::with_seed(self.setup.seed.wrapping_add(u64::from(number))).u64(..),
             conductor: std::process::id(),

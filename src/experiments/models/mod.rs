@@ -64,20 +64,22 @@ impl Step {
 }
 
 /// The steps of the first round. What others are predicted from comes first, in the order of the primitives, and more than once:
-/// experiments with short launches as they are, of others the primitives alone. Then everything else.
+/// experiments with short launches as they are, of others the primitives alone. Then everything else. Every run has the core cycle and
+/// the clock call, because nearly all is predicted from them, and they take some tenths of a second.
 pub fn first_round(running: &[&'static Experiment], setup: &Setup) -> Vec<Step> {
     let whole = |experiment: &'static Experiment, launches: u32| Step { experiment, first: false, launches };
-    if let [only] = running {
-        return vec![whole(only, 1)];
-    }
     let mut steps: Vec<Step> = Vec::new();
     for primitive in PRIMITIVES {
         let measures = |experiment: &&&'static Experiment| experiment.publication(primitive.metric).is_some();
-        let Some(experiment) = running.iter().find(measures).copied() else { continue };
-        if steps.iter().any(|step| step.experiment.id == experiment.id) {
+        let always = || super::TABLE.iter().find(measures).filter(|_| [CYCLE, CLOCK_CALL].contains(&primitive));
+        let planned = running.iter().find(measures);
+        let Some(experiment) = planned.or_else(always).copied() else { continue };
+        // One experiment alone needs no launches before its others.
+        let is_only = planned.is_some() && running.len() == 1;
+        if is_only || steps.iter().any(|step| step.experiment.id == experiment.id) {
             continue;
         }
-        if experiment.measure_first.is_some() {
+        if experiment.measure_first.is_some() || planned.is_none() {
             steps.push(Step { experiment, first: true, launches: LAUNCHES_FIRST });
         } else if (experiment.seconds)(setup) <= SHORT {
             steps.push(whole(experiment, LAUNCHES_FIRST));
