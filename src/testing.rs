@@ -5,7 +5,7 @@
 #![allow(missing_docs, reason = "each item is documented where it is defined")]
 
 pub mod assemble {
-    pub use crate::assemble::document;
+    pub use crate::assemble::{document, known_metrics};
 }
 
 pub mod conduct {

@@ -66,6 +66,9 @@ use worth::Worth;
 
 /// Share of a run's time in which primitives may be measured before everything else.
 const FIRST_SHARE: f64 = 0.25;
+/// Times the limit of a run at which its first round ends, whatever was not launched yet: a launch of each experiment is worth some more
+/// time, but where other work makes everything three times as slow, the limit must mean something.
+const LONGEST_FIRST_ROUND: f64 = 1.5;
 /// Times the usual launches that primitives have at most, while a neighbour disturbs them.
 const MOST_TIMES: u32 = 3;
 /// Rounds between looks at the figures.
@@ -289,7 +292,7 @@ impl Conductor<'_> {
                 }
                 self.predict(&step)?;
             }
-            if self.elapsed() >= self.plan.limit_seconds {
+            if self.elapsed() >= LONGEST_FIRST_ROUND * self.plan.limit_seconds {
                 return Ok(Some(Stop::Time));
             }
             let mut launched = before().filter(|launch| launch.succeeded()).count() as u32;

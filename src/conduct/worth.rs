@@ -453,11 +453,11 @@ mod tests {
     fn a_burst_of_others_is_waited_out_and_others_that_stay_are_not() {
         let with = |shares: &[(&'static str, f64, f64)]| {
             let gates = shares.iter().map(|&(id, share, bound)| {
-                let rule = Rule { id, severity: Severity::Contaminates, figures: "", demands: "", bounds: &[] };
+                let rule = Rule { id, severity: Severity::Disturbs, figures: "", demands: "", bounds: &[] };
                 Gate::at_most(&rule, Number::share(share).named("{}"), bound)
             });
             let verdict = Verdict::from_gates(gates.collect(), AgainstPrediction::None);
-            Metric { verdict, ..figure(8, 0.5, Grade::Contaminated) }
+            Metric { verdict, ..figure(8, 0.5, Grade::Disturbed) }
         };
         let needed = |metric: &Metric, usual: f64| launches_until_little_is_taken(metric, 8, usual);
         // Three per cent too much in eight launches, and three per cent less than may be in each of eight more.

@@ -426,6 +426,28 @@ fn a_figure_of_which_too_little_is_clean_is_no_result() {
 }
 
 #[test]
+fn what_is_measured_for_predictions_alone_is_known_and_not_reported() {
+    let mut log = log(|_| ());
+    log.steps[0].experiment = "os.signal".to_owned();
+    let document = assemble::document(&log);
+    assert_eq!(document.experiments.iter().map(|section| section.id.as_str()).collect::<Vec<_>>(), ["os.signal"]);
+    assert_eq!(document.metrics().count(), 0);
+    let known = assemble::known_metrics(&log);
+    assert!(known.iter().any(|metric| metric.name == "cpu.loop.overhead"), "{} results", known.len());
+}
+
+#[test]
+fn an_experiment_that_the_time_did_not_reach_is_skipped_with_a_reason() {
+    let mut log = log(|_| ());
+    log.launches.clear();
+    log.finish = Some(("2026-01-01T00:00:00Z".to_owned(), true, "the time limit was reached".to_owned()));
+    let document = assemble::document(&log);
+    let section = section(&document);
+    assert_eq!(section.outcome, Outcome::Skipped);
+    assert!(section.reason.as_ref().is_some_and(|reason| reason.contains("before its first launch")));
+}
+
+#[test]
 fn time_that_others_took_contaminates() {
     let delayed = |launch: &mut Launch| launch.evidence.as_mut().unwrap().run_delay = Some(2e6);
     assert_published(delayed, Trust::Contaminated, "G16");

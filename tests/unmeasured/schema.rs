@@ -256,6 +256,7 @@ fn what_is_rejected_says_why() {
 
 #[test]
 fn predictions_are_written_before_the_first_sample_of_their_experiment() {
+    let mut launched = 0;
     for lines in [&whole_run().0, &lines(finished_run())] {
         let of = |line: &Value, kind: &str, id: &str| line["record"] == kind && line["experiment"] == id;
         let plan = lines.iter().find(|line| line["record"] == "plan").unwrap();
@@ -263,7 +264,9 @@ fn predictions_are_written_before_the_first_sample_of_their_experiment() {
             let id = step["experiment"].as_str().unwrap();
             let whole = |line: &Value| of(line, "launch", id) && line["first"].is_null();
             let last = lines.iter().rposition(|line| of(line, "prediction", id)).expect("every experiment predicts");
-            let launch = lines.iter().position(whole).unwrap();
+            // Other tests and a build run at the same time: the time of the run may end before its last experiments.
+            let Some(launch) = lines.iter().position(whole) else { continue };
+            launched += 1;
             let number = &lines[launch]["launch"];
             let series = lines.iter().position(|line| of(line, "series", id) && line["launch"] == *number).unwrap();
             assert!(last < launch && launch < series, "{id}: {last} {launch} {series}");
@@ -277,4 +280,5 @@ fn predictions_are_written_before_the_first_sample_of_their_experiment() {
             }
         }
     }
+    assert!(launched > 10, "{launched} experiments of two runs were launched");
 }

@@ -156,6 +156,21 @@ mod tests {
     }
 
     #[test]
+    fn every_run_has_the_cycle_and_the_clock_call_before_all_else() {
+        let machine = crate::machine::detect(std::path::Path::new("/"), std::path::Path::new("/"));
+        let setup = Setup::of(machine, 0, vec![0], crate::setup::Profile::Default);
+        let steps = |ids: &[&str]| -> Vec<(&str, bool)> {
+            let running: Vec<_> = ids.iter().filter_map(|id| experiments::find(id)).collect();
+            first_round(&running, &setup).iter().map(|step| (step.experiment.id, step.first)).collect()
+        };
+        let [cycle, clock_call] = [("cpu.frequency", true), ("cpu.timer", true)];
+        assert_eq!(steps(&["os.signal"]), [cycle, clock_call, ("os.signal", false)]);
+        assert_eq!(steps(&["os.signal", "memory.bandwidth"])[..2], [cycle, clock_call]);
+        assert_eq!(steps(&["cpu.timer"]), [cycle, ("cpu.timer", false)]);
+        assert_eq!(steps(&["cpu.timer", "cpu.frequency"]), [("cpu.frequency", false), ("cpu.timer", false)]);
+    }
+
+    #[test]
     fn a_primitive_beside_a_neighbour_needs_more_launches() {
         let calls = experiments::find("os.system_call").unwrap();
         let entry = |grade: Grade, launches: u32| metric(KERNEL_ENTRY.metric, &[("call", "enosys")], grade, launches);
