@@ -114,6 +114,30 @@ fn predictions(experiment: &Experiment, name: &str) -> Vec<Prediction> {
     (experiment.predict)(&PredictionInput { setup: &setup(name), known: &[] })
 }
 
+/// Where the part between runs alone exceeds the target, no figure can be good, whatever is measured.
+#[test]
+fn every_class_of_precision_can_be_met() {
+    let mut classes = 0;
+    for path in files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))) {
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let code = code.split_whitespace().collect::<Vec<&str>>().join(" ");
+        for class in code.split("Precision { target: ").skip(1) {
+            let fields =
+                class.split('}').next().unwrap().split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+            let numbers: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();
+            // A class of other numbers than these gets them from records.
+            let [target, between, busy] = numbers[..] else { continue };
+            assert!(between.max(busy) <= target, "{}: {class}", path.display());
+            classes += 1;
+        }
+    }
+    assert!(classes >= TABLE.len(), "{classes} classes in the sources");
+}
+
 #[test]
 fn identifiers_are_unique_and_well_formed() {
     let ids: BTreeSet<&str> = TABLE.iter().map(|experiment| experiment.id).collect();

@@ -64,6 +64,9 @@ pub struct Coefficients {
     /// How good such predictions are for records that they were not fitted on.
     #[serde(default)]
     pub left_out: Option<Score>,
+    /// Share by which the core clock of a design moves between runs (half-width at 95 %), where sessions suffice.
+    #[serde(default)]
+    pub clocks: BTreeMap<String, f64>,
     /// By figure.
     pub rows: BTreeMap<String, Row>,
 }

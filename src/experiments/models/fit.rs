@@ -1,6 +1,6 @@
 //! Fitting the coefficients on records, and how good predictions by them are for records that they were not fitted on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::coefficients::{Coefficients, Host, Ratio, Row, Score};
 use super::families::model;
@@ -136,6 +136,11 @@ fn distances(sessions: &[Vec<Fit>]) -> Vec<f64> {
     sessions.iter().enumerate().flat_map(of_one).collect()
 }
 
+/// A new session deviates from the middle of some, which deviates itself.
+fn few(sessions: usize) -> f64 {
+    (1.0 + 1.0 / sessions as f64).sqrt()
+}
+
 /// The coefficient of some sessions, with the factor within which nine of ten runs lie of what the sessions other than their own
 /// predict. `lent` are such distances of other designs, for a design of few sessions. None where it would take something away.
 fn ratio_of(sessions: &[Vec<Fit>], lent: &[f64]) -> Option<Ratio> {
@@ -145,12 +150,28 @@ fn ratio_of(sessions: &[Vec<Fit>], lent: &[f64]) -> Option<Ratio> {
     let own = distances(sessions);
     let borrows = sessions.len() < ENOUGH_SESSIONS;
     let known: Vec<f64> = own.iter().chain(lent.iter().filter(|_| borrows)).copied().collect();
-    // A new session deviates from the middle of some, which deviates itself.
-    let few = (1.0 + 1.0 / sessions.len() as f64).sqrt();
     let furthest = quantile(&own, 0.9)?.max(quantile(&known, 0.9)?);
-    let spread = (furthest * few * BEYOND).exp().max(LEAST_SPREAD);
+    let spread = (furthest * few(sessions.len()) * BEYOND).exp().max(LEAST_SPREAD);
     let ratio = four_digits(middle(sessions.iter())?);
     (ratio > 0.0).then(|| Ratio { ratio, spread: four_digits(spread), records: own.len() as u32 })
+}
+
+/// Share by which the core clock of each design moves between runs, by records of enough sessions.
+fn clocks(records: &[&Record]) -> BTreeMap<String, f64> {
+    let mut designs: BTreeMap<&str, Vec<(&str, f64)>> = BTreeMap::new();
+    for record in records {
+        let clock = record.figures.iter().find(|(metric, ..)| metric == "cpu.frequency.core");
+        let of = designs.entry(&record.host.design).or_default();
+        of.extend(clock.map(|(.., hertz)| (record.session.as_str(), *hertz)));
+    }
+    let moves = |found: &[(&str, f64)]| {
+        let sessions = found.iter().map(|(session, _)| session).collect::<BTreeSet<_>>().len();
+        let middle = median(&found.iter().map(|(_, hertz)| *hertz).collect::<Vec<f64>>())?;
+        let off: Vec<f64> = found.iter().map(|(_, hertz)| (hertz / middle).ln().abs()).collect();
+        let furthest = quantile(&off, 0.95).filter(|_| sessions >= ENOUGH_SESSIONS)?;
+        Some(four_digits(furthest * few(sessions) * BEYOND))
+    };
+    designs.into_iter().filter_map(|(design, found)| Some((design.to_owned(), moves(&found)?))).collect()
 }
 
 fn four_digits(value: f64) -> f64 {
@@ -185,6 +206,7 @@ pub fn fit(records: &[&Record]) -> Coefficients {
         kernels: records.iter().map(|record| record.host.kernel.clone()).collect(),
         hypervisors: records.iter().map(|record| record.host.hypervisor.clone()).collect(),
         left_out: None,
+        clocks: clocks(records),
         rows: found.into_iter().filter_map(|(key, designs)| Some((key, row(designs)?))).collect(),
     }
 }

@@ -87,7 +87,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Context switch",
     measures: "switching processes and threads, waking other CPUs, moving a cache line",
     method_version: 3,
-    precision: Precision { target: 0.05, between: 0.04, busy: 0.1 },
+    precision: Precision { target: 0.15, between: 0.04, busy: 0.1 },
     source: heading!("mod.rs"),
     needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead", "os.system_call.time"],

@@ -71,7 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Process creation",
     measures: "fork, vfork, fork and exec, posix_spawn, by memory of the parent",
     method_version: 5,
-    precision: Precision { target: 0.1, between: 0.05, busy: 0.12 },
+    precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),
     needs: &[],
     uses: &[],
