@@ -275,16 +275,6 @@ impl Estimate {
         Some(estimate)
     }
 
-    /// A quantile of values of all launches together: of what has too few in each.
-    pub fn pooled(values: &[f64], probability: f64, unit: Unit, launches: u32) -> Option<Estimate> {
-        let name = format!("p{:.0} of all launches together", probability * 100.0);
-        let mut estimate = Self::over_launches(values, unit, &name)?;
-        estimate.value = summary::quantile(values, probability)?;
-        (estimate.interval, estimate.level) = interval_of(values, probability, estimate.value);
-        estimate.launches = launches;
-        Some(estimate)
-    }
-
     /// An estimate over a sample with what the sample was picked from beside it: the same of all shots and of those beside a
     /// neighbour, where looks at the core picked any.
     #[must_use]

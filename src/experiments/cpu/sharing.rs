@@ -52,10 +52,13 @@
 //! bytes, and 16 instructions count as two iterations. Next to any thread that is awake, it takes 1.6 to 2 times as
 //! long. The loop of one branch takes 1.02 to 1.17 times as long there, and so cannot show a neighbour.
 //!
+//! A state needs two looks in a row. An interrupt of this CPU lengthens one look only, however long it takes.
+//!
 //! - **share**: the looks of one state, divided by all looks that are alone or shared. The result is the mean over
 //!   launches, with Student's interval.
-//! - **stretch**: the duration of consecutive looks of one state, as quantiles over the stretches of all launches. If
-//!   a launch ends during a stretch, the observed part counts as its length.
+//! - **stretch**: the duration of consecutive looks of one state. The result is the median over launches of the
+//!   quantiles of each launch, so that no launch decides alone. If a launch ends during a stretch, the observed part
+//!   counts as its length.
 //!
 //! **Own CPUs.** In a guest without visible siblings, a thread on another CPU computes and sleeps in turn for 15 ms. Nine
 //! looks follow each change. The other CPU is on this core if they are shared while it computes, and alone while it
@@ -83,7 +86,7 @@
 //! - The other thread can be your own. Where siblings are visible, sysdyno keeps its other tasks off the core during
 //!   looks. Elsewhere the label `beside=own_cpu` shows it, for one CPU of each placement.
 //! - The same loop at another address can take twice as long. All looks use one aligned copy.
-//! - An interrupt disturbs one look in some thousands. It looks like a neighbour that stays for one look.
+//! - A timer interrupt of this CPU disturbs one look every few milliseconds. A single look is therefore not a neighbour.
 //! - A launch lasts 25 ms. Stretches of seconds appear as launches that are entirely alone or entirely shared.
 //! - The host moves virtual CPUs between cores. The share describes this CPU during these minutes, not the machine.
 //!
@@ -117,7 +120,7 @@ use crate::rig::companion::{Companion, Order};
 use crate::rig::width::{Branches, State};
 use crate::setup::Setup;
 use crate::statistics::distribution::student_factor;
-use crate::statistics::summary::{mean, median, standard_deviation};
+use crate::statistics::summary::{mean, median, quantile, standard_deviation};
 use crate::sys::{affinity, arch};
 
 /// The row of the table.
@@ -125,7 +128,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.sharing",
     title: "Neighbours on the core",
     measures: "share and duration of the use of this core by a neighbour",
-    method_version: 1,
+    method_version: 2,
     precision: Precision { target: 0.2, between: 0.0, busy: 0.0 },
     source: heading!("sharing.rs"),
     needs: &[],
@@ -280,7 +283,8 @@ fn watch(rig: &mut Rig<'_>, beside: &str) -> Result<(), Problem> {
         looks.push((began.elapsed().as_secs_f64() * 1e9, turn / per_cycle.unwrap_or(f64::NAN)));
     }
     let branches = Branches::of(looks.iter().map(|(_, width)| *width));
-    let said: Vec<(f64, State)> = looks.iter().map(|(at, width)| (*at, branches.state(*width))).collect();
+    let mut said: Vec<(f64, State)> = looks.iter().map(|(at, width)| (*at, branches.state(*width))).collect();
+    doubt_single_looks(&mut said);
     let count = |wanted: State| said.iter().filter(|(_, state)| *state == wanted).count() as f64;
     let counts = [State::Alone, State::Shared, State::Untold].map(count).to_vec();
     rig.record("looks", Labels::of([("beside", beside)]), Unit::One, counts)?;
@@ -378,6 +382,16 @@ fn own_labels(placement: &str) -> Labels {
     Labels::of([("beside", OWN_CPU), ("placement", placement)])
 }
 
+/// A look that differs from the told ones before and after it does not tell: an interrupt of this CPU lies in one look.
+fn doubt_single_looks(said: &mut [(f64, State)]) {
+    let told: Vec<usize> = (0..said.len()).filter(|&index| said[index].1 != State::Untold).collect();
+    let runs = told.chunk_by(|&one, &other| said[one].1 == said[other].1);
+    let single: Vec<usize> = runs.filter(|run| run.len() == 1).map(|run| run[0]).collect();
+    for index in single {
+        said[index].1 = State::Untold;
+    }
+}
+
 /// Lengths of the stretches of a state in nanoseconds: from its first look to the first of the other, or to the last look of all.
 fn stretches(said: &[(f64, State)], wanted: State) -> Vec<f64> {
     let told: Vec<(f64, State)> = said.iter().copied().filter(|(_, state)| *state != State::Untold).collect();
@@ -451,19 +465,22 @@ fn publish_share(study: &Study<'_>, findings: &mut Findings, labels: &Labels, sh
         let seen = Number::share(value).named("{} of the looks next to a spinning thread are shared");
         gates.push(Gate::at_least(&SEEN, seen, BESIDE_SPINNER));
     }
-    findings.publish(study, Figure::own(SHARE, labels.clone(), &estimate).gates(gates));
+    findings.publish(study, Figure::fact(SHARE, labels.clone(), &estimate).gates(gates));
 }
 
+/// Quantiles of the stretches of each launch, and the median over launches: one launch can have most of all stretches.
 fn publish_stretches(study: &Study<'_>, findings: &mut Findings, labels: &Labels) {
-    let all = study.values("stretch", labels);
-    for (quantile, name) in [(0.5, "p50"), (0.9, "p90")] {
-        let Some(estimate) = Estimate::pooled(&all, quantile, Unit::Nanoseconds, study.launches.len() as u32) else {
-            continue;
-        };
-        let enough = Number::plain(all.len() as f64).named("number of stretches {}");
+    let launches = study.series("stretch", labels);
+    let stretches: usize = launches.iter().map(|series| series.values.len()).sum();
+    for (probability, name) in [(0.5, "p50"), (0.9, "p90")] {
+        let of_launches: Vec<f64> =
+            launches.iter().filter_map(|series| quantile(&series.values, probability)).collect();
+        let estimator = format!("median over launches of the {name} of their stretches");
+        let Some(estimate) = Estimate::over_launches(&of_launches, Unit::Nanoseconds, &estimator) else { continue };
+        let enough = Number::plain(stretches as f64).named("number of stretches {}");
         let gate = Gate::at_least(&STRETCHES, enough, FEWEST_STRETCHES as f64);
         let cut = estimate.value > 0.8 * WATCH.as_secs_f64() * 1e9;
-        let figure = Figure::own(STRETCH, labels.clone().with("quantile", name), &estimate).gates([gate]);
+        let figure = Figure::fact(STRETCH, labels.clone().with("quantile", name), &estimate).gates([gate]);
         findings.publish(study, if cut { figure.lower_bound() } else { figure });
     }
 }
@@ -491,7 +508,8 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         findings.metric(STRETCH, &labels(OTHERS, state).with("quantile", quantile)).map(Metric::shown)
     };
     if let (Some(half), Some(most)) = (stretch("shared", "p50"), stretch("shared", "p90")) {
-        text += &format!(" Half of its visits lasted at most {half}, and nine of ten at most {most}.");
+        text +=
+            &format!(" In the median launch half of its visits lasted at most {half}, and nine of ten at most {most}.");
     }
     if share == 0.0 {
         text = format!(
@@ -544,6 +562,23 @@ mod tests {
         assert_eq!(share(&[[Untold, Shared]]), None);
         let pairs = Pairs::of(&visits);
         assert_eq!(Pairs::from_counts(&pairs.counts()), Some(pairs));
+    }
+
+    #[test]
+    fn timer_interrupts_are_not_a_neighbour() {
+        // Looks of a microsecond, one of which is long every four milliseconds.
+        let ticks = |index: usize| if index % 4000 == 7 { State::Shared } else { State::Alone };
+        let mut said: Vec<(f64, State)> = (0..25_000).map(|index| (index as f64 * 1e3, ticks(index))).collect();
+        doubt_single_looks(&mut said);
+        assert!(stretches(&said, State::Shared).is_empty());
+        assert_eq!(stretches(&said, State::Alone), [24_999e3], "an interrupt ends no stretch");
+        assert_eq!(said.iter().filter(|(_, state)| *state == State::Untold).count(), 7);
+        // A neighbour is there for two looks, also where one between them does not tell.
+        use State::{Alone, Shared, Untold};
+        let mut said =
+            [(0.0, Alone), (1.0, Alone), (2.0, Shared), (3.0, Untold), (4.0, Shared), (5.0, Alone), (6.0, Alone)];
+        doubt_single_looks(&mut said);
+        assert_eq!(stretches(&said, Shared), [3.0]);
     }
 
     #[test]
