@@ -22,6 +22,9 @@ const LEAST_SHARE: f64 = 0.05;
 /// How far a look may be from the middle of its kind.
 const SCATTER: f64 = 1.4;
 
+/// End of the name of a series of looks right before and right after all batches of another one.
+pub const LINES: &str = ".lines";
+
 /// Value of the label for CPUs on one core.
 pub const CORE: &str = "core";
 
@@ -135,10 +138,29 @@ impl Told {
     }
 }
 
+/// A launch in which looks around all batches of a series, recorded as a series of their own, stand beside each batch.
+fn with_lines(launch: &Launch) -> Launch {
+    let mut launch = launch.clone();
+    let looks = |of: &Series| {
+        let is_it = |series: &&Series| series.name.strip_suffix(LINES) == Some(&of.name) && series.labels == of.labels;
+        let found = launch.series.iter().find(is_it)?;
+        found.values[..].try_into().ok()
+    };
+    let lines: Vec<Option<[f64; 2]>> = launch.series.iter().map(looks).collect();
+    for (series, lines) in launch.series.iter_mut().zip(lines) {
+        series.lines.extend(lines.into_iter().flat_map(|lines| vec![lines; series.values.len()]));
+    }
+    launch.series.retain(|series| !series.name.ends_with(LINES));
+    launch
+}
+
 /// The launches of an experiment. A series whose batches had CPUs at several distances becomes one series for each distance, with a
 /// label that names it. Batches during which a CPU moved are left out. None if no series has several distances.
 pub fn told_apart(launches: &[Launch], experiment: &str) -> Option<Vec<Launch>> {
     let own = || launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded());
+    if own().flat_map(|launch| &launch.series).any(|series| series.name.ends_with(LINES)) {
+        return told_apart(&own().map(with_lines).collect::<Vec<Launch>>(), experiment);
+    }
     let all = || own().flat_map(|launch| &launch.series);
     let turn = LoopTurn::of(all());
     let mut pairs: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();

@@ -3,7 +3,7 @@
 use super::document::{Grade, Metric};
 use super::quantity::Unit;
 use super::verdict::AgainstPrediction;
-use super::wording::{Doubt, Shown, by_times, percent, times};
+use super::wording::{Doubt, Shown, by_times, percent, significant, times};
 use crate::statistics::location::FEWEST_LAUNCHES;
 
 impl Metric {
@@ -145,6 +145,12 @@ pub fn against_prediction(title: &str, metric: &Metric) -> Option<String> {
 /// ` The ratio is 1.7.` behind a sentence on two results, where the first is larger beyond doubt; nothing where that is open.
 pub fn ratio_sentence(large: &Metric, small: &Metric) -> String {
     Ratio::of(large, small, 1.0).map_or_else(String::new, |ratio| format!(" The ratio is {}.", ratio.text()))
+}
+
+/// `The difference (98 ns) is not resolved` of two results whose intervals overlap: it may be that, or none.
+pub fn unresolved_difference(one: &Metric, other: &Metric) -> String {
+    let difference = (one.shown().value - other.shown().value).abs();
+    format!("The difference ({}) is not resolved", significant(difference, one.unit, 2))
 }
 
 /// ` (×1.7)` behind two results, where the first is larger beyond doubt; nothing where that is open.

@@ -29,6 +29,7 @@ use crate::results::wording::quantity;
 use crate::setup::Setup;
 use crate::statistics::summary::median;
 use crate::sys::clock::{Source, monotonic_raw};
+use crate::sys::spinner::Spinner;
 use crate::sys::{affinity, counters};
 
 use instruments::{Instruments, Live};
@@ -37,6 +38,8 @@ use sampler::{Sampled, Sampler, Settings, Workload};
 
 /// Tries of what shall be alone on its core: visits of neighbours last some 30 µs, tenants stay for seconds.
 const TRIES_ALONE: u32 = 20;
+/// Looks of which the median is the way of a line.
+const LOOKS_ALONG: usize = 5;
 
 /// What an experiment measures with.
 pub struct Rig<'a> {
@@ -200,6 +203,13 @@ impl<'a> Rig<'a> {
     /// Ticks of a turn of the shortest loop right now, which a neighbour on the core lengthens. Zero where it is not known.
     pub fn turn_ticks(&mut self) -> f64 {
         self.instruments.width()
+    }
+
+    /// Nanoseconds of a cache line's way to the CPU of a partner that answers, the median of some looks: other tasks can stop either
+    /// side of one. Zero where it does not answer.
+    pub fn line_to(&mut self, partner: &Spinner) -> f64 {
+        let looks: Vec<f64> = (0..LOOKS_ALONG).map(|_| line::look(&mut self.instruments, partner).line).collect();
+        median(&looks).unwrap_or(0.0)
     }
 
     /// Does something short outside of batches until nobody else was on the core before and after it, a number of times at most.

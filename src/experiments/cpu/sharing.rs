@@ -566,15 +566,15 @@ mod tests {
 
     #[test]
     fn timer_interrupts_are_not_a_neighbour() {
+        use State::{Alone, Shared, Untold};
         // Looks of a microsecond, one of which is long every four milliseconds.
-        let ticks = |index: usize| if index % 4000 == 7 { State::Shared } else { State::Alone };
+        let ticks = |index: usize| if index % 4000 == 7 { Shared } else { Alone };
         let mut said: Vec<(f64, State)> = (0..25_000).map(|index| (index as f64 * 1e3, ticks(index))).collect();
         doubt_single_looks(&mut said);
-        assert!(stretches(&said, State::Shared).is_empty());
-        assert_eq!(stretches(&said, State::Alone), [24_999e3], "an interrupt ends no stretch");
-        assert_eq!(said.iter().filter(|(_, state)| *state == State::Untold).count(), 7);
+        assert!(stretches(&said, Shared).is_empty());
+        assert_eq!(stretches(&said, Alone), [24_999e3], "an interrupt ends no stretch");
+        assert_eq!(said.iter().filter(|(_, state)| *state == Untold).count(), 7);
         // A neighbour is there for two looks, also where one between them does not tell.
-        use State::{Alone, Shared, Untold};
         let mut said =
             [(0.0, Alone), (1.0, Alone), (2.0, Shared), (3.0, Untold), (4.0, Shared), (5.0, Alone), (6.0, Alone)];
         doubt_single_looks(&mut said);

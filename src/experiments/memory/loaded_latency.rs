@@ -15,6 +15,11 @@
 //!
 //! The analysis shows the latency with the rate at which the other CPUs read.
 //!
+//! **Distance.** A host moves virtual CPUs, and CPUs that are far apart need not share the path to the memory. If one
+//! other CPU reads, the transfer time of a cache line to it is measured before and after each level of traffic. If the
+//! times form two groups, both have results (near, far), as in `memory.bandwidth`. Latencies are compared at one
+//! distance only.
+//!
 //! A batch is 2048 loads and continues where the last batch stopped. Each launch measures the three levels of traffic
 //! in random order. Before each load, sysdyno removes the chain from every cache. The chase then warms the address
 //! translation with one access per 4 KiB of the footprint. All memory is on huge pages where available, verified after
@@ -40,6 +45,7 @@
 //!
 //! Intel Memory Latency Checker, loaded latencies. google/multichase, `multiload`. Little, Operations Research 1961.
 
+use crate::evaluate::distance::LINES;
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
@@ -58,8 +64,8 @@ use crate::experiments::{Experiment, Need, PredictionInput, Publication};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::Order;
+use crate::results::quantity::{DISTANCE, Labels, Unit};
+use crate::results::ratio::{Order, unresolved_difference};
 use crate::results::verdict::Gate;
 use crate::results::wording::{Shown, quantity, times};
 use crate::rig::Rig;
@@ -69,6 +75,7 @@ use crate::statistics::summary::median;
 use crate::sys::chain::LOADS_PER_TURN;
 use crate::sys::clock::Source;
 use crate::sys::memory::Pages;
+use crate::sys::spinner::{Duty, Spinner};
 use crate::sys::stream::{LINE, Operation, Stream, Vectors};
 
 /// The row of the table.
@@ -211,6 +218,11 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let half = rig.memory() / 2;
     let chased = footprint::memory_level(rig.setup(), &cpus[..1], half).map_err(refused)?;
     let streamed = footprint::memory_level(rig.setup(), &cpus[1..], half).map_err(refused)?;
+    // A host can move either CPU of a pair. First, because only a task without threads is copied whole, and a small one soon.
+    let partner = match cpus[..] {
+        [_, other] => Spinner::new(other, Duty::Answer).ok(),
+        _ => None,
+    };
     let (_, mut arena) = buffer::obtain(rig, chased.bytes, Pages::Huge, &about())?.map_err(refused)?;
     rig.record("footprint", about(), Unit::Bytes, vec![chased.bytes as f64])?;
     let line = footprint::line_bytes(rig.setup()) as usize;
@@ -224,6 +236,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.random().shuffle(&mut order);
     for job in order {
         let load = LOADS[job];
+        let before = partner.as_ref().map(|partner| rig.line_to(partner));
         if load != "idle" {
             team.begin(job, hertz).map_err(refused)?;
         }
@@ -237,6 +250,10 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         if load != "idle" {
             let Together { ticks, bytes, .. } = team.end(hertz).map_err(refused)?;
             rig.record("load", labels(load), Unit::BytesPerSecond, vec![bytes / rig.nanoseconds(ticks) * 1e9])?;
+        }
+        let after = partner.as_ref().map(|partner| rig.line_to(partner));
+        if let Some((before, after)) = before.zip(after) {
+            rig.record(&format!("chase{LINES}"), labels(load), Unit::Nanoseconds, vec![before, after])?;
         }
         sampled?;
     }
@@ -269,27 +286,38 @@ pub fn readers(
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
-    let mut before: Option<f64> = None;
-    let size = footprint::recorded(study, &about());
     for load in LOADS {
-        let Some(estimate) = study.sample("chase", &labels(load)).as_ref().and_then(Estimate::median) else { continue };
-        let mut own = vec![
-            buffer::footprint_gate(study, &about(), 1),
-            gates::floor(&FLOOR, &estimate, LATENCY_FLOOR).because("no load from DRAM completes in less"),
-        ];
-        own.extend(buffer::account_gates(study, &about()));
-        if let Some(before) = before {
-            let reason =
-                format!("{} under less load, less {}", quantity(before, estimate.unit), Number::share(SLACK).text());
-            own.push(Gate::at_least(&NOT_FASTER, estimate.named("{}"), (1.0 - SLACK) * before).because(reason));
+        for labels in study.by_distance("chase", &labels(load)) {
+            publish(study, findings, load, &labels);
         }
-        if load == "idle" {
-            own.extend(unloaded(study).map(|elsewhere| agreement(estimate.interval, elsewhere)));
-        }
-        before = Some(before.map_or(estimate.value, |before: f64| before.max(estimate.value)));
-        let named = footprint::labelled(labels(load), size);
-        findings.publish(study, Figure::batches(LOADED, named, &estimate).gates(own));
     }
+}
+
+/// A load's latency with one kind of traffic, at one distance of the other CPU where that was told apart.
+fn publish(study: &Study<'_>, findings: &mut Findings, load: &str, labels: &Labels) {
+    let estimate = |labels: &Labels| study.sample("chase", labels).as_ref().and_then(Estimate::median);
+    let Some(found) = estimate(labels) else { return };
+    let mut own = vec![
+        buffer::footprint_gate(study, &about(), 1),
+        gates::floor(&FLOOR, &found, LATENCY_FLOOR).because("no load from DRAM completes in less"),
+    ];
+    own.extend(buffer::account_gates(study, &about()));
+    let less = LOADS.into_iter().take_while(|less| *less != load);
+    let slowest = less.filter_map(|less| Some(estimate(&at(less, labels))?.value)).reduce(f64::max);
+    if let Some(slowest) = slowest {
+        let reason = format!("{} under less load, less {}", quantity(slowest, found.unit), Number::share(SLACK).text());
+        own.push(Gate::at_least(&NOT_FASTER, found.named("{}"), (1.0 - SLACK) * slowest).because(reason));
+    }
+    if load == "idle" {
+        own.extend(unloaded(study).map(|elsewhere| agreement(found.interval, elsewhere)));
+    }
+    let named = footprint::labelled(labels.clone(), footprint::recorded(study, &about()));
+    findings.publish(study, Figure::batches(LOADED, named, &found).gates(own));
+}
+
+/// Labels of a load at the distance of other labels.
+fn at(load: &str, of: &Labels) -> Labels {
+    of.get(DISTANCE).map_or_else(|| labels(load), |distance| labels(load).with(DISTANCE, distance))
 }
 
 /// What the experiment on latency found for the same load in this run, on the pages that the launches got.
@@ -307,10 +335,10 @@ fn agreement([low, high]: [f64; 2], elsewhere: &Metric) -> Gate {
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let time = |findings: &Findings, load: &str| findings.metric(LOADED, &labels(load)).cloned();
-    let Some(idle) = time(findings, "idle") else { return };
+    let time = |findings: &Findings, labels: &Labels| findings.metric(LOADED, labels).cloned();
+    let idle = study.by_distance("chase", &labels("idle"));
     let read = study.metric("memory.bandwidth.rate", &streams::labels(Operation::Read, MEMORY, 1));
-    if let Some(read) = read {
+    if let (Some(idle), Some(read)) = (idle.first().and_then(|labels| time(findings, labels)), read) {
         findings.say(format!(
             "By Little's law, one thread that reads {} at {} per load has {} lines of {LINE} bytes in flight at \
              once.",
@@ -320,20 +348,37 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         ));
     }
     for load in ["half", "full"] {
-        let moved = median(&study.values("load", &labels(load)));
-        if let (Some(moved), Some(loaded)) = (moved, time(findings, load)) {
-            let moved = Shown::of(moved, Unit::BytesPerSecond);
-            let begin = format!("While the other CPUs read {moved}, a load takes {}", loaded.shown());
-            let idle_text = idle.shown();
-            findings.say(match Order::of(&loaded, &idle) {
-                Order::Larger(ratio) => format!("{begin}, {} times its idle latency of {idle_text}.", ratio.text()),
-                Order::Smaller(_) => format!(
-                    "{begin}, and without traffic {idle_text}. Latency did not rise with traffic. Other activity on \
-                     this machine outweighed the added traffic."
-                ),
-                Order::Alike => format!("{begin}, and without traffic {idle_text}. The intervals show no difference."),
-                Order::Open => format!("{begin}, and without traffic {idle_text}."),
-            });
+        for labels in study.by_distance("chase", &labels(load)) {
+            let Some(loaded) = time(findings, &labels) else { continue };
+            let idle = time(findings, &at("idle", &labels));
+            findings.say(under_traffic(traffic(study, load, &labels), &loaded, idle.as_ref()));
         }
+    }
+}
+
+/// Rates at which the other CPUs read, in the launches that have batches with these labels.
+fn traffic(study: &Study<'_>, load: &str, at: &Labels) -> Option<f64> {
+    let there: Vec<u32> = study.numbered_series("chase", at).into_iter().map(|(launch, _)| launch).collect();
+    let all = study.numbered_series("load", &labels(load)).into_iter();
+    let rates: Vec<f64> =
+        all.filter(|(launch, _)| there.contains(launch)).flat_map(|(_, of)| of.values.clone()).collect();
+    median(&rates)
+}
+
+/// What traffic does to a load, compared at one distance of the other CPU.
+fn under_traffic(moved: Option<f64>, loaded: &Metric, idle: Option<&Metric>) -> String {
+    let moved = moved.map_or_else(String::new, |moved| format!(" {}", Shown::of(moved, Unit::BytesPerSecond)));
+    let place = loaded.labels.get(DISTANCE).map_or_else(String::new, |distance| format!(" ({distance})"));
+    let begin = format!("While the other CPUs{place} read{moved}, a load takes {}", loaded.shown());
+    let Some(idle) = idle else { return format!("{begin}.") };
+    let idle_text = idle.shown();
+    match Order::of(loaded, idle) {
+        Order::Larger(ratio) => format!("{begin}, {} times its idle latency of {idle_text}.", ratio.text()),
+        Order::Smaller(_) => format!(
+            "{begin}, and without traffic {idle_text}. Latency did not rise with traffic. Other activity on this \
+             machine outweighed the added traffic."
+        ),
+        Order::Alike => format!("{begin}, and without traffic {idle_text}. {}.", unresolved_difference(loaded, idle)),
+        Order::Open => format!("{begin}, and without traffic {idle_text}."),
     }
 }

@@ -5,7 +5,7 @@ use super::{BUSY, Case, PLAIN, RATE, cases, middle};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::quantity::Unit;
-use crate::results::ratio::Order;
+use crate::results::ratio::{Order, unresolved_difference};
 use crate::results::wording::{percent, quantity};
 use crate::statistics::summary::median;
 
@@ -32,9 +32,11 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let (two, one) = (rate(findings, PLAIN), rate(findings, Case { placement: Some(SAME_CPU), ..PLAIN }));
     if let (Some(two), Some(one)) = (two, one) {
         let placement = match Order::of(&two, &one) {
-            Order::Larger(_) | Order::Smaller(_) => " A tool that leaves the placement to the kernel may show either.",
-            Order::Alike => " The intervals show no effect of the placement.",
-            Order::Open => "",
+            Order::Larger(_) | Order::Smaller(_) => {
+                " A tool that leaves the placement to the kernel may show either.".to_owned()
+            }
+            Order::Alike => format!(" {}.", unresolved_difference(&two, &one)),
+            Order::Open => String::new(),
         };
         findings.say(format!(
             "The loopback moves {} with both sides on two CPUs and {} on one.{placement}",
