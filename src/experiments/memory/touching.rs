@@ -109,7 +109,10 @@ pub fn touching_anyhow<'a, M: 'a>(
     })
     .prepared(move || {
         let new = map()?;
-        *mapped.borrow_mut() = (Some(new), all_faults());
+        let mut mapped = mapped.borrow_mut();
+        // Where a child shares this process's pages, the page of this value is copied before the faults are counted.
+        mapped.0 = Some(new);
+        mapped.1 = all_faults();
         Ok(())
     })
     .tidied(move || {

@@ -15,6 +15,7 @@ use crate::sys::fault::HUGE_PAGE;
 use crate::sys::memory::page_size;
 use crate::sys::stream::Operation;
 
+use super::judge::footprint;
 use super::{
     CACHED, COLD, DIRECT, FIRST_TOUCH, HUGE, KINDS, LARGE, PAGES, SINGLE, SMALL, SYSTEM, TIME, TOUCH, WRITE,
     touch_labels,
@@ -74,6 +75,14 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
              program that touches only one byte still waits for the whole huge page.",
             huge.shown(),
             small_ones.shown(),
+        ));
+    }
+    if let Some([small, huge]) = footprint(study, WRITE).zip(footprint(study, HUGE)).map(<[f64; 2]>::from) {
+        findings.say(format!(
+            "The faults of a batch clear {} in small pages and {} in huge ones, all of which this process freed shortly \
+             before. What the caches no longer hold is part of the cost.",
+            quantity(small, Unit::Bytes),
+            quantity(huge, Unit::Bytes)
         ));
     }
     say_first_touch(study, findings);

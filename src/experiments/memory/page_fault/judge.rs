@@ -9,6 +9,7 @@ use crate::evaluate::gate::Number;
 use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
+use crate::experiments::memory::footprint::labelled;
 use crate::experiments::memory::touching::{PROOFS, counted, labels};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
@@ -27,7 +28,8 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     for kind in KINDS {
         let Some(estimate) = estimate_of(study, kind) else { continue };
         let own = fault_gates(study, kind, &estimate);
-        let mut figure = Figure::batches(TIME, labels(kind), &estimate).gates(own);
+        let named = labelled(labels(kind), footprint(study, kind));
+        let mut figure = Figure::batches(TIME, named, &estimate).gates(own);
         if kind == COLD {
             figure = figure.of_class(Precision::OF_DEVICES);
         }
@@ -43,6 +45,16 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
         let floor = (estimate.unit == Unit::Cycles).then_some(floor);
         findings.publish(study, Figure::batches(FIRST_TOUCH, touch_labels(pages), &estimate).gates(gates).gates(floor));
     }
+}
+
+/// Bytes that the faults of a batch clear or copy: what the caches do not hold of them is part of the cost. None of other kinds.
+pub(super) fn footprint(study: &Study<'_>, kind: &str) -> Option<f64> {
+    let times = match kind {
+        WRITE | HUGE => 1.0,
+        COPY => 2.0,
+        _ => return None,
+    };
+    Some(median(&study.values("pages", &labels(kind)))? * page_size() as f64 * times)
 }
 
 /// The first touch of a mebibyte of some pages, and what must hold of its faults.

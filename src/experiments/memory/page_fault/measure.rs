@@ -248,3 +248,20 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_child_shares_besides_the_batch_is_copied_before_faults_are_counted() {
+        let counts: Shared<Vec<f64>> = Rc::default();
+        let mut workload = copying(Rc::clone(&counts)).unwrap();
+        for _ in 0..5 {
+            (workload.prepare.as_mut().unwrap())().unwrap();
+            (workload.work)(1).unwrap();
+            (workload.tidy.as_mut().unwrap())().unwrap();
+        }
+        assert!(counts.borrow().contains(&(BATCH as f64)), "{counts:?}");
+    }
+}
