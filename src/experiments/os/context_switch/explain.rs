@@ -5,7 +5,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::Metric;
 use crate::results::quantity::{DISTANCE, Labels, Unit};
-use crate::results::ratio::{Order, Ratio};
+use crate::results::ratio::{Order, Ratio, unresolved_difference};
 use crate::results::wording::{Shown, count, mark, percent, significant, times};
 use crate::statistics::summary::median;
 
@@ -32,12 +32,13 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     for text in said {
         findings.say(text);
     }
-    let (_, unresolved) = judge::curves(study);
-    if unresolved > 0 {
+    let (_, below) = judge::curves(study);
+    if below > 0 {
         findings.say(format!(
-            "The curves over working sets omit {} below the switch without data, because data cannot make a switch \
-             cheaper. Most likely the subtracted sum in a warm cache costs more alone than within the handoff.",
-            count(unresolved as u64, "point", "points")
+            "In the curves over working sets, {} below the switch without data, and data cannot make a switch cheaper. \
+             Most likely the subtracted sum in a warm cache costs more alone than within the handoff. Read them as no \
+             measurable refill.",
+            count(below as u64, "point is", "points are")
         ));
     }
 }
@@ -79,10 +80,10 @@ fn processes_and_threads(findings: &Findings) -> Option<String> {
         Order::Smaller(_) => {
             format!("{taken}, {difference} more than between processes, although threads keep the page table.")
         }
-        Order::Alike => format!(
-            "{taken}, the same as between processes within the intervals. The change of the page table has no \
-             measurable cost."
-        ),
+        Order::Alike => {
+            let open = unresolved_difference(processes, threads);
+            format!("{taken}, and between processes {}. {open}.", processes.shown())
+        }
         Order::Open => format!("{taken}, and between processes {}.", processes.shown()),
     })
 }
@@ -199,9 +200,11 @@ fn refill(study: &Study<'_>, findings: &Findings) -> Option<String> {
         .map_or_else(String::new, |(level, size)| {
             format!(" This exceeds the level {level} cache ({}).", mark(size, Unit::Bytes))
         });
+    let told =
+        if last[2] > first[3] { "" } else { " The ranges over launches overlap, so the refill is not resolved." };
     Some(format!(
         "In a ring of {members} processes a switch costs {} without data, and {} when each process sums {}. All of \
-         them sum {}.{cache}",
+         them sum {}.{cache}{told}",
         nanoseconds(first[1]),
         nanoseconds(last[1]),
         mark(last[0], Unit::Bytes),

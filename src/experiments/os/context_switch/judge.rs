@@ -23,9 +23,6 @@ pub(super) const ASYMMETRY: f64 = 0.2;
 /// Least time in nanoseconds: the sibling threads of one core share its first cache, a few cycles away.
 pub(super) const LEAST_LINE: f64 = 1.5;
 
-/// A point this much below the switch without data contradicts it.
-const BELOW_BARE: f64 = 0.05;
-
 /// Of what one CPU does by itself. In two times ten quick runs on a Zen 4 guest, with a neighbour during 12 to 53 % and 25 to 69 %, the
 /// coefficient of variation of its results is 0.4 and 0.6 % in the median, and 1.8 % at most. Machines with other caches vary more.
 const ON_ONE_CPU: Precision = Precision { target: 0.05, between: 0.02, busy: 0.03 };
@@ -159,16 +156,13 @@ pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement
 }
 
 /// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets. And how many
-/// points are left out of them.
+/// points are below the switch without data. All are published: those that scatter upwards alone would make the curve too high.
 pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
-    let (mut curves, mut unresolved) = (Vec::new(), 0);
+    let (mut curves, mut below) = (Vec::new(), 0);
     for &members in &RINGS {
         let points: Vec<[f64; 4]> = WORKING_SETS.iter().filter_map(|&bytes| point(study, members, bytes)).collect();
         let Some(bare) = points.first().filter(|first| first[0] == 0.0).map(|first| first[1]) else { continue };
-        // Data cannot make a switch cheaper.
-        let (points, below): (Vec<_>, Vec<_>) =
-            points.into_iter().partition(|point| point[1] >= bare * (1.0 - BELOW_BARE));
-        unresolved += below.len();
+        below += points.iter().filter(|point| point[1] < bare).count();
         curves.push(Curve {
             name: "os.context_switch.by_working_set".to_owned(),
             labels: Labels::none().with("processes", members),
@@ -178,10 +172,10 @@ pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
             points,
         });
     }
-    (curves, unresolved)
+    (curves, below)
 }
 
-/// The difference of hop and own cost within each launch; none where it does not stand out.
+/// The difference of hop and own cost within each launch, and its range over launches. Nothing is below the floor of a switch.
 fn point(study: &Study<'_>, members: usize, bytes: usize) -> Option<[f64; 4]> {
     let hops = study.sample("hop", &ring_labels(members, bytes))?;
     let alone = study.sample("own", &ring_labels(1, bytes))?;
@@ -189,13 +183,12 @@ fn point(study: &Study<'_>, members: usize, bytes: usize) -> Option<[f64; 4]> {
         return None;
     }
     let (hops, alone) = (hops.shared_with(&alone), alone.shared_with(&hops));
-    let scale = match (hops.unit, study.core) {
-        (Unit::Cycles, Some(core)) => CoreCycles(1.0).at(core).0,
-        _ => 1.0,
-    };
+    let nanoseconds = |cycles: f64| study.core.map_or(cycles, |core| CoreCycles(cycles).at(core).0);
+    let scale = if hops.unit == Unit::Cycles { nanoseconds(1.0) } else { 1.0 };
+    let floor = nanoseconds(LEAST_NET);
     let costs: Vec<f64> =
-        hops.estimates().iter().zip(alone.estimates()).map(|(hop, alone)| (hop - alone) * scale).collect();
+        hops.estimates().iter().zip(alone.estimates()).map(|(hop, alone)| ((hop - alone) * scale).max(floor)).collect();
     let low = costs.iter().copied().reduce(f64::min)?;
     let high = costs.iter().copied().reduce(f64::max)?;
-    (low > 0.0).then_some([bytes as f64, median(&costs)?, low, high])
+    Some([bytes as f64, median(&costs)?, low, high])
 }

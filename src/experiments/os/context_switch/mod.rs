@@ -32,7 +32,7 @@
 //! 6.6). A batch with more switches than handoffs, or with CPU time of other tasks, is classed as preempted.
 //!
 //! **Ring.** 2 to 64 processes on one CPU pass the token around. Each first sums a private working set of 0 to 256 KiB.
-//! The curve is the handoff less the pipe and the same sum in a warm cache. It shows the cost of a switch to a program
+//! The curve is the handoff less the pipe and the same sum in a warm cache, at least 300 cycles. It shows the cost of a switch to a program
 //! whose data was evicted. Each launch takes one ring size. In a ring of more than two, a preempted task must run once
 //! more to go to sleep. A handoff may then be two switches.
 //!
