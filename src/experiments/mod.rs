@@ -112,7 +112,7 @@ pub struct Experiment {
 pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
-const READ_ALIKE: [(&str, u32); 20] = [
+const READ_ALIKE: [(&str, u32); 21] = [
     ("cpu.timer", 1),
     ("cpu.procedure_call", 1),
     ("cpu.procedure_call", 2),
@@ -122,6 +122,7 @@ const READ_ALIKE: [(&str, u32); 20] = [
     ("os.system_call", 4),
     ("os.process_creation", 3),
     ("os.process_creation", 4),
+    ("os.process_creation", 5),
     ("os.thread_creation", 1),
     ("os.context_switch", 1),
     ("os.context_switch", 2),

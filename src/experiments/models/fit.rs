@@ -64,8 +64,15 @@ impl Record {
     fn ratios(&self) -> Vec<Reached<'_>> {
         // Calls were measured among others before they were measured in blocks: another question.
         let in_blocks = self.figures.iter().any(|(_, labels, _)| labels.get("order") == Some("sweep"));
+        // Children that borrow the memory of a large parent were measured in cold caches: another question too.
+        let borrows = |labels: &Labels| {
+            let how = labels.get("how").unwrap_or_default();
+            ["vfork_wait", "posix_spawn_wait"].contains(&how) && labels.get("resident") != Some("0")
+        };
         let answers = |metric: &str, labels: &Labels| {
-            (in_blocks || !metric.starts_with("os.system_call.")) && labels.get("distance") != Some("far")
+            !borrows(labels)
+                && (in_blocks || !metric.starts_with("os.system_call."))
+                && labels.get("distance") != Some("far")
         };
         let asked = self.figures.iter().filter(|(metric, labels, _)| answers(metric, labels));
         asked.filter_map(|(metric, labels, value)| self.reached(metric, labels, *value)).collect()

@@ -6,7 +6,7 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::Grade;
 use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::Order;
+use crate::results::ratio::{Order, unresolved_difference};
 use crate::results::wording::significant;
 
 pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
@@ -31,7 +31,7 @@ pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
                 let loader = significant(dynamic.value - fixed.value, Unit::Nanoseconds, 2);
                 format!(". The loader, the libraries and the program itself cost the difference of {loader}")
             }
-            Order::Alike => ". The intervals do not show a cost of the loader".to_owned(),
+            Order::Alike => format!(". {}", unresolved_difference(&loaded, &plain)),
             Order::Smaller(_) | Order::Open => String::new(),
         };
         findings.say(format!(
@@ -69,7 +69,7 @@ pub(super) fn explain(_: &Study<'_>, findings: &mut Findings) {
             Order::Larger(ratio) => {
                 format!(". The ratio is {}, because a huge page needs one table entry instead of 512", ratio.text())
             }
-            Order::Alike => ". The intervals do not show a gain from huge pages".to_owned(),
+            Order::Alike => format!(". {}", unresolved_difference(&small, &huge)),
             Order::Smaller(_) | Order::Open => String::new(),
         };
         findings.say(format!(

@@ -78,10 +78,13 @@ fn measure_with_memory(
             return Ok(());
         }
     };
-    let ways = ways_with_memory(setting.resident, setting.pages);
+    let (borrowing, copying): (Vec<ChildMethod>, Vec<ChildMethod>) =
+        ways_with_memory(setting.resident, setting.pages).into_iter().partition(|way| way.borrows());
+    // Nothing protects borrowed memory from writes. To write it would only empty the caches.
+    rig.sample_in_blocks(kit.workloads(&borrowing, setting, None))?;
     let resident = RefCell::new(&mut resident);
     let workloads = kit
-        .workloads(&ways, setting, Some(shots))
+        .workloads(&copying, setting, Some(shots))
         .into_iter()
         .map(|workload| {
             let resident = &resident;

@@ -26,7 +26,8 @@
 //! child was reaped with the expected status, and the kernel reports no other child at the end.
 //!
 //! The label **resident** is the size of additional private memory of the parent. Every page is written before each
-//! shot, because the previous fork left it write-protected. The label **pages** states whether the memory is on 4 KiB
+//! fork, because the previous fork left it write-protected. Such a fork begins with cold caches. Nothing is written before
+//! a child that borrows the memory, which is measured in blocks like those of the small parent. The label **pages** states whether the memory is on 4 KiB
 //! or on huge pages, verified after mapping. The label **child** is the CPU on which the child may run: that of the
 //! parent (same_cpu) or any (free). Every second launch has 256 MiB, the others the smaller sizes. A quick run omits
 //! 256 MiB, and every second launch has only the small parent. The cost per page is the slope of a line through the
@@ -45,7 +46,7 @@
 //! - The return of fork is not the creation of a process. The child may or may not have run by then.
 //! - A loop of one kind of child finds everything warm, and so do the blocks here. Where kinds alternated, children of
 //!   a small parent took 5 % longer on an AMD Zen 4 guest, and those of vfork 22 %.
-//! - Memory that is written before each shot cools the caches: vfork copies nothing and still takes longer there.
+//! - Memory that is written before each fork cools the caches. The cost per page contains this.
 //! - The size of the parent is rarely stated. Huge pages make resident memory nearly free to fork.
 //!
 //! # References
@@ -70,7 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.process_creation",
     title: "Process creation",
     measures: "fork, vfork, fork and exec, posix_spawn, by memory of the parent",
-    method_version: 5,
+    method_version: 6,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),
     needs: &[],

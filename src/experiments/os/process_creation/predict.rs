@@ -58,7 +58,7 @@ fn predict_child(way: ChildMethod, setting: ForkSetting, (copied, removed): (Con
     let add = |prediction: Prediction, what: &str, constant: Constant, count: f64| {
         if count > 0.0 { prediction.software(what, constant.times(count), constant.basis()) } else { prediction }
     };
-    let copies = !["vfork_wait", "posix_spawn_wait"].contains(&way.how);
+    let copies = !way.borrows();
     let lives = way.how != "fork";
     let prediction = Prediction::of(TIME, labels(way, setting), Unit::Nanoseconds);
     let prediction = if copies {

@@ -32,6 +32,13 @@ pub(super) struct ChildMethod {
     pub(super) image: Option<&'static str>,
 }
 
+impl ChildMethod {
+    /// Whether the child borrows the memory of the parent, so that the size of that memory costs nothing.
+    pub(super) fn borrows(self) -> bool {
+        ["vfork_wait", "posix_spawn_wait"].contains(&self.how)
+    }
+}
+
 /// The parent's memory and the child's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ForkSetting {
@@ -76,8 +83,7 @@ pub(super) fn ways_with_memory(resident: usize, pages: &str) -> Vec<ChildMethod>
     let unmoved = resident == COMPARED && pages == "4k";
     WAYS.into_iter()
         .filter(|way| {
-            ["fork", "fork_wait"].contains(&way.how)
-                || unmoved && (way.how == "vfork_wait" || way.how == "posix_spawn_wait" && way.image == Some("static"))
+            ["fork", "fork_wait"].contains(&way.how) || unmoved && way.borrows() && way.image != Some("dynamic")
         })
         .collect()
 }
