@@ -21,6 +21,7 @@ mod layering;
 mod linearity;
 mod log_contradictions;
 mod machine;
+mod made;
 mod mesh;
 mod methodology;
 mod neighbours;
