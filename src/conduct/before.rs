@@ -52,7 +52,7 @@ impl Before {
         if !self.is_complete() {
             self.same_machine(machine)?;
         }
-        if self.log.machine.fingerprint != machine.fingerprint {
+        if self.log.machine.differs_from(machine) {
             return Err(Problem::new(format!(
                 "this run was begun on another machine ({}), and this machine is {}",
                 self.log.machine.fingerprint, machine.fingerprint
@@ -123,7 +123,7 @@ impl Before {
     /// Whether the peer is the machine that it was.
     pub fn same_peer(&self, peer: &Peer) -> Result<(), Problem> {
         match &self.log.peer {
-            Some(before) if before.machine.fingerprint != peer.machine.fingerprint => Err(Problem::new(format!(
+            Some(before) if before.machine.differs_from(&peer.machine) => Err(Problem::new(format!(
                 "this run was begun with another peer ({}), and this peer is {}",
                 before.machine.fingerprint, peer.machine.fingerprint
             ))

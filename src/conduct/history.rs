@@ -214,7 +214,9 @@ pub fn look_back(runs: Vec<Compact>, setup: &Setup, plan: &Plan, identity: &Iden
             run.run.remote.is_empty() || Some(&run.run.remote) == setup.remote.as_ref().map(remote).as_ref();
         run.complete
             && run.node.machine == own
-            && run.node.fingerprint == setup.machine.fingerprint
+            && (run.node.fingerprint == setup.machine.fingerprint
+                || run.node.hidden
+                || !setup.machine.hidden.is_empty())
             && run.node.kernel == kernel(&setup.machine)
             && run.run.profile == setup.profile.name()
             && run.run.cpu == setup.cpu

@@ -1,4 +1,4 @@
-//! Questions that the sources answer differently (gate G12).
+//! Questions that the sources answer differently (gate G12). A mask, a quota or a limit restricts, and contradicts nothing.
 
 use super::fact::{Claims, Contradiction, Fact};
 use super::wording::{bytes, hertz};
@@ -13,7 +13,8 @@ const COUNTER_TOLERANCE: f64 = 500e-6;
 pub(super) fn all(machine: &Machine) -> Vec<Contradiction> {
     let cpu = &machine.cpu;
     let mut found = vec![
-        number_of_cpus(machine),
+        different("number of CPUs", &cpu.count, ToString::to_string),
+        numbers_of_cpus(machine),
         microarchitecture(machine),
         frequency("nominal frequency", &cpu.nominal_hertz, FREQUENCY_TOLERANCE),
         frequency("maximum frequency", &cpu.maximum_hertz, FREQUENCY_TOLERANCE),
@@ -41,17 +42,11 @@ fn frequency(question: &str, claims: &Claims<f64>, tolerance: f64) -> Option<Con
     claims.contradictory(tolerance).then(|| contradiction(question, claims.texts(|value| hertz(*value))))
 }
 
-/// What a program gets when it asks how many CPUs there are depends on whom it asks.
-fn number_of_cpus(machine: &Machine) -> Option<Contradiction> {
-    let mut counts: Claims<f64> =
-        Claims::of(machine.cpu.count.all().iter().map(|fact| Some(fact.clone().map(f64::from))));
-    let of_list = |fact: Option<&Fact<super::CpuList>>| fact.map(|fact| fact.clone().map(|list| list.len() as f64));
-    counts.add(of_list(machine.limits.affinity.best()));
-    counts.add(of_list(machine.limits.group_cpus.as_ref()));
-    // A quota above the number of CPUs restricts nothing.
-    let fewest = counts.all().iter().map(|fact| fact.value).fold(f64::INFINITY, f64::min);
-    counts.add(machine.limits.cpu_quota.clone().filter(|quota| quota.value < fewest));
-    counts.differ().then(|| contradiction("number of CPUs", counts.texts(ToString::to_string)))
+/// The list of online CPUs of a container against the numbers that the kernel takes.
+fn numbers_of_cpus(machine: &Machine) -> Option<Contradiction> {
+    let claims = Claims::of([machine.limits.affinity.best().cloned(), machine.cpu.virtual_online.clone()]);
+    machine.cpu.virtual_online.as_ref()?;
+    different("numbers of the CPUs", &claims, ToString::to_string)
 }
 
 fn microarchitecture(machine: &Machine) -> Option<Contradiction> {
@@ -86,8 +81,7 @@ fn memory_size(machine: &Machine) -> Option<Contradiction> {
     let on_nodes = (of_nodes > 0).then(|| Fact::new(of_nodes, "/sys/devices/system/node/node*/meminfo"));
     let elsewhere =
         on_nodes.filter(|fact| (fact.value as f64 - managed.value as f64).abs() > KEPT * managed.value as f64);
-    let limit = machine.limits.memory_bytes.clone().filter(|limit| limit.value < managed.value);
-    let claims = Claims::of([Some(managed), missing, elsewhere, limit]);
+    let claims = Claims::of([Some(managed), missing, elsewhere]);
     different("size of the memory", &claims, |value| bytes(*value))
 }
 

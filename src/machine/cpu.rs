@@ -8,8 +8,9 @@ use super::cpuid::Cpuid;
 use super::cpuinfo::{CPUINFO, CpuinfoBlocks};
 use super::fact::{Claims, Fact};
 use super::frequency;
-use super::microarchitecture::{CoreIdentity, Microarchitecture};
-use super::topology::{self, LogicalCpu};
+use super::kernel;
+use super::microarchitecture::{CoreIdentity, Microarchitecture, class_of_part};
+use super::topology::{self, LogicalCpu, ONLINE};
 use super::tree::Tree;
 
 /// Flags of `/proc/cpuinfo` that say what the time-stamp counter is good for.
@@ -45,6 +46,9 @@ pub struct Cpu {
     pub microarchitecture: Microarchitecture,
     /// How many CPUs the kernel runs.
     pub count: Claims<u32>,
+    /// The list of online CPUs, where it is not in the numbering of the kernel's affinity mask: a container made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_online: Option<Fact<CpuList>>,
     /// The online logical CPUs, by number.
     pub logical: Vec<LogicalCpu>,
     /// Frequency that the maker guarantees, in hertz.
@@ -74,6 +78,11 @@ impl Cpu {
     pub fn counter_is_invariant(&self) -> bool {
         let arm = self.architecture.as_ref().is_some_and(|fact| fact.value == "aarch64");
         arm || (self.has_feature("constant_tsc") && self.has_feature("nonstop_tsc"))
+    }
+
+    /// True for the instruction sets that sysdyno is built for.
+    pub fn is_supported(&self) -> bool {
+        self.architecture.as_ref().is_none_or(|fact| ["x86_64", "aarch64"].contains(&fact.value.as_str()))
     }
 
     /// The numbers of the online CPUs.
@@ -109,26 +118,34 @@ pub struct Topology {
 }
 
 /// Reads everything about the processor; `guest` says that a hypervisor is below.
-pub(super) fn read(tree: &Tree, cpuid: &Cpuid, guest: bool) -> Cpu {
+pub(super) fn read(tree: &Tree, cpuid: &Cpuid, affinity: &Claims<CpuList>, guest: bool) -> Cpu {
     let blocks = CpuinfoBlocks::read(tree);
     let features = features(&blocks);
     let listed = CpuList::of(blocks.cpu_numbers());
-    let mut logical = topology::read(tree, &listed);
+    let numbers = topology::numbers(tree, &listed, affinity);
+    let mut logical = topology::read(tree, &numbers.cpus);
+    let renumbered = listed.intersection(&numbers.cpus).is_empty() && listed.len() == numbers.cpus.len();
     for (position, cpu) in blocks.cpu_numbers().into_iter().enumerate() {
         let midr = blocks.midr(position);
-        if let Some(entry) = logical.iter_mut().find(|entry| entry.cpu == cpu) {
+        // A container that numbers its CPUs anew keeps their order.
+        let entry = logical
+            .iter_mut()
+            .enumerate()
+            .find(|(at, entry)| if renumbered { *at == position } else { entry.cpu == cpu });
+        if let Some((_, entry)) = entry {
             entry.midr = midr;
         }
     }
     let mut cpu = Cpu {
         architecture: architecture(tree, &blocks),
         vendor: blocks.text("vendor_id").or_else(|| blocks.text("CPU implementer")),
-        model_name: Claims::of([blocks.text("model name"), cpuid.brand.clone(), device_tree_model(tree)]),
+        model_name: Claims::of([blocks.name(), cpuid.brand.clone(), device_tree_model(tree)]),
         family: blocks.number("cpu family"),
         model: blocks.number("model").or_else(|| blocks.number("CPU part")),
         stepping: blocks.number("stepping").or_else(|| blocks.number("CPU revision")),
         microcode: blocks.text("microcode"),
-        count: counts(tree, &listed),
+        count: counts(tree, &listed, affinity.best(), numbers.virtual_online.is_some()),
+        virtual_online: numbers.virtual_online,
         logical,
         counter_flags: COUNTER_FLAGS.iter().filter(|flag| features.contains(**flag)).map(ToString::to_string).collect(),
         hypervisor: hypervisor(&blocks, &features),
@@ -136,7 +153,8 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, guest: bool) -> Cpu {
         ..Cpu::default()
     };
     cpu.microarchitecture = classify(&cpu, &blocks, guest);
-    let claimed = frequency::read(tree, cpuid, &blocks, cpu.model_name.best(), &cpu.logical);
+    let has_bogomips = cpu.is_supported() && kernel::emulator(tree).is_none();
+    let claimed = frequency::read(tree, cpuid, &blocks, cpu.model_name.best(), &cpu.logical, has_bogomips);
     cpu.nominal_hertz = claimed.nominal;
     cpu.maximum_hertz = claimed.maximum;
     cpu.momentary_hertz = claimed.momentary;
@@ -144,11 +162,13 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, guest: bool) -> Cpu {
     cpu
 }
 
-fn counts(tree: &Tree, listed: &CpuList) -> Claims<u32> {
-    const ONLINE: &str = "/sys/devices/system/cpu/online";
+/// How many CPUs there are. The mask counts where no file does, and first where the files count otherwise.
+fn counts(tree: &Tree, listed: &CpuList, mask: Option<&Fact<CpuList>>, is_virtual: bool) -> Claims<u32> {
     let online = tree.cpu_list(ONLINE).map(|list| Fact::new(list.len() as u32, ONLINE));
     let named = (!listed.is_empty()).then(|| Fact::new(listed.len() as u32, CPUINFO));
-    Claims::of([online.filter(|fact| fact.value > 0), named])
+    let online = online.filter(|fact| fact.value > 0);
+    let masked = mask.filter(|_| is_virtual || online.is_none() && named.is_none());
+    Claims::of([masked.map(|fact| fact.clone().map(|list| list.len() as u32)), online, named])
 }
 
 fn classify(cpu: &Cpu, blocks: &CpuinfoBlocks, guest: bool) -> Microarchitecture {
@@ -157,12 +177,14 @@ fn classify(cpu: &Cpu, blocks: &CpuinfoBlocks, guest: bool) -> Microarchitecture
         vendor: cpu.vendor.as_ref().map_or("", |fact| fact.value.as_str()),
         family: value(&cpu.family),
         model: value(&cpu.model),
-        // The largest core stands for the machine: cores are listed from small to large on most big.LITTLE parts.
+        // The largest core stands for the machine: cores are listed from small to large on most big.LITTLE parts. A core that is not
+        // in the tables hides no other.
         midr: cpu
             .logical
             .iter()
-            .max_by_key(|entry| entry.capacity)
-            .and_then(|entry| entry.midr)
+            .filter_map(|entry| Some((entry.capacity, entry.midr?)))
+            .max_by_key(|(capacity, (implementer, part))| (class_of_part(*implementer, *part).is_some(), *capacity))
+            .map(|(_, midr)| midr)
             .or_else(|| blocks.midr(0)),
         features: &cpu.features,
         guest,
@@ -170,12 +192,8 @@ fn classify(cpu: &Cpu, blocks: &CpuinfoBlocks, guest: bool) -> Microarchitecture
 }
 
 fn architecture(tree: &Tree, blocks: &CpuinfoBlocks) -> Option<Fact<String>> {
-    let by_cpuinfo = |field: &str, name: &str| {
-        blocks.text(field).map(|_| Fact::new(name.to_owned(), format!("{CPUINFO} has the field {field:?}")))
-    };
     tree.fact("/proc/sys/kernel/arch")
-        .or_else(|| by_cpuinfo("vendor_id", "x86_64"))
-        .or_else(|| by_cpuinfo("CPU implementer", "aarch64"))
+        .or_else(|| blocks.architecture())
         .or_else(|| tree.is_live().then(|| Fact::new(std::env::consts::ARCH.to_owned(), "this program's own target")))
 }
 

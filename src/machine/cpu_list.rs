@@ -46,6 +46,28 @@ impl CpuList {
         Some(CpuList::of(numbers))
     }
 
+    /// Reads the kernel's mask format: hexadecimal words of 32 bits, the highest CPUs first (`3,00000000` is 32 and 33).
+    pub fn parse_mask(text: &str) -> Option<CpuList> {
+        const WORD_BITS: usize = 32;
+        const MOST_WORDS: usize = CPU_NUMBER_LIMIT as usize / WORD_BITS;
+        let words: Vec<&str> = text.trim().split(',').collect();
+        if words.len() > MOST_WORDS {
+            return None;
+        }
+        let mut numbers = Vec::new();
+        for (position, word) in words.iter().rev().enumerate() {
+            let digits = word.trim();
+            let digits = digits.strip_prefix("0x").unwrap_or(digits);
+            // A mask of one long word stands alone.
+            let bits =
+                u128::from_str_radix(digits, 16).ok().filter(|bits| words.len() == 1 || *bits >> WORD_BITS == 0)?;
+            numbers.extend(
+                (0..u128::BITS).filter(|bit| bits >> bit & 1 == 1).map(|bit| bit + (position * WORD_BITS) as u32),
+            );
+        }
+        Some(CpuList::of(numbers))
+    }
+
     /// How many numbers are in the list.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -69,6 +91,12 @@ impl CpuList {
     /// The numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
+    }
+
+    /// The numbers that are in this list and not in the other.
+    #[must_use]
+    pub fn without(&self, other: &CpuList) -> CpuList {
+        CpuList(self.iter().filter(|number| !other.contains(*number)).collect())
     }
 
     /// The numbers that are in both lists.
@@ -137,6 +165,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_kernels_masks_are_read() {
+        for (text, numbers) in [
+            ("3\n", Some(vec![0, 1])),
+            ("00000000,00000030", Some(vec![4, 5])),
+            ("3,80000000", Some(vec![31, 32, 33])),
+            ("0x10", Some(vec![4])),
+            ("ff00000000", Some((32..40).collect())),
+            ("0", Some(vec![])),
+            ("", None),
+            ("x", None),
+            ("1,100000000", None),
+        ] {
+            assert_eq!(CpuList::parse_mask(text), numbers.map(CpuList::of), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_list_reads_back_what_it_writes(numbers in proptest::collection::vec(0u32..CPU_NUMBER_LIMIT, 0..40)) {
@@ -146,7 +191,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_it_panic(text in ".{0,40}") {
-            let _ = CpuList::parse(&text);
+            let _ = (CpuList::parse(&text), CpuList::parse_mask(&text));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! `/proc/cpuinfo` as the kernel writes it: one block of fields for each CPU.
+//! `/proc/cpuinfo` as kernels write it: a block of fields for each CPU, and on some architectures one for all.
 
-use procfs_core::{CpuInfo, FromRead};
+use std::collections::HashMap;
 
 use super::fact::Fact;
 use super::tree::Tree;
@@ -8,27 +8,50 @@ use super::tree::Tree;
 /// Where most of what is known of a processor stands.
 pub(super) const CPUINFO: &str = "/proc/cpuinfo";
 
-/// `/proc/cpuinfo`, one block per CPU.
-pub(super) struct CpuinfoBlocks(Option<CpuInfo>);
+/// Fields with the name of the processor: those of x86 and Arm, of LoongArch, of RISC-V, of Power and of MIPS.
+const NAMES: [&str; 5] = ["model name", "Model Name", "uarch", "cpu", "cpu model"];
+
+type Fields = HashMap<String, String>;
+
+/// `/proc/cpuinfo`, block by block.
+#[derive(Default)]
+pub(super) struct CpuinfoBlocks {
+    /// Blocks with the number of a CPU.
+    cpus: Vec<Fields>,
+    /// What stands in the others: of Arm before 3.8, Power, s390 and LoongArch.
+    common: Fields,
+}
 
 impl CpuinfoBlocks {
     pub fn read(tree: &Tree) -> CpuinfoBlocks {
-        CpuinfoBlocks(tree.bytes(CPUINFO).and_then(|bytes| CpuInfo::from_read(bytes.as_slice()).ok()))
+        tree.text(CPUINFO).map(|text| CpuinfoBlocks::parse(&text)).unwrap_or_default()
+    }
+
+    fn parse(text: &str) -> CpuinfoBlocks {
+        let mut found = CpuinfoBlocks::default();
+        let lines: Vec<&str> = text.lines().collect();
+        for block in lines.split(|line| line.trim().is_empty()) {
+            let fields = block.iter().filter_map(|line| line.split_once(':'));
+            let fields: Fields =
+                fields.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect();
+            if fields.contains_key("processor") {
+                found.cpus.push(fields);
+            } else {
+                found.common.extend(fields);
+            }
+        }
+        found
     }
 
     /// Numbers of the CPUs that have a block.
     pub fn cpu_numbers(&self) -> Vec<u32> {
-        let Some(info) = &self.0 else { return Vec::new() };
-        // With one CPU every field is common to all, the number included.
-        (0..info.cpus.len())
-            .filter_map(|position| info.get_field(position, "processor")?.parse().ok())
-            .filter(|number| *number < 1 << 16)
-            .collect()
+        let numbers = (0..self.cpus.len()).filter_map(|position| self.field(position, "processor")?.parse().ok());
+        numbers.filter(|number| *number < 1 << 16).collect()
     }
 
     /// A field of the first CPU.
     pub fn text(&self, field: &str) -> Option<Fact<String>> {
-        let value = self.0.as_ref()?.get_field(0, field)?;
+        let value = self.field(0, field)?;
         (!value.is_empty()).then(|| Fact::new(value.to_owned(), format!("{CPUINFO} {field}")))
     }
 
@@ -37,10 +60,48 @@ impl CpuinfoBlocks {
         self.text(field)?.filter_map(|text| parse_number(&text))
     }
 
+    /// The name of the processor, where the file gives one.
+    pub fn name(&self) -> Option<Fact<String>> {
+        let named = NAMES.iter().filter_map(|field| self.text(field)).find(|fact| fact.value != "unknown");
+        named.or_else(|| {
+            let (_, machine) = self.field(0, "processor 0")?.split_once("machine = ")?;
+            Some(Fact::new(format!("IBM machine type {machine}"), format!("{CPUINFO} processor 0")))
+        })
+    }
+
+    /// The instruction set, as far as the fields of the file tell.
+    pub fn architecture(&self) -> Option<Fact<String>> {
+        let by = |field: &str, name: &str| Fact::new(name.to_owned(), format!("{CPUINFO} has the field {field:?}"));
+        let value = |field: &str| self.field(0, field);
+        if let Some(isa) = value("isa").filter(|isa| isa.starts_with("rv")) {
+            return Some(by("isa", if isa.starts_with("rv32") { "riscv32" } else { "riscv64" }));
+        }
+        if let Some(vendor) = value("vendor_id") {
+            return Some(by("vendor_id", if vendor == "IBM/S390" { "s390x" } else { "x86_64" }));
+        }
+        if value("CPU implementer").is_some() {
+            let version = value("CPU architecture").and_then(parse_number);
+            return Some(by(
+                "CPU implementer",
+                if version.is_some_and(|version| version < 8) { "arm" } else { "aarch64" },
+            ));
+        }
+        let others = [("CPU Family", "Loongson", "loongarch64"), ("cpu", "POWER", "ppc64"), ("cpu model", "", "mips")];
+        others
+            .into_iter()
+            .find(|(field, begin, _)| value(field).is_some_and(|value| value.starts_with(begin)))
+            .map(|(field, _, name)| by(field, name))
+    }
+
     /// MIDR implementer and part number of the block at this position.
     pub fn midr(&self, position: usize) -> Option<(u32, u32)> {
-        let field = |name: &str| self.0.as_ref()?.get_field(position, name).and_then(parse_number);
+        let field = |name: &str| self.field(position, name).and_then(parse_number);
         Some((field("CPU implementer")?, field("CPU part")?))
+    }
+
+    fn field(&self, position: usize, name: &str) -> Option<&str> {
+        let own = self.cpus.get(position).and_then(|fields| fields.get(name));
+        own.or_else(|| self.common.get(name)).map(String::as_str)
     }
 }
 
@@ -48,5 +109,42 @@ fn parse_number(text: &str) -> Option<u32> {
     match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_architecture_is_named_with_its_processor() {
+        let power = "processor : 0\ncpu : POWER9, altivec supported\nclock : 3800.0MHz\n\ntimebase : 512000000\nplatform : PowerNV\n";
+        let s390 = "vendor_id       : IBM/S390\n# processors    : 2\n\
+                    processor 0: version = 00,  identification = 0133E8,  machine = 8561\n\ncpu number      : 0\n";
+        let loongson = "system type : generic-loongson-machine\n\nprocessor : 0\nCPU Family : Loongson-64bit\n\
+                        Model Name : Loongson-3A5000\nBogoMIPS : 5000.00\n";
+        for (text, architecture, name) in [
+            ("processor : 0\nhart : 1\nisa : rv64imafdc\nuarch : sifive,u74-mc\n", "riscv64", Some("sifive,u74-mc")),
+            (power, "ppc64", Some("POWER9, altivec supported")),
+            (s390, "s390x", Some("IBM machine type 8561")),
+            (loongson, "loongarch64", Some("Loongson-3A5000")),
+            ("processor : 0\nvendor_id : GenuineIntel\nmodel name : unknown\n", "x86_64", None),
+            ("processor : 0\nCPU implementer : 0x41\nCPU architecture: 8\n", "aarch64", None),
+            ("processor : 0\n\nCPU implementer : 0x41\nCPU architecture: 7\n", "arm", None),
+        ] {
+            let blocks = CpuinfoBlocks::parse(text);
+            let value = |fact: Option<Fact<String>>| fact.map(|fact| fact.value);
+            assert_eq!(value(blocks.architecture()).as_deref(), Some(architecture));
+            assert_eq!(value(blocks.name()).as_deref(), name);
+        }
+        assert!(CpuinfoBlocks::parse("").architecture().is_none());
+    }
+
+    #[test]
+    fn a_value_may_contain_colons_and_blocks_may_lack_fields() {
+        let blocks = CpuinfoBlocks::parse("processor\t: 0\nmodel name\t: a: b\n\nprocessor\t: 3\n");
+        assert_eq!(blocks.cpu_numbers(), [0, 3]);
+        assert_eq!(blocks.name().unwrap().value, "a: b");
+        assert_eq!(blocks.midr(1), None);
     }
 }

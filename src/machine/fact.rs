@@ -89,9 +89,17 @@ impl Claims<f64> {
 }
 
 impl<T> Claims<T> {
-    /// The claims with their values as text.
+    /// The claims with their values as text. Equal ones are one claim of several sources.
     pub fn texts(&self, write: impl Fn(&T) -> String) -> Vec<Fact<String>> {
-        self.0.iter().map(|fact| Fact::new(write(&fact.value), fact.source.clone())).collect()
+        let mut texts: Vec<Fact<String>> = Vec::new();
+        for fact in &self.0 {
+            let text = write(&fact.value);
+            match texts.iter_mut().find(|known| known.value == text) {
+                Some(known) => known.source += &format!(", {}", fact.source),
+                None => texts.push(Fact::new(text, fact.source.clone())),
+            }
+        }
+        texts
     }
 }
 
@@ -137,5 +145,11 @@ mod tests {
         assert_eq!(claims.best().map(|fact| fact.value), Some(64));
         assert_eq!(claims.all().len(), 2);
         assert!(claims.differ());
+    }
+
+    #[test]
+    fn equal_claims_are_written_once() {
+        let texts = claims(&[2.0, 3.0, 2.0]).texts(ToString::to_string);
+        assert_eq!(texts, [Fact::new("2".to_owned(), "test, test"), Fact::new("3".to_owned(), "test")]);
     }
 }

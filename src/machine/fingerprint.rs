@@ -11,7 +11,10 @@
 use sha2::{Digest, Sha256};
 
 use super::Machine;
+use super::cpu::Cpu;
+use super::cpuinfo::CPUINFO;
 use super::fact::Fact;
+use super::tree::{Access, Tree};
 
 /// The extensions that tell processors apart and that every kernel since 5.0 names alike. The whole list of flags is no
 /// identity: newer kernels name more of them, and mitigations add their own.
@@ -23,6 +26,27 @@ pub(super) fn of(machine: &Machine) -> String {
     let digest = Sha256::digest(description(machine).as_bytes());
     let first = digest.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
     format!("{first:016x}")
+}
+
+/// The files of these facts that may not be read, as on hardened systems. On the running machine every kernel has them, so that one
+/// which is absent is hidden as well.
+pub(super) fn hidden(tree: &Tree, cpu: &Cpu) -> Vec<Fact<String>> {
+    const CPUS: &str = "/sys/devices/system/cpu";
+    let first = cpu.logical.first().map_or(0, |entry| entry.cpu);
+    let mut files = vec![CPUINFO.to_owned(), "/proc/meminfo".to_owned(), CPUS.to_owned()];
+    files.extend(["topology", "cache"].map(|directory| format!("{CPUS}/cpu{first}/{directory}")));
+    let mut found: Vec<Fact<String>> = Vec::new();
+    for (position, file) in files.into_iter().enumerate() {
+        let reason = match tree.access(&file) {
+            Access::Denied => "permission denied",
+            Access::Absent if tree.is_live() && position < 3 => "absent",
+            _ => continue,
+        };
+        if !found.iter().any(|above| file.starts_with(&above.value)) {
+            found.push(Fact::new(file, reason));
+        }
+    }
+    found
 }
 
 /// The text that is hashed, one fact a line.

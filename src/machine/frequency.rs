@@ -18,32 +18,50 @@ pub(super) struct Frequencies {
     pub counter: Claims<f64>,
 }
 
-/// Reads what is claimed about the clocks of a processor with this name and these CPUs.
+/// Reads what is claimed about the clocks of a processor with this name and these CPUs; `has_bogomips` says that its bogomips are twice
+/// the rate of its counter.
 pub(super) fn read(
     tree: &Tree,
     cpuid: &Cpuid,
     blocks: &CpuinfoBlocks,
     name: Option<&Fact<String>>,
     cpus: &[LogicalCpu],
+    has_bogomips: bool,
 ) -> Frequencies {
     let brand = name.cloned().and_then(|fact| fact.filter_map(|name| brand_hertz(&name)));
     let momentary = megahertz(blocks, "cpu MHz", 1.0);
+    let counter = counter_claims(tree, cpuid, blocks, has_bogomips);
     let nominal = Claims::of([
         cpus.iter().find_map(|entry| entry.base_hertz.clone()),
         cpuid.base_hertz.clone(),
         brand,
-        // Without cpufreq the kernel prints the rate at which it calibrated the counter.
-        momentary.clone().filter(|_| !tree.exists("/sys/devices/system/cpu/cpu0/cpufreq")).map(|fact| {
-            let source = format!("{} (the counter's rate, because no frequency driver is loaded)", fact.source);
-            Fact::new(fact.value, source)
-        }),
+        counter_as_nominal(tree, blocks, momentary.as_ref(), &counter),
     ]);
     Frequencies {
         nominal,
         maximum: Claims::of([fastest(tree, cpus), cpuid.maximum_hertz.clone()]),
         momentary: Claims::of([momentary]),
-        counter: counter_claims(tree, cpuid, blocks),
+        counter,
     }
+}
+
+/// The counter's rate of an x86 processor without a frequency driver, which is its nominal frequency. There the kernel prints the rate
+/// at which it calibrated the counter as `cpu MHz`, unless it can read the clock of the moment (`aperfmperf`).
+fn counter_as_nominal(
+    tree: &Tree,
+    blocks: &CpuinfoBlocks,
+    momentary: Option<&Fact<f64>>,
+    counter: &Claims<f64>,
+) -> Option<Fact<f64>> {
+    let flags = blocks.text("flags")?.value;
+    let has = |name: &str| flags.split_whitespace().any(|flag| flag == name);
+    if tree.exists("/sys/devices/system/cpu/cpu0/cpufreq") {
+        return None;
+    }
+    let calibrated = momentary.filter(|_| !has("aperfmperf"));
+    let found = calibrated.or_else(|| counter.best().filter(|_| has("constant_tsc")))?;
+    let source = format!("{} (the counter's rate, because no frequency driver is loaded)", found.source);
+    Some(Fact::new(found.value, source))
 }
 
 fn fastest(tree: &Tree, cpus: &[LogicalCpu]) -> Option<Fact<f64>> {
@@ -62,7 +80,7 @@ pub(super) fn maximum_of(driver: Option<&str>, cpu: &LogicalCpu) -> Option<Fact<
     cpu.maximum_hertz.map(|hertz| Fact::new(hertz, source))
 }
 
-fn counter_claims(tree: &Tree, cpuid: &Cpuid, blocks: &CpuinfoBlocks) -> Claims<f64> {
+fn counter_claims(tree: &Tree, cpuid: &Cpuid, blocks: &CpuinfoBlocks, has_bogomips: bool) -> Claims<f64> {
     let module = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
     let boot_log = boot_log(tree);
     let logged = |pick: fn(&str) -> Option<f64>| {
@@ -75,7 +93,7 @@ fn counter_claims(tree: &Tree, cpuid: &Cpuid, blocks: &CpuinfoBlocks) -> Claims<
         logged(logged_counter_hertz),
         tree.parsed::<u32>(module).map(|fact| fact.map(|kilohertz| f64::from(kilohertz) * 1e3)),
         // The kernel derives its delay loop from the counter: bogomips is twice the counter's MHz on x86 and on Arm.
-        megahertz(blocks, "bogomips", 0.5).or_else(|| megahertz(blocks, "BogoMIPS", 0.5)),
+        megahertz(blocks, "bogomips", 0.5).or_else(|| megahertz(blocks, "BogoMIPS", 0.5)).filter(|_| has_bogomips),
     ])
 }
 

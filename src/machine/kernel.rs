@@ -16,6 +16,9 @@ pub struct Kernel {
     pub release: Option<Fact<String>>,
     /// The whole version text: compiler, preemption model, build date.
     pub version: Option<Fact<String>>,
+    /// What answers system calls in the place of a Linux kernel, whose version it only claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<Fact<String>>,
     /// Command line.
     pub command_line: Option<Fact<String>>,
     /// Timer interrupts per second while a CPU is busy (`CONFIG_HZ`): 100, 250, 300 or 1000 on all but odd kernels.
@@ -63,6 +66,20 @@ pub struct Mitigation {
     pub state: String,
 }
 
+impl Kernel {
+    /// What answers system calls, with its version: the whole of it, or without the part behind the first dash.
+    pub(super) fn name(&self, short: bool) -> Option<String> {
+        let release = self.release.as_ref().map(|fact| fact.value.as_str());
+        let release =
+            release.map(|release| if short { release.split('-').next().unwrap_or_default() } else { release });
+        match (&self.emulator, release) {
+            (Some(emulator), Some(release)) => Some(format!("{} (claims Linux {release})", emulator.value)),
+            (Some(emulator), None) => Some(emulator.value.clone()),
+            (None, release) => release.map(|release| format!("Linux {release}")),
+        }
+    }
+}
+
 impl Mitigation {
     /// True when something is done, and so something is paid.
     pub fn is_active(&self) -> bool {
@@ -84,8 +101,10 @@ pub struct IdleState {
 /// Reads everything about the kernel.
 pub(super) fn read(tree: &Tree) -> Kernel {
     const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
-    let release = tree.fact("/proc/sys/kernel/osrelease");
     let version = tree.fact("/proc/version");
+    let of_version =
+        || version.clone()?.filter_map(|text| Some(text.strip_prefix("Linux version ")?.split(' ').next()?.to_owned()));
+    let release = tree.fact("/proc/sys/kernel/osrelease").or_else(of_version);
     let list = |path: &str| tree.cpu_list(path).filter(|list| !list.is_empty()).map(|list| Fact::new(list, path));
     Kernel {
         tick_hertz: tick_hertz(tree, release.as_ref()),
@@ -95,6 +114,7 @@ pub(super) fn read(tree: &Tree) -> Kernel {
             .trimmed(&format!("{CLOCK}/available_clocksource"))
             .map(|text| text.split_whitespace().map(str::to_owned).collect())
             .unwrap_or_default(),
+        emulator: emulator(tree),
         release,
         version,
         command_line: tree.fact("/proc/cmdline"),
@@ -112,6 +132,22 @@ pub(super) fn read(tree: &Tree) -> Kernel {
         isolated: list(&format!("{CPUS}/isolated")),
         tickless: list(&format!("{CPUS}/nohz_full")),
     }
+}
+
+/// gVisor, by the version text that all its releases claim, or by its own name in it. Where that text cannot be read, by a processor
+/// without a name whose bogomips are its megahertz.
+pub(super) fn emulator(tree: &Tree) -> Option<Fact<String>> {
+    const VERSION: &str = "/proc/version";
+    const CLAIMED: &str = "#1 SMP Sun Jan 10 15:06:54 PST 2016";
+    let gvisor = |source: String| Fact::new("gVisor".to_owned(), source);
+    if let Some(text) = tree.text(VERSION) {
+        let is_gvisor = text.contains(CLAIMED) || text.to_ascii_lowercase().contains("gvisor");
+        return is_gvisor.then(|| gvisor(VERSION.to_owned()));
+    }
+    let text = tree.text(super::cpuinfo::CPUINFO)?;
+    let value = |key: &str| value_of(&text, key);
+    let is_gvisor = value("model name") == Some("unknown") && value("bogomips")? == value("cpu MHz")?;
+    is_gvisor.then(|| gvisor(format!("{} bogomips", super::cpuinfo::CPUINFO)))
 }
 
 fn tick_hertz(tree: &Tree, release: Option<&Fact<String>>) -> Option<Fact<u32>> {

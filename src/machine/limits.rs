@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::cgroup;
 use super::cpu_list::CpuList;
 use super::fact::{Claims, Fact};
+use super::scheduling::{self, Scheduling};
 use super::tree::{Tree, value_of};
 use super::virtualisation;
 
@@ -32,6 +33,9 @@ pub struct Limits {
     pub affinity: Claims<CpuList>,
     /// Resource limits of this process.
     pub resources: Vec<ResourceLimit>,
+    /// How the kernel treats this process among others.
+    #[serde(default)]
+    pub scheduling: Scheduling,
     /// Effective user.
     pub user: Option<Fact<u32>>,
     /// System-call filter: 0 none, 1 strict, 2 a filter program.
@@ -64,16 +68,34 @@ pub struct ResourceLimit {
 }
 
 impl Limits {
+    /// Most bytes of a file that this process may write (`ulimit -f`), if that is limited.
+    pub fn file_bytes(&self) -> Option<u64> {
+        self.resources.iter().find(|limit| limit.name == "file size")?.soft
+    }
+
     /// True when the process has this capability; false also when nobody tells.
     pub fn is_capable(&self, capability: &str) -> bool {
         self.capabilities.as_ref().is_some_and(|fact| fact.value.iter().any(|name| name == capability))
     }
 }
 
-/// Reads everything about the limits; the hypervisor was asked for earlier, because the processor's identity needs it.
-pub(super) fn read(tree: &Tree, hypervisor: Claims<String>) -> Limits {
+/// The CPUs that this process may run on.
+pub(super) fn affinity(tree: &Tree) -> Claims<CpuList> {
     let status = tree.text(STATUS).unwrap_or_default();
-    let field = |key: &str| value_of(&status, key).map(|value| Fact::new(value.to_owned(), format!("{STATUS} {key}")));
+    let listed = field(&status, "Cpus_allowed_list").and_then(|fact| fact.filter_map(|text| CpuList::parse(&text)));
+    let masked = || field(&status, "Cpus_allowed").and_then(|fact| fact.filter_map(|text| CpuList::parse_mask(&text)));
+    let claims = [asked_affinity(tree), listed.or_else(masked)];
+    Claims::of(claims.map(|claim| claim.filter(|fact| !fact.value.is_empty())))
+}
+
+fn field(status: &str, key: &str) -> Option<Fact<String>> {
+    value_of(status, key).map(|value| Fact::new(value.to_owned(), format!("{STATUS} {key}")))
+}
+
+/// Reads everything about the limits. The mask and the hypervisor were read earlier, because the processor's facts need them.
+pub(super) fn read(tree: &Tree, affinity: Claims<CpuList>, hypervisor: Claims<String>) -> Limits {
+    let status = tree.text(STATUS).unwrap_or_default();
+    let field = |key: &str| field(&status, key);
     let number = |key: &str| field(key).and_then(|fact| fact.filter_map(|text| text.parse::<u32>().ok()));
     let groups = cgroup::read(tree);
     Limits {
@@ -83,11 +105,9 @@ pub(super) fn read(tree: &Tree, hypervisor: Claims<String>) -> Limits {
         memory_room_bytes: groups.memory_room_bytes,
         processes: groups.processes,
         group_cpus: groups.cpus,
-        affinity: Claims::of([
-            asked_affinity(tree),
-            field("Cpus_allowed_list").and_then(|fact| fact.filter_map(|text| CpuList::parse(&text))),
-        ]),
+        affinity,
         resources: resources(tree),
+        scheduling: scheduling::read(tree, number("Seccomp").is_some_and(|mode| mode.value != 0)),
         user: field("Uid").and_then(|fact| fact.filter_map(|text| text.split_whitespace().nth(1)?.parse().ok())),
         seccomp: number("Seccomp"),
         no_new_privileges: number("NoNewPrivs").map(|fact| fact.map(|value| value != 0)),

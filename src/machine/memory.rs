@@ -180,7 +180,7 @@ fn nodes(tree: &Tree) -> Vec<Node> {
         let distances = tree.text(&format!("{source}/distance")).unwrap_or_default();
         Node {
             node,
-            cpus: tree.cpu_list(&format!("{source}/cpulist")).unwrap_or_default(),
+            cpus: tree.cpu_list_or_mask(&format!("{source}/cpulist"), &format!("{source}/cpumap")).unwrap_or_default(),
             total_bytes: total.and_then(|line| kibibytes(&line, "MemTotal")),
             distances: distances.split_whitespace().filter_map(|distance| distance.parse().ok()).collect(),
             source,
@@ -210,9 +210,7 @@ fn controller_channels(tree: &Tree) -> Option<Fact<u32>> {
 
 /// Channels with a module, by the names of the slots; only when every name tells its channel.
 fn slot_channels(modules: &[Module]) -> Option<Fact<u32>> {
-    let named: Option<BTreeSet<String>> = modules.iter().map(smbios::channel).collect();
-    let count = named?.len() as u32;
-    (count > 0).then(|| Fact::new(count, format!("{} type 17, names of the slots", smbios::TABLE)))
+    smbios::channels(modules).map(|count| Fact::new(count, format!("{} type 17, names of the slots", smbios::TABLE)))
 }
 
 fn peak(tree: &Tree, memory: &Memory) -> Result<Fact<u64>, String> {

@@ -6,6 +6,7 @@
 mod cache;
 mod cgroup;
 mod contradiction;
+mod core_types;
 mod cpu;
 mod cpu_list;
 mod cpuid;
@@ -26,6 +27,7 @@ mod network;
 pub mod placement;
 pub mod quiet;
 mod reclaim;
+mod scheduling;
 mod smbios;
 mod storage;
 mod topology;
@@ -72,6 +74,10 @@ pub struct Machine {
     pub kernel: Kernel,
     /// What this process may use and do.
     pub limits: Limits,
+    /// Files of the fingerprint that this process may not read, each with the reason. A fingerprint without their facts is not that of
+    /// another machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<Fact<String>>,
 }
 
 /// Describes the machine whose files lie under `root`, for test files in `scratch`.
@@ -82,7 +88,8 @@ pub fn detect(root: &Path, scratch: &Path) -> Machine {
     let tree = tree::Tree::at(root);
     let cpuid = cpuid::Cpuid::read(&tree);
     let hypervisor = virtualisation::hypervisors(&tree, &cpuid);
-    let mut cpu = cpu::read(&tree, &cpuid, !hypervisor.is_empty());
+    let affinity = limits::affinity(&tree);
+    let mut cpu = cpu::read(&tree, &cpuid, &affinity, !hypervisor.is_empty());
     let caches = cache::read(&tree, &cpuid, &cpu);
     let instructions = caches.iter().filter(|cache| (cache.level, cache.kind) == (1, CacheKind::Instruction));
     if let Some(size) = instructions.filter_map(|cache| cache.size_bytes.best()).min_by_key(|fact| fact.value) {
@@ -96,8 +103,10 @@ pub fn detect(root: &Path, scratch: &Path) -> Machine {
         storage: storage::read(&tree, scratch),
         network: network::read(&tree),
         kernel: kernel::read(&tree),
-        limits: limits::read(&tree, hypervisor),
+        limits: limits::read(&tree, affinity, hypervisor),
+        hidden: Vec::new(),
     };
+    machine.hidden = fingerprint::hidden(&tree, &machine.cpu);
     machine.fingerprint = fingerprint::of(&machine);
     machine
 }
@@ -128,6 +137,11 @@ pub fn storage_at(directory: &Path) -> Option<Storage> {
 }
 
 impl Machine {
+    /// True when the fingerprint is another one although all facts of both were there to be read.
+    pub fn differs_from(&self, other: &Machine) -> bool {
+        self.fingerprint != other.fingerprint && self.hidden.is_empty() && other.hidden.is_empty()
+    }
+
     /// The facts of one logical CPU.
     pub fn cpu(&self, cpu: u32) -> Option<&LogicalCpu> {
         self.cpu.logical.iter().find(|entry| entry.cpu == cpu)
@@ -137,8 +151,9 @@ impl Machine {
     pub fn usable_cpus(&self) -> CpuList {
         let online = self.cpu.online();
         match self.limits.affinity.best() {
-            Some(mask) if online.is_empty() => mask.value.clone(),
-            Some(mask) => online.intersection(&mask.value),
+            Some(mask) => {
+                Some(online.intersection(&mask.value)).filter(|both| !both.is_empty()).unwrap_or(mask.value.clone())
+            }
             None => online,
         }
     }

@@ -56,8 +56,7 @@ impl Machine {
         } else {
             ORDER[4]
         };
-        let kind = |cpu| self.cpu(cpu).map(|entry| entry.core_type.value);
-        if kind(one) == kind(other) { shared.to_owned() } else { format!("{shared}_other_type") }
+        if self.same_core_type(one, other) { shared.to_owned() } else { format!("{shared}_other_type") }
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Layout: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 and 7.18.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -139,30 +141,52 @@ fn kind_name(code: u8) -> Option<&'static str> {
     Some(name)
 }
 
-/// The memory channel that the names of slot and bank tell: the name up to the channel's letter, because sockets and
-/// controllers each have a channel A (`Controller1-ChannelA-DIMM0`, `P0 CHANNEL B`, `CPU1_DIMM_C2`). Makers agree on
-/// nothing, so `None` is the usual answer on other boards, and no bandwidth is derived there.
-pub(super) fn channel(module: &Module) -> Option<String> {
-    [&module.bank, &module.slot].into_iter().find_map(|name| channel_in(name))
+/// How many channels the modules are on, by the names of slots and banks. `None` where a module names no channel, or where the names
+/// put more modules on one channel than any board has. Makers agree on nothing, so that is the usual answer on other boards.
+pub(super) fn channels(modules: &[Module]) -> Option<u32> {
+    /// Registered DDR3 had up to three modules on a channel, and later kinds have two.
+    const MOST_ON_ONE: usize = 3;
+    let names: Vec<String> = modules.iter().map(|module| channel(module, modules)).collect::<Option<_>>()?;
+    let distinct: BTreeSet<&String> = names.iter().collect();
+    let crowded = distinct.iter().any(|one| names.iter().filter(|name| name == one).count() > MOST_ON_ONE);
+    (!crowded && !names.is_empty()).then_some(distinct.len() as u32)
 }
 
+/// The channel that the names of bank and slot give. Slots of two sockets can have one name, and then the bank makes the difference.
+fn channel(module: &Module, all: &[Module]) -> Option<String> {
+    channel_in(&module.bank).or_else(|| {
+        let repeated = all.iter().filter(|other| other.slot == module.slot).count() > 1;
+        let bank = if repeated { module.bank.as_str() } else { "" };
+        channel_in(&module.slot).map(|name| format!("{bank}{name}"))
+    })
+}
+
+/// The name up to the whole number or letter of the channel, because sockets and controllers each have a channel A
+/// (`Controller1-ChannelA-DIMM0`, `P0 CHANNEL B`, `MC 3 Chan 11`, `CPU1_DIMM_C2`).
 fn channel_in(name: &str) -> Option<String> {
     let upper = name.to_ascii_uppercase();
-    // A word does not name a channel: what follows the letter is a digit (DIMM_A1), or nothing or a separator (ChannelA-DIMM0).
-    let up_to_letter = |marker: &str, digit_follows: bool| {
-        let behind = upper.find(marker)? + marker.len();
-        let rest = upper[behind..].trim_start_matches([' ', '_', '-']);
-        let mut letters = rest.chars();
-        let letter = letters.next()?;
-        let next = letters.next();
-        let fits = if digit_follows {
-            letter.is_ascii_alphabetic() && next.is_some_and(|next| next.is_ascii_digit())
-        } else {
-            letter.is_ascii_alphanumeric() && !next.is_some_and(|next| next.is_ascii_alphabetic())
-        };
-        fits.then(|| upper[..=upper.len() - rest.len()].to_owned())
+    let behind = |marker: &str, designator: fn(&str) -> Option<usize>| {
+        upper.match_indices(marker).find_map(|(at, _)| {
+            let rest = upper[at + marker.len()..].trim_start_matches([' ', '_', '-', '#', ':', '.']);
+            designator(rest).map(|length| upper[..upper.len() - rest.len() + length].to_owned())
+        })
     };
-    up_to_letter("CHANNEL", false).or_else(|| up_to_letter("DIMM", true))
+    behind("CHANNEL", number_or_letter)
+        .or_else(|| behind("CHAN", number_or_letter))
+        .or_else(|| behind("DIMM", letter_before_number))
+}
+
+/// Length of a number, or of a letter that begins no word.
+fn number_or_letter(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    Some(digits.max(letters)).filter(|_| digits > 0 || letters == 1)
+}
+
+/// Length of a letter in front of the number of the slot: `A` of `DIMM_A12`.
+fn letter_before_number(text: &str) -> Option<usize> {
+    let mut bytes = text.bytes();
+    (bytes.next()?.is_ascii_alphabetic() && bytes.next()?.is_ascii_digit()).then_some(1)
 }
 
 #[cfg(test)]
@@ -199,13 +223,13 @@ mod tests {
         assert_eq!(found[0].transfers_per_second, Some(3_200_000_000));
         assert_eq!(found[0].kind.as_deref(), Some("DDR4"));
         assert_eq!(found[1].slot, "DIMM_B1");
-        assert_eq!(channel(&found[0]).as_deref(), Some("CHANNELA"));
-        assert_eq!(channel(&found[1]).as_deref(), Some("P0 CHANNEL B"));
+        assert_eq!(channel(&found[0], &found).as_deref(), Some("CHANNELA"));
+        assert_eq!(channel(&found[1], &found).as_deref(), Some("P0 CHANNEL B"));
     }
 
     #[test]
     fn names_that_tell_no_channel_are_not_guessed() {
-        for name in ["DIMM 0", "BANK 3", "Slot1", "DIMMs", "System Board Memory", ""] {
+        for name in ["DIMM 0", "BANK 3", "Slot1", "DIMMs", "Channels", "DIMM_AB1", "System Board Memory", ""] {
             assert_eq!(channel_in(name), None, "{name}");
         }
         for (name, channel) in [
@@ -214,9 +238,35 @@ mod tests {
             ("Controller0-ChannelA-DIMM0", "CONTROLLER0-CHANNELA"),
             ("Controller1-ChannelA-DIMM0", "CONTROLLER1-CHANNELA"),
             ("_Node1_Channel2_Dimm0", "_NODE1_CHANNEL2"),
+            ("P0_Node0_Channel11_Dimm0", "P0_NODE0_CHANNEL11"),
+            ("P1 CHANNEL K", "P1 CHANNEL K"),
+            ("P1_DIMM_A12", "P1_DIMM_A"),
+            ("DIMM_L1", "DIMM_L"),
+            ("MC 3 Chan 1", "MC 3 CHAN 1"),
+            ("CPU 1 Channel-10 DIMM 0", "CPU 1 CHANNEL-10"),
         ] {
             assert_eq!(channel_in(name).as_deref(), Some(channel), "{name}");
         }
+    }
+
+    #[test]
+    fn channels_are_counted_by_their_whole_names() {
+        let count = |names: &[(String, String)]| {
+            let tables = names.iter().map(|(slot, bank)| device(0x7fff, 65536, 4800, [slot.as_str(), bank.as_str()]));
+            channels(&modules(&tables.collect::<Vec<_>>().concat()))
+        };
+        let of = |count: usize, name: &dyn Fn(usize) -> (String, String)| (0..count).map(name).collect::<Vec<_>>();
+        let text = str::to_owned;
+        let numbered = of(12, &|at| (text("DIMM 0"), format!("P0_Node0_Channel{at}_Dimm0")));
+        assert_eq!(count(&numbered), Some(12));
+        let crowded = of(32, &|at| (format!("P{}_DIMM_{}{}", at / 16, ['A', 'L'][at % 2], at % 16), text("BANK")));
+        assert_eq!(count(&crowded), None, "eight modules on a channel");
+        let two_on_each = of(4, &|at| (format!("DIMM_{}{}", ['A', 'L'][at / 2], at % 2 + 1), format!("BANK {at}")));
+        assert_eq!(count(&two_on_each), Some(2));
+        let two_sockets = of(4, &|at| (format!("DIMM_{}1", ['A', 'B'][at % 2]), format!("NODE {}", at / 2)));
+        assert_eq!(count(&two_sockets), Some(4), "the bank names the socket");
+        assert_eq!(count(&of(12, &|at| (format!("DIMM_A{at}"), text("")))), None, "the letter is the socket");
+        assert_eq!(count(&[]), None);
     }
 
     proptest! {

@@ -4,8 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cpu_list::CpuList;
-use super::fact::Fact;
+use super::fact::{Claims, Fact};
 use super::tree::Tree;
+
+/// Part of a core's speed up to which another one is smaller. Favoured cores of one type differ by a bin or two of turbo (a few per
+/// cent), and cores of other types by a seventh and more.
+pub(super) const SMALLER_CORE: f64 = 0.85;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -52,18 +56,55 @@ pub struct LogicalCpu {
     pub midr: Option<(u32, u32)>,
 }
 
-/// The online CPUs. `listed` are the numbers that `/proc/cpuinfo` names, for a machine without sysfs.
-pub(super) fn read(tree: &Tree, listed: &CpuList) -> Vec<LogicalCpu> {
-    let online = tree
-        .cpu_list(&format!("{CPUS}/online"))
-        .filter(|list| !list.is_empty())
-        .unwrap_or_else(|| if listed.is_empty() { CpuList::of(tree.numbered(CPUS, "cpu")) } else { listed.clone() });
+/// The list of online CPUs.
+pub(super) const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// The numbers of the CPUs.
+pub(super) struct Numbers {
+    /// Those that the kernel knows them by.
+    pub cpus: CpuList,
+    /// The list of online CPUs where it counts otherwise, as containers with a `/sys` of their own have it.
+    pub virtual_online: Option<Fact<CpuList>>,
+}
+
+/// The numbers of the CPUs. `listed` are those of `/proc/cpuinfo`, for a machine without sysfs. The affinity mask is the kernel's own
+/// word, and no file that contradicts it counts.
+pub(super) fn numbers(tree: &Tree, listed: &CpuList, affinity: &Claims<CpuList>) -> Numbers {
+    let online = tree.cpu_list(ONLINE).filter(|list| !list.is_empty());
+    let directories = || CpuList::of(tree.numbered(CPUS, "cpu"));
+    let files = || if listed.is_empty() { directories() } else { listed.clone() };
+    let known = online.clone().unwrap_or_else(files);
+    let Some(mask) = affinity.best().map(|fact| &fact.value) else {
+        return Numbers { cpus: known, virtual_online: None };
+    };
+    // Asked for, the mask has active CPUs only. In a file it can have CPUs that are not plugged in.
+    let is_present = |cpu: u32| tree.is_live() || tree.exists(&format!("{CPUS}/cpu{cpu}/topology"));
+    let beyond = mask.without(&known);
+    if mask.intersection(&known) == known && !known.is_empty() {
+        let present = CpuList::of(beyond.iter().filter(|&cpu| is_present(cpu)));
+        let cpus = CpuList::of(known.iter().chain(present.iter()));
+        return Numbers {
+            cpus,
+            virtual_online: online.filter(|_| !present.is_empty()).map(|list| Fact::new(list, ONLINE)),
+        };
+    }
+    if beyond.is_empty() {
+        return Numbers { cpus: known, virtual_online: None };
+    }
+    Numbers { cpus: mask.clone(), virtual_online: online.map(|list| Fact::new(list, ONLINE)) }
+}
+
+/// The facts of the CPUs with these numbers.
+pub(super) fn read(tree: &Tree, cpus: &CpuList) -> Vec<LogicalCpu> {
     let nodes: Vec<(u32, CpuList)> = tree
         .numbered("/sys/devices/system/node", "node")
         .into_iter()
-        .filter_map(|node| Some((node, tree.cpu_list(&format!("/sys/devices/system/node/node{node}/cpulist"))?)))
+        .filter_map(|node| {
+            let path = |file: &str| format!("/sys/devices/system/node/node{node}/{file}");
+            Some((node, tree.cpu_list_or_mask(&path("cpulist"), &path("cpumap"))?))
+        })
         .collect();
-    let mut cpus: Vec<LogicalCpu> = online.iter().map(|cpu| read_one(tree, cpu, &nodes)).collect();
+    let mut cpus: Vec<LogicalCpu> = cpus.iter().map(|cpu| read_one(tree, cpu, &nodes)).collect();
     assign_core_types(tree, &mut cpus);
     cpus
 }
@@ -81,10 +122,7 @@ fn read_one(tree: &Tree, cpu: u32, nodes: &[(u32, CpuList)]) -> LogicalCpu {
         cpu,
         core_id: number("topology/core_id"),
         package_id: number("topology/physical_package_id"),
-        siblings: tree
-            .cpu_list(&path("topology/core_cpus_list"))
-            .or_else(|| tree.cpu_list(&path("topology/thread_siblings_list")))
-            .unwrap_or_default(),
+        siblings: siblings(tree, &path("topology")).unwrap_or_default(),
         numa_node: nodes.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(node, _)| *node),
         core_type: Fact::new(CoreType::Uniform, "no file lists core types"),
         capacity: number("cpu_capacity"),
@@ -96,6 +134,13 @@ fn read_one(tree: &Tree, cpu: u32, nodes: &[(u32, CpuList)]) -> LogicalCpu {
     }
 }
 
+/// The CPUs of a core, as newer and older kernels name the files.
+fn siblings(tree: &Tree, directory: &str) -> Option<CpuList> {
+    ["core_cpus", "thread_siblings"]
+        .iter()
+        .find_map(|name| tree.cpu_list_or_mask(&format!("{directory}/{name}_list"), &format!("{directory}/{name}")))
+}
+
 /// Names the core types by the first source that tells CPUs apart: the kernel's list for each performance-counter unit
 /// (Intel), the capacity (Arm, and Intel since 6.12), the maximum frequency.
 fn assign_core_types(tree: &Tree, cpus: &mut [LogicalCpu]) {
@@ -103,8 +148,6 @@ fn assign_core_types(tree: &Tree, cpus: &mut [LogicalCpu]) {
     const EFFICIENCY: &str = "/sys/devices/cpu_atom/cpus";
     /// What is larger on a larger core.
     type Measure = fn(&LogicalCpu) -> Option<f64>;
-    /// Favoured cores of one type differ by a bin or two of turbo (a few per cent); E-cores by a quarter and more.
-    const SMALLER_CORE: f64 = 0.85;
 
     let small = tree.cpu_list(EFFICIENCY).filter(|list| !list.is_empty());
     if let (Some(large), Some(small)) = (tree.cpu_list(PERFORMANCE), small) {

@@ -91,6 +91,11 @@ impl Tree {
         CpuList::parse(&self.text(path)?)
     }
 
+    /// The CPU list that a file holds, or else the mask that another file holds.
+    pub fn cpu_list_or_mask(&self, list: &str, mask: &str) -> Option<CpuList> {
+        self.cpu_list(list).or_else(|| CpuList::parse_mask(&self.text(mask)?))
+    }
+
     /// The choice in brackets of a file such as `always [madvise] never`; the whole text when there are no brackets.
     pub fn chosen(&self, path: &str) -> Option<Fact<String>> {
         self.fact(path).map(|fact| fact.map(|text| bracketed(&text).to_owned()))

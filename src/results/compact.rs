@@ -78,6 +78,9 @@ pub struct CompactNode {
     pub boot: Option<String>,
     /// Hash of the model: processor, topology, caches and memory.
     pub fingerprint: String,
+    /// True where facts of the hash were hidden from the run: another hash does not mean another model then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// Release of its kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
@@ -279,6 +282,7 @@ impl Compact {
                 machine: identity.machine,
                 boot: identity.boot,
                 fingerprint: document.machine.fingerprint.clone(),
+                hidden: !document.machine.hidden.is_empty(),
                 kernel: kernel(&document.machine),
                 labels: run.labels.clone(),
             },

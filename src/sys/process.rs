@@ -104,6 +104,18 @@ pub fn lowest_priority() -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) == 0 }
 }
 
+/// Class and level of this thread's input and output (`ioprio_get(2)`); none where the kernel does not say.
+pub fn io_priority() -> Option<(u32, u32)> {
+    const WHO_PROCESS: libc::c_int = 1;
+    /// Behind them stands the class.
+    const LEVEL_BITS: u32 = 13;
+    /// Behind these stand hints to the device.
+    const LEVELS: u32 = 7;
+    // SAFETY: the call takes numbers only.
+    let found = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) };
+    u32::try_from(found).ok().map(|found| (found >> LEVEL_BITS, found & LEVELS))
+}
+
 /// Runs code in a child process, which ends with the returned status. The child is this process again, with its memory and
 /// its open files; it must be reaped.
 ///

@@ -21,7 +21,17 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Every captured machine.
-pub const MACHINES: [&str; 5] = ["desktop-hybrid", "two-socket", "arm-server", "container-quota", "guest-false-model"];
+pub const MACHINES: [&str; 9] = [
+    "desktop-hybrid",
+    "two-socket",
+    "arm-server",
+    "container-quota",
+    "guest-false-model",
+    "arm-board",
+    "gvisor-sandbox",
+    "riscv-board",
+    "server-memory-node",
+];
 
 /// The captured tree of a machine, to be read only. It stays in the build directory, under a name made from its content.
 pub fn tree(name: &str) -> PathBuf {

@@ -204,12 +204,7 @@ fn a_container_sees_more_than_it_may_use() {
     assert_eq!(best(&machine.limits.container).as_deref(), Some("docker"));
     assert_eq!(best(&machine.limits.hypervisor).as_deref(), Some("Google Compute Engine"));
     assert_eq!(machine.scratch().unwrap().mount.as_ref().unwrap().medium, Medium::Overlay);
-    let found = machine.contradictions();
-    let cpus = found.iter().find(|entry| entry.question == "number of CPUs").unwrap();
-    let values: Vec<&str> = cpus.claims.iter().map(|claim| claim.value.as_str()).collect();
-    assert_eq!(values, ["64", "64", "4", "4", "0.5"]);
-    assert_eq!(cpus.claims[4].source, "/sys/fs/cgroup/cpu.max");
-    assert!(found.iter().any(|entry| entry.question == "size of the memory"));
+    assert_eq!(questions(&machine), Vec::<String>::new(), "what restricts contradicts nothing");
 }
 
 #[test]
@@ -237,14 +232,7 @@ fn a_false_model_number_is_found_out_by_the_features() {
     assert_eq!(found.class, CoreClass::IntelGoldenCove);
     assert_eq!(found.by_model.as_ref().unwrap().value, CoreClass::IntelIceLake);
     assert!(found.contradictory() && !found.certain);
-    let expected = [
-        "number of CPUs",
-        "microarchitecture",
-        "nominal frequency",
-        "size of L3",
-        "size of the memory",
-        "whether vda is a rotating disk",
-    ];
+    let expected = ["microarchitecture", "nominal frequency", "size of L3", "whether vda is a rotating disk"];
     assert_eq!(questions(&machine), expected);
     for contradiction in machine.contradictions() {
         assert!(contradiction.claims.len() > 1, "{contradiction}");
@@ -310,7 +298,10 @@ fn the_fingerprint_tells_machines_apart() {
     ];
     let before = machine("desktop-hybrid").fingerprint;
     for (path, from, to) in changes {
-        let other = copy("desktop-hybrid", |file, text| if file == path { text.replace(from, to) } else { text });
+        // A CPU that is offline is in no mask.
+        let status = path.ends_with("/online").then_some("/proc/self/status");
+        let is_changed = |file: &str| file == path || Some(file) == status;
+        let other = copy("desktop-hybrid", |file, text| if is_changed(file) { text.replace(from, to) } else { text });
         assert_ne!(detect(other.path(), Path::new("/")).fingerprint, before, "{path} {to}");
     }
 }

@@ -22,6 +22,7 @@ mod linearity;
 mod log_contradictions;
 mod machine;
 mod made;
+mod machines_of_others;
 mod mesh;
 mod methodology;
 mod neighbours;

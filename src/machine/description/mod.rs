@@ -86,13 +86,11 @@ impl Machine {
 
     /// The same in about 55 letters: names without marks and build numbers.
     pub fn short_line(&self) -> String {
-        let name = self.cpu.model_name.best().map(|fact| fact.value.clone());
-        let name = name.unwrap_or_else(|| self.cpu.microarchitecture.class.name().to_owned());
+        let name = self.processor_name();
         let name = ["(R)", "(TM)", "(tm)", " Processor"].iter().fold(name, |name, mark| name.replace(mark, ""));
         let mut parts = vec![name, format!("{} CPUs", self.cpu.topology().logical)];
         parts.extend(self.memory.total_bytes.as_ref().map(|fact| bytes(fact.value)));
-        let release = self.kernel.release.as_ref();
-        parts.extend(release.map(|fact| format!("Linux {}", fact.value.split('-').next().unwrap_or_default())));
+        parts.extend(self.kernel.name(true));
         parts.extend(self.limits.hypervisor.best().map(|name| match name.value.as_str() {
             "unnamed" => "guest".to_owned(),
             name => format!("{name} guest"),
@@ -102,10 +100,15 @@ impl Machine {
 
     /// The machine in one line: processor, CPUs, memory, kernel, what stands in between.
     pub fn summary_line(&self) -> String {
-        let name = self.cpu.model_name.best().map(|fact| fact.value.clone());
-        let class = self.cpu.microarchitecture.class.name();
         let topology = self.cpu.topology();
-        let mut parts = vec![name.unwrap_or_else(|| format!("{class} processor"))];
+        let mut parts = vec![self.processor_name()];
+        parts.extend(
+            self.cpu
+                .architecture
+                .as_ref()
+                .filter(|_| !self.cpu.is_supported())
+                .map(|name| format!("architecture {} (not supported)", name.value)),
+        );
         let usable = self.available_cpus();
         let restricted = usable < topology.logical as f64;
         parts.push(format!(
@@ -114,13 +117,14 @@ impl Machine {
             if restricted { format!(" ({usable} usable)") } else { String::new() }
         ));
         parts.extend(self.memory.total_bytes.as_ref().map(|fact| bytes(fact.value)));
-        parts.extend(self.kernel.release.as_ref().map(|fact| format!("Linux {}", fact.value)));
+        parts.extend(self.kernel.name(false));
         parts.push(match self.limits.hypervisor.best() {
             Some(name) if name.value == "unnamed" => "virtual machine".to_owned(),
             Some(name) => format!("virtual machine ({})", name.value),
             None => "no hypervisor seen".to_owned(),
         });
         parts.extend(self.limits.container.best().map(|fact| format!("container ({})", fact.value)));
+        parts.extend((!self.hidden.is_empty()).then(|| "facts are hidden".to_owned()));
         parts.join(", ")
     }
 }

@@ -84,6 +84,11 @@ pub(super) fn network(interfaces: &[Interface]) -> Vec<FactRow> {
 /// The limits, row by row.
 pub(super) fn limits(limits: &Limits) -> Vec<FactRow> {
     let size = |value: &u64| bytes(*value);
+    let scheduling = &limits.scheduling;
+    let clamps = scheduling.clamp_low.as_ref().zip(scheduling.clamp_high.as_ref());
+    let clamps = clamps.map(|(low, high)| {
+        FactRow::new("utilisation clamps", format!("{} to {}", low.value, high.value), high.source.clone())
+    });
     let mut rows = vec![
         FactRow::claims("hypervisor", &limits.hypervisor, Clone::clone),
         FactRow::claims("container", &limits.container, Clone::clone),
@@ -93,6 +98,11 @@ pub(super) fn limits(limits: &Limits) -> Vec<FactRow> {
         FactRow::plain("process limit", limits.processes.as_ref()),
         FactRow::plain("CPUs of the control group", limits.group_cpus.as_ref()),
         FactRow::claims("CPUs of the affinity mask", &limits.affinity, ToString::to_string),
+        FactRow::plain("scheduling policy", scheduling.policy.as_ref()),
+        FactRow::plain("nice value", scheduling.nice.as_ref()),
+        FactRow::plain("I/O class", scheduling.io_class.as_ref()),
+        FactRow::of("timer slack", scheduling.timer_slack_ns.as_ref(), |slack| format!("{} µs", *slack as f64 / 1e3)),
+        clamps,
         FactRow::plain("user", limits.user.as_ref()),
         FactRow::of("system-call filter", limits.seccomp.as_ref(), |mode| match mode {
             0 => "none".to_owned(),

@@ -10,13 +10,18 @@ pub(super) fn processor(machine: &Machine) -> Vec<FactRow> {
     let cpu = &machine.cpu;
     let mut rows = vec![
         FactRow::claims("model", &cpu.model_name, Clone::clone),
-        FactRow::plain("architecture", cpu.architecture.as_ref()),
+        FactRow::of("architecture", cpu.architecture.as_ref(), |name| {
+            format!("{name}{}", if cpu.is_supported() { "" } else { " (not supported)" })
+        }),
         identity(cpu),
         microarchitecture(cpu),
         FactRow::plain("microcode", cpu.microcode.as_ref()),
-        FactRow::claims("CPUs", &cpu.count, ToString::to_string),
+        FactRow::claims("CPUs", &cpu.count, ToString::to_string).map(|row| {
+            let note = |list: &Fact<CpuList>| format!("{} is virtual: it lists {}", list.source, list.value);
+            row.with_note(cpu.virtual_online.as_ref().map(note))
+        }),
         topology(cpu),
-        core_types(machine).map(|fact| FactRow::new("core types", fact.value, fact.source)),
+        core_types(machine),
     ];
     rows.extend([
         FactRow::claims("nominal frequency", &cpu.nominal_hertz, |value| hertz(*value)),
@@ -30,7 +35,12 @@ pub(super) fn processor(machine: &Machine) -> Vec<FactRow> {
             FactRow::new("features", count, "/proc/cpuinfo").with_note(Some(cpu.features.join(" ")))
         }),
     ]);
-    rows.push(Some(FactRow::new("fingerprint", &machine.fingerprint, "hash of model, topology, caches and memory")));
+    let hidden: Vec<&str> = machine.hidden.iter().map(|fact| fact.value.as_str()).collect();
+    let note = (!hidden.is_empty()).then(|| {
+        format!("facts are hidden from this user ({}), so another user can get another one", hidden.join(", "))
+    });
+    let fingerprint = FactRow::new("fingerprint", &machine.fingerprint, "hash of model, topology, caches and memory");
+    rows.push(Some(fingerprint.with_note(note)));
     rows.into_iter().flatten().collect()
 }
 
@@ -59,8 +69,10 @@ fn microarchitecture(cpu: &Cpu) -> Option<FactRow> {
 
 fn topology(cpu: &Cpu) -> Option<FactRow> {
     let topology = cpu.topology();
-    let value = format!("packages {}, cores {}, CPUs {}", topology.packages, topology.cores, topology.logical);
-    (topology.packages > 0).then(|| FactRow::new("topology", value, "/sys/devices/system/cpu/cpu*/topology"))
+    let number = |count: usize| if count > 0 { count.to_string() } else { "unknown".to_owned() };
+    let (packages, cores) = (number(topology.packages), number(topology.cores));
+    let value = format!("packages {packages}, cores {cores}, CPUs {}", topology.logical);
+    (topology.logical > 0).then(|| FactRow::new("topology", value, "/sys/devices/system/cpu/cpu*/topology"))
 }
 
 fn counter(cpu: &Cpu) -> Option<FactRow> {
@@ -70,13 +82,16 @@ fn counter(cpu: &Cpu) -> Option<FactRow> {
     known.then(|| FactRow::new("counter", value, "/proc/cpuinfo").with_note(note))
 }
 
-/// How many CPUs are of each core type, where there is more than one.
-fn core_types(machine: &Machine) -> Option<Fact<String>> {
-    let count = |core_type| machine.cpu.logical.iter().filter(|cpu| cpu.core_type.value == core_type).count();
-    let (large, small) = (count(CoreType::Performance), count(CoreType::Efficiency));
-    let source =
-        machine.cpu.logical.iter().find(|cpu| cpu.core_type.value == CoreType::Efficiency)?.core_type.source.clone();
-    Some(Fact::new(format!("{large} CPUs on performance cores, {small} on efficiency cores"), source))
+/// The types of cores with their CPUs, where there is more than one.
+fn core_types(machine: &Machine) -> Option<FactRow> {
+    let groups = machine.core_groups();
+    let smaller = machine.cpu.logical.iter().find(|cpu| cpu.core_type.value == CoreType::Efficiency);
+    let source = smaller.map_or("/proc/cpuinfo", |cpu| cpu.core_type.source.as_str());
+    let written = groups.iter().map(|group| {
+        let capacity = group.capacity.map(|capacity| format!(", capacity {capacity}")).unwrap_or_default();
+        format!("{}{capacity}: CPUs {}", group.name, group.cpus)
+    });
+    (groups.len() > 1).then(|| FactRow::new("core types", written.collect::<Vec<_>>().join("; "), source))
 }
 
 /// The caches, one row for each shape.

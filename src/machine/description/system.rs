@@ -31,7 +31,10 @@ pub(super) fn memory(memory: &Memory) -> Vec<FactRow> {
         let total = node.total_bytes.filter(|_| memory.nodes.len() > 1);
         let total = total.map(|total| format!(", {}", bytes(total))).unwrap_or_default();
         let distances: Vec<String> = node.distances.iter().map(ToString::to_string).collect();
-        let value = format!("CPUs {}{total}, distances {}", node.cpus, distances.join(" "));
+        let distances =
+            if distances.is_empty() { String::new() } else { format!(", distances {}", distances.join(" ")) };
+        let cpus = if node.cpus.is_empty() { "memory only".to_owned() } else { format!("CPUs {}", node.cpus) };
+        let value = format!("{cpus}{total}{distances}");
         Some(FactRow::new(&format!("node {}", node.node), value, node.source.clone()))
     }));
     rows.extend(memory.modules.iter().map(|module| {
@@ -60,6 +63,9 @@ pub(super) fn kernel(kernel: &Kernel) -> Vec<FactRow> {
                 .with_note(Some("the kernel's configuration is not readable".to_owned()))
         });
     let mut rows = vec![
+        FactRow::plain("system calls answered by", kernel.emulator.as_ref()).map(|row| {
+            row.with_note(Some("no Linux kernel, so its version only states which calls it imitates".to_owned()))
+        }),
         FactRow::plain("release", kernel.release.as_ref()),
         FactRow::plain("version", kernel.version.as_ref()),
         FactRow::plain("command line", kernel.command_line.as_ref()),

@@ -136,6 +136,11 @@ pub(super) fn affinity(view: &View<'_>) -> Finding {
     if machine.limits.affinity.is_empty() {
         return Finding::Unknown("the affinity mask cannot be read".to_owned());
     }
+    if let Some(list) = &machine.cpu.virtual_online {
+        let detail =
+            format!("CPUs {usable} are allowed. {} ({}) is virtual and gives no real numbers", list.source, list.value);
+        return Finding::Fine(detail);
+    }
     if usable.len() >= online.len() {
         return Finding::Fine(format!("all CPUs ({usable}) are allowed"));
     }

@@ -5,6 +5,7 @@
 
 mod clocks;
 mod load;
+mod priority;
 mod sample;
 mod surroundings;
 
@@ -140,6 +141,7 @@ const CHECKS: &[(&str, Look)] = &[
     ("pressure", load::pressure),
     ("quota", load::quota),
     ("affinity", load::affinity),
+    ("priority", priority::priority),
     ("swap", load::swap),
     ("reclaim", load::reclaim),
     ("numa_balancing", load::numa_balancing),

@@ -2,6 +2,7 @@
 
 use crate::machine::Medium;
 use crate::machine::tree::Access;
+use crate::machine::wording::bytes;
 
 use crate::sys::memory::HUGE_PAGES_OFF;
 
@@ -127,6 +128,10 @@ pub(super) fn scratch(view: &View<'_>) -> Finding {
         let detail = format!("no files can be made in {} ({why}), so file results are skipped", mount.directory);
         return Finding::Problem(detail, None, remedy);
     }
+    if let Some(most) = view.machine.limits.file_bytes().filter(|most| *most < mount.polite_bytes()) {
+        let detail = format!("no file may have more than {}, which bounds all scratch files", bytes(most));
+        return Finding::Problem(detail, None, Some("raise the limit of file size: ulimit -f".to_owned()));
+    }
     let place = format!("{} is on {}", mount.directory, mount.file_system.value);
     let what = match mount.medium {
         Medium::Disk => return Finding::Fine(place),
@@ -164,6 +169,14 @@ pub(super) fn hypervisor(view: &View<'_>) -> Finding {
 
 /// A container adds layers to files and filters to system calls.
 pub(super) fn container(view: &View<'_>) -> Finding {
+    if let Some(emulator) = &view.machine.kernel.emulator {
+        let reason = "each system call and each page fault changes to the process that imitates the kernel, and back";
+        let spoils = "system calls, page faults, files, network";
+        let effect = Effect::new(spoils, (0.2, 20.0), EffectUnit::Microseconds, reason);
+        let detail = format!("{} ({}) answers system calls, and no Linux kernel does", emulator.value, emulator.source);
+        let remedy = "use a container runtime without a sandbox, or run on the host".to_owned();
+        return Finding::Problem(detail, Some(effect), Some(remedy));
+    }
     let Some(name) = view.machine.limits.container.best() else {
         return if view.tree.exists("/proc/self/cgroup") {
             Finding::Fine("no sign of a container".to_owned())

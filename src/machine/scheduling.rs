@@ -1,0 +1,121 @@
+//! How the kernel treats this process among others: policy, priorities, timer slack, utilisation clamps.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fact::Fact;
+use super::tree::{Tree, value_of};
+use crate::sys::process;
+
+const STAT: &str = "/proc/self/stat";
+const SLACK: &str = "/proc/self/timerslack_ns";
+const DETAILS: &str = "/proc/self/sched";
+
+/// What a shell or a service manager sets for the processes that it starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Scheduling {
+    /// Policy, such as `SCHED_OTHER`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Fact<String>>,
+    /// Nice value, from -20 (first) to 19 (last).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nice: Option<Fact<i32>>,
+    /// Class and level of input and output; live machine only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_class: Option<Fact<String>>,
+    /// Nanoseconds by which timers may fire late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_slack_ns: Option<Fact<u64>>,
+    /// Lowest utilisation that the frequency governor assumes, 0 to 1024.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clamp_low: Option<Fact<u32>>,
+    /// Highest utilisation that the frequency governor assumes, 0 to 1024.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clamp_high: Option<Fact<u32>>,
+}
+
+/// Policy of processes that nobody set one for.
+pub(super) const USUAL_POLICY: &str = "SCHED_OTHER";
+/// Timer slack of processes that nobody set one for, in nanoseconds.
+pub(super) const USUAL_SLACK: u64 = 50_000;
+/// Utilisation of a CPU that is always busy.
+pub(super) const FULL: u32 = 1024;
+
+/// Reads what the files of this process tell. The class of input and output has no file, and the call for it is made where no filter
+/// may kill the caller.
+pub(super) fn read(tree: &Tree, is_filtered: bool) -> Scheduling {
+    let stat = tree.text(STAT).unwrap_or_default();
+    // The name in brackets may contain anything. The state behind it is the third field.
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<i32>().ok();
+    let details = tree.text(DETAILS).unwrap_or_default();
+    // A group's clamp can be narrower than the process's own.
+    let clamp = |end: &str| {
+        let name = format!("effective uclamp.{end}");
+        let value = value_of(&details, &name)?.parse().ok().filter(|value| *value <= FULL)?;
+        Some(Fact::new(value, format!("{DETAILS} {name}")))
+    };
+    Scheduling {
+        policy: field(41).and_then(|number| Some(Fact::new(policy(number, field(40)?)?, format!("{STAT} field 41")))),
+        nice: field(19).filter(|nice| (-20..20).contains(nice)).map(|nice| Fact::new(nice, format!("{STAT} field 19"))),
+        io_class: (tree.is_live() && !is_filtered)
+            .then(process::io_priority)
+            .flatten()
+            .and_then(|(class, level)| Some(Fact::new(io_class(class, level)?, "ioprio_get"))),
+        timer_slack_ns: tree.parsed(SLACK),
+        clamp_low: clamp("min"),
+        clamp_high: clamp("max"),
+    }
+}
+
+/// The policy in the words of `sched(7)`, with the priority of those that have one.
+fn policy(number: i32, priority: i32) -> Option<String> {
+    const NAMES: [&str; 8] =
+        [USUAL_POLICY, "SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "", "SCHED_IDLE", "SCHED_DEADLINE", "SCHED_EXT"];
+    let name = NAMES.get(usize::try_from(number).ok()?).filter(|name| !name.is_empty())?;
+    Some(if priority > 0 { format!("{name} {priority}") } else { (*name).to_owned() })
+}
+
+/// The class in the words of `ionice(1)`. Without one the nice value decides.
+fn io_class(class: u32, level: u32) -> Option<String> {
+    match class {
+        0 => Some("none".to_owned()),
+        1 => Some(format!("real-time {level}")),
+        2 => Some(format!("best-effort {level}")),
+        3 => Some("idle".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_process_tell_its_priority() {
+        let keep = tempfile::tempdir().unwrap();
+        let place = keep.path().join("proc/self");
+        std::fs::create_dir_all(&place).unwrap();
+        // Fields 4 to 41 behind the state: 18 is the priority, 19 the nice value, 40 and 41 are priority and policy.
+        let fields: Vec<String> = (4..=52)
+            .map(|number| if number == 19 { "5".to_owned() } else { ["0", "5"][usize::from(number == 41)].to_owned() })
+            .collect();
+        std::fs::write(place.join("stat"), format!("7 (a ) b) R {}\n", fields.join(" "))).unwrap();
+        std::fs::write(place.join("timerslack_ns"), "50000\n").unwrap();
+        let sched = "uclamp.min   :    0\neffective uclamp.min   :    128\neffective uclamp.max   :   512\n";
+        std::fs::write(place.join("sched"), sched).unwrap();
+        let found = read(&Tree::at(keep.path()), false);
+        assert_eq!(found.policy.unwrap().value, "SCHED_IDLE");
+        assert_eq!((found.nice.unwrap().value, found.timer_slack_ns.unwrap().value), (5, 50_000));
+        assert_eq!((found.clamp_low.unwrap().value, found.clamp_high.unwrap().value), (128, 512));
+        assert_eq!(found.io_class, None, "a captured tree");
+    }
+
+    #[test]
+    fn priorities_have_the_names_of_the_manuals() {
+        assert_eq!(policy(1, 10).as_deref(), Some("SCHED_FIFO 10"));
+        assert_eq!((policy(4, 0), policy(-1, 0), policy(99, 0)), (None, None, None));
+        assert_eq!(io_class(2, 4).as_deref(), Some("best-effort 4"));
+        assert_eq!(io_class(7, 0), None);
+    }
+}
