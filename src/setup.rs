@@ -48,6 +48,9 @@ pub struct Setup {
     pub full_cache: Option<FillWith>,
 }
 
+/// The limit of the shell that bounds files.
+pub const FILE_SIZE: &str = "the limit of file size: ulimit -f";
+
 impl Setup {
     /// A run on this machine alone whose files may take nothing.
     pub fn of(machine: Machine, cpu: u32, allowed: Vec<u32>, profile: Profile) -> Self {
@@ -75,6 +78,12 @@ impl Setup {
         let mut allowed = self.allowed.clone();
         allowed.sort_by_key(|&cpu| self.partner != Some(cpu));
         self.machine.places(self.cpu, &allowed)
+    }
+
+    /// What bounds the files of the run, for a reader who wants to allow more.
+    pub fn file_bound(&self) -> &'static str {
+        let limit = self.machine.limits.file_bytes();
+        if limit.is_some() && self.room.as_ref().ok() == limit.as_ref() { FILE_SIZE } else { "--scratch-limit BYTES" }
     }
 
     /// The setup that a log was written with, as far as the log tells.

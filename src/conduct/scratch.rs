@@ -111,10 +111,11 @@ fn mount(machine: &Machine) -> Result<&Mounted, Problem> {
     })
 }
 
-/// Bytes that the files of a run may take together: a tenth of the free space and no more than 2 GiB, or what `limit` allows.
-/// Else why the limit cannot be kept there, said before anything is measured.
+/// Bytes that the files of a run may take together: a tenth of the free space and no more than 2 GiB, or what `limit` allows, and no
+/// more than one file may have. Else why the limit cannot be kept there, said before anything is measured.
 pub fn room(machine: &Machine, limit: Option<u64>) -> Result<u64, Problem> {
-    allowed(mount(machine)?, limit)
+    let room = allowed(mount(machine)?, limit)?;
+    Ok(machine.limits.file_bytes().map_or(room, |most| most.min(room)))
 }
 
 fn allowed(mount: &Mounted, limit: Option<u64>) -> Result<u64, Problem> {

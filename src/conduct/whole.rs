@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use crate::setup::FILE_SIZE;
+
 /// Writes a new file beside its place and gives it its name: what had the name before is replaced, were it a link. Nothing
 /// half-written stays.
 pub fn write(place: &Path, text: &str) -> io::Result<()> {
@@ -27,8 +29,11 @@ pub fn write_named(place: &Path, text: &str) -> io::Result<()> {
 
 /// What a user can do about a file that cannot be written.
 pub fn hint(error: &io::Error, otherwise: &str) -> String {
-    let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-    if is_full { format!("free some space there, or {otherwise}") } else { otherwise.to_owned() }
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("free some space there, or {otherwise}"),
+        ErrorKind::FileTooLarge => format!("raise {FILE_SIZE}. Then {otherwise}"),
+        _ => otherwise.to_owned(),
+    }
 }
 
 /// The same as [`write`] for this user's eyes alone.
@@ -77,6 +82,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "three");
         let full = write_named(Path::new("/dev/full"), "four").unwrap_err();
         assert_eq!(hint(&full, "go on"), "free some space there, or go on");
+        assert!(hint(&ErrorKind::FileTooLarge.into(), "go on").contains("ulimit -f"));
         assert_eq!(hint(&ErrorKind::NotFound.into(), "go on"), "go on");
     }
 }

@@ -153,9 +153,10 @@ impl<'a> Rig<'a> {
         }
         let text = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
         Err(format!(
-            "a file of {} exceeds the {} of scratch space that is left (see --scratch DIR and --scratch-limit)",
+            "a file of {} exceeds the {} of scratch space that is left (see --scratch DIR and {})",
             text(bytes),
-            text(left)
+            text(left),
+            self.setup().file_bound()
         ))
     }
 

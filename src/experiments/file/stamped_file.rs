@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::results::problem::Problem;
+use crate::setup::FILE_SIZE;
 use crate::sys::file::{self, Buffer, DeviceCounters, Direct};
 use crate::sys::memory::page_size;
 use crate::sys::{counters, fault, naming};
@@ -79,6 +80,7 @@ impl Stamped {
                     "the quota there is used up, although the file system has room. Allow less with --scratch-limit \
                      BYTES, or choose another place with --scratch DIR",
                 ),
+                Some(libc::EFBIG) => problem.hint(format!("raise {FILE_SIZE}")),
                 Some(libc::ENOSPC) => problem.hint("free space, or choose another place with --scratch DIR"),
                 _ => problem.hint("choose a writable place with --scratch DIR"),
             }

@@ -56,10 +56,10 @@ pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds
     if with == FillWith::Files && target > left {
         let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
         let reason = format!(
-            "the pass needs files of {} together, and {} of the allowed space are left (--scratch-limit BYTES, or \
-             --full-cache=holes)",
+            "the pass needs files of {} together, and {} of the allowed space are left ({}, or --full-cache=holes)",
             size(target),
-            size(left)
+            size(left),
+            rig.setup().file_bound()
         );
         rig.unavailable(BYTES, &full(), &reason);
         return Ok(());

@@ -53,11 +53,12 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
         let room = machine::memory_room_bytes().unwrap_or(u64::MAX).min(rig.memory());
         let reason = if file_bytes(limit) > most {
             format!(
-                "the measurement needs a file of {}, and its share is {} of the {} of scratch space (--scratch-limit \
-                 BYTES, --scratch DIR)",
+                "the measurement needs a file of {}, and its share is {} of the {} of scratch space ({}, --scratch \
+                 DIR)",
                 size(file_bytes(limit)),
                 size(most),
-                size(space.bytes)
+                size(space.bytes),
+                rig.setup().file_bound()
             )
         } else if limit > room {
             format!("a limit of {} has no effect, because a launch may have only {}", size(limit), size(room))

@@ -43,8 +43,9 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut plan: Vec<(Order, usize)> = races(rig.setup().profile).collect();
     for (order, processes) in plan.extract_if(.., |(_, processes)| *processes > room) {
         let why = format!(
-            "only {room} files of {} fit into the remaining scratch space of this run (--scratch-limit BYTES)",
-            quantity(FILE as f64, Unit::Bytes)
+            "only {room} files of {} fit into the remaining scratch space of this run ({})",
+            quantity(FILE as f64, Unit::Bytes),
+            rig.setup().file_bound()
         );
         rig.unavailable(TIME, &labels(order, processes), &why);
     }

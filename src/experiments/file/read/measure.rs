@@ -154,7 +154,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>, wanted: impl IntoIterator<Item = u64>) 
             quantity(room as f64, Unit::Bytes),
             quantity(space.bytes as f64, Unit::Bytes)
         ))
-        .hint("allow more with --scratch-limit BYTES, free space, or choose a place with --scratch DIR"));
+        .hint(format!("allow more ({}), free space, or choose a place with --scratch DIR", rig.setup().file_bound())));
     }
     let mut targets = Vec::new();
     let (mut written, mut time) = (0, Duration::ZERO);
