@@ -1,10 +1,11 @@
 //! What differs between the machines and conditions of two sides.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlacedRun;
 use crate::results::compact::Compact;
 use crate::results::comparison::Difference;
+use crate::results::machines;
 use crate::results::wording::percent;
 
 /// Facts that come first, by the beginning of their names; all others follow by name.
@@ -29,14 +30,15 @@ const FIRST: [&str; 14] = [
 /// machine is a difference only, because `run` itself takes the quieter one.
 pub(super) fn unlike(base: &[PlacedRun], new: &[PlacedRun]) -> Vec<String> {
     let mut unlike = Vec::new();
-    let mut look = |what: &str, of: &dyn Fn(&Compact) -> String| {
-        let (one, other) = (values(base, of), values(new, of));
+    let peers = [base, new].map(|runs| values(runs, &|run| run.run.peer.clone().unwrap_or_default()));
+    for (what, [one, other]) in [
+        ("they ran on different machines", machine_titles(base, new)),
+        ("they measured with different peers", peers),
+    ] {
         if one != other {
             unlike.push(format!("{what}: {} and {}", joined(&one), joined(&other)));
         }
-    };
-    look("they ran on different machines", &machine);
-    look("they measured with different peers", &|run| run.run.peer.clone().unwrap_or_default());
+    }
     for experiment in methods(base).intersection(&methods(new)) {
         let version = |run: &Compact| {
             let found = run.experiments.iter().find(|found| found.id == *experiment);
@@ -56,11 +58,19 @@ fn methods(runs: &[PlacedRun]) -> BTreeSet<String> {
     found.map(|found| found.id.clone()).collect()
 }
 
-/// Which machine it was: by its identity, or by its model where the record has none.
-pub(super) fn machine(run: &Compact) -> String {
-    let name = run.node.name.clone().unwrap_or_else(|| run.run.id.clone());
-    let identity = run.node.machine.clone().unwrap_or_else(|| format!("of model {}", run.node.fingerprint));
-    format!("{name} ({identity})")
+/// The machines of each side. Each has one title, also where hidden files gave some of its runs another fingerprint.
+fn machine_titles(base: &[PlacedRun], new: &[PlacedRun]) -> [BTreeSet<String>; 2] {
+    let mut known: Vec<&Compact> = Vec::new();
+    [base, new].map(|runs| {
+        let titles = runs.iter().map(|placed| {
+            let found = known.iter().copied().find(|run| machines::is_same(run, &placed.run));
+            machines::title(found.unwrap_or_else(|| {
+                known.push(&placed.run);
+                &placed.run
+            }))
+        });
+        titles.collect()
+    })
 }
 
 /// The different values of a side.
@@ -80,48 +90,59 @@ fn kind(fact: &str) -> &str {
 /// Beginnings of facts about a run: they change from run to run, and mean little for its results.
 const OF_THE_RUN: [&str; 2] = ["CPU", "boot"];
 
-/// A fact and how a run answers it.
-type Question = (String, Box<dyn Fn(&Compact) -> String>);
+/// Every fact of a run by its kind, with the values of all that are of one kind.
+fn facts(run: &Compact) -> BTreeMap<&str, String> {
+    let mut found: BTreeMap<&str, String> = BTreeMap::from([
+        ("CPU", run.run.cpu.to_string()),
+        ("profile", run.run.profile.clone()),
+        ("sysdyno", program(run)),
+        ("boot", run.node.boot.clone().unwrap_or_default()),
+    ]);
+    for (fact, value) in &run.facts {
+        let known = found.entry(kind(fact)).or_default();
+        if !known.is_empty() {
+            known.push_str(", ");
+        }
+        known.push_str(value);
+    }
+    found
+}
 
-/// Every fact that one of the runs has.
-fn questions<'a>(runs: impl Iterator<Item = &'a PlacedRun>) -> Vec<Question> {
-    let mut asked: Vec<Question> = vec![
-        ("machine".to_owned(), Box::new(machine)),
-        ("CPU".to_owned(), Box::new(|run| run.run.cpu.to_string())),
-        ("profile".to_owned(), Box::new(|run| run.run.profile.clone())),
-        ("sysdyno".to_owned(), Box::new(program)),
-        ("boot".to_owned(), Box::new(|run| run.node.boot.clone().unwrap_or_default())),
-    ];
-    let names: BTreeSet<String> =
-        runs.flat_map(|placed| placed.run.facts.keys()).map(|name| kind(name).to_owned()).collect();
-    asked.extend(names.into_iter().map(|name| {
-        let of = name.clone();
-        let answer = move |run: &Compact| {
-            let found = run.facts.iter().filter(|(fact, _)| kind(fact) == of).map(|(_, value)| value.clone());
-            found.collect::<Vec<_>>().join(", ")
-        };
-        (name, Box::new(answer) as Box<dyn Fn(&Compact) -> String>)
-    }));
-    asked
+/// The different values of each fact that a side has.
+fn all_values(runs: &[PlacedRun]) -> BTreeMap<&str, BTreeSet<String>> {
+    let mut all: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (fact, value) in runs.iter().flat_map(|placed| facts(&placed.run)).filter(|(_, value)| !value.is_empty()) {
+        all.entry(fact).or_default().insert(value);
+    }
+    all
+}
+
+/// Names of facts of either side.
+fn names<'a, V>(one: &BTreeMap<&'a str, V>, other: &BTreeMap<&'a str, V>) -> BTreeSet<&'a str> {
+    one.keys().chain(other.keys()).copied().collect()
 }
 
 /// Whether facts about the machine, its kernel or the tool differ between two runs.
 pub(super) fn machine_differs(before: &PlacedRun, after: &PlacedRun) -> bool {
-    let asked = questions([before, after].into_iter());
-    let of_the_machine = |question: &&Question| !OF_THE_RUN.iter().any(|begin| question.0.starts_with(begin));
-    asked.iter().filter(of_the_machine).any(|(_, of)| of(&before.run) != of(&after.run))
+    let (one, other) = (facts(&before.run), facts(&after.run));
+    let of_the_machine = |name: &&str| !OF_THE_RUN.iter().any(|begin| name.starts_with(begin));
+    names(&one, &other).into_iter().filter(of_the_machine).any(|name| one.get(name) != other.get(name))
 }
 
 /// Facts that changed between the last run of one stretch and the first run of the next one, and have no value in common between the
 /// two stretches. The most important first.
 pub(super) fn lasting(before: &[PlacedRun], after: &[PlacedRun]) -> Vec<Difference> {
     let (Some(last), Some(first)) = (before.last(), after.first()) else { return Vec::new() };
+    let (one, other) = (facts(&last.run), facts(&first.run));
+    let (all_before, all_after) = (all_values(before), all_values(after));
     let mut found = Vec::new();
-    for (fact, of) in questions([last, first].into_iter()) {
-        let [one, other] = [last, first].map(|run| of(&run.run));
-        if one != other && values(before, &of).is_disjoint(&values(after, &of)) {
-            let known = |value: String| if value.is_empty() { "none".to_owned() } else { value };
-            found.push(Difference { fact, base: known(one), new: known(other) });
+    for fact in names(&one, &other).into_iter().filter(|fact| one.get(fact) != other.get(fact)) {
+        let shared = all_before.get(fact).zip(all_after.get(fact)).is_some_and(|(one, other)| !one.is_disjoint(other));
+        if !shared {
+            let known = |found: &BTreeMap<&str, String>| {
+                found.get(fact).filter(|value| !value.is_empty()).cloned().unwrap_or_else(|| "none".to_owned())
+            };
+            found.push(Difference { fact: fact.to_owned(), base: known(&one), new: known(&other) });
         }
     }
     found.sort_by_key(|difference| rank(&difference.fact));
@@ -137,11 +158,16 @@ fn program(run: &Compact) -> String {
 /// Every fact that differs, the most important first.
 pub(super) fn differences(base: &[PlacedRun], new: &[PlacedRun]) -> Vec<Difference> {
     let mut found = Vec::new();
-    for (fact, of) in questions(base.iter().chain(new)) {
-        let (one, other) = (values(base, &of), values(new, &of));
+    let mut compare = |fact: &str, one: &BTreeSet<String>, other: &BTreeSet<String>| {
         if one != other {
-            found.push(Difference { fact, base: joined(&one), new: joined(&other) });
+            found.push(Difference { fact: fact.to_owned(), base: joined(one), new: joined(other) });
         }
+    };
+    let [one, other] = machine_titles(base, new);
+    compare("machine", &one, &other);
+    let (one, other, none) = (all_values(base), all_values(new), BTreeSet::new());
+    for fact in names(&one, &other) {
+        compare(fact, one.get(fact).unwrap_or(&none), other.get(fact).unwrap_or(&none));
     }
     let shares = |runs: &[PlacedRun]| {
         let mut shares: Vec<f64> = runs.iter().filter_map(|placed| placed.run.practice.shared_share).collect();

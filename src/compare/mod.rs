@@ -9,6 +9,8 @@ mod distance;
 mod facts;
 mod groups;
 mod reasons;
+#[cfg(test)]
+mod records;
 mod scatter;
 pub mod timeline;
 

@@ -2,13 +2,11 @@
 
 use crate::results::compact::Compact;
 use crate::results::document::{Document, Metric, Outcome};
+use crate::results::machines;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Trust;
 use crate::results::wording::{interval, significant};
-
-/// Fact that names the model of a processor.
-const MODEL: &str = "Processor: model";
 
 /// A run that a report is compared with by eye.
 #[derive(Debug)]
@@ -88,12 +86,12 @@ impl ReferenceRun {
 
 /// Which machine the reference ran on, as far as both runs say it.
 fn machine(run: &Compact, document: &Document) -> String {
-    let own = document.run.identity.as_ref().and_then(|identity| identity.machine.as_ref());
-    let model = run.facts.get(MODEL).map_or("unknown processor", String::as_str);
-    match (own, &run.node.machine) {
-        (Some(own), Some(other)) if own == other => "this machine".to_owned(),
-        (Some(_), Some(_)) => format!("another machine: {model}"),
-        _ if run.node.fingerprint == document.machine.fingerprint => format!("a machine of the same model: {model}"),
-        _ => format!("another machine: {model}"),
-    }
+    let own = Compact::of(document);
+    let is_unknown = run.node.machine.is_none() || own.node.machine.is_none();
+    let relation = match () {
+        () if machines::is_same(run, &own) => return "this machine".to_owned(),
+        () if is_unknown && run.node.fingerprint == own.node.fingerprint => "a machine of the same model",
+        () => "another machine",
+    };
+    format!("{relation}: {}", machines::hardware(run))
 }

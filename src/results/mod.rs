@@ -14,6 +14,7 @@ pub mod fleet;
 pub mod gate_numbers;
 pub mod host_state;
 pub mod log;
+pub mod machines;
 pub mod mesh;
 pub mod node_names;
 pub mod peer;

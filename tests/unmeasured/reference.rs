@@ -48,6 +48,27 @@ fn a_reference_of_another_machine_is_on_the_screen_and_in_the_ladder() {
 }
 
 #[test]
+fn a_clone_of_this_machine_is_not_this_machine() {
+    let records = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("records")).unwrap();
+    let runs = records.filter_map(|entry| fs::read(entry.unwrap().path().join("node.json")).ok());
+    let mut clones = 0;
+    for run in runs.map(|bytes| Compact::parse(&bytes).unwrap()) {
+        let mut document = real().clone();
+        let identity = document.run.identity.get_or_insert_default();
+        (identity.node, identity.machine) = (run.node.name.clone().unwrap(), run.node.machine.clone());
+        if let Ok(reference) = ReferenceRun::of(&run, &document) {
+            clones += 1;
+            assert!(reference.name().contains("another machine: "), "{}", reference.name());
+        }
+        document.machine.fingerprint.clone_from(&run.node.fingerprint);
+        if let Ok(reference) = ReferenceRun::of(&run, &document) {
+            assert!(reference.name().contains("(this machine)"), "{}", reference.name());
+        }
+    }
+    assert!(clones > 3, "{clones}");
+}
+
+#[test]
 fn results_that_cannot_be_compared_are_no_reference() {
     let mut other = Compact::of(&record("guest-golden-cove-2cpu"));
     for experiment in &mut other.experiments {

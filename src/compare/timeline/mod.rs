@@ -7,10 +7,11 @@ mod moments;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Collected, LEVEL, PlacedRun, clock, collected, compared_run, facts, observed, scatter, threshold};
+use super::{Collected, LEVEL, PlacedRun, clock, collected, compared_run, observed, scatter, threshold};
 use crate::experiments::phrases::phrase;
 use crate::results::compact::Compact;
 use crate::results::comparison::{Finding, NotCompared};
+use crate::results::machines;
 use crate::results::quantity::Labels;
 use crate::results::timeline::{
     BegunAnew, ChangePoint, FORMAT, LevelOfRuns, ResultTimeline, RunPoint, SlowDrift, Timeline,
@@ -72,7 +73,8 @@ pub fn timeline(all: Vec<PlacedRun>, mut left_aside: Vec<String>) -> Timeline {
     }
 }
 
-/// The runs of the machine that has most of them, with the profile that most of these have, each once.
+/// The runs of the machine that has most of them, on the hardware of its newest run, with the profile that most of these have, each
+/// once.
 fn of_one_kind(all: Vec<PlacedRun>, left_aside: &mut Vec<String>) -> (Vec<PlacedRun>, String) {
     let mut seen = BTreeSet::new();
     let found = all.len();
@@ -81,12 +83,19 @@ fn of_one_kind(all: Vec<PlacedRun>, left_aside: &mut Vec<String>) -> (Vec<Placed
     if runs.len() < found {
         others.push(count((found - runs.len()) as u64, "copy of a run", "copies of runs"));
     }
-    let machine = most(&runs, &facts::machine);
+    let identity = |run: &Compact| format!("{:?}", machines::identity(run));
+    let usual = most(&runs, &identity);
     let all = runs.len();
-    runs.retain(|placed| facts::machine(&placed.run) == machine);
+    runs.retain(|placed| identity(&placed.run) == usual);
     if runs.len() < all {
         others.push(count((all - runs.len()) as u64, "run of other machines", "runs of other machines"));
     }
+    let newest = runs.last().map(|placed| placed.run.clone());
+    let machine = newest.as_ref().map_or_else(String::new, machines::title);
+    let (same, changed): (Vec<PlacedRun>, Vec<PlacedRun>) =
+        runs.into_iter().partition(|placed| newest.as_ref().is_some_and(|newest| machines::is_same(newest, &placed.run)));
+    runs = same;
+    others.extend(other_hardware(&changed, newest.as_ref()));
     let profile = most(&runs, &|run| run.run.profile.clone());
     let all = runs.len();
     runs.retain(|placed| placed.run.run.profile == profile);
@@ -95,6 +104,15 @@ fn of_one_kind(all: Vec<PlacedRun>, left_aside: &mut Vec<String>) -> (Vec<Placed
     }
     left_aside.extend(others);
     (runs, machine)
+}
+
+/// Names the hardware of earlier runs: what changed is the processor, and a series belongs to one.
+fn other_hardware(runs: &[PlacedRun], newest: Option<&Compact>) -> Option<String> {
+    let newest = newest.filter(|_| !runs.is_empty())?;
+    let designs: BTreeSet<String> = runs.iter().map(|placed| machines::hardware(&placed.run)).collect();
+    let designs = designs.into_iter().collect::<Vec<_>>().join(" or ");
+    let runs = count(runs.len() as u64, "run", "runs");
+    Some(format!("{runs} with another processor or other memory: {designs}, now {}", machines::hardware(newest)))
 }
 
 /// What most of the runs have, and the latest of those where as many have something else.
