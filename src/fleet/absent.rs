@@ -1,6 +1,6 @@
 //! Results that most nodes have and a node never had: a missing capability, such as huge pages or a second network path.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::scores::Sibling;
 
@@ -13,59 +13,53 @@ const SHARE: f64 = 0.75;
 
 /// For each node, the labels whose results it never had.
 pub fn absent(siblings: &[Sibling<'_>]) -> Vec<Vec<String>> {
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut of_nodes: Vec<Vec<bool>> = Vec::new();
-    for node in siblings {
-        let mut has = vec![false; places.len()];
-        for name in node.runs.iter().flat_map(|run| &run.results) {
-            let next = places.len();
-            let place = *places.entry(name).or_insert(next);
-            if place >= has.len() {
-                has.resize(place + 1, false);
-            }
-            has[place] = true;
-        }
-        of_nodes.push(has);
+    let has: Vec<HashSet<&str>> = siblings.iter().map(results).collect();
+    let mut nodes: HashMap<&str, usize> = HashMap::new();
+    for name in has.iter().flatten() {
+        *nodes.entry(name).or_default() += 1;
     }
-    let has = |node: &[bool], place: usize| node.get(place).copied().unwrap_or(false);
     let enough = EXPECTED * siblings.len() as f64;
-    let is_expected = |place: usize| of_nodes.iter().filter(|node| has(node, place)).count() as f64 >= enough;
-    let expected = places.into_iter().filter(|(_, place)| is_expected(*place));
-    let expected: Vec<ExpectedResult> = expected.map(|(name, place)| ExpectedResult::of(name, place)).collect();
+    let expected = nodes.into_iter().filter(|(_, count)| *count as f64 >= enough);
+    let expected: Vec<ExpectedResult<'_>> = expected.map(|(name, _)| ExpectedResult::of(name)).collect();
     // How many results are expected of each label.
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     for label in expected.iter().flat_map(|result| &result.labels) {
         *sizes.entry(label).or_default() += 1;
     }
-    of_nodes.iter().map(|node| of_node(&|place| has(node, place), &expected, &sizes)).collect()
+    has.iter().map(|node| of_node(node, &expected, &sizes)).collect()
+}
+
+/// Every result that a node had in one of its runs.
+fn results<'a>(node: &Sibling<'a>) -> HashSet<&'a str> {
+    node.runs.iter().flat_map(|run| &run.results).map(|name| &**name).collect()
 }
 
 /// A result that most siblings have.
-struct ExpectedResult {
-    place: usize,
+struct ExpectedResult<'a> {
+    name: &'a str,
     experiment: String,
     /// Each with the experiment: `memory.latency pages=huge`.
     labels: Vec<String>,
 }
 
-impl ExpectedResult {
-    fn of(name: &str, place: usize) -> Self {
+impl<'a> ExpectedResult<'a> {
+    fn of(name: &'a str) -> Self {
         let mut words = name.split(' ');
         let metric = words.next().unwrap_or_default();
         let experiment = metric.rsplit_once('.').map_or(metric, |(experiment, _)| experiment);
         let labels = words.map(|pair| format!("{experiment} {pair}")).collect();
-        ExpectedResult { place, experiment: experiment.to_owned(), labels }
+        ExpectedResult { name, experiment: experiment.to_owned(), labels }
     }
 }
 
-fn of_node(has: &dyn Fn(usize) -> bool, expected: &[ExpectedResult], sizes: &BTreeMap<&str, usize>) -> Vec<String> {
-    let missing: Vec<&ExpectedResult> = expected.iter().filter(|result| !has(result.place)).collect();
+fn of_node(has: &HashSet<&str>, expected: &[ExpectedResult<'_>], sizes: &BTreeMap<&str, usize>) -> Vec<String> {
+    let missing: Vec<&ExpectedResult<'_>> = expected.iter().filter(|result| !has.contains(result.name)).collect();
     if missing.len() < FEWEST {
         return Vec::new();
     }
     // An experiment without any result is missing: the axes say so.
     let measured: BTreeSet<&str> =
-        expected.iter().filter(|result| has(result.place)).map(|result| result.experiment.as_str()).collect();
+        expected.iter().filter(|result| has.contains(result.name)).map(|result| result.experiment.as_str()).collect();
     let mut lost: BTreeMap<&str, usize> = BTreeMap::new();
     for result in missing.into_iter().filter(|result| measured.contains(result.experiment.as_str())) {
         for label in &result.labels {

@@ -1,6 +1,6 @@
 //! Facts that differ between siblings: those of a few nodes are named, and those that split the group are tested on each axis.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::scores::{AxisScores, Sibling, scale};
@@ -23,6 +23,10 @@ const RANK_Z: f64 = 6.0;
 const OF_SCALE: f64 = 0.5;
 /// Most facts that explain one axis.
 const MOST_SPLITS: usize = 3;
+/// Most facts that few nodes have and that are compared. Each takes a value of every node.
+const MOST_RARE: usize = 300;
+/// Beginnings of facts about devices.
+const OF_DEVICES: [&str; 2] = ["Network: ", "Storage: "];
 /// Stands for a fact that a node does not have.
 const ABSENT: &str = "(absent)";
 
@@ -37,16 +41,42 @@ pub struct FactColumn {
 
 /// The facts of a group that can be compared.
 pub fn columns(siblings: &[Sibling<'_>]) -> Vec<FactColumn> {
-    let all = siblings.iter().flat_map(|node| &node.last().facts);
-    let names: BTreeSet<&Arc<str>> = all.map(|(name, _)| name).collect();
-    names.into_iter().map(|name| column(name, siblings)).filter(FactColumn::is_comparable).collect()
+    let absent: Arc<str> = ABSENT.into();
+    let names = compared(siblings);
+    names.into_iter().map(|name| column(name, siblings, &absent)).filter(FactColumn::is_comparable).collect()
 }
 
-fn column(name: &Arc<str>, siblings: &[Sibling<'_>]) -> FactColumn {
+/// Names of the facts that are compared: those of many nodes, and of the rare ones so many that no node takes all the room. Each
+/// node has its turn, and devices come last, because they have names of their own on every node.
+fn compared<'a>(siblings: &[Sibling<'a>]) -> BTreeSet<&'a Arc<str>> {
+    let names = |node: &Sibling<'a>| node.last().facts.iter().map(|(name, _)| name);
+    let mut nodes: HashMap<&Arc<str>, usize> = HashMap::new();
+    for name in siblings.iter().flat_map(names) {
+        *nodes.entry(name).or_default() += 1;
+    }
+    let is_rare = |name: &Arc<str>| nodes[name] as f64 <= FEW * siblings.len() as f64;
+    let mut turns: HashMap<&Arc<str>, (bool, usize)> = HashMap::new();
+    for node in siblings {
+        let mut next = [0, 0];
+        for name in names(node).filter(|name| is_rare(name)) {
+            let is_device = OF_DEVICES.iter().any(|begin| name.starts_with(begin));
+            let turn = &mut next[usize::from(is_device)];
+            let known = turns.entry(name).or_insert((is_device, *turn));
+            known.1 = known.1.min(*turn);
+            *turn += 1;
+        }
+    }
+    let mut rare: Vec<((bool, usize), &Arc<str>)> = turns.into_iter().map(|(name, turn)| (turn, name)).collect();
+    rare.sort_unstable();
+    rare.truncate(MOST_RARE);
+    nodes.keys().copied().filter(|name| !is_rare(name)).chain(rare.into_iter().map(|(_, name)| name)).collect()
+}
+
+fn column(name: &Arc<str>, siblings: &[Sibling<'_>], absent: &Arc<str>) -> FactColumn {
     let value = |node: &Sibling<'_>| {
         let facts = &node.last().facts;
         let place = facts.binary_search_by(|(fact, _)| fact.cmp(name));
-        place.map_or_else(|_| ABSENT.into(), |place| facts[place].1.clone())
+        place.map_or_else(|_| absent.clone(), |place| facts[place].1.clone())
     };
     let values: Vec<Arc<str>> = siblings.iter().map(value).collect();
     let mut counts: BTreeMap<&Arc<str>, usize> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Node files from a directory. They can come from anywhere: a file that is not a run is left aside with the reason and stops
 //! nothing, no symbolic link is followed, and no content leads to another file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::DirEntry;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,8 @@ struct Candidate {
     place: PathBuf,
     /// Name of the node by the directory.
     node: Option<String>,
+    /// True in the directory of a node, where the file must name the same one.
+    is_filed: bool,
 }
 
 /// Reads all runs in directories. A run that is there twice counts once.
@@ -45,26 +47,23 @@ pub fn read(directories: &[PathBuf]) -> Result<ReadFleet, Problem> {
     for directory in directories {
         look(directory, &mut candidates, &mut nodes, &mut found.left_aside)?;
     }
-    let mut with_run = BTreeSet::new();
     for (candidate, read) in candidates.iter().zip(in_parallel(&candidates)) {
         match read {
-            Ok(reading) => {
-                with_run.extend(candidate.node.clone());
-                with_run.insert(reading.node.clone());
-                found.readings.push(reading);
-            }
+            Ok(reading) => found.readings.push(reading),
             Err(reason) => found.left_aside.push(aside(&candidate.place, reason)),
         }
     }
-    found.empty = nodes.into_iter().filter(|node| !with_run.contains(node)).collect();
-    found.left_aside.sort_by(|one, other| one.place.cmp(&other.place));
     found.readings.sort_by(|one, other| {
         (&one.node, &one.started, &one.id, &one.place).cmp(&(&other.node, &other.started, &other.id, &other.place))
     });
     found
         .readings
         .dedup_by(|one, other| (&one.node, &one.started, &one.id) == (&other.node, &other.started, &other.id));
-    one_machine_each(&found.readings)?;
+    nodes.extend(found.readings.iter().map(|reading| reading.node.clone()));
+    found.one_machine_each();
+    let named: BTreeSet<&String> = found.readings.iter().map(|reading| &reading.node).collect();
+    found.empty = nodes.into_iter().filter(|node| !named.contains(node)).collect();
+    found.left_aside.sort_by(|one, other| one.place.cmp(&other.place));
     Ok(found)
 }
 
@@ -128,7 +127,7 @@ fn candidate(entry: &DirEntry, node: Option<&str>, candidates: &mut Vec<Candidat
         Some(named?.to_str()?.to_owned()).filter(|name| name != "node")
     };
     if wanted {
-        candidates.push(Candidate { node: node.map(str::to_owned).or_else(stem), place });
+        candidates.push(Candidate { node: node.map(str::to_owned).or_else(stem), is_filed: node.is_some(), place });
     }
 }
 
@@ -161,24 +160,39 @@ fn in_parallel(candidates: &[Candidate]) -> Vec<Result<Reading, String>> {
 fn one(candidate: &Candidate, names: &Names) -> Result<Reading, String> {
     let bytes = bytes_of(&candidate.place)?;
     let run = NodeRun::of(&bytes, candidate.node.as_deref(), &candidate.place.display().to_string())?;
+    if let Some(directory) = candidate.node.as_ref().filter(|node| candidate.is_filed && **node != run.node) {
+        return Err(format!("it is a run of {} in the directory of {directory}", run.node));
+    }
     Ok(Reading::of(&run, names))
 }
 
-/// Two machines of one name are an error: their runs would count as runs of one node.
-fn one_machine_each(readings: &[Reading]) -> Result<(), Problem> {
-    let mut machines: BTreeMap<&str, &Reading> = BTreeMap::new();
-    for reading in readings {
-        if reading.machine.is_none() {
-            continue;
-        }
-        let first = machines.entry(&reading.node).or_insert(reading);
-        if first.machine != reading.machine {
-            return Err(Problem::new(format!(
-                "two machines have the name {}: {} and {}",
-                reading.node, first.place, reading.place
-            ))
-            .hint("remove the runs of one of them, or give the nodes different names"));
-        }
+impl ReadFleet {
+    /// Leaves aside what would count as runs of one node and is not.
+    fn one_machine_each(&mut self) {
+        let of_nodes = self.readings.chunk_by(|one, other| one.node == other.node);
+        let mut reasons = of_nodes.flat_map(|runs| runs.iter().map(|run| another_machine(run, runs))).collect::<Vec<_>>();
+        let mut reasons = reasons.drain(..);
+        self.readings.retain(|run| {
+            let reason = reasons.next().flatten();
+            self.left_aside.extend(reason.clone().map(|reason| aside(Path::new(&run.place), reason)));
+            reason.is_none()
+        });
     }
-    Ok(())
+}
+
+/// Why a run does not count among the runs of its node: two machines have the name, or the node has other hardware since. A node
+/// is known by its name, as engines know it, and is judged by what it is now.
+fn another_machine(run: &Reading, runs: &[Reading]) -> Option<String> {
+    let known = |found: &&Reading| found.machine.is_some();
+    let first = runs.iter().find(known)?;
+    if let Some(second) = runs.iter().filter(known).find(|found| found.machine != first.machine) {
+        let other = if run.machine == first.machine { second } else { first };
+        return Some(format!(
+            "two machines have the name {}, the other one in {}. Give the nodes different names",
+            run.node, other.place
+        ));
+    }
+    let (was, is) = (&run.fingerprint, &runs.last()?.fingerprint);
+    let has_changed = || format!("{} has other hardware now, or shows other facts of it: its model was {was}, and is {is} since", run.node);
+    (was != is).then(has_changed)
 }
