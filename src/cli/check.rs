@@ -22,13 +22,13 @@ use crate::fleet::check::{
 use crate::fleet::disturbance::{Disturbance, disturbance};
 use crate::machine::Machine;
 use crate::plan;
-use crate::results::accepted::{Accepted, AcceptedModel};
+use crate::results::accepted::{Accepted, AcceptedFact, AcceptedModel};
 use crate::results::compact::{self, Compact};
 use crate::results::log;
 use crate::results::problem::Problem;
 use crate::results::wording::{count, duration, significant};
 use crate::setup::{Profile, Setup};
-use crate::sys::affinity;
+use crate::sys::{affinity, talk};
 
 /// Letters of the answer: what engines and pagers show of a message.
 const LONGEST: usize = 80;
@@ -47,6 +47,10 @@ struct NodeState {
     facts: Vec<DifferingFact>,
     /// How many facts were compared.
     compared_facts: usize,
+    /// A fact of the limits without an accepted value.
+    open_fact: Option<String>,
+    /// How many results have limits that were to be compared.
+    limits: usize,
     results: Vec<LimitedResult>,
     /// Phrases of results that were beyond their limit once, and then not.
     once: Vec<String>,
@@ -71,13 +75,16 @@ enum Answer {
 }
 
 pub(super) fn check(options: &CheckOptions) -> Result<u8, Failure> {
-    let accepted = options.accepted.as_deref().map(limits).transpose()?;
     if let Some(file) = options.textfile.as_deref().filter(|file| file.symlink_metadata().is_ok_and(|at| !at.is_file()))
     {
         return Err(Problem::new(format!("cannot write {}: the name is not that of a regular file", file.display()))
             .hint("choose another file with --textfile")
             .into());
     }
+    let accepted = match options.accepted.as_deref().map(limits).transpose() {
+        Ok(accepted) => accepted,
+        Err(problem) => return without_limits(options, problem),
+    };
     let interrupt = Interrupt::watch()?;
     if let Some(splay) = options.splay {
         wait(Duration::from_secs_f64(splay * fastrand::f64()), &interrupt);
@@ -93,18 +100,34 @@ pub(super) fn check(options: &CheckOptions) -> Result<u8, Failure> {
     }
     let (answer, seconds) = (state.answer(), began.elapsed().as_secs_f64());
     print(&shown(options, &state, answer, seconds))?;
-    if let Some(file) = &options.textfile {
-        whole::write(file, &open_metrics(&state, answer, seconds)).map_err(|error| {
-            Problem::new(format!("cannot write {}: {error}", file.display()))
-                .hint(whole::hint(&error, "choose another file with --textfile"))
-        })?;
-    }
+    write_state(options, &state, seconds)?;
     Ok(match answer {
         Answer::Accepted => DONE,
         Answer::Odd if options.nagios => CRITICAL,
         Answer::Odd => WORSE,
         Answer::Undecided if options.lenient => DONE,
         Answer::Undecided => FOUND,
+    })
+}
+
+/// A file without limits is a wrong command. A plug-in of Nagios and a reader of the text file learn that the state is unknown: the
+/// exit code 2 of a plug-in would say that the node is bad, and an old file that it is good.
+fn without_limits(options: &CheckOptions, problem: Problem) -> Result<u8, Failure> {
+    let state = NodeState { unknown: Some(problem.what.clone()), ..NodeState::default() };
+    write_state(options, &state, 0.0)?;
+    if !options.nagios {
+        return Err(problem.into());
+    }
+    print(&shown(options, &state, state.answer(), 0.0))?;
+    talk::line(format_args!("error: {problem}"));
+    Ok(FOUND)
+}
+
+fn write_state(options: &CheckOptions, state: &NodeState, seconds: f64) -> Result<(), Problem> {
+    let Some(file) = &options.textfile else { return Ok(()) };
+    whole::write(file, &open_metrics(state, state.answer(), seconds)).map_err(|error| {
+        Problem::new(format!("cannot write {}: {error}", file.display()))
+            .hint(whole::hint(&error, "choose another file with --textfile"))
     })
 }
 
@@ -125,8 +148,12 @@ fn look(
         })?),
     };
     if let Some(model) = model {
-        state.compared_facts = model.facts.len();
+        let has_values = |fact: &&AcceptedFact| !fact.values.is_empty();
+        state.compared_facts = model.facts.iter().filter(has_values).count();
         state.facts = check_facts(model, &compact::facts(&machine));
+        state.limits = if options.facts { 0 } else { model.limits.len() };
+        let open = model.facts.iter().find(|fact| fact.values.is_empty());
+        state.open_fact = open.map(|fact| fact.fact.clone());
     }
     if !state.facts.is_empty() || options.facts {
         return Ok(());
@@ -152,6 +179,9 @@ fn look(
         Ok(Some(Measured { results, disturbance: disturbance(&log.launches, &log.others_cpus) }))
     };
     let wanted = wanted(model);
+    if plan::affordable(&wanted, &setup, options.time * FIRST, LAUNCHES).is_empty() {
+        return Err(Problem::new(format!("no experiment of the limits fits into {}", duration(options.time))));
+    }
     let Some(first) = measure(&wanted, options.time * FIRST, "first")? else { return Ok(()) };
     state.results = first.results;
     let crossed: BTreeSet<String> = state.beyond().map(|result| result.experiment.clone()).collect();
@@ -233,23 +263,37 @@ impl NodeState {
         }
     }
 
+    /// Results that were compared with their limits.
+    fn compared(&self) -> usize {
+        self.results.iter().filter(|result| result.state != LimitState::Unknown).count()
+    }
+
+    /// Whether there is nothing to base an answer on: nothing was compared, or no result although results have limits.
+    fn has_not_looked(&self) -> bool {
+        self.compared() == 0 && (self.limits > 0 || self.compared_facts == 0)
+    }
+
     fn answer(&self) -> Answer {
-        if !self.facts.is_empty() || self.beyond().next().is_some() {
-            Answer::Odd
-        } else if self.unknown.is_some()
-            || self.disturbance.is_some()
-            || !self.once.is_empty()
-            || !undecided_axes(&self.results).is_empty()
-        {
-            Answer::Undecided
-        } else {
-            Answer::Accepted
+        let is_open = || {
+            self.open_fact.is_some()
+                || self.disturbance.is_some()
+                || !self.once.is_empty()
+                || self.has_not_looked()
+                || !undecided_axes(&self.results).is_empty()
+        };
+        match () {
+            () if !self.facts.is_empty() => Answer::Odd,
+            // What failed may be the second measurement of a result that was beyond its limit once.
+            () if self.unknown.is_some() => Answer::Undecided,
+            () if self.beyond().next().is_some() => Answer::Odd,
+            () if is_open() => Answer::Undecided,
+            () => Answer::Accepted,
         }
     }
 
     /// The answer in a line that may be too long.
     fn line(&self, answer: Answer, seconds: f64) -> String {
-        let compared = self.results.iter().filter(|result| result.state != LimitState::Unknown).count() as u64;
+        let compared = self.compared() as u64;
         match answer {
             Answer::Accepted => {
                 let results = count(compared, "result", "results");
@@ -266,6 +310,13 @@ impl NodeState {
                 (Some(why), ..) => format!("undecided, {why}"),
                 (None, Some(disturbance), _) => format!("undecided, {disturbance}"),
                 (None, None, Some(once)) => format!("undecided, {once} was beyond its limit once"),
+                (None, None, None) if self.open_fact.is_some() => {
+                    format!(
+                        "undecided, the limits accept no value of {}",
+                        self.open_fact.as_deref().unwrap_or_default()
+                    )
+                }
+                (None, None, None) if self.results.is_empty() => "undecided, nothing was compared".to_owned(),
                 (None, None, None) => {
                     let unknown = self.results.len() as u64 - compared;
                     format!("undecided, {unknown} of {} results missing or contaminated", self.results.len())
@@ -456,6 +507,44 @@ mod tests {
         assert_eq!(answer([0.0, 0.0], Within).1, "undecided, a load was beyond its limit once");
         assert_eq!(answer([0.48, 0.0], Within).0, Answer::Accepted, "it is within its limit on a quiet node");
         assert_eq!(answer([0.0, 0.48], Within).1, taken);
+    }
+
+    #[test]
+    fn an_answer_without_a_look_is_undecided() {
+        let within = || vec![result(LimitState::Within)];
+        let fact = || Some("Kernel: release".to_owned());
+        let crossed = || vec![result(LimitState::Crossed)];
+        for (state, expected, line) in [
+            (NodeState::default(), Answer::Undecided, "undecided, nothing was compared"),
+            (NodeState { limits: 171, ..NodeState::default() }, Answer::Undecided, "undecided, nothing was compared"),
+            (
+                NodeState { limits: 171, compared_facts: 7, ..NodeState::default() },
+                Answer::Undecided,
+                "undecided, nothing was compared",
+            ),
+            (NodeState { compared_facts: 7, ..NodeState::default() }, Answer::Accepted, "ok, 7 facts, 9.0 s"),
+            (
+                NodeState { limits: 1, results: within(), ..NodeState::default() },
+                Answer::Accepted,
+                "ok, 1 result near their predictions or better, 9.0 s",
+            ),
+            (
+                NodeState { limits: 1, results: within(), open_fact: fact(), ..NodeState::default() },
+                Answer::Undecided,
+                "undecided, the limits accept no value of Kernel: release",
+            ),
+            (
+                NodeState { results: crossed(), unknown: Some("no space".to_owned()), ..NodeState::default() },
+                Answer::Undecided,
+                "undecided, no space",
+            ),
+        ] {
+            let answer = state.answer();
+            assert_eq!((answer, state.line(answer, 9.0).as_str()), (expected, line));
+            let status = if expected == Answer::Accepted { 0 } else { 3 };
+            let text = open_metrics(&state, answer, 9.0);
+            assert!(text.contains(&format!("sysdyno_check_status {status}\n")), "{text}");
+        }
     }
 
     #[test]

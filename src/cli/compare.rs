@@ -150,7 +150,7 @@ fn exit_code(comparison: &Comparison, options: &AnswerOptions) -> u8 {
     let open = |row: &ComparedResult| row.finding == Finding::Inconclusive && row.worst() >= least.max(row.threshold);
     match () {
         () if comparison.headline().any(worse) => WORSE,
-        () if !options.lenient && (comparison.rows.is_empty() || comparison.headline().any(open)) => FOUND,
+        () if !options.lenient && (comparison.headline().next().is_none() || comparison.headline().any(open)) => FOUND,
         () => DONE,
     }
 }

@@ -12,7 +12,7 @@ use crate::report::exports::{self, Form, Scope};
 use crate::report::page::Page;
 use crate::report::reference::ReferenceRun;
 use crate::report::{compact, content, csv, html, json, markdown, screen, terminal, text};
-use crate::results::compact::{Compact, FORMAT};
+use crate::results::compact::Compact;
 use crate::results::document::Document;
 use crate::results::problem::Problem;
 use crate::results::published::Published;
@@ -121,7 +121,8 @@ fn export(options: &ReportOptions, form: Form) -> Result<String, Problem> {
 fn stored(place: &Path) -> Result<Option<Compact>, Problem> {
     #[derive(serde::Deserialize)]
     struct Format {
-        format: String,
+        #[serde(rename = "format")]
+        _format: String,
     }
     if !std::fs::metadata(place).is_ok_and(|found| found.is_file() && found.len() <= MOST_BYTES) {
         return Ok(None);
@@ -132,11 +133,10 @@ fn stored(place: &Path) -> Result<Option<Compact>, Problem> {
     };
     let bytes = std::fs::read(place).map_err(|error| unreadable(error.to_string()))?;
     // A log is many values and none of them has a format.
-    let Ok(Format { format }) = serde_json::from_slice::<Format>(&bytes) else { return Ok(None) };
-    if format != FORMAT {
-        return Err(unreadable(format!("it has format {format}, and this build reads {FORMAT}")));
+    if serde_json::from_slice::<Format>(&bytes).is_err() {
+        return Ok(None);
     }
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| unreadable(error.to_string()))
+    Compact::parse(&bytes).map(Some).map_err(unreadable)
 }
 
 /// The log of a run directory, or the log itself.

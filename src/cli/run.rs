@@ -343,6 +343,11 @@ fn verdict(document: &Document, options: &RunOptions) -> u8 {
     if any_failed(document) {
         return FAILED;
     }
+    if !options.fail_on.is_empty() && document.metrics().all(|metric| !metric.headline) {
+        talk::line("error: the run has no headline result, so --fail-on has nothing to judge");
+        talk::line("hint: the screen names the reason of each missing result");
+        return FOUND;
+    }
     if found > 0 {
         let figures = count(found as u64, "headline result is", "headline results are");
         talk::line(format_args!("error: {figures} in a state that --fail-on names"));

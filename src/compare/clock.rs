@@ -17,6 +17,15 @@ pub(super) fn of_runs(unit: Unit, figures: &[(usize, &CompactFigure)]) -> Option
     median(&clocks?).filter(|_| unit == Unit::Nanoseconds)
 }
 
+/// The result in core cycles on both sides, the mean over the runs that have it so.
+pub(super) fn in_cycles(pair: &Pair<'_>) -> Option<[f64; 2]> {
+    let mean = |figures: &[(usize, &CompactFigure)]| {
+        let cycles: Vec<f64> = figures.iter().filter_map(|(_, figure)| figure.cycles).collect();
+        (!cycles.is_empty()).then(|| cycles.iter().sum::<f64>() / cycles.len() as f64)
+    };
+    Some([mean(&pair.base)?, mean(&pair.new)?])
+}
+
 /// The value at this clock, where one is given, else as it was measured.
 pub(super) fn at(clock: Option<f64>, figure: &CompactFigure) -> f64 {
     figure.cycles.zip(clock).map_or(figure.value, |(cycles, clock)| cycles / clock)

@@ -31,10 +31,9 @@ const FIRST: [&str; 14] = [
 pub(super) fn unlike(base: &[PlacedRun], new: &[PlacedRun]) -> Vec<String> {
     let mut unlike = Vec::new();
     let peers = [base, new].map(|runs| values(runs, &|run| run.run.peer.clone().unwrap_or_default()));
-    for (what, [one, other]) in [
-        ("they ran on different machines", machine_titles(base, new)),
-        ("they measured with different peers", peers),
-    ] {
+    for (what, [one, other]) in
+        [("they ran on different machines", machine_titles(base, new)), ("they measured with different peers", peers)]
+    {
         if one != other {
             unlike.push(format!("{what}: {} and {}", joined(&one), joined(&other)));
         }

@@ -1,10 +1,11 @@
 //! Runs compared with runs: result by result, with the scatter within and between runs.
 //!
-//! [`compare`] pairs the results of both sides, judges each pair by `statistics::compare`, and adjusts for their number. `facts` says
+//! [`compare`] pairs the results of both sides by `collect`, judges each pair by `statistics::compare`, and adjusts for their number. `facts` says
 //! what differs between machines and conditions, `scatter` what is known of the scatter between runs, `reasons` what explains a
 //! change, `groups` sums up the changes, and `timeline` judges runs of one machine over time.
 
 mod clock;
+mod collect;
 mod distance;
 mod facts;
 mod groups;
@@ -16,7 +17,7 @@ pub mod timeline;
 
 use std::collections::BTreeMap;
 
-use self::distance::Distances;
+use self::collect::pairs;
 use crate::experiments::phrases::{self, phrase};
 use crate::experiments::{self, Experiment};
 use crate::results::compact::{Compact, CompactExperiment, CompactFigure, CompactMetric};
@@ -24,7 +25,7 @@ use crate::results::comparison::{
     Alternation, ComparedResult, ComparedRun, Comparison, FORMAT, Finding, NotCompared, SideValue,
 };
 use crate::results::problem::Problem;
-use crate::results::quantity::{Better, DISTANCE, Labels, Unit};
+use crate::results::quantity::{Better, Labels, Unit};
 use crate::results::verdict::Trust;
 use crate::results::wording::count;
 use crate::statistics::compare::{Conclusion, LEAST_ROUNDS, Needed, Observed, Paired, Shift, Side, needed};
@@ -69,16 +70,10 @@ struct Pair<'a> {
     facts: MetricFacts,
     base: Vec<(usize, &'a CompactFigure)>,
     new: Vec<(usize, &'a CompactFigure)>,
+    /// Words for the memory of both sides, where they measured in other amounts of it.
+    remark: Option<String>,
     /// Words for the pages of the base, where it has the result with other pages only.
     instead: Option<String>,
-}
-
-/// One result of several runs.
-struct Collected<'a> {
-    labels: Labels,
-    facts: MetricFacts,
-    /// The number of each run that has it, and what it has.
-    figures: Vec<(usize, &'a CompactFigure)>,
 }
 
 /// What is the same for all results of a metric.
@@ -107,13 +102,16 @@ pub fn live(base: &[PlacedRun], new: &[PlacedRun], alternation: Alternation) -> 
 
 fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design, across: bool) -> Comparison {
     let differences = facts::differences(base, new);
-    let (mut rows, mut not_compared) = (Vec::new(), Vec::new());
+    let (mut rows, mut cycles, mut not_compared) = (Vec::new(), Vec::new(), Vec::new());
     for (metric, pairs) in pairs(base, new) {
         for pair in pairs {
             // Between machines the clock is a part of the answer.
             let clock = clock::of_base(&pair).filter(|_| !across);
             match row(&metric, &pair, design, clock) {
-                Ok(row) => rows.push(row),
+                Ok(row) => {
+                    rows.push(row);
+                    cycles.push(clock::in_cycles(&pair));
+                }
                 Err(reason) => not_compared.push(NotCompared { metric: metric.clone(), labels: pair.labels, reason }),
             }
         }
@@ -122,8 +120,10 @@ fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design, across: bool)
         not_compared = without_results(base.iter().chain(new));
     }
     judge(&mut rows, design);
-    for row in rows.iter_mut().filter(|row| row.is_changed() && row.explanation.is_none()) {
-        row.explanation = reasons::explanation(row, base, new, &differences);
+    for (row, cycles) in rows.iter_mut().zip(cycles) {
+        if row.is_changed() && row.explanation.is_none() {
+            row.explanation = reasons::explanation(row, cycles, &differences);
+        }
     }
     rows.sort_by(|one, other| consequence(other).total_cmp(&consequence(one)));
     Comparison {
@@ -167,72 +167,6 @@ fn compared_run(placed: &PlacedRun) -> ComparedRun {
     }
 }
 
-/// Every result that one of the sides has.
-fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Vec<Pair<'a>>> {
-    let pair = |found: Collected<'a>| {
-        let of = |is_new: bool| -> Vec<(usize, &'a CompactFigure)> {
-            let side = found.figures.iter().filter(|(run, _)| (*run >= base.len()) == is_new);
-            side.map(|(run, figure)| (if is_new { run - base.len() } else { *run }, *figure)).collect()
-        };
-        Pair { base: of(false), new: of(true), labels: found.labels, facts: found.facts, instead: None }
-    };
-    let all = collected(base.iter().chain(new));
-    let mut pairs: BTreeMap<String, Vec<Pair<'a>>> =
-        all.into_iter().map(|(metric, found)| (metric, found.into_iter().map(pair).collect())).collect();
-    for (metric, known) in &mut pairs {
-        let is_refused = |labels: &Labels| {
-            let absent = base.iter().flat_map(|placed| &placed.run.experiments).flat_map(|found| &found.absent);
-            let mut refused = absent.filter(|absent| absent.refused && absent.name == *metric);
-            refused.any(|absent| Labels::parse(&absent.labels).is_some_and(|other| other.same_figure(labels)))
-        };
-        stand_in(metric, known, is_refused);
-    }
-    pairs
-}
-
-/// Every result of several runs by its metric, with the numbers of the runs that have it: their places in the order given.
-fn collected<'a>(runs: impl Iterator<Item = &'a PlacedRun>) -> BTreeMap<String, Vec<Collected<'a>>> {
-    let mut results: BTreeMap<String, Vec<Collected<'a>>> = BTreeMap::new();
-    let runs: Vec<&PlacedRun> = runs.collect();
-    let distances = Distances::of(&runs);
-    for (run, placed) in runs.into_iter().enumerate() {
-        for (facts, metric, figure) in figures(&placed.run) {
-            let Some(labels) = Labels::parse(&figure.labels) else { continue };
-            let labels = distances.labels(run, &metric.name, labels);
-            let known = results.entry(metric.name.clone()).or_default();
-            let exact = known.iter().position(|found| found.labels == labels);
-            // A condition that only one run states does not make another result of it.
-            let is_alike = |known: &Labels| known.same_figure(&labels) && known.get(DISTANCE) == labels.get(DISTANCE);
-            let alike: Vec<usize> = (0..known.len()).filter(|&at| is_alike(&known[at].labels)).collect();
-            let place = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1));
-            match place {
-                Some(place) => known[place].figures.push((run, figure)),
-                None => known.push(Collected { labels, facts, figures: vec![(run, figure)] }),
-            }
-        }
-    }
-    results
-}
-
-/// A result that only the new runs have because the base has no such pages is compared with that of small pages, which every
-/// machine has: that is what the pages save. Not where the base has such pages, and its result failed a hard check.
-fn stand_in(metric: &str, known: &mut [Pair<'_>], is_refused: impl Fn(&Labels) -> bool) {
-    for at in 0..known.len() {
-        if !known[at].base.is_empty() || known[at].labels.get(PAGES).is_none() || is_refused(&known[at].labels) {
-            continue;
-        }
-        let others = known
-            .iter()
-            .filter(|other| !other.base.is_empty() && other.labels.get(PAGES) == Some(SMALL_PAGES))
-            .filter(|other| other.labels.without(PAGES) == known[at].labels.without(PAGES));
-        if let Some((words, base)) = others.map(|other| (page_words(metric, &other.labels), other.base.clone())).next()
-        {
-            known[at].base = base;
-            known[at].instead = Some(words);
-        }
-    }
-}
-
 /// The pages of a result in words.
 fn page_words(metric: &str, labels: &Labels) -> String {
     phrases::label(metric, PAGES, labels.get(PAGES).unwrap_or_default())
@@ -269,9 +203,10 @@ fn row(metric: &str, pair: &Pair<'_>, design: Design, clock: Option<f64>) -> Res
         experiment: facts.experiment.id.to_owned(),
         metric: metric.to_owned(),
         labels: labels.clone(),
-        phrase: match &pair.instead {
-            None => phrase(metric, labels),
-            Some(pages) => format!("{} (base: {pages})", phrase(metric, labels)),
+        phrase: match (&pair.instead, &pair.remark) {
+            (Some(pages), _) => format!("{} (base: {pages})", phrase(metric, labels)),
+            (None, Some(remark)) => format!("{} ({remark})", phrase(metric, labels)),
+            (None, None) => phrase(metric, labels),
         },
         unit: facts.unit,
         better: facts.better,
@@ -432,6 +367,7 @@ fn consequence(row: &ComparedResult) -> f64 {
 mod tests {
     use super::*;
     use crate::results::compact::Absent;
+    use crate::results::quantity::DISTANCE;
 
     const RECORD: &[u8] = include_bytes!("../../records/guest-zen4-2cpu-quiet-hour/node.json");
 

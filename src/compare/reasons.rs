@@ -1,9 +1,6 @@
 //! What explains a change, as far as facts of the machines do.
 
-use super::PlacedRun;
-use crate::results::compact::Compact;
 use crate::results::comparison::{ComparedResult, Difference};
-use crate::results::quantity::Labels;
 use crate::results::wording::percent;
 
 /// Facts that move results, by the beginnings of the names of metric and fact.
@@ -38,11 +35,10 @@ const MOST_FACTS: usize = 3;
 /// results.
 pub(super) fn explanation(
     row: &ComparedResult,
-    base: &[PlacedRun],
-    new: &[PlacedRun],
+    in_cycles: Option<[f64; 2]>,
     differences: &[Difference],
 ) -> Option<String> {
-    if let Some([before, after]) = in_cycles(row, base, new)
+    if let Some([before, after]) = in_cycles
         && (after / before).ln().abs() < row.threshold.ln_1p()
     {
         let change = (after / before - 1.0).abs();
@@ -60,20 +56,4 @@ pub(super) fn explanation(
     }
     named.truncate(MOST_FACTS);
     (!named.is_empty()).then(|| format!("these differ: {}", named.join(", ")))
-}
-
-/// The result in core cycles on both sides, the mean over the runs.
-fn in_cycles(row: &ComparedResult, base: &[PlacedRun], new: &[PlacedRun]) -> Option<[f64; 2]> {
-    let mean = |runs: &[PlacedRun]| {
-        let cycles: Vec<f64> = runs.iter().filter_map(|placed| cycles(row, &placed.run)).collect();
-        (!cycles.is_empty()).then(|| cycles.iter().sum::<f64>() / cycles.len() as f64)
-    };
-    Some([mean(base)?, mean(new)?])
-}
-
-fn cycles(row: &ComparedResult, run: &Compact) -> Option<f64> {
-    let metrics = run.experiments.iter().filter(|found| found.id == row.experiment).flat_map(|found| &found.metrics);
-    let mut figures = metrics.filter(|metric| metric.name == row.metric).flat_map(|metric| &metric.figures);
-    let is_it = |labels: &str| Labels::parse(labels).is_some_and(|labels| labels.same_figure(&row.labels));
-    figures.find(|figure| is_it(&figure.labels))?.cycles
 }

@@ -93,7 +93,7 @@ pub fn check_results(
     let names = Names::default();
     let node = run.node.name.clone().unwrap_or_default();
     let reading = Reading::of(&NodeRun { node, place: String::new(), run }, &names);
-    let rows = model.limits.iter().filter_map(|limit| {
+    let rows = model.limits.iter().map(|limit| {
         let labels = limit.labels.to_string();
         let key = reading.keys.iter().find(|key| key.name.metric == limit.metric && key.name.labels == labels);
         let value = key.and_then(|key| match (limit.per_cycle, limit.unit) {
@@ -102,16 +102,17 @@ pub fn check_results(
         });
         let known = key.zip(value).filter(|(key, _)| !key.contaminated);
         let state = known.map_or(LimitState::Unknown, |(key, value)| state_of(limit, value, key.error));
-        Some(LimitedResult {
+        LimitedResult {
             axis: Some(limit.axis),
-            experiment: experiment(&limit.metric)?.to_owned(),
+            // A metric that this build does not have is a result that is missing.
+            experiment: experiment(&limit.metric).unwrap_or_default().to_owned(),
             phrase: phrase(&limit.metric, &limit.labels),
             unit: limit.unit,
             value,
             limit: if limit.better == Better::Lower { limit.high } else { limit.low },
             ratio: value.map(|value| worse_by(limit.better, value / limit.median)),
             state,
-        })
+        }
     });
     rows.collect()
 }

@@ -36,17 +36,21 @@ fn candidates(directory: &Path) -> Vec<PathBuf> {
 
 /// Adds a mesh to a fleet, and to its answer.
 pub fn add(fleet: &mut Fleet, place: &Path, mesh: &Mesh) {
+    let pairs = mesh.best().len() as u32;
+    // A file can say what no pair shows.
+    let verdict =
+        if pairs == 0 && mesh.verdict == MeshVerdict::NothingOdd { MeshVerdict::Incomplete } else { mesh.verdict };
     fleet.mesh = Some(FleetMesh {
         place: place.display().to_string(),
         started: mesh.started.clone(),
-        verdict: mesh.verdict,
+        verdict,
         members: mesh.members.len() as u32,
-        pairs: mesh.best().len() as u32,
+        pairs,
         missing: mesh.missing().len() as u32,
         findings: mesh.findings.clone(),
         undecided: mesh.undecided.clone(),
     });
-    fleet.verdict = match (fleet.verdict, mesh.verdict) {
+    fleet.verdict = match (fleet.verdict, verdict) {
         (FleetVerdict::Odd, _) | (_, MeshVerdict::Odd) => FleetVerdict::Odd,
         // Without nodes, the network is the whole answer.
         (verdict, MeshVerdict::NothingOdd) if !fleet.is_mesh_alone() => verdict,

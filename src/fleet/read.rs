@@ -170,7 +170,8 @@ impl ReadFleet {
     /// Leaves aside what would count as runs of one node and is not.
     fn one_machine_each(&mut self) {
         let of_nodes = self.readings.chunk_by(|one, other| one.node == other.node);
-        let mut reasons = of_nodes.flat_map(|runs| runs.iter().map(|run| another_machine(run, runs))).collect::<Vec<_>>();
+        let mut reasons =
+            of_nodes.flat_map(|runs| runs.iter().map(|run| another_machine(run, runs))).collect::<Vec<_>>();
         let mut reasons = reasons.drain(..);
         self.readings.retain(|run| {
             let reason = reasons.next().flatten();
@@ -193,6 +194,11 @@ fn another_machine(run: &Reading, runs: &[Reading]) -> Option<String> {
         ));
     }
     let (was, is) = (&run.fingerprint, &runs.last()?.fingerprint);
-    let has_changed = || format!("{} has other hardware now, or shows other facts of it: its model was {was}, and is {is} since", run.node);
+    let has_changed = || {
+        format!(
+            "{} has other hardware now, or shows other facts of it: its model was {was}, and is {is} since",
+            run.node
+        )
+    };
     (was != is).then(has_changed)
 }

@@ -121,7 +121,8 @@ pub fn verdict(axes: &[NodeAxis], other_finding: bool, confirmed: bool) -> NodeV
     match () {
         () if any(AxisState::Odd) || other_finding && confirmed => NodeVerdict::Odd,
         () if any(AxisState::Suspect) || other_finding => NodeVerdict::Suspect,
-        () if any(AxisState::Undecided) => NodeVerdict::Undecided,
+        // Without an axis nothing was compared.
+        () if axes.is_empty() || any(AxisState::Undecided) => NodeVerdict::Undecided,
         () => NodeVerdict::Healthy,
     }
 }

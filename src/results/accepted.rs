@@ -3,11 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds;
 use super::fleet::Axis;
 use super::quantity::{Better, Labels, Unit};
 
 /// Version of the format.
 pub const FORMAT: &str = "sysdyno-accepted/1";
+
+/// Most models of a file, and most limits and facts of a model. A fleet has a handful, and a model about 200 of each.
+const MOST_MODELS: usize = 1_000;
+const MOST_LIMITS: usize = 5_000;
 
 /// Limits for the nodes of one or more models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +48,20 @@ impl Accepted {
     /// The limits from their file; why not, if it has none.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let found: Accepted = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if found.format == FORMAT { Ok(found) } else { Err(format!("its format is {}", found.format)) }
+        if found.format != FORMAT {
+            return Err(format!("its format is {}", found.format));
+        }
+        found.is_possible().map(|()| found)
+    }
+
+    fn is_possible(&self) -> Result<(), String> {
+        bounds::at_most("models", self.models.len(), MOST_MODELS)?;
+        self.models.iter().try_for_each(|model| {
+            bounds::at_most("limits of a model", model.limits.len(), MOST_LIMITS)?;
+            bounds::at_most("facts of a model", model.facts.len(), MOST_LIMITS)?;
+            let possible = |limit: &AcceptedLimit| bounds::within(&limit.metric, limit.median, [limit.low, limit.high]);
+            model.limits.iter().try_for_each(possible)
+        })
     }
 }
 

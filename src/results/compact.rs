@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
+use super::bounds;
 use super::document::{Document, Grade, Metric, Outcome, Rejected, Section};
 use super::peer::Peer;
 use super::practice::Practice;
@@ -30,6 +31,11 @@ pub const FORMAT: &str = "sysdyno-node/1";
 
 /// Most bytes of a file that is read as one: ten times what a run of everything has.
 pub const MOST_BYTES: u64 = 1 << 20;
+
+/// Most facts that are read. A run has 70, and more on a machine with thousands of network interfaces.
+const MOST_FACTS: usize = 5_000;
+/// Most experiments, metrics and results that are read: ten times what a run of everything has.
+const MOST_RESULTS: usize = 10_000;
 
 /// Confidence of an interval that does not say another.
 const LEVEL: f64 = 0.95;
@@ -261,7 +267,23 @@ impl Compact {
         if format != FORMAT {
             return Err(format!("it has format {format}, and this build reads {FORMAT}"));
         }
-        serde_json::from_slice(bytes).map_err(|error| error.to_string())
+        let found: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        found.is_possible().map(|()| found)
+    }
+
+    /// Whether a run can be so; the error says what cannot. Later work costs as much as there are facts and results.
+    fn is_possible(&self) -> Result<(), String> {
+        bounds::at_most("facts", self.facts.len(), MOST_FACTS)?;
+        let metrics = || self.experiments.iter().flat_map(|found| &found.metrics);
+        let absent: usize = self.experiments.iter().map(|found| 1 + found.absent.len()).sum();
+        let results: usize = metrics().map(|metric| 1 + metric.figures.len()).sum();
+        bounds::at_most("results", absent + results, MOST_RESULTS)?;
+        bounds::number("the duration", self.run.seconds)?;
+        self.practice.is_possible()?;
+        metrics().try_for_each(|metric| {
+            let possible = metric.figures.iter().try_for_each(CompactFigure::is_possible);
+            possible.map_err(|why| format!("a result of {}: {why}", metric.name))
+        })
     }
 
     /// Start, identifier and seed, which tell this run from every other. A copy of it has the same.
@@ -408,6 +430,15 @@ impl CompactFigure {
         }
     }
 
+    fn is_possible(&self) -> Result<(), String> {
+        bounds::within("its value", self.value, self.interval)?;
+        bounds::share("its confidence", self.level.unwrap_or(LEVEL))?;
+        let numbers = [Some(self.between), self.cycles, self.shared]
+            .into_iter()
+            .chain(self.predicted.unwrap_or_default().map(Some));
+        numbers.flatten().try_for_each(|value| bounds::number("one of its numbers", value))
+    }
+
     /// Half of the interval, relative to the value, with the confidence of the interval.
     pub fn half_width(&self) -> (f64, f64) {
         ((self.interval[1] - self.interval[0]) / 2.0 / self.value.abs(), self.level.unwrap_or(LEVEL))
@@ -472,5 +503,44 @@ mod tests {
             assert!(!facts.keys().any(|key| key.ends_with(&format!(": {name}"))));
         }
         assert!(facts.contains_key("Kernel: release") && facts.contains_key("Memory: total"), "{facts:?}");
+    }
+
+    /// A stored run with a change to its JSON.
+    fn changed(change: impl Fn(&mut serde_json::Value)) -> Result<Compact, String> {
+        let mut run =
+            serde_json::from_slice(include_bytes!("../../records/guest-zen4-2cpu-quiet-hour/node.json")).unwrap();
+        change(&mut run);
+        Compact::parse(run.to_string().as_bytes())
+    }
+
+    #[test]
+    fn files_with_impossible_numbers_or_too_many_are_no_runs() {
+        use serde_json::json;
+        changed(|_| ()).unwrap();
+        let refused = |words: &str, change: &dyn Fn(&mut serde_json::Value)| {
+            let why = changed(change).unwrap_err();
+            assert!(why.contains(words), "{words}: {why}");
+        };
+        let figure = |field: &'static str, value: serde_json::Value| {
+            move |run: &mut serde_json::Value| run["experiments"][0]["metrics"][0]["figures"][0][field] = value.clone()
+        };
+        refused("its interval is [", &figure("value", json!(1.0)));
+        refused("its interval is [2.0, 1.0]", &figure("interval", json!([2.0, 1.0])));
+        refused("its value is 1e308", &|run| {
+            figure("value", json!(1e308))(run);
+            figure("interval", json!([1e308, 1e308]))(run);
+        });
+        refused("which is impossible", &figure("predicted", json!([0.0, 1e308])));
+        refused("which is impossible", &figure("between", json!(1e200)));
+        refused("its confidence is 2", &figure("level", json!(2.0)));
+        refused("not a share", &|run| run["practice"]["shared_share"] = json!(1e308));
+        refused("the duration", &|run| run["run"]["seconds"] = json!(-1e300));
+        refused("5001 facts", &|run| {
+            run["facts"] = (0..=MOST_FACTS).map(|number| (number.to_string(), json!(""))).collect();
+        });
+        refused("results, and at most 10000 are read", &|run| {
+            let absent = json!({"name": "a", "reason": "b"});
+            run["experiments"][0]["absent"] = json!(vec![absent; MOST_RESULTS]);
+        });
     }
 }

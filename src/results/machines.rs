@@ -22,7 +22,8 @@ const IDENTITY: &str = "Processor: identity";
 /// Whether two runs were made on one machine with one processor, as far as they say it.
 pub fn is_same(one: &Compact, other: &Compact) -> bool {
     identity(one) == identity(other)
-        && (one.node.fingerprint == other.node.fingerprint || one.node.machine.is_some() && differ_in_hidden(one, other))
+        && (one.node.fingerprint == other.node.fingerprint
+            || one.node.machine.is_some() && differ_in_hidden(one, other))
 }
 
 /// Name of the node, and hash of its identifier: the same for clones, and for a machine that got other hardware.

@@ -5,6 +5,7 @@
 
 pub mod accepted;
 pub mod between;
+pub mod bounds;
 pub mod compact;
 pub mod comparison;
 pub mod document;

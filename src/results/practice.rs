@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds;
+
 /// How the shared methodology was carried out: the actual parameters of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Practice {
@@ -46,6 +48,29 @@ pub struct Practice {
     pub records_score: Option<[f64; 3]>,
     /// Share of launches that had settled when sampling began.
     pub settled_share: Option<f64>,
+}
+
+impl Practice {
+    /// Whether a run can have been carried out so; the error says what cannot.
+    pub fn is_possible(&self) -> Result<(), String> {
+        let shares = [
+            ("the share beside a neighbour", self.shared_share),
+            ("the share that began beside a neighbour", self.shared_at_start),
+            ("the share that had settled", self.settled_share),
+        ];
+        shares.into_iter().try_for_each(|(what, share)| bounds::share(what, share.unwrap_or(0.0)))?;
+        let numbers = [
+            self.timer_bias,
+            self.timer_resolution,
+            self.chain_ratio,
+            self.delayed_share,
+            self.stolen_share,
+            self.others_cpus,
+        ];
+        let lists = [self.core_hertz, self.records_score].into_iter().flatten().flatten();
+        let mut all = numbers.into_iter().flatten().chain(lists);
+        all.try_for_each(|value| bounds::number("a number of the practice", value))
+    }
 }
 
 /// How many batches shared a fate.

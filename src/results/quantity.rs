@@ -155,6 +155,12 @@ impl Labels {
         )
     }
 
+    /// The labels that tell figures apart.
+    #[must_use]
+    pub fn without_conditions(&self) -> Labels {
+        CONDITIONS.iter().fold(self.clone(), |labels, condition| labels.without(condition))
+    }
+
     /// True when both name the same figure of a run: a condition that only one of them states does not tell figures apart.
     pub fn same_figure(&self, other: &Labels) -> bool {
         let told_apart = |one: &Labels, other: &Labels| {

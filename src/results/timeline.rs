@@ -207,7 +207,7 @@ impl Timeline {
 
     /// Whether the runs are too few to show anything.
     pub fn is_too_short(&self) -> bool {
-        self.results.is_empty()
+        self.headline().next().is_none()
     }
 
     /// The run that deviates from its neighbours in most headline results, and in how many. None where they are hardly any.

@@ -253,6 +253,13 @@ fn a_clock_runs_at_the_rate_that_the_machine_states() {
         at
     };
     refuses(ten_times, "the machine states 2596148000 Hz for its counter");
+    // An ordinary user cannot read /dev/kmsg.
+    let ten_times_alone = |lines: &mut Vec<Value>| {
+        let at = first(lines, "clock");
+        lines[at]["hertz"] = json!(lines[at]["hertz"].as_f64().unwrap() * 10.0);
+        at
+    };
+    refuses(ten_times_alone, "a clock of 25961478374.42461 Hz, although the machine states 2000000000 Hz");
     refuses(changed("clock", "hertz", json!(-2.0)), "a clock of -2 Hz");
     let nanoseconds = |lines: &mut Vec<Value>| {
         let at = first(lines, "clock");

@@ -250,7 +250,8 @@ fn ordered(answer: &str, state: &str, busy: bool) -> String {
 
 #[test]
 fn slurm_health_drains_and_resumes_only_what_is_its_own() {
-    let (bad, good) = ("echo 'sysdyno: DRAM rate 12 GB/s'; exit 1", "echo 'sysdyno: ok, 7 facts'");
+    let (bad, good) =
+        ("echo 'sysdyno: DRAM rate 12 GB/s'; exit 1", "echo 'sysdyno: ok, 9 results and 7 facts as accepted'");
     let drain = "update,NodeName=n7,State=DRAIN,Reason=sysdyno: DRAM rate 12 GB/s,";
     let resume = "update,NodeName=n7,State=RESUME,";
     for (answer, state, expected) in [
@@ -266,6 +267,8 @@ fn slurm_health_drains_and_resumes_only_what_is_its_own() {
         (good, "draining|sysdyno: DRAM rate 12 GB/s", resume),
         (good, "drained|bad fan", ""),
         (good, "down*|sysdyno: DRAM rate 12 GB/s", ""),
+        ("echo 'sysdyno: ok, 7 facts'", "drained|sysdyno: DRAM rate 12 GB/s", ""),
+        ("echo 'sysdyno: undecided, nothing was compared'", "drained|sysdyno: DRAM rate 12 GB/s", ""),
         ("echo 'sysdyno: undecided, no'; exit 3", "drained|sysdyno: DRAM rate 12 GB/s", ""),
         ("echo 'error: x' >&2; exit 2", "idle|none", ""),
         ("exit 1", "idle|none", ""),

@@ -88,6 +88,36 @@ fn what_is_missing_is_undecided() {
     }
 }
 
+/// A check that could not look: the answer is undecided in every form, and no old answer stays.
+#[test]
+fn what_was_not_looked_at_is_undecided_in_every_form() {
+    let keep = tempfile::tempdir().unwrap();
+    let file = keep.path().join("accepted.json");
+    let state = keep.path().join("state.prom");
+    let (file_word, state_word) = (file.to_str().unwrap(), state.to_str().unwrap());
+    let no_time = output(&["check", "--time", "0.1s"]);
+    assert_eq!(no_time.status.code(), Some(3), "{}", told(&no_time));
+    assert_one_line(&no_time, "sysdyno: undecided, no experiment of the limits fits into 0.10 s");
+    for limits in [None, Some("{"), Some("{\"format\": \"another\", \"models\": []}")] {
+        if let Some(limits) = limits {
+            fs::write(&file, limits).unwrap();
+        }
+        fs::write(&state, "sysdyno_check_status 0\n").unwrap();
+        let plain = output(&["check", "--accepted", file_word, "--textfile", state_word]);
+        assert_eq!(plain.status.code(), Some(2), "{}", told(&plain));
+        assert!(fs::read_to_string(&state).unwrap().contains("\nsysdyno_check_status 3\n"), "{}", told(&plain));
+        let plug_in = output(&["check", "--accepted", file_word, "--nagios"]);
+        assert_eq!(plug_in.status.code(), Some(3), "{}", told(&plug_in));
+        assert_one_line(&plug_in, "SYSDYNO UNKNOWN - undecided, cannot read the limits in ");
+    }
+    let limits = |facts: Value| limits(keep.path(), 1.0, &facts);
+    let open = check(&limits(json!([{"fact": "Kernel: release", "values": []}])), &["--facts"]);
+    assert_eq!(open.status.code(), Some(3), "{}", told(&open));
+    assert_one_line(&open, "sysdyno: undecided, the limits accept no value of Kernel: release");
+    let none = check(&limits(json!([])), &["--facts"]);
+    assert_eq!(none.status.code(), Some(3), "{}", told(&none));
+}
+
 /// Busy tasks, which end with this value.
 struct Spinners(Vec<Child>);
 

@@ -78,7 +78,11 @@ esac
 
 if [ "$code" = 0 ]; then
     if [ "$drained $whose $busy" = "yes sysdyno no" ]; then
-        scontrol update "NodeName=$node" State=RESUME && say "resumed, $answer"
+        # Only compared results show that a node is good again. Facts alone, or an undecided answer with --lenient, do not.
+        case $answer in
+        "sysdyno: ok, "*" result"*) scontrol update "NodeName=$node" State=RESUME && say "resumed, $answer" ;;
+        *) say "not resumed, because no result was compared: $answer" ;;
+        esac
     fi
 elif [ "$whose" = other ]; then
     say "not drained, because it has the reason '$reason': $answer"

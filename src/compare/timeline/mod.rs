@@ -7,7 +7,8 @@ mod moments;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Collected, LEVEL, PlacedRun, clock, collected, compared_run, observed, scatter, threshold};
+use super::collect::{Collected, Footprints, collected};
+use super::{LEVEL, PlacedRun, clock, compared_run, observed, scatter, threshold};
 use crate::experiments::phrases::phrase;
 use crate::results::compact::Compact;
 use crate::results::comparison::{Finding, NotCompared};
@@ -41,7 +42,7 @@ struct Judged<'a> {
 pub fn timeline(all: Vec<PlacedRun>, mut left_aside: Vec<String>) -> Timeline {
     let (runs, machine) = of_one_kind(all, &mut left_aside);
     let (mut judged, mut not_judged, mut begun_anew) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for (metric, results) in collected(runs.iter()) {
+    for (metric, results) in collected(runs.iter(), Footprints::Apart) {
         for mut of in results {
             if let Some(anew) = newest_series(&metric, &mut of, &runs) {
                 begun_anew.entry(anew.experiment.clone()).or_insert(anew);
@@ -92,8 +93,9 @@ fn of_one_kind(all: Vec<PlacedRun>, left_aside: &mut Vec<String>) -> (Vec<Placed
     }
     let newest = runs.last().map(|placed| placed.run.clone());
     let machine = newest.as_ref().map_or_else(String::new, machines::title);
-    let (same, changed): (Vec<PlacedRun>, Vec<PlacedRun>) =
-        runs.into_iter().partition(|placed| newest.as_ref().is_some_and(|newest| machines::is_same(newest, &placed.run)));
+    let (same, changed): (Vec<PlacedRun>, Vec<PlacedRun>) = runs
+        .into_iter()
+        .partition(|placed| newest.as_ref().is_some_and(|newest| machines::is_same(newest, &placed.run)));
     runs = same;
     others.extend(other_hardware(&changed, newest.as_ref()));
     let profile = most(&runs, &|run| run.run.profile.clone());

@@ -139,6 +139,10 @@ pub fn verdict(comparison: &Comparison) -> String {
             _ => "No result could be compared.".to_owned(),
         };
     }
+    if all == 0 {
+        let others = count(comparison.rows.len() as u64, "other result is", "other results are");
+        return format!("No headline result could be compared. {others} in the table.");
+    }
     let answer = match (worse, better) {
         (0, 0) => "No headline result changed".to_owned(),
         (worse, 0) => format!("{worse} of {all} headline results are worse"),

@@ -41,7 +41,7 @@ pub fn verdict(timeline: &Timeline) -> String {
             let more = count(needed - runs, "more run", "more runs");
             format!("{} cannot show a change point: {needed} are needed. Make {more}.", count(runs, "run", "runs"))
         } else {
-            format!("No result has the {needed} usable runs that a change point needs.")
+            format!("No headline result has the {needed} usable runs that a change point needs.")
         };
         return format!("{begin} From {USEFUL} runs on, the runs themselves show how much a result scatters.");
     }

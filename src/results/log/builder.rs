@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::{Clock, Header, Launch, Log, Record, Step};
-use crate::machine::{Machine, quiet::Check};
+
+use crate::machine::quiet::Check;
+use crate::machine::{Fact, Machine};
 use crate::results::between::History;
 use crate::results::evidence::Evidence;
 use crate::results::peer::Peer;
@@ -17,6 +19,8 @@ use crate::results::series::Series;
 /// A clock may differ by this factor from what the machine says of its counter: a guest that was moved keeps the statements
 /// of the machine on which it was started.
 const CLOCK_DIFFERS: f64 = 2.0;
+/// The same where it says nothing of its counter but the delay loop and the nominal clock of its cores.
+const ROUGHLY: f64 = 4.0;
 
 pub(super) struct LogBuilder {
     header: Header,
@@ -286,15 +290,22 @@ fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A clock runs at one of the rates that the machine states for its counter, or about; that of the kernel counts nanoseconds.
+/// A clock runs at one of the rates that the machine states for its counter, or about. That of the kernel counts nanoseconds.
 fn agrees(clock: &Clock, machine: &Machine) -> Result<(), String> {
-    let near = |stated: f64| (1.0 / CLOCK_DIFFERS..=CLOCK_DIFFERS).contains(&(clock.hertz / stated));
-    // The delay loop of a kernel says nothing about a counter where somebody else than Linux says how long it is.
-    let is_loop = |source: &str| source.to_ascii_lowercase().contains("bogomips");
-    let stated =
-        machine.tsc_hertz_claims().all().iter().filter(|claim| !is_loop(&claim.source)).map(|claim| claim.value);
-    let stated: Vec<f64> = if clock.source == "monotonic_raw" { vec![1e9] } else { stated.collect() };
-    if stated.is_empty() || stated.iter().copied().any(near) {
+    // The delay loop of a kernel says little about a counter where another kernel than Linux says how long it is.
+    let is_loop = |claim: &&Fact<f64>| claim.source.to_ascii_lowercase().contains("bogomips");
+    let claims = machine.tsc_hertz_claims().all();
+    let exact: Vec<f64> = claims.iter().filter(|claim| !is_loop(claim)).map(|claim| claim.value).collect();
+    let (stated, differs) = match clock.source.as_str() {
+        "monotonic_raw" => (vec![1e9], CLOCK_DIFFERS),
+        source if exact.is_empty() => {
+            let nominal = machine.nominal_hertz().filter(|_| source == "tsc");
+            (claims.iter().chain(nominal).map(|claim| claim.value).collect(), ROUGHLY)
+        }
+        _ => (exact, CLOCK_DIFFERS),
+    };
+    let near = |stated: &f64| (1.0 / differs..=differs).contains(&(clock.hertz / stated));
+    if stated.is_empty() || stated.iter().any(near) {
         return Ok(());
     }
     Err(format!("a clock of {} Hz, although the machine states {} Hz for its counter", clock.hertz, stated[0]))
