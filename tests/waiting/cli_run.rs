@@ -223,7 +223,7 @@ fn a_dry_run_understands_addresses_and_contacts_nobody() {
 
 /// The experiments of a log in the order in which they were launched, canaries included, without what others are predicted from.
 fn order(run: &Path) -> Vec<String> {
-    let planned = |launch: &&Value| launch["first"].is_null();
+    let planned = |launch: &&&Value| launch["first"].is_null();
     records(&lines(run), "launch")
         .iter()
         .filter(planned)
