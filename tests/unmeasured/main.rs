@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
 mod blocks;
+mod budgets;
 mod cli;
 mod coefficients;
 mod compact;
