@@ -149,7 +149,7 @@ pub mod report {
         pub use crate::report::reference::ReferenceRun;
     }
     pub mod screen {
-        pub use crate::report::screen::{plain, screen};
+        pub use crate::report::screen::{plain, screen, verdict};
     }
     pub mod terminal {
         pub use crate::report::terminal::{folded, summary};
@@ -197,6 +197,9 @@ pub mod results {
         pub use crate::results::schema::{
             of_accepted, of_compact, of_comparison, of_fleet, of_history, of_log_line, of_mesh, of_result,
         };
+    }
+    pub mod score {
+        pub use crate::results::score::Standing;
     }
     pub mod series {
         pub use crate::results::series::{Class, Classes, Series};

@@ -42,7 +42,7 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
         Format::Summary if options.screen.all => terminal::summary(&document()?, terminal_width()),
         Format::Summary => {
             let document = document()?;
-            let lines = screen::screen(&document, terminal_width(), None, reference(options, &document)?.as_ref());
+            let lines = screen::screen(&document, terminal_width(), reference(options, &document)?.as_ref());
             if file(options).is_none() {
                 return print_painted(&painted(&lines, options.screen.color)).map(|_| DONE);
             }

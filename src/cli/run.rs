@@ -28,7 +28,6 @@ use crate::results::document::{self, Document, Grade, Metric};
 use crate::results::log::{FORMAT, Header};
 use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
-use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{count, duration, launches, quantity};
 use crate::setup::Setup;
 use crate::sys::{affinity, talk};
@@ -316,7 +315,8 @@ fn conclude(
     let document = &outcome.document;
     tell(document, target, directory, options)?;
     if options.into.is_none() {
-        talk::line(format_args!("run directory: {}", directory.path().display()));
+        let report = if directory.has_report() { " (report.html)" } else { "" };
+        talk::line(format_args!("run directory: {}{report}", directory.path().display()));
     }
     if outcome.interrupted {
         let again = match &options.into {
@@ -334,9 +334,7 @@ fn verdict(document: &Document, options: &RunOptions) -> u8 {
     let is = |metric: &Metric, state: &FailOn| match state {
         FailOn::Contaminated => metric.grade.has_foreign_part(),
         FailOn::Unresolved => metric.grade == Grade::Unresolved,
-        FailOn::Outside => {
-            matches!(metric.verdict.against_prediction, AgainstPrediction::Slower | AgainstPrediction::Faster)
-        }
+        FailOn::Outside => metric.is_outside(),
     };
     let headlines = document.metrics().filter(|metric| metric.headline);
     let found = headlines.filter(|metric| options.fail_on.iter().any(|state| is(metric, state))).count();
@@ -368,8 +366,8 @@ fn tell(
     if options.into.is_some() && target.is_none() {
         return print(&format!("{}\n", screen::in_one_line(document, directory.path())));
     }
-    let (options, report) = (&options.screen, directory.report());
-    let lines = |width| screen::screen(document, width, report.as_ref().and_then(|report| report.to_str()), None);
+    let options = &options.screen;
+    let lines = |width| screen::screen(document, width, None);
     if matches!(target, Some(Target::Stdout)) {
         let summary = if options.all { terminal::summary(document, None) } else { screen::plain(&lines(None)) };
         talk::text(summary);

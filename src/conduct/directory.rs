@@ -150,9 +150,9 @@ impl RunDirectory {
         self.path.join(LOG)
     }
 
-    /// The report of a complete run, where it is kept.
-    pub fn report(&self) -> Option<PathBuf> {
-        (self.kept == Kept::All).then(|| self.path.join(PAGE))
+    /// Whether a complete run keeps its report.
+    pub fn has_report(&self) -> bool {
+        self.kept == Kept::All
     }
 
     /// Writes what is kept of all that is computed from the log, each file whole or not at all: `result.json`, `node.json`,

@@ -4,6 +4,7 @@ use crate::results::document::{Block, Curve, FigureModes, Grade, HostLoad, Metri
 use crate::results::drawing_note::DrawingNote;
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Better, CoreCycles, Hertz, Labels, Unit};
+use crate::results::score::Standings;
 use crate::results::verdict::{AgainstPrediction, Gate, Severity, Trust, Verdict};
 use crate::results::wording::{self, Shown};
 
@@ -227,15 +228,12 @@ impl Findings {
             let figures = wording::count(wide as u64, "result", "results");
             self.say(format!("{figures} {have} wider than a factor of 4 and {counts} as not predicted."));
         }
-        let judged: Vec<&Metric> = self.metrics.iter().filter(|metric| metric.is_judged()).collect();
-        if judged.is_empty() {
-            return;
-        }
-        let inside = judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted);
-        let text = match (inside.count(), judged.len()) {
-            (0, 1) => "The result is outside its predicted range.".to_owned(),
-            (1, 1) => "The result is inside its predicted range.".to_owned(),
-            (inside, all) => format!("{inside} of {all} results are inside their predicted ranges."),
+        let counts = Standings::of(&self.metrics);
+        let text = match (counts.all(), counts.inside, counts.outside()) {
+            (1, 1, _) => "The result is inside its predicted range.".to_owned(),
+            (1, _, 1) => "The result is outside its predicted range.".to_owned(),
+            (all, ..) if all == counts.not_predicted => return,
+            _ => counts.text("result", "results"),
         };
         self.say(text);
     }

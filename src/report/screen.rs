@@ -1,32 +1,32 @@
 //! What a run ends with: the answer on one screen. The machine, a verdict, how sure it is, the costs that everybody asks for
-//! first, what is special about the machine, what is missing. At most 24 lines, whatever the width.
+//! first, what is special about the machine, what is missing. With the place of the report and a prompt it fits 24 lines at any width.
 
 use std::path::Path;
 
 use super::reference::ReferenceRun;
 use crate::results::document::{Cost, Document, Grade, Highlight, HighlightKind, Metric, Outcome, Section};
-use crate::results::verdict::AgainstPrediction;
+use crate::results::score::{Standing, Standings};
 use crate::results::wording::{count, duration, factor, significant};
 use crate::statistics::summary::median;
 
 /// Lines of a screen.
-const LINES: usize = 24;
+const LINES: usize = 22;
 /// Columns where the width is unknown.
 const WIDTH: u16 = 80;
 /// Columns of one cost: name, measured, half of the interval, predicted.
 const COST: usize = 40;
 /// Columns of the name of one.
 const NAME: usize = 16;
+/// Columns of the predicted value, or that of a reference run.
+const OTHER: usize = 8;
 /// Insights that are shown.
-const INSIGHTS: usize = 3;
+const INSIGHTS: usize = 2;
 /// Failed experiments that are named.
 const MOST_FAILURES: usize = 4;
 /// Costs below which all headline figures are listed instead.
 const FEW: usize = 8;
 /// Rows of costs that are shown, however much else there is to say.
 const FEWEST_ROWS: usize = 4;
-/// Share of headline figures that are not resolved beyond which the verdict is that nothing is settled.
-const UNSETTLED: f64 = 0.3;
 /// A figure beyond its range by less than this is not worth a word in the verdict.
 const FAR: f64 = 1.1;
 /// Figures beyond their ranges that the verdict names.
@@ -72,24 +72,15 @@ pub fn in_one_line(document: &Document, place: &Path) -> String {
     format!("{node}: {results}, {}{incomplete}: {}", duration(run.wall_seconds), place.display())
 }
 
-/// The screen of a run. `report` is where the whole report is. The values of a reference run take the place of the predicted ones.
-pub fn screen(
-    document: &Document,
-    width: Option<u16>,
-    report: Option<&str>,
-    reference: Option<&ReferenceRun>,
-) -> Vec<Line> {
+/// The screen of a run. The values of a reference run take the place of the predicted ones.
+pub fn screen(document: &Document, width: Option<u16>, reference: Option<&ReferenceRun>) -> Vec<Line> {
     let wide = usize::from(width.unwrap_or(WIDTH)).max(40);
     let took = took(document);
     let about = cut(&document.machine.short_line(), wide.saturating_sub(took.chars().count() + 2));
     let mut above = vec![vec![(format!("{about}  {took}"), Ink::Strong)]];
-    above.extend(folded(&verdict(document), wide, "", Ink::Plain, 2));
+    above.extend(folded(&verdict(document), wide, "", Ink::Plain, 3));
     let certainty = format!("{} {}", intervals(document), document.disturbed_by());
-    above.extend(folded(&certainty, wide, "", Ink::Plain, 3));
-    let mut below: Vec<Line> = Vec::new();
-    for (number, found) in insights(document).iter().enumerate() {
-        below.extend(insight(found, &format!("{} ", number + 1), wide));
-    }
+    above.extend(folded(&certainty, wide, "", Ink::Plain, 4));
     let mut end: Vec<Line> =
         reference.map_or_else(Vec::new, |run| folded(&format!("ref.: {}", run.name()), wide, "", Ink::Faint, 1));
     let missing = missing(document);
@@ -99,12 +90,18 @@ pub fn screen(
     for alarm in alarms(document) {
         end.extend(folded(&alarm, wide, "", Ink::Bad, 4));
     }
-    let place = report.map_or_else(String::new, |place| format!("Report: {place}. "));
-    let report_lines = folded(&format!("{place}{}", whole_table(document)), wide, "", Ink::Faint, 2);
-    end.truncate(LINES.saturating_sub(above.len() + FEWEST_ROWS + 2 + report_lines.len()));
-    end.extend(report_lines);
-    // Where little room is left, insights make way.
-    below.truncate(LINES.saturating_sub(above.len() + end.len() + FEWEST_ROWS + 1));
+    let last = folded(&whole_table(document), wide, "", Ink::Faint, 2);
+    end.truncate(LINES.saturating_sub(above.len() + FEWEST_ROWS + 2 + last.len()));
+    end.extend(last);
+    // Where little room is left, whole insights make way.
+    let room = LINES.saturating_sub(above.len() + end.len() + FEWEST_ROWS + 1);
+    let mut below: Vec<Line> = Vec::new();
+    for (found, number) in insights(document).iter().zip(1..) {
+        let lines = insight(found, &format!("{number} "), wide);
+        if below.len() + lines.len() <= room {
+            below.extend(lines);
+        }
+    }
     below.extend(end);
     let across = (wide / COST).max(1);
     let room = LINES.saturating_sub(above.len() + below.len() + 1).max(FEWEST_ROWS);
@@ -170,56 +167,28 @@ fn took(document: &Document) -> String {
     format!("({}, {})", duration(run.wall_seconds), count(u64::from(run.rounds), "round", "rounds"))
 }
 
-/// Whether the machine does what was predicted, in a sentence or two.
+/// Whether the results agree with each other, with numbers that add up, and what is slower than predicted.
 pub fn verdict(document: &Document) -> String {
-    let headlines: Vec<&Metric> = document.metrics().filter(|metric| metric.headline).collect();
-    if headlines.is_empty() {
+    let counts = Standings::of(document.metrics().filter(|metric| metric.headline));
+    if counts.all() == 0 {
         return "Nothing was measured.".to_owned();
     }
-    let of = |grade: Grade| headlines.iter().filter(|metric| metric.grade == grade).count();
-    let (unresolved, contaminated) = (of(Grade::Unresolved), of(Grade::Contaminated));
-    let all = headlines.len();
-    if (unresolved + contaminated) as f64 > UNSETTLED * all as f64 {
-        let more = if document.run.profile == "quick" { "Run without --quick" } else { "Run again at a quieter time" };
-        let lost: Vec<String> = [(unresolved, "unresolved"), (contaminated, "contaminated")]
-            .into_iter()
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, word)| format!("{number} {} {word}", if number == 1 { "is" } else { "are" }))
-            .collect();
-        let lost = lost.join(" and ");
-        return format!("Not settled: of {all} headline results, {lost}. {more}, or with more time.");
-    }
-    let judged: Vec<&&Metric> = headlines.iter().filter(|metric| metric.is_judged()).collect();
-    if judged.is_empty() {
-        return "No verdict: no headline result has a prediction to compare with.".to_owned();
-    }
-    let inside =
-        judged.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::AsPredicted).count();
     let broken = document.highlights.iter().any(|found| found.kind == HighlightKind::Violation);
-    let word = if broken { "Contradictory" } else { "Healthy" };
-    let against = |found| judged.iter().filter(|metric| metric.verdict.against_prediction == found).count();
-    let outside: Vec<String> = [(AgainstPrediction::Slower, "slower"), (AgainstPrediction::Faster, "faster")]
-        .into_iter()
-        .filter(|(found, _)| against(*found) > 0)
-        .map(|(found, word)| format!("{} {word}", against(found)))
-        .collect();
-    let outside = if outside.is_empty() { String::new() } else { format!(", {}", outside.join(", ")) };
-    let mut text = format!("{word}: {inside} of {} headline results are as predicted{outside}.", judged.len());
+    let word = if broken { "Contradictory" } else { counts.word() };
+    let mut text = format!("{word}. Of {}", counts.text("headline result", "headline results"));
     let slow: Vec<String> = document
         .costs
         .iter()
         .filter_map(|cost| {
             let metric = document.metric(&cost.metric, &cost.labels)?;
-            let slower = metric.verdict.against_prediction == AgainstPrediction::Slower;
+            let slower = metric.standing() == Standing::Slower;
             let ratio = metric.ratio().filter(|ratio| slower && ratio.max(1.0 / ratio) >= FAR)?;
             Some(format!("{} ({})", cost.name, factor(ratio)))
         })
         .take(NAMED)
         .collect();
     if !slow.is_empty() {
-        text = text.replace("Healthy:", "Healthy, with slow spots:");
-        let slower = headlines.iter().filter(|metric| metric.verdict.against_prediction == AgainstPrediction::Slower);
-        let word = if slow.len() < slower.count() { "Slower, among others" } else { "Slower" };
+        let word = if slow.len() < counts.slower { "Slower, among others" } else { "Slower" };
         text += &format!(" {word}: {}.", slow.join(", "));
     }
     text
@@ -240,7 +209,7 @@ pub fn intervals(document: &Document) -> String {
             Some(format!("{} ±{}", chapter[0].chapter, short_percent(median(&widths)?)))
         })
         .collect();
-    if chapters.is_empty() { String::new() } else { format!("Median 95 % intervals: {}.", chapters.join(", ")) }
+    if chapters.is_empty() { String::new() } else { format!("Typical 95 % intervals: {}.", chapters.join(", ")) }
 }
 
 /// A share in percent with at most two digits.
@@ -337,17 +306,20 @@ fn listed(document: &Document, wide: usize, room: usize, reference: Option<&Refe
 }
 
 fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceRun>) -> Line {
-    let (mark, ink) = match (metric.grade, metric.verdict.against_prediction) {
-        (Grade::Contaminated, _) => ("!", Ink::Bad),
-        (_, AgainstPrediction::Slower | AgainstPrediction::Faster) => {
-            let above = metric.prediction.as_ref().is_some_and(|prediction| metric.value > prediction.high);
-            (if above { "▲" } else { "▼" }, Ink::Notable)
-        }
-        _ => (" ", Ink::Plain),
+    let (mark, ink) = if metric.grade == Grade::Contaminated {
+        ("!", Ink::Bad)
+    } else if metric.is_outside() {
+        let above = metric.prediction.as_ref().is_some_and(|prediction| metric.value > prediction.high);
+        (if above { "▲" } else { "▼" }, Ink::Notable)
+    } else {
+        (" ", Ink::Plain)
     };
     let predicted = || metric.prediction.as_ref().filter(|prediction| prediction.says_something());
     let other = match reference {
-        Some(run) => run.value(metric).map(|value| significant(value, metric.unit, 3)),
+        Some(run) => run.value(metric).and_then(|value| {
+            let mut texts = [3, 2].map(|digits| significant(value, metric.unit, digits)).into_iter();
+            texts.find(|text| text.chars().count() <= OTHER)
+        }),
         None => predicted().map(|prediction| significant(prediction.value, prediction.unit, 2)),
     };
     let other = other.unwrap_or_else(|| "–".to_owned());
@@ -357,14 +329,18 @@ fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceR
         "–".to_owned()
     } else {
         let percent = metric.plus_minus() * 100.0;
-        if percent < 0.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
+        match percent {
+            percent if percent < 0.95 => format!("{percent:.1}"),
+            percent if percent < 999.5 => format!("{percent:.0}"),
+            _ => ">1k".to_owned(),
+        }
     };
     let at_least = if metric.at_least { "≥" } else { "" };
     let value = format!("{mark}{at_least}{}", significant(metric.value, metric.unit, 3));
     vec![
         (format!("{:<width$}", cut(name, width)), Ink::Plain),
         (format!("{value:>10}"), ink),
-        (format!("{half:>4}{other:>9} "), Ink::Faint),
+        (format!("{half:>4} {other:>OTHER$} "), Ink::Faint),
     ]
 }
 

@@ -62,14 +62,27 @@ impl Document {
             .collect()
     }
 
-    /// Who disturbed the run in a sentence, each in a few words.
+    /// Who disturbed the run in a sentence, each in a few words, and what other work on the core costs.
     pub fn disturbed_by(&self) -> String {
         let briefs: Vec<String> = self.disturbances().into_iter().map(|found| found.brief).collect();
         match briefs.split_last() {
             None => "No disturbance of the run was visible.".to_owned(),
-            Some((last, [])) => format!("Disturbed by {last}."),
-            Some((last, others)) => format!("Disturbed by {} and {last}.", others.join(", ")),
+            Some((last, [])) => format!("Disturbed by {last}.{}", self.with_other_work()),
+            Some((last, others)) => format!("Disturbed by {} and {last}.{}", others.join(", "), self.with_other_work()),
         }
+    }
+
+    /// What work of the kernel takes with other work on the core, behind a sentence. Empty where that is not known.
+    fn with_other_work(&self) -> String {
+        let taxes = self.taxes();
+        let longer = taxes.iter().find(|(chapter, tax)| *chapter == KERNEL && *tax > 1.0).map(|(_, tax)| tax - 1.0);
+        let exception = if self.has_contaminated_headlines() { ", except those marked !" } else { "" };
+        longer.filter(|_| self.neighbours().is_some()).map_or_else(String::new, |longer| {
+            format!(
+                " With such work, the kernel takes {} longer. Costs of the core are without it{exception}.",
+                percent(longer)
+            )
+        })
     }
 
     /// Who disturbed the run, and what that costs: one sentence or more for each kind. Empty where nobody did that shows.
@@ -113,22 +126,8 @@ impl Document {
     pub fn neighbours(&self) -> Option<Disturbance> {
         let share = percent(self.practice.shared_share.filter(|&share| share >= NEIGHBOURS)?);
         let sentence = format!("A neighbour used the same core during {share} of the batches.");
-        let taxes: Vec<(&str, f64)> = self
-            .experiments
-            .chunk_by(|one, other| one.chapter == other.chapter)
-            .filter_map(|chapter| {
-                // A rate falls as the time of the same work rises.
-                let in_time = |metric: &Metric| {
-                    metric.tax().map(|tax| if metric.better == Better::Higher { 1.0 / tax } else { tax })
-                };
-                let taxes: Vec<f64> = chapter.iter().flat_map(|section| &section.metrics).filter_map(in_time).collect();
-                (taxes.len() >= FEWEST_TAXES).then_some(())?;
-                Some((chapter[0].chapter.as_str(), median(&taxes)?))
-            })
-            .collect();
-        let kernel = taxes.iter().find(|(chapter, _)| *chapter == KERNEL);
-        let kernel = kernel.map_or_else(String::new, |(_, tax)| format!(", kernel work {}", factor(*tax)));
-        let found = Disturbance::new(format!("a neighbour on the core ({share} of the batches{kernel})"), sentence);
+        let taxes = self.taxes();
+        let found = Disturbance::new(format!("other work on the same core ({share} of the time)"), sentence);
         if taxes.is_empty() {
             return Some(found);
         }
@@ -140,10 +139,29 @@ impl Document {
         )))
     }
 
+    /// What a neighbour makes of the time of the same work, by chapter: medians.
+    fn taxes(&self) -> Vec<(&str, f64)> {
+        self.experiments
+            .chunk_by(|one, other| one.chapter == other.chapter)
+            .filter_map(|chapter| {
+                // A rate falls as the time of the same work rises.
+                let in_time = |metric: &Metric| {
+                    metric.tax().map(|tax| if metric.better == Better::Higher { 1.0 / tax } else { tax })
+                };
+                let taxes: Vec<f64> = chapter.iter().flat_map(|section| &section.metrics).filter_map(in_time).collect();
+                (taxes.len() >= FEWEST_TAXES).then_some(())?;
+                Some((chapter[0].chapter.as_str(), median(&taxes)?))
+            })
+            .collect()
+    }
+
+    fn has_contaminated_headlines(&self) -> bool {
+        self.metrics().any(|metric| metric.headline && metric.grade == Grade::Contaminated)
+    }
+
     /// That results, called so, are for a core without a neighbour, as far as they are.
     pub fn alone_sentence(&self, results: &str) -> String {
-        let contaminated = self.metrics().any(|metric| metric.headline && metric.grade == Grade::Contaminated);
-        let exception = if contaminated { ", except the contaminated ones" } else { "" };
+        let exception = if self.has_contaminated_headlines() { ", except the contaminated ones" } else { "" };
         let undivided = self.experiments.iter().any(|section| UNDIVIDED.contains(&section.chapter.as_str()));
         let others = if undivided { " Results of L3, DRAM, devices and throughput include all batches." } else { "" };
         format!("{results} that depend on the core are for one without a neighbour{exception}.{others}")

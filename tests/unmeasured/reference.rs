@@ -9,7 +9,7 @@ use sysdyno::testing::report::page::Piece;
 use sysdyno::testing::report::reference::ReferenceRun;
 use sysdyno::testing::report::{content, html, markdown, screen};
 use sysdyno::testing::results::compact::Compact;
-use sysdyno::testing::results::document::Document;
+use sysdyno::testing::results::document::{Document, Grade, Metric};
 use sysdyno::testing::results::log;
 
 fn record(name: &str) -> Document {
@@ -22,8 +22,8 @@ fn a_reference_of_another_machine_is_on_the_screen_and_in_the_ladder() {
     let other = record("guest-golden-cove-2cpu");
     let reference = ReferenceRun::of(&Compact::of(&other), real()).unwrap();
     assert!(reference.name().starts_with(&other.run.id) && reference.name().contains("another machine"));
-    let shown = screen::plain(&screen::screen(real(), None, None, Some(&reference)));
-    assert!(shown.lines().count() <= 24, "{shown}");
+    let shown = screen::plain(&screen::screen(real(), None, Some(&reference)));
+    assert!(shown.lines().count() <= 22, "{shown}");
     let page = content::brief(real(), Some(&reference));
     let ladder = page.parts.iter().flat_map(|part| &part.pieces).find_map(|piece| match piece {
         Piece::Drawing(drawing) if drawing.id == "costs" => Some(drawing),
@@ -69,6 +69,29 @@ fn a_clone_of_this_machine_is_not_this_machine() {
 }
 
 #[test]
+fn the_columns_of_a_cost_never_touch() {
+    let cost = real().costs.iter().find(|cost| cost.name == "memory read").unwrap();
+    let with = |value: f64, id: &str| {
+        let mut document = real().clone();
+        document.run.id = id.to_owned();
+        let is_cost = |metric: &&mut Metric| metric.name == cost.metric && metric.labels.same_figure(&cost.labels);
+        let metric = document.experiments.iter_mut().flat_map(|section| &mut section.metrics).find(is_cost).unwrap();
+        (metric.value, metric.grade, metric.interval_level) = (value, Grade::Rough, 0.95);
+        metric.interval95 = [value * 0.78, value * 1.22];
+        document
+    };
+    let (own, other) = (with(2.48e9, "one"), with(2.45e9, "other"));
+    let reference = ReferenceRun::of(&Compact::of(&other), &own).unwrap();
+    for reference in [None, Some(&reference)] {
+        let shown = screen::plain(&screen::screen(&own, Some(160), reference));
+        let row = shown.split("memory read").nth(1).unwrap();
+        let words: Vec<&str> = row.split_whitespace().take(4).collect();
+        assert_eq!(words[..3], ["2.48", "GB/s", "22"], "{shown}");
+        assert!(reference.is_none() || words[3].parse::<f64>().is_ok_and(|value| value < 2.6), "{shown}");
+    }
+}
+
+#[test]
 fn results_that_cannot_be_compared_are_no_reference() {
     let mut other = Compact::of(&record("guest-golden-cove-2cpu"));
     for experiment in &mut other.experiments {
@@ -91,7 +114,7 @@ fn the_command_takes_one_other_run() {
         assert!(!output.status.success() && said.contains(why) && said.contains("hint: "), "{}", told(&output));
     };
     refused(run, &[], "is the reported run itself");
-    refused("/nonexistent", &[], "does not exist");
+    refused("/proc/nonexistent", &[], "does not exist");
     let own = golden("complete").run.id;
     let several = tempfile::tempdir().unwrap();
     for name in ["one", "two"] {

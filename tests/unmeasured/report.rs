@@ -6,10 +6,12 @@ use std::sync::OnceLock;
 use crate::support::runs::{finished_run, output, told};
 use html5gum::{Token, Tokenizer};
 use sysdyno::testing::report::{content, csv, html, json, markdown, screen, terminal, text};
-use sysdyno::testing::results::document::{CheckOutcome, Document, Metric, Outcome};
+use sysdyno::testing::results::document::{CheckOutcome, Document, Grade, Metric, Outcome};
 use sysdyno::testing::results::log::{self, Log};
+use sysdyno::testing::results::prediction::{Basis, Prediction};
 use sysdyno::testing::results::published::Published;
-use sysdyno::testing::results::quantity::Unit;
+use sysdyno::testing::results::quantity::{Labels, Unit};
+use sysdyno::testing::results::verdict::AgainstPrediction;
 use sysdyno::testing::results::wording::{factor, measured, percent, quantity, rough};
 use sysdyno::testing::{assemble, experiments::consistency};
 
@@ -310,14 +312,68 @@ fn the_report_is_small_and_its_appendix_has_the_rest() {
 }
 
 #[test]
-fn the_screen_has_24_lines_at_every_width() {
+fn the_screen_leaves_room_for_its_place_and_a_prompt_at_every_width() {
     for width in [40, 60, 80, 100, 120, 160, 200] {
-        let shown = screen::plain(&screen::screen(real(), Some(width), Some("runs/a/report.html"), None));
+        let shown = screen::plain(&screen::screen(real(), Some(width), None));
         let lines: Vec<&str> = shown.lines().collect();
-        assert!((10..=24).contains(&lines.len()), "{width}: {} lines\n{shown}", lines.len());
+        assert!((10..=22).contains(&lines.len()), "{width}: {} lines\n{shown}", lines.len());
         assert!(lines.iter().all(|line| line.chars().count() <= usize::from(width)), "{width}:\n{shown}");
-        assert!(lines.last().unwrap().contains("--all") || shown.contains("report.html"), "{shown}");
+        assert!(shown.contains("--all"), "{shown}");
     }
+}
+
+#[test]
+fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
+    let documents = [real().clone(), golden("complete"), golden("failed_launch"), golden("skipped_step")];
+    for document in documents {
+        let shown = screen::verdict(&document);
+        let (word, rest) = shown.split_once(". Of ").unwrap();
+        let counts = rest.split('.').next().unwrap();
+        let numbers: Vec<usize> =
+            counts.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
+        let all = document.metrics().filter(|metric| metric.headline).count();
+        assert_eq!((numbers[0], numbers[1..].iter().sum::<usize>()), (all, all), "{shown}");
+        assert!(!word.contains("Healthy"), "{shown}");
+        let page = html::render(&content::brief(&document, None));
+        assert!(page.contains(&format!("{word}. ")), "the report has the same verdict: {shown}");
+    }
+}
+
+#[test]
+fn a_verdict_names_what_is_slower_and_calls_no_doubtful_result_predicted() {
+    let changed = |change: &dyn Fn(&mut Metric)| {
+        let mut document = real().clone();
+        document.highlights.clear();
+        document.experiments.iter_mut().flat_map(|section| &mut section.metrics).for_each(change);
+        screen::verdict(&document)
+    };
+    let inside = |metric: &mut Metric, range: [f64; 2]| {
+        metric.grade = Grade::Good;
+        metric.interval_level = 0.95;
+        let found = metric.prediction.get_or_insert_with(|| {
+            Prediction::of("a.b", Labels::none(), metric.unit).hardware(
+                "for the test",
+                (1.0, 1.0, 1.0),
+                Basis::guess("it"),
+            )
+        });
+        (found.low, found.high) = (range[0] * metric.value, range[1] * metric.value);
+        found.value = f64::midpoint(found.low, found.high);
+        metric.verdict.against_prediction = AgainstPrediction::AsPredicted;
+    };
+    let good = changed(&|metric| inside(metric, [0.9, 1.1]));
+    assert!(good.starts_with("Consistent with its own primitives. Of ") && !good.contains("Slower"), "{good}");
+    let slow = changed(&|metric| {
+        inside(metric, [0.4, 0.6]);
+        metric.interval95 = [metric.value * 0.99, metric.value * 1.01];
+        metric.verdict.against_prediction = AgainstPrediction::Slower;
+    });
+    assert!(slow.starts_with("Not consistent with its own primitives. Of ") && slow.contains("Slower"), "{slow}");
+    let without = changed(&|metric| {
+        inside(metric, [0.9, 1.1]);
+        metric.interval_level = 0.0;
+    });
+    assert!(without.starts_with("Mostly undecided. Of ") && without.contains(" 0 as predicted, "), "{without}");
 }
 
 // Checks between experiments.

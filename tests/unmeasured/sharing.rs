@@ -68,6 +68,12 @@ fn the_same_beside_a_neighbour_stands_next_to_them() {
     }
     let found = busy.neighbours().unwrap();
     assert!(found.consequence.contains("cpu ×1.5"), "{found:?}");
+    // The screen says it of the work of the kernel, which this log has none of.
+    let mut kernel = busy.clone();
+    kernel.experiments.iter_mut().for_each(|section| section.chapter = "os".to_owned());
+    let said = kernel.disturbed_by();
+    assert!(said.contains(" With such work, the kernel takes ") && said.ends_with("are without it."), "{said}");
+    assert!(!busy.disturbed_by().contains("the kernel takes"), "{}", busy.disturbed_by());
 }
 
 #[test]
@@ -75,10 +81,10 @@ fn a_second_disturbance_hides_no_neighbour() {
     let mut busy = looked(|_, batch| if batch % 2 == 0 { ALONE } else { SHARED });
     // The machine of this log has a quota.
     let said = busy.disturbed_by();
-    assert!(said.starts_with("Disturbed by a CPU quota (1.5 of 2 CPUs) and a neighbour on the core ("), "{said}");
+    assert!(said.starts_with("Disturbed by a CPU quota (1.5 of 2 CPUs) and other work on the same core (50"), "{said}");
     busy.practice.stolen_share = Some(0.04);
     let said = busy.disturbed_by();
-    assert!(said.contains(" CPUs), a neighbour on the core (") && said.contains(") and steal (4"), "{said}");
+    assert!(said.contains(" CPUs), other work on the same core (") && said.contains(") and steal (4"), "{said}");
     let state = busy.host_state();
     assert!(state.len() == 3 && state[1].starts_with("A neighbour used the same core during "), "{state:?}");
 }

@@ -27,8 +27,6 @@ enum Cause {
     Coefficient(String),
     /// It rests on a number from outside of the run.
     Outside(String),
-    /// The interval of the result reaches into the range.
-    Open,
 }
 
 impl Cause {
@@ -42,9 +40,6 @@ impl Cause {
                 "The change of the primitives is too small to explain the difference, so the coefficient of \
                  \"{term}\" does not fit here. More records of this kind of machine would decide it."
             ),
-            Cause::Open => {
-                "The interval of the result overlaps the range of the prediction, so the cause is open.".to_owned()
-            }
             Cause::Outside(term) => {
                 format!("The least certain term is \"{term}\". A separate measurement of that term would decide it.")
             }
@@ -67,7 +62,8 @@ fn of_section(section: &Section, all: &[&Metric], host: &Host) -> Vec<String> {
         if !matches!(against, AgainstPrediction::Faster | AgainstPrediction::Slower) {
             continue;
         }
-        let cause = cause(metric, prediction, all, host);
+        // Where the interval reaches into the range, nothing is explained.
+        let Some(cause) = cause(metric, prediction, all, host) else { continue };
         match groups.iter_mut().find(|(name, same, _)| *name == metric.name && *same == cause) {
             Some((.., found)) => found.push((metric, prediction)),
             None => groups.push((&metric.name, cause, vec![(metric, prediction)])),
@@ -96,13 +92,14 @@ fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
     Some(format!("{}. {}{others}", capital(&against_prediction(&metric.phrase, metric)?), cause.text()))
 }
 
-fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host) -> Cause {
+/// None where the interval of the result reaches into the range.
+fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host) -> Option<Cause> {
     let [low, high] = metric.interval95;
     if low <= prediction.high && high >= prediction.low {
-        return Cause::Open;
+        return None;
     }
     let widest = prediction.terms.iter().max_by(|one, other| (one.high - one.low).total_cmp(&(other.high - other.low)));
-    let outside = || Cause::Outside(widest.map_or_else(String::new, |term| term.what.clone()));
+    let outside = || Some(Cause::Outside(widest.map_or_else(String::new, |term| term.what.clone())));
     if !prediction.is_fitted() {
         return outside();
     }
@@ -116,15 +113,15 @@ fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host)
     let holds = (value / spread..=value * spread).contains(&metric.value);
     let change = value / prediction.value;
     if holds && change.max(1.0 / change) > MOVED {
-        return Cause::Primitive(format!(
+        return Some(Cause::Primitive(format!(
             "The prediction used the first launches of \"{}\". That result is {} over the whole run, which changes the \
              prediction by {}.",
             primitive.phrase,
             primitive.shown(),
             by_times(change)
-        ));
+        )));
     }
-    Cause::Coefficient(prediction.terms.last().map_or_else(String::new, |term| term.what.clone()))
+    Some(Cause::Coefficient(prediction.terms.last().map_or_else(String::new, |term| term.what.clone())))
 }
 
 #[cfg(test)]
@@ -140,13 +137,13 @@ mod tests {
             (40.0, 25.0, 60.0),
             Basis::guess("for the test"),
         );
-        let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
+        let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
         let of = |value: f64, interval95: [f64; 2]| {
             let metric = Metric { value, interval95, ..Metric::example() };
             cause(&metric, &prediction, &[], &Host::of(&machine, 0))
         };
-        assert_eq!(of(65.0, [58.0, 72.0]), Cause::Open);
-        assert_eq!(of(20.0, [15.0, 25.0]), Cause::Open);
-        assert_eq!(of(65.0, [61.0, 72.0]), Cause::Outside("entry".to_owned()));
+        assert_eq!(of(65.0, [58.0, 72.0]), None);
+        assert_eq!(of(20.0, [15.0, 25.0]), None);
+        assert_eq!(of(65.0, [61.0, 72.0]), Some(Cause::Outside("entry".to_owned())));
     }
 }

@@ -7,7 +7,7 @@ use crate::report::reference::ReferenceRun;
 use crate::results::document::{Document, Metric};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
-use crate::results::verdict::AgainstPrediction;
+use crate::results::score::Standing;
 use crate::results::wording::{factor, interval, measured, significant};
 
 /// Fewest costs that make a ladder.
@@ -20,7 +20,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
     heads.extend(reference.map(|_| ">reference"));
     let mut values = Table::new("", &heads);
     let (mut chapter, mut outside, mut all) = ("", Vec::new(), 0);
-    let (mut predicted, mut unsettled) = (0, false);
+    let (mut judged, mut unsettled) = (0, false);
     for cost in &document.costs {
         let Some(metric) = document.metric(&cost.metric, &cost.labels) else { continue };
         if metric.unit != Unit::Nanoseconds {
@@ -33,12 +33,12 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         chapter = own;
         all += 1;
         unsettled |= super::is_unsettled(metric);
-        if is_outside(metric) {
+        if metric.is_outside() {
             outside.push(format!("{} ({})", cost.name, metric.ratio().map_or_else(String::new, factor)));
         }
         let range = metric.prediction.as_ref().filter(|found| found.says_something());
         let range = range.map(|found| [found.low, found.high]);
-        predicted += usize::from(range.is_some());
+        judged += usize::from(metric.is_outside() || metric.standing() == Standing::Inside);
         let words = range.map_or_else(|| "not predicted".to_owned(), |range| interval(range, metric.unit));
         let mut cells = vec![Cell::of(&cost.name), super::doubted(metric), Cell::of(words.clone())];
         let diamond = reference.and_then(|run| diamond(run, metric));
@@ -52,7 +52,7 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         let own = PlotMark {
             value: metric.value,
             interval: None,
-            series: usize::from(is_outside(metric)),
+            series: usize::from(metric.is_outside()),
             hollow: super::is_unsettled(metric),
             strong: false,
             title: format!("{}: {}, {words}, {}", metric.phrase, metric.text(), metric.grade.word()),
@@ -68,11 +68,10 @@ pub(super) fn drawing(document: &Document, reference: Option<&ReferenceRun>) -> 
         return None;
     }
     let finding = match outside.as_slice() {
-        [] => format!("All {predicted} predicted times are inside their ranges."),
-        [one] => format!("1 of {predicted} predicted times is outside its range: {one}."),
-        some => {
-            format!("{} of {predicted} predicted times are outside their ranges: {}.", some.len(), some.join(", "))
-        }
+        [] if judged == 0 => "No time can be compared with a prediction.".to_owned(),
+        [] => format!("All {judged} judged times are inside their ranges."),
+        [one] => format!("1 of {judged} judged times is outside its range: {one}."),
+        some => format!("{} of {judged} judged times are outside their ranges: {}.", some.len(), some.join(", ")),
     };
     let other = reference.map_or_else(String::new, |run| format!(" Diamonds are the reference run {}.", run.name()));
     let mut series = vec!["measured".to_owned()];
@@ -110,8 +109,4 @@ fn diamond(reference: &ReferenceRun, metric: &Metric) -> Option<PlotMark> {
         strong: false,
         title: format!("{}, reference {}: {value}, interval {interval}", metric.phrase, reference.name()),
     })
-}
-
-fn is_outside(metric: &Metric) -> bool {
-    matches!(metric.verdict.against_prediction, AgainstPrediction::Slower | AgainstPrediction::Faster)
 }

@@ -11,6 +11,7 @@ use crate::report::page::{Cell, PagePart, Piece, Span, Table};
 use crate::results::document::{Block, Metric, Outcome, Section, record};
 use crate::results::drawing_note::Scale;
 use crate::results::prediction::{Basis, Part, Prediction};
+use crate::results::score::Standings;
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{Shown, count, duration, interval, quantity, rough, times};
 
@@ -323,20 +324,14 @@ fn ranges(section: &Section, name: &str) -> Option<Drawing> {
 
 /// What a drawing of figures and their ranges shows, in a sentence.
 fn finding(base: &str, metrics: &[&Metric]) -> String {
-    let of = |wanted: &[AgainstPrediction]| {
-        metrics
-            .iter()
-            .filter(|metric| metric.is_judged() && wanted.contains(&metric.verdict.against_prediction))
-            .count()
-    };
-    let (inside, outside) =
-        (of(&[AgainstPrediction::AsPredicted]), of(&[AgainstPrediction::Slower, AgainstPrediction::Faster]));
+    let counts = Standings::of(metrics.iter().copied());
+    let (inside, outside) = (counts.inside, counts.outside());
     let mut base = base.to_owned();
     if let Some(first) = base.get_mut(0..1) {
         first.make_ascii_uppercase();
     }
     match (inside, outside) {
-        (0, 0) => format!("{base}: no prediction is narrow enough to judge the results."),
+        (0, 0) => format!("{base}: no result can be compared with its prediction."),
         (1, 0) => format!("{base}: the only judged result is inside its predicted range."),
         (2, 0) => format!("{base}: both judged results are inside their predicted ranges."),
         (inside, 0) => format!("{base}: all {inside} judged results are inside their predicted ranges."),
