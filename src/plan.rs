@@ -30,6 +30,8 @@ pub struct Plan {
     pub rounds: u32,
     /// Rounds at most.
     pub most_rounds: u32,
+    /// Launches of an experiment at most.
+    pub most_launches: u32,
     /// Seconds expected.
     pub estimated_seconds: f64,
     /// Seconds expected of the start and the first round.
@@ -171,6 +173,8 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
         rounds,
         peak_bytes,
         most_rounds: rounds * MOST_TIMES_THE_ROUNDS,
+        // Where a user chose the experiments, no other needs the time.
+        most_launches: if selected.len() < experiments::TABLE.len() { u32::MAX } else { profile.most_launches() },
         estimated_seconds,
         first_round_seconds,
         limit_seconds,
@@ -223,8 +227,20 @@ mod tests {
     }
 
     #[test]
+    fn a_first_look_at_chosen_experiments_goes_on_until_they_are_good() {
+        let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
+        let setup = Setup::of(machine, 0, vec![0], Profile::Quick);
+        let most = |words: &[&str]| {
+            let selected = select(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).unwrap();
+            plan(&selected, &setup, Some(100.0)).map(|plan| plan.most_launches).unwrap()
+        };
+        assert_eq!((most(&["os.system_call"]), most(&["cpu", "os"])), (u32::MAX, u32::MAX));
+        assert_eq!(most(&[]), Profile::Quick.most_launches(), "each of all has its part of the time");
+    }
+
+    #[test]
     fn an_experiment_of_every_fourth_round_sits_out_three() {
-        let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
+        let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], Profile::Default);
         let seldom = Experiment { every: |_| 4, ..*experiments::TABLE[0] };
         let rounds: Vec<u32> = (1..=9).filter(|&round| takes_part(&seldom, round, &setup)).collect();

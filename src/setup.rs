@@ -156,7 +156,7 @@ impl Profile {
         self == Profile::Default
     }
 
-    /// Launches of an experiment at most: a first look ends early.
+    /// Launches of an experiment at most in a run of all: a first look has time for each.
     pub fn most_launches(self) -> u32 {
         if self.is_quick() { 16 } else { u32::MAX }
     }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_launch_gets_the_setup_whole() {
-        let machine = crate::machine::detect(Path::new("/nonexistent"), Path::new("/"));
+        let machine = crate::machine::detect(Path::new("/proc/nonexistent"), Path::new("/"));
         let access = PeerAccess { address: "[::1]:7".parse().unwrap(), secret: "hush".to_owned() };
         let setup = Setup {
             access: Some(access),

@@ -387,7 +387,7 @@ impl Conductor<'_> {
     ) -> Result<Option<Stop>, Problem> {
         let elapsed = self.elapsed();
         let left = Known::of(self.plan, self.setup, state).seconds_left(round, experiment, after, elapsed);
-        self.progress.show(state.ended, self.plan.rounds, experiment.id, left);
+        self.progress.show(experiment.id, elapsed, left);
         let began = Instant::now();
         // A launch that fills the cache may take the time of the run.
         let filling = self.fill_seconds(round).filter(|_| experiment.makes_files()).unwrap_or(0.0);

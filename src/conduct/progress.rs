@@ -8,6 +8,9 @@ use crate::results::wording::duration;
 use crate::sys::foreign;
 use crate::sys::talk;
 
+/// Steps of the bar.
+const STEPS: u32 = 1000;
+
 /// Seconds of which no part is shown: `7 s`, `3 min 10 s`.
 fn whole_seconds(seconds: f64) -> String {
     let whole = seconds.max(0.0).ceil();
@@ -26,18 +29,19 @@ impl Progress {
     /// Progress that is shown, if standard error is a terminal and it is wanted. `width` is the terminal's, in columns.
     pub fn new(wanted: bool, width: Option<u16>) -> Self {
         let target = if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(1), target);
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} rounds  {msg}") {
+        let bar = ProgressBar::with_draw_target(Some(u64::from(STEPS)), target);
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}") {
             bar.set_style(style.progress_chars("━╸─"));
         }
         Progress { bar, width }
     }
 
-    /// Shows the state before a launch: rounds that ended, rounds planned, what is launched, seconds left.
-    pub fn show(&self, ended: u32, planned: u32, experiment: &str, seconds_left: f64) {
-        self.bar.set_length(u64::from(planned.max(ended)));
-        self.bar.set_position(u64::from(ended));
-        self.bar.set_message(format!("{experiment:<20} at most {} left", whole_seconds(seconds_left)));
+    /// Shows the state before a launch: what is launched, seconds of the run so far and at most to come. The bar is the share of the
+    /// time, and never goes back.
+    pub fn show(&self, experiment: &str, elapsed: f64, left: f64) {
+        let done = (f64::from(STEPS) * elapsed / (elapsed + left).max(elapsed).max(f64::MIN_POSITIVE)) as u64;
+        self.bar.set_position(done.max(self.bar.position()));
+        self.bar.set_message(format!("{experiment:<20} at most {} left", whole_seconds(left)));
     }
 
     /// Says something above the bar; on a stream other than a terminal, as a plain line.
@@ -67,5 +71,25 @@ impl Progress {
     /// Takes the bar away.
     pub fn done(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_follows_the_time_and_never_goes_back() {
+        let progress = Progress::new(false, None);
+        let shown = |elapsed: f64, left: f64| {
+            progress.show("cpu.loop", elapsed, left);
+            progress.bar.position()
+        };
+        assert_eq!(shown(0.0, 0.0), 0);
+        assert_eq!(shown(0.0, 20.0), 0);
+        assert_eq!(shown(10.0, 10.0), 500, "half of the time, although no round has ended");
+        assert_eq!(shown(11.0, 14.0), 500, "the rest takes longer than it seemed");
+        assert_eq!(shown(18.0, 2.0), 900);
+        assert_eq!(shown(21.0, 0.0), 1000);
     }
 }

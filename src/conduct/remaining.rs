@@ -47,7 +47,7 @@ impl<'a> Known<'a> {
 
     /// Those that are launched on, given the launches that each had.
     fn wanted(&self, launches: &BTreeMap<String, u32>) -> Vec<&'static Experiment> {
-        let most = self.setup.profile.most_launches();
+        let most = self.plan.most_launches;
         let has_most = |experiment: &Experiment| launches.get(experiment.id).is_some_and(|had| *had >= most);
         let ends = |id: &str| self.state.given_up(id) || self.state.rests(id);
         let wanted = |experiment: &&'static Experiment| !ends(experiment.id) && !has_most(experiment);
@@ -85,7 +85,7 @@ impl<'a> Known<'a> {
         if let Some(worth) = &self.state.worth {
             let budget = Budget {
                 launches,
-                most: self.setup.profile.most_launches(),
+                most: self.plan.most_launches,
                 limit: self.plan.limit_seconds,
                 left: left - plan::CANARY_SECONDS,
             };
@@ -177,7 +177,7 @@ mod tests {
         besides: f64,
         from: u32,
     ) -> Vec<(f64, f64)> {
-        let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
+        let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], profile);
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let plan = plan::plan(&plan::select(&words).unwrap(), &setup, None).unwrap();
