@@ -276,7 +276,7 @@ pub mod sys {
         pub use crate::sys::fault::{Untouched, nameless_file};
     }
     pub mod file {
-        pub use crate::sys::file::{Advice, Buffer, advise, device_number};
+        pub use crate::sys::file::{Advice, Buffer, advise};
     }
     pub mod memory {
         pub use crate::sys::memory::{Pages, Resident, page_size};

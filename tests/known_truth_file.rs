@@ -9,12 +9,14 @@
 mod support;
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::disk::{Disk, Loop, Throttle, counted};
 use support::fuse::{Asked, Slow, own_mounts};
+use support::namespaces::must;
 use support::runs::{ended, measuring, metrics, sysdyno, told};
 use support::truth::{self, Judgement};
 use sysdyno::testing::experiments::file::stamped_file::{BLOCK, Stamped};
@@ -264,66 +266,35 @@ fn readers_of_a_device_that_serves_four_at_a_time_stand_in_four_lines() {
     contend(4);
 }
 
-/// The number of the whole disk that holds a file: throttles are for disks, not for their partitions.
-fn disk_of(file: &File) -> String {
-    let number = file::device_number(file).unwrap();
-    let link = std::fs::canonicalize(format!("/sys/dev/block/{number}"))
-        .unwrap_or_else(|_| panic!("no block device {number} is behind {}", env!("CARGO_TARGET_TMPDIR")));
-    let disk = if link.join("partition").exists() { link.parent().unwrap().to_path_buf() } else { link };
-    std::fs::read_to_string(disk.join("dev")).unwrap().trim().to_owned()
-}
-
-/// A control group in which this thread may read so often from a disk. It is left and removed with the value.
-struct Throttle(PathBuf);
-
-impl Throttle {
-    /// Makes it; why not, where this kernel has no such group.
-    fn of(disk: &str, reads_per_second: u32) -> Result<Self, String> {
-        let root = Path::new("/sys/fs/cgroup/blkio");
-        let group = root.join(format!("sysdyno-test-{}", std::process::id()));
-        std::fs::create_dir(&group)
-            .map_err(|error| format!("no blkio controller (cgroup v1) at {}: {error}", root.display()))?;
-        let throttle = Throttle(group);
-        let limit = throttle.0.join("blkio.throttle.read_iops_device");
-        std::fs::write(limit, format!("{disk} {reads_per_second}")).unwrap();
-        std::fs::write(throttle.0.join("tasks"), nix::unistd::gettid().to_string()).unwrap();
-        Ok(throttle)
-    }
-
-    /// What the throttle let this thread read from a disk, in requests or in bytes.
-    fn passed(&self, disk: &str, file: &str) -> u64 {
-        let text = std::fs::read_to_string(self.0.join(file)).unwrap();
-        let reads = text.lines().find_map(|line| line.strip_prefix(disk)?.trim().strip_prefix("Read "));
-        reads.map_or(0, |count| count.trim().parse().unwrap())
-    }
-}
-
-impl Drop for Throttle {
-    fn drop(&mut self) {
-        let _ = std::fs::write("/sys/fs/cgroup/blkio/tasks", nix::unistd::gettid().to_string());
-        let _ = std::fs::remove_dir(&self.0);
-    }
+#[test]
+fn the_counters_of_both_versions_of_control_groups_are_read() {
+    let old = "7:1 Read 400\n7:1 Write 3\n7:1 Total 403\n7:10 Read 9\nTotal 412\n";
+    assert_eq!(
+        [counted(old, "7:1", "Read="), counted(old, "7:10", "Read="), counted(old, "7:2", "Read=")],
+        [400, 9, 0]
+    );
+    let new = "7:10 rbytes=9 rios=1\n7:1 rbytes=1638400 wbytes=5 rios=400 wios=1 dbytes=0 dios=0\n";
+    assert_eq!([counted(new, "7:1", "rios="), counted(new, "7:1", "rbytes=")], [400, 1_638_400]);
 }
 
 #[test]
 fn a_throttled_disk_is_asked_for_each_read_and_its_pace_is_theirs() {
     const PACE: u32 = 200;
-    let place = place();
-    let stamped = Stamped::write(&place.path().join("file"), 16 * MIB, 9).unwrap();
+    let disk = Disk::make();
+    let stamped = Stamped::write(&disk.place().join("file"), 16 * MIB, 9).unwrap();
     let (buffered, direct) = (stamped.buffered().unwrap(), stamped.direct().unwrap());
     file::advise(&buffered, Advice::Random).unwrap();
-    let disk = disk_of(stamped.file());
     judged("reads of a disk that may serve 200 in a second", || {
         for (how, from) in [("direct", &direct), ("cold", &buffered)] {
             stamped.evict().unwrap();
             let throttle = Throttle::of(&disk, PACE).map_err(Judgement::Disturbed)?;
+            throttle.enter();
             let places = random_places(16 * MIB, 400, 5);
             let began = Instant::now();
             let times = times_of(&stamped, from, &places);
             let elapsed = began.elapsed().as_secs_f64();
             // The throttle's own account: each read went through it, and nothing else.
-            let reads = throttle.passed(&disk, "blkio.throttle.io_serviced");
-            let bytes = throttle.passed(&disk, "blkio.throttle.io_service_bytes");
+            let (reads, bytes) = throttle.reads();
             drop(throttle);
             if (reads, bytes) != (400, 400 * BLOCK as u64) {
                 return Err(wrong(format!("{how}: the throttle counts {reads} reads of {bytes} bytes")));
@@ -339,22 +310,6 @@ fn a_throttled_disk_is_asked_for_each_read_and_its_pace_is_theirs() {
     });
 }
 
-/// Runs a command that must succeed; what it said.
-fn must(words: &[&str]) -> String {
-    let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|error| panic!("{words:?}: {error}"));
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-/// A loop device; it is detached with the value.
-struct Loop(String);
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
-    }
-}
-
 #[test]
 fn a_device_that_is_memory_is_called_served_by_a_cache() {
     own_mounts();
@@ -365,8 +320,7 @@ fn a_device_that_is_memory_is_called_served_by_a_cache() {
     must(&["mount", "-t", "tmpfs", "-o", "size=512m", "memory", memory.to_str().unwrap()]);
     let image = memory.join("image");
     File::create_new(&image).unwrap().set_len(400 * MIB).unwrap();
-    let device = Loop(must(&["losetup", "--find", "--show", image.to_str().unwrap()]));
-    must(&["mkfs.ext4", "-q", "-E", "nodiscard", &device.0]);
+    let device = Loop::of(&image);
     must(&["mount", &device.0, mounted.to_str().unwrap()]);
     let _alone = measuring();
     let output = output.path().join("run");

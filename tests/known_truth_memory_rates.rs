@@ -3,15 +3,16 @@
 //! Comparisons are ratios within one process on one CPU and are tried again; no absolute speed is asserted.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
-#[path = "support/truth.rs"]
-mod truth;
+mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use support::disk::{Disk, Throttle};
+use support::truth::{self, Judgement, timed, within};
 use sysdyno::testing::experiments::memory::buffer;
 use sysdyno::testing::experiments::memory::loaded_latency::readers;
 use sysdyno::testing::experiments::memory::pinned_threads::{Pass, Team};
@@ -22,7 +23,6 @@ use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::fault::{self, Untouched};
 use sysdyno::testing::sys::memory::{Pages, page_size};
 use sysdyno::testing::sys::stream::{Operation, Stream, Vectors};
-use truth::{Judgement, timed, within};
 
 /// Half of the smallest first cache that anybody has.
 const FOOTPRINT: usize = 16 << 10;
@@ -204,22 +204,12 @@ fn the_kernel_counts_the_faults_that_are_made() {
     }
 }
 
-/// A directory on a block device; none where everything is in memory.
-fn disk() -> Option<PathBuf> {
-    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let file = fault::nameless_file(&place, &vec![1; 1 << 16]).ok()?;
-    let cold = Cold::make(&file, 1 << 16).ok()?;
-    let mapped = Untouched::file(&file, 1 << 16, true).ok()?;
-    mapped.read_pages(&[3], page_size());
-    cold.prove(&file, 1).ok().map(|_| place)
-}
-
 #[test]
 fn cached_pages_are_no_cold_ones() {
     let _turn = alone();
-    let place = disk().expect("a disk below the build directory");
+    let disk = Disk::make();
     let page = page_size();
-    let file = fault::nameless_file(&place, &vec![5; 64 * page]).unwrap();
+    let file = fault::nameless_file(disk.place(), &vec![5; 64 * page]).unwrap();
     let cold = Cold::make(&file, 64 * page).unwrap();
     let mapped = Untouched::file(&file, 64 * page, true).unwrap();
     mapped.read_pages(&[1, 9, 30], page);
@@ -237,64 +227,17 @@ fn cached_pages_are_no_cold_ones() {
     assert!(Cold::make(&file, 64 * page).unwrap_err().contains("stay in memory"));
 }
 
-/// A control group that lets a disk answer a number of reads per second; gone with the value.
-struct Throttle {
-    directory: PathBuf,
-}
-
-impl Throttle {
-    fn new(device: &str, reads_per_second: u32) -> Result<Self, String> {
-        let directory = PathBuf::from(format!("/sys/fs/cgroup/blkio/sysdyno-test-{}", std::process::id()));
-        fs::create_dir(&directory).map_err(|error| format!("no blkio control group: {error}"))?;
-        let throttle = Throttle { directory };
-        throttle.limit(device, reads_per_second)?;
-        Ok(throttle)
-    }
-
-    fn limit(&self, device: &str, reads_per_second: u32) -> Result<(), String> {
-        self.write("blkio.throttle.read_iops_device", &format!("{device} {reads_per_second}"))
-    }
-
-    fn write(&self, file: &str, text: &str) -> Result<(), String> {
-        fs::write(self.directory.join(file), text).map_err(|error| format!("{file}: {error}"))
-    }
-
-    /// Reads that the disk has served to the group.
-    fn reads(&self) -> u64 {
-        let text = fs::read_to_string(self.directory.join("blkio.throttle.io_serviced")).unwrap();
-        text.lines()
-            .filter(|line| line.contains(" Read "))
-            .filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok())
-            .sum()
-    }
-}
-
-impl Drop for Throttle {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.directory);
-    }
-}
-
-/// `major:minor` of the disk below a path.
-fn device_of(path: &Path) -> Option<String> {
-    let output = Command::new("stat").args(["-c", "%d"]).arg(path).output().ok()?;
-    let number: u64 = String::from_utf8(output.stdout).ok()?.trim().parse().ok()?;
-    let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xfff00));
-    Path::new(&format!("/sys/dev/block/{major}:{minor}")).exists().then(|| format!("{major}:{minor}"))
-}
-
 /// Runs in a process of its own, inside the control group: takes cold faults and prints their number and mean duration.
 #[test]
 #[ignore = "the inner half of a_throttled_disk_gives_its_delay"]
 fn inner_cold_faults() {
-    let place = disk().unwrap();
-    let group = std::env::var("SYSDYNO_GROUP").unwrap();
+    let [place, group] = ["SYSDYNO_DISK", "SYSDYNO_GROUP"].map(|name| PathBuf::from(std::env::var(name).unwrap()));
     let page = page_size();
     let pages: Vec<u32> = (0..COLD_READS).map(|index| index * 17 % 1024).collect();
     let file = fault::nameless_file(&place, &vec![5; 1024 * page]).unwrap();
     let cold = Cold::make(&file, 1024 * page).unwrap();
     let mapped = Untouched::file(&file, 1024 * page, true).unwrap();
-    fs::write(Path::new(&group).join("cgroup.procs"), std::process::id().to_string()).unwrap();
+    fs::write(group, std::process::id().to_string()).unwrap();
     // The group may have saved up a slice of reads, which pass at once; later ones come in bursts, slice by slice.
     mapped.read_pages(&pages[..SAVED_UP], page);
     let began = Instant::now();
@@ -305,11 +248,12 @@ fn inner_cold_faults() {
 }
 
 /// Mean duration of the cold faults of a process of its own in the group, in seconds.
-fn cold_fault(throttle: &Throttle) -> Result<f64, String> {
-    let before = throttle.reads();
+fn cold_fault(disk: &Disk, throttle: &Throttle) -> Result<f64, String> {
+    let before = throttle.reads().0;
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "inner_cold_faults", "--ignored", "--nocapture"])
-        .env("SYSDYNO_GROUP", &throttle.directory)
+        .env("SYSDYNO_DISK", disk.place())
+        .env("SYSDYNO_GROUP", throttle.processes())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -320,20 +264,23 @@ fn cold_fault(throttle: &Throttle) -> Result<f64, String> {
     assert!((faults - f64::from(COLD_READS)).abs() < 0.5, "{faults} faults");
     // The group's count is the device's word: one read for each fault, and nothing read ahead.
     let reads = f64::from(COLD_READS);
-    within((throttle.reads() - before) as f64, reads, reads + 2.0).map(|()| mean)
+    within((throttle.reads().0 - before) as f64, reads, reads + 2.0).map(|()| mean)
 }
 
 #[test]
 fn a_throttled_disk_gives_its_delay_and_the_number_of_its_reads() {
     let _turn = alone();
-    let device = disk().and_then(|place| device_of(&place)).expect("a disk below the build directory");
+    let disk = Disk::make();
     // One read at a time: 5 ms each, then 10 ms.
-    let throttle = Throttle::new(&device, 200).unwrap();
+    let throttle = match Throttle::of(&disk, 200) {
+        Ok(throttle) => throttle,
+        Err(reason) => return truth::not_judged("a throttled disk", &reason),
+    };
     timed("faults from a disk that may serve 200 and 100 reads in a second", || {
-        throttle.limit(&device, 200).unwrap();
-        let fast = cold_fault(&throttle)?;
-        throttle.limit(&device, 100).unwrap();
-        let slow = cold_fault(&throttle)?;
+        throttle.limit(200)?;
+        let fast = cold_fault(&disk, &throttle)?;
+        throttle.limit(100)?;
+        let slow = cold_fault(&disk, &throttle)?;
         // The kernel never lets more through in the long run; slices at both ends are some hundredths of the whole.
         within(slow / fast, 1.85, 2.15)?;
         within(fast * 200.0, 0.9, f64::INFINITY)

@@ -243,7 +243,7 @@ fn twice_the_pages_cost_twice_as_much_above_the_base() {
 #[test]
 fn an_image_that_cannot_be_executed_is_no_fast_process() {
     let plain = tempfile::NamedTempFile::new().unwrap();
-    for path in ["/nonexistent/program", plain.path().to_str().unwrap()] {
+    for path in ["/proc/nonexistent/program", plain.path().to_str().unwrap()] {
         let image = Image::file(path, 0).unwrap();
         let status = child::fork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap();
         assert_eq!(status, 127, "{path}");

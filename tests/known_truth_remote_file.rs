@@ -324,7 +324,7 @@ fn what_is_no_file_on_another_machine_is_said() {
     let nowhere = format!("nfs://{free}/export/file?mountport={}", free.port());
     for (words, code, said) in [
         (&["--remote-dir", "/"][..], 2, "not of another machine"),
-        (&["--remote-dir", "/nonexistent"], 2, "cannot inspect"),
+        (&["--remote-dir", "/proc/nonexistent"], 2, "cannot inspect"),
         (&["--nfs", "server:/export"], 2, "does not begin with nfs://"),
         (&["--nfs", "nfs://server"], 2, "has no path"),
         (&["--nfs", &nowhere], 1, "cannot reach"),

@@ -18,7 +18,7 @@ use nix::unistd::Uid;
 use serde_json::Value;
 use support::places::{Group, for_anybody, nobody};
 use support::runs::{
-    Leashed, PROGRAM, accounted, copy_of_finished_run, ended, launches, lines, measuring, metrics, records, result,
+    Leashed, PROGRAM, accounted, copy_of_finished_run, ended, lines, measuring, metrics, processes_in, records, result,
     state, text, told, unspoilt, wait_until,
 };
 use support::truth::{self, Judgement};
@@ -322,7 +322,7 @@ fn a_limit_on_processes_makes_launches_fail_and_breeds_none() {
         "{reasons:?}"
     );
     assert!(text(&output.stdout).contains("ulimit -u"), "{}", told(&output));
-    assert!(launches().is_empty());
+    assert_eq!(processes_in(directory.path()), Vec::<i32>::new());
 }
 
 #[test]
@@ -369,5 +369,5 @@ fn without_sys_it_measures_all_the_same() {
     });
     assert!(ended(&output), "{}", told(&output));
     assert_eq!(accounted(&result(&place)), 3);
-    wait_until("launches end", Duration::from_secs(5), || launches().is_empty().then_some(()));
+    wait_until("launches end", Duration::from_secs(5), || processes_in(keep.path()).is_empty().then_some(()));
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use nix::unistd::Uid;
 use serde_json::Value;
 use support::places::{for_anybody, nobody};
-use support::runs::{PROGRAM, ended, launches, measuring, metrics, of_others, program, result, told, wait_until};
+use support::runs::{ended, measuring, metrics, of_others, processes_in, program, result, told, wait_until};
 use sysdyno::testing::sys::affinity;
 use tempfile::TempDir;
 
@@ -47,16 +47,16 @@ fn run(words: &[&str], experiments: &[&str], change: impl FnOnce(&mut Command)) 
     command.args(quick(experiments)).current_dir(directory.path()).stdin(Stdio::null());
     change(&mut command);
     let output = command.output().unwrap_or_else(|error| panic!("{words:?}: {error}"));
-    well(&output);
+    well(&output, directory.path());
     let found = result(&directory.path().join("run"));
     (directory, found)
 }
 
 /// It ended as it should, and left nothing.
-fn well(output: &Output) {
+fn well(output: &Output, directory: &Path) {
     assert!(ended(output), "{}", told(output));
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"), "{}", told(output));
-    wait_until("launches end", Duration::from_secs(5), || launches().is_empty().then_some(()));
+    wait_until("launches end", Duration::from_secs(5), || processes_in(directory).is_empty().then_some(()));
 }
 
 /// Whether a figure with these labels is published.
@@ -359,16 +359,6 @@ fn a_program_that_cannot_be_executed_is_no_fast_process() {
     assert_there(&found, CHILD, &[("image", "static"), ("how", "fork_exec_wait")]);
 }
 
-/// Processes of the program, whether launches or children of launches, that are more than a record of their end.
-fn alive() -> Vec<PathBuf> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries.map(|entry| entry.path()).filter(|path| is_ours(path)).collect()
-}
-
-fn is_ours(process: &Path) -> bool {
-    fs::read_link(process.join("exe")).is_ok_and(|program| program == Path::new(PROGRAM))
-}
-
 #[test]
 fn a_run_that_is_killed_leaves_no_task() {
     let _alone = measuring();
@@ -379,6 +369,7 @@ fn a_run_that_is_killed_leaves_no_task() {
             let mut run = program()
                 .args(["run", experiment, "--quick", "--no-progress", "-o"])
                 .arg(&place)
+                .current_dir(directory.path())
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -387,7 +378,9 @@ fn a_run_that_is_killed_leaves_no_task() {
             std::thread::sleep(Duration::from_millis(milliseconds));
             run.kill().unwrap();
             run.wait().unwrap();
-            wait_until("every task ends", Duration::from_secs(5), || alive().is_empty().then_some(()));
+            wait_until("every task ends", Duration::from_secs(5), || {
+                processes_in(directory.path()).is_empty().then_some(())
+            });
         }
     }
 }

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn without_names_what_fits_is_measured() {
-        let machine = crate::machine::detect(Path::new("/nonexistent"), Path::new("/"));
+        let machine = crate::machine::detect(Path::new("/proc/nonexistent"), Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], Profile::Quick);
         let chosen = |words: &[&str], seconds: f64| {
             choose(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), &setup, seconds)

@@ -156,7 +156,7 @@ mod tests {
         for &one in seconds {
             state.note(id, &Ended::Well, one);
         }
-        let machine = crate::machine::detect(std::path::Path::new("/nonexistent"), std::path::Path::new("/"));
+        let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], Profile::Default);
         let experiment = experiments::find(id).unwrap_or_else(|| panic!("{id} is in the table"));
         (state.expected(experiment, &setup), plan::launch_seconds(experiment, &setup))

@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_missing_image_shows_in_the_status() {
-        let image = Image::file("/nonexistent/program", 0).unwrap();
+        let image = Image::file("/proc/nonexistent/program", 0).unwrap();
         assert_eq!(fork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap(), 127);
         assert_eq!(vfork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap(), 127);
         assert!(spawn(&image).is_err());
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_ledger_tells_children_apart() {
         let ledger = Ledger::default();
-        let image = Image::file("/nonexistent/program", 0).unwrap();
+        let image = Image::file("/proc/nonexistent/program", 0).unwrap();
         let child = ledger.enter(fork(Task::default())).unwrap();
         ledger.reap(child, STATUS).unwrap();
         let child = ledger.enter(fork(Task::default())).unwrap();

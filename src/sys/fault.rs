@@ -262,6 +262,6 @@ mod tests {
         let file = nameless_file(directory.path(), b"content").unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         assert_eq!(file.metadata().unwrap().len(), 7);
-        assert!(nameless_file(Path::new("/nonexistent"), b"").is_err());
+        assert!(nameless_file(Path::new("/proc/nonexistent"), b"").is_err());
     }
 }

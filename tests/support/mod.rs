@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
 pub mod cluster;
+pub mod disk;
 pub mod filter;
 pub mod fuse;
 pub mod namespaces;

@@ -34,10 +34,11 @@ pub struct Namespaces {
     pub far: String,
 }
 
-/// Runs a command that must succeed.
-pub fn must(words: &[&str]) {
+/// Runs a command that must succeed; what it said.
+pub fn must(words: &[&str]) -> String {
     let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|error| panic!("{words:?}: {error}"));
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 impl Namespaces {

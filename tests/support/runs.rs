@@ -171,26 +171,21 @@ pub fn edit_log(run: &Path, change: impl Fn(&mut Value)) {
     fs::write(run.join("log.jsonl"), texts.join("\n") + "\n").unwrap();
 }
 
-/// Launches of the runs that were started in a directory: tests beside this one have launches of their own.
+/// Launches of the runs that were started in a directory.
 pub fn launches_in(directory: &Path) -> Vec<i32> {
-    let directory = directory.canonicalize().unwrap();
-    let is_there = |launch: &i32| fs::read_link(format!("/proc/{launch}/cwd")).is_ok_and(|found| found == directory);
-    launches().into_iter().filter(is_there).collect()
+    let is_launch = |process: &i32| {
+        let words = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        words.split(|&byte| byte == 0).nth(1) == Some(b"launch")
+    };
+    processes_in(directory).into_iter().filter(is_launch).collect()
 }
 
-/// Processes that are launches of the program under test.
-pub fn launches() -> Vec<i32> {
-    fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| {
-            let number: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let words = fs::read(entry.path().join("cmdline")).ok()?;
-            let program = fs::read_link(entry.path().join("exe")).ok()?;
-            (program == Path::new(PROGRAM) && words.split(|&byte| byte == 0).nth(1) == Some(b"launch"))
-                .then_some(number)
-        })
-        .collect()
+/// Processes that were started in a directory of a test, which no other test and no other user of the machine has.
+pub fn processes_in(directory: &Path) -> Vec<i32> {
+    let directory = directory.canonicalize().unwrap();
+    let numbers = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_there = |process: &i32| fs::read_link(format!("/proc/{process}/cwd")).is_ok_and(|found| found == directory);
+    numbers.filter(is_there).collect()
 }
 
 /// Waits until something is so; fails with the reason when it is not in time.

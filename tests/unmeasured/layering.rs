@@ -223,6 +223,24 @@ fn the_facade_shows_what_tests_use_and_nothing_else() {
     complain(&unused.map(|name| format!("src/testing.rs: no test uses {name}")).collect::<Vec<String>>());
 }
 
+/// Below `/proc` no program can make a file. Anywhere else one can: a home directory is made where it is missing.
+#[test]
+fn a_path_that_must_not_exist_is_one_that_no_program_can_make() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut violations = Vec::new();
+    for folder in ["src", "tests"] {
+        for path in
+            trees::files(&root.join(folder)).iter().filter(|path| path.extension().is_some_and(|end| end == "rs"))
+        {
+            let text = fs::read_to_string(path).unwrap();
+            let strings = sources::source(String::new(), text).strings;
+            let found = strings.iter().filter(|(_, literal)| literal.starts_with(concat!("/", "nonexistent")));
+            violations.extend(found.map(|(line, _)| format!("{}:{line}: begin it with /proc/", path.display())));
+        }
+    }
+    complain(&violations);
+}
+
 #[test]
 fn the_binary_calls_the_command_line_and_nothing_else() {
     let sources = sources::all();

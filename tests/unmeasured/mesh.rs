@@ -124,7 +124,7 @@ fn a_mesh_without_findings_is_done_and_one_with_holes_is_open() {
 #[test]
 fn a_task_that_does_not_know_its_place_is_refused() {
     let refused = |words: &[&str], variables: &[(&str, &str)], part: &str| {
-        let mut command = sysdyno(&[&["mesh", "/nonexistent/mesh"], words].concat());
+        let mut command = sysdyno(&[&["mesh", "/proc/nonexistent/mesh"], words].concat());
         let found = command.envs(variables.iter().copied()).output().unwrap();
         let said = text(&found.stderr);
         assert!(found.status.code() == Some(2) && said.contains(part), "{}", told(&found));

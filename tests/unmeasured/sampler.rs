@@ -230,7 +230,7 @@ fn the_limits_of_a_batch_follow_bias_resolution_and_interrupts() {
         }
     }
     let request = sysdyno::testing::rig::request::Request {
-        setup: Setup::of(machine::detect(Path::new("/nonexistent"), Path::new("/")), 0, vec![0], Profile::Default),
+        setup: Setup::of(machine::detect(Path::new("/proc/nonexistent"), Path::new("/")), 0, vec![0], Profile::Default),
         clock: Clock { source: "tsc".to_owned(), hertz: 1e9, error_ppm: 0.0, slew_ppm: 0.0 },
         space: Err(Problem::new("no files here")),
         experiment: String::new(),

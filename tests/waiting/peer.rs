@@ -182,7 +182,7 @@ fn commands_about_peers_that_cannot_be_met_say_why() {
         (&["run", "network", "--peer", "ssh://-oProxyCommand=x"], 2, "not a valid ssh host"),
         (&["run", "cpu", "--peer-secret", "0123456789abcdef"], 2, "no peer"),
         (&["peer", "--listen", "192.0.2.1:0"], 2, "cannot listen"),
-        (&["peer", "--secret-file", "/nonexistent"], 2, "cannot read the secret"),
+        (&["peer", "--secret-file", "/proc/nonexistent"], 2, "cannot read the secret"),
         (&["peer", "--pretend", "burn"], 2, "hold=MICROSECONDS"),
     ] {
         let output = output(words);

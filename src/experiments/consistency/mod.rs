@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn checks_name_results_in_words() {
-        let machine = crate::machine::detect(Path::new("/nonexistent"), Path::new("/"));
+        let machine = crate::machine::detect(Path::new("/proc/nonexistent"), Path::new("/"));
         let missing: Vec<String> = checks(&[], &machine).into_iter().flat_map(|check| check.missing).collect();
         assert!(missing.iter().any(|words| words == "'context switch without its system calls, same CPU, pipe'"));
         for words in missing {

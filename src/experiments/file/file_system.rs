@@ -237,7 +237,7 @@ mod tests {
             Medium::Disk,
             "unknown types are left to the proofs"
         );
-        assert!(FileSystem::of(Path::new("/nonexistent")).is_err());
+        assert!(FileSystem::of(Path::new("/proc/nonexistent")).is_err());
         if let Ok(shared) = FileSystem::of(Path::new("/dev/shm")).map(|found| (found.kind, found.file_system)) {
             assert_eq!(shared, (Medium::Memory, "tmpfs".to_owned()));
         }

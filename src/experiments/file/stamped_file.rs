@@ -497,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_leaves_nothing_and_says_what_to_do() {
-        let problem = Stamped::write(Path::new("/nonexistent/file"), BYTES, 5).unwrap_err();
+        let problem = Stamped::write(Path::new("/proc/nonexistent/file"), BYTES, 5).unwrap_err();
         assert!(problem.hint.unwrap().contains("--scratch"));
     }
 }

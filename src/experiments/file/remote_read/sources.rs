@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         local.read(12 * 4096, 65536).unwrap();
         assert!(local.read(WARM_SLOTS * SLOT - 4096, 8192).is_err());
-        assert!(Local::make(Path::new("/nonexistent"), 5).is_err());
+        assert!(Local::make(Path::new("/proc/nonexistent"), 5).is_err());
     }
 
     #[test]
