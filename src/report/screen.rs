@@ -59,14 +59,10 @@ pub fn in_one_line(document: &Document, place: &Path) -> String {
     let mut reasons = document.experiments.iter().filter_map(|section| Some((&section.id, section.reason.as_ref()?)));
     let results = match (all, reasons.next()) {
         (0, Some((experiment, reason))) => format!("no headline result ({experiment}: {reason})"),
-        _ => format!(
-            "{}, {} good, {} rough, {} unresolved, {} contaminated",
-            count(all, "headline result", "headline results"),
-            of(Grade::Good),
-            of(Grade::Rough),
-            of(Grade::Unresolved),
-            of(Grade::Contaminated)
-        ),
+        _ => {
+            let grades = Grade::ALL.map(|grade| format!("{} {}", of(grade), grade.word()));
+            format!("{}, {}", count(all, "headline result", "headline results"), grades.join(", "))
+        }
     };
     let incomplete = if run.complete { "" } else { ", incomplete" };
     format!("{node}: {results}, {}{incomplete}: {}", duration(run.wall_seconds), place.display())
@@ -136,8 +132,8 @@ fn whole_table(document: &Document) -> String {
     let all = count(headlines().count() as u64, "headline result", "headline results");
     // Said where the mark is: the words take the room of two costs.
     let shown = document.costs.iter().filter_map(|cost| document.metric(&cost.metric, &cost.labels));
-    let marked = shown.into_iter().any(|metric| metric.grade == Grade::Contaminated);
-    let disturbed = if marked { ", ! contaminated" } else { "" };
+    let marked = shown.into_iter().any(|metric| metric.grade.has_foreign_part());
+    let disturbed = if marked { ", ! disturbed" } else { "" };
     format!("All {all} ({good} good): --all. ▲▼ not as predicted, ? unresolved{disturbed}")
 }
 
@@ -306,7 +302,7 @@ fn listed(document: &Document, wide: usize, room: usize, reference: Option<&Refe
 }
 
 fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceRun>) -> Line {
-    let (mark, ink) = if metric.grade == Grade::Contaminated {
+    let (mark, ink) = if metric.grade.has_foreign_part() {
         ("!", Ink::Bad)
     } else if metric.is_outside() {
         let above = metric.prediction.as_ref().is_some_and(|prediction| metric.value > prediction.high);
@@ -325,7 +321,7 @@ fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceR
     let other = other.unwrap_or_else(|| "–".to_owned());
     let half = if metric.grade == Grade::Unresolved {
         "?".to_owned()
-    } else if metric.grade == Grade::Contaminated || metric.interval_level <= 0.0 {
+    } else if metric.grade.has_foreign_part() || metric.interval_level <= 0.0 {
         "–".to_owned()
     } else {
         let percent = metric.plus_minus() * 100.0;

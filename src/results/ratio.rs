@@ -142,11 +142,6 @@ pub fn against_prediction(title: &str, metric: &Metric) -> Option<String> {
     ))
 }
 
-/// What a sentence says of two results whose intervals overlap: `The difference (3 ns) is not resolved`
-pub fn unresolved_difference(one: &Metric, other: &Metric) -> String {
-    format!("The difference ({}) is not resolved", Shown::of((one.value - other.value).abs(), one.unit))
-}
-
 /// ` The ratio is 1.7.` behind a sentence on two results, where the first is larger beyond doubt; nothing where that is open.
 pub fn ratio_sentence(large: &Metric, small: &Metric) -> String {
     Ratio::of(large, small, 1.0).map_or_else(String::new, |ratio| format!(" The ratio is {}.", ratio.text()))

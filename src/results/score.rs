@@ -96,7 +96,7 @@ impl Metric {
             return Standing::NotPredicted;
         };
         let overlaps = self.interval95[0] <= prediction.high && self.interval95[1] >= prediction.low;
-        let known = self.interval_level > 0.0 && self.grade != Grade::Contaminated;
+        let known = self.interval_level > 0.0 && !self.grade.has_foreign_part();
         match against {
             _ if !known || self.grade == Grade::Unresolved && overlaps => Standing::Unresolved,
             AgainstPrediction::Faster => Standing::Faster,
