@@ -25,10 +25,11 @@ pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
         return live(options);
     }
     let [base, new] = [runs::named(&options.base)?, runs::named(&options.new)?].map(runs::each_once);
-    if let Some(run) = base.iter().find(|run| new.iter().any(|other| other.run == run.run)) {
+    let comparison = compare::compare(&base, &new, options.across)?;
+    let shared = base.iter().find(|run| new.iter().any(|other| other.run == run.run));
+    if let Some(run) = shared.filter(|_| !comparison.is_with_itself()) {
         talk::line(format_args!("{} is on both sides: a run does not differ from itself", run.place));
     }
-    let comparison = compare::compare(&base, &new, options.across)?;
     show(&comparison, &options.answer)?;
     Ok(exit_code(&comparison, &options.answer))
 }

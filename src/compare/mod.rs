@@ -24,6 +24,7 @@ use crate::results::compact::{Compact, CompactExperiment, CompactFigure, Compact
 use crate::results::comparison::{
     Alternation, ComparedResult, ComparedRun, Comparison, FORMAT, Finding, NotCompared, SideValue,
 };
+use crate::results::machines;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Better, Labels, Unit};
 use crate::results::verdict::Trust;
@@ -125,6 +126,8 @@ fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design, across: bool)
             row.explanation = reasons::explanation(row, cycles, &differences);
         }
     }
+    // Only now: a cut interval must decide nothing.
+    rows.iter_mut().for_each(ComparedResult::cut);
     rows.sort_by(|one, other| consequence(other).total_cmp(&consequence(one)));
     Comparison {
         format: FORMAT.to_owned(),
@@ -158,6 +161,7 @@ fn compared_run(placed: &PlacedRun) -> ComparedRun {
     let run = &placed.run.run;
     ComparedRun {
         place: placed.place.clone(),
+        machine: machines::hardware(&placed.run),
         id: run.id.clone(),
         started: run.started.clone(),
         profile: run.profile.clone(),

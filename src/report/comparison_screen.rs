@@ -1,6 +1,8 @@
 //! The answer to a comparison on one screen: what changed, what else differs, and what would decide the rest.
 
-use super::content::comparison::{advice, clocks, not_compared, range, rounds, signed, verdict};
+use super::content::comparison::{
+    advice, clocks, machine, not_compared, of_both_signs, range, rounds, signed, verdict,
+};
 use super::screen::{Ink, Line, cut, cut_before, folded};
 use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, Finding};
 use crate::results::wording::{count, measured};
@@ -19,7 +21,10 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
     let wide = usize::from(width.unwrap_or(WIDTH)).max(60);
     let mut lines = folded(&verdict(comparison), wide, "", Ink::Strong, 2);
     let [base, new] = match &comparison.alternation {
-        None => [side(&comparison.base), side(&comparison.new)],
+        None => [&comparison.base, &comparison.new].map(|runs| match machine(comparison, runs) {
+            Some(machine) => format!("{machine}: {}", side(runs)),
+            None => side(runs),
+        }),
         Some(conditions) => [conditions.base.clone(), conditions.new.clone()],
     };
     for (name, side) in [("base", base), ("new ", new)] {
@@ -44,7 +49,7 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
     if let Some(clocks) = clocks(comparison) {
         lines.extend(folded(&clocks, wide, "", Ink::Plain, 2));
     }
-    for group in comparison.groups.iter().take(GROUPS) {
+    for group in of_both_signs(comparison.groups.iter().collect(), GROUPS, |group| group.finding) {
         let results = count(u64::from(group.results), "result", "results");
         let ink = if group.finding == Finding::Worse { Ink::Bad } else { Ink::Notable };
         let word = if group.finding == Finding::Worse { "worse " } else { "better" };
@@ -55,7 +60,7 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
     }
     let wanted = |row: &&ComparedResult| all || row.headline && row.is_changed();
     let rows: Vec<&ComparedResult> = comparison.rows.iter().filter(wanted).collect();
-    let rows = &rows[..if all { rows.len() } else { rows.len().min(RESULTS) }];
+    let rows = if all { rows } else { of_both_signs(rows, RESULTS, |row| row.finding) };
     if !rows.is_empty() {
         lines.push(heading(wide));
         lines.extend(rows.iter().map(|row| line(row, wide)));

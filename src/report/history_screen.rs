@@ -1,7 +1,7 @@
 //! The answer to a history on one screen: what changed between which runs, what else changed there, and what would be found.
 
 use super::content::comparison::{range, signed};
-use super::content::history::{about, deviating, drift, moment_name, reach, verdict};
+use super::content::history::{about, begun_anew, deviating, drift, moment_name, reach, verdict};
 use super::screen::{Ink, Line, cut, cut_before, folded};
 use crate::results::comparison::{ChangedGroup, Finding};
 use crate::results::timeline::{Moment, ResultTimeline, Timeline};
@@ -24,13 +24,10 @@ pub fn screen(timeline: &Timeline, width: Option<u16>, all: bool) -> Vec<Line> {
     let mut lines = folded(&verdict(timeline), wide, "", Ink::Strong, 3);
     lines.push(vec![(cut(&about(timeline), wide), Ink::Faint)]);
     for text in timeline.left_aside.iter().take(most(2)) {
-        lines.extend(folded(&format!("Left aside: {text}."), wide, "", Ink::Faint, 1));
+        lines.extend(folded(&format!("Left aside: {text}."), wide, "", Ink::Faint, 2));
     }
-    for anew in timeline.begun_anew.iter().take(most(2)) {
-        let earlier = count(u64::from(anew.earlier), "earlier run takes", "earlier runs take");
-        let text =
-            format!("{} begins anew with run {}: {}. {earlier} no part.", anew.experiment, anew.from + 1, anew.reason);
-        lines.extend(folded(&text, wide, "", Ink::Faint, 2));
+    for text in begun_anew(timeline).iter().take(most(2)) {
+        lines.extend(folded(text, wide, "", Ink::Faint, 2));
     }
     // The newest first: it is what a reader can still act on.
     let shown: Vec<&Moment> = timeline.moments.iter().rev().filter(|moment| all || !moment.groups.is_empty()).collect();

@@ -57,6 +57,9 @@ pub struct Alternation {
 pub struct ComparedRun {
     /// Where it was read.
     pub place: String,
+    /// Design of the core and number of CPUs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// Identifier: host and start time.
     pub id: String,
     /// Start, RFC 3339.
@@ -120,7 +123,8 @@ pub struct ComparedResult {
     pub new: SideValue,
     /// Relative change: 0.1 is ten per cent more than the base.
     pub change: f64,
-    /// 95 % interval of the change, with the scatter within and between runs.
+    /// 95 % interval of the change, with the scatter within and between runs. It ends where the ratio is 100 times from that of the
+    /// change.
     pub interval: [f64; 2],
     /// Relative change that matters in this chapter.
     pub threshold: f64,
@@ -130,10 +134,11 @@ pub struct ComparedResult {
     pub adjusted_p: f64,
     /// What the data say.
     pub finding: Finding,
-    /// For an undecided result: launches of each side from which a change of the threshold is found four times in five.
+    /// For an undecided result: launches of each side from which a change of the threshold is found four times in five. 1000 stands
+    /// for as many or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches_needed: Option<u64>,
-    /// The same in runs of each side, where more launches of one run do not suffice.
+    /// The same in runs of each side, where more launches of one run do not suffice. 100 stands for as many or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_needed: Option<u64>,
     /// What explains a change, as far as facts of the machines do.
@@ -146,7 +151,7 @@ pub struct ComparedResult {
 pub struct SideValue {
     /// The value: of one run, or the geometric mean of several.
     pub value: f64,
-    /// Its 95 % interval, with the scatter between runs.
+    /// Its 95 % interval, with the scatter between runs. It ends at 100 times the value and at a hundredth of it.
     pub interval: [f64; 2],
     /// Launches of all runs.
     pub launches: u32,
@@ -178,7 +183,33 @@ pub struct NotCompared {
     pub reason: String,
 }
 
+/// Launches and runs that stand for as many or more.
+const MANY_LAUNCHES: u64 = 1_000;
+const MANY_RUNS: u64 = 100;
+/// Intervals end this many times above and below their values.
+const FARTHEST: f64 = 100.0;
+
 impl ComparedResult {
+    /// Cuts what says only that nothing is known: intervals over many powers of ten, and numbers of runs that nobody makes.
+    pub fn cut(&mut self) {
+        let ratio = 1.0 + self.change;
+        let [low, high] = self.interval;
+        self.interval = [low.max(ratio / FARTHEST - 1.0), high.min(ratio * FARTHEST - 1.0)];
+        for side in [&mut self.base, &mut self.new] {
+            let [low, high] = side.interval;
+            side.interval = [low.max(side.value / FARTHEST), high.min(side.value * FARTHEST)];
+        }
+        self.launches_needed = self.launches_needed.map(|count| count.min(MANY_LAUNCHES));
+        self.runs_needed = self.runs_needed.map(|count| count.min(MANY_RUNS));
+    }
+
+    /// What would decide it, in words. `unit` is what there can be more of.
+    pub fn needed(&self, unit: &str) -> Option<String> {
+        let many = |count: u64, most: u64| if count < most { count.to_string() } else { "many".to_owned() };
+        let launches = self.launches_needed.map(|count| format!("needs {} launches", many(count, MANY_LAUNCHES)));
+        launches.or_else(|| self.runs_needed.map(|count| format!("needs {} {unit}", many(count, MANY_RUNS))))
+    }
+
     /// Whether it changed.
     pub fn is_changed(&self) -> bool {
         matches!(self.finding, Finding::Worse | Finding::Better)
@@ -196,6 +227,13 @@ impl ComparedResult {
 }
 
 impl Comparison {
+    /// Whether both sides are the same runs.
+    pub fn is_with_itself(&self) -> bool {
+        let ids =
+            |runs: &[ComparedRun]| runs.iter().map(|run| (run.id.clone(), run.started.clone())).collect::<Vec<_>>();
+        ids(&self.base) == ids(&self.new)
+    }
+
     /// Results of a summary.
     pub fn headline(&self) -> impl Iterator<Item = &ComparedResult> {
         self.rows.iter().filter(|row| row.headline)

@@ -10,6 +10,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds;
 use crate::machine::engine::{Engine, is_node_name};
 use crate::sys::file::REGULAR_ONLY;
 
@@ -21,6 +22,13 @@ pub const MOST_BYTES: u64 = 128 << 20;
 pub const MOST_MEMBERS: u32 = 4096;
 /// Most pairs of a mesh: their file stays below [`MOST_BYTES`].
 pub const MOST_PAIRS: usize = 600_000;
+
+/// Most bytes per second of a flow: no memory takes more from one connection to the next.
+const MOST_RATE: u64 = 10_000_000_000_000;
+/// A flow is at most so many times as fast as was asked for: a short window can have more than its share.
+const MOST_OVER: u64 = 2;
+/// Longest round trip in nanoseconds: a pair has less time.
+const MOST_ROUND_TRIP: u64 = 60_000_000_000;
 
 /// The network between the nodes of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -152,7 +160,7 @@ pub struct MeshLink {
 }
 
 /// What a pair measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MeshPair {
     /// The round, from 1.
     pub round: u32,
@@ -298,6 +306,20 @@ impl MeshLink {
 }
 
 impl MeshPair {
+    /// Whether a pair can have measured this, with flows of at most so many bytes per second. The error says what cannot be.
+    pub fn is_possible(&self, most: Option<u64>) -> Result<(), String> {
+        let most = most.map_or(MOST_RATE, |asked| MOST_RATE.min(asked.saturating_mul(MOST_OVER)));
+        if let Some(rate) = [self.there, self.back].into_iter().flatten().find(|rate| *rate > most) {
+            return Err(format!("a rate of {rate} B/s, and at most {most} B/s are possible"));
+        }
+        let times = [self.fast_round_trip, self.round_trip, self.slow_round_trip];
+        let times: Vec<u64> = times.into_iter().flatten().collect();
+        if !times.is_sorted() || times.last().is_some_and(|longest| *longest > MOST_ROUND_TRIP) {
+            return Err(format!("round trips of {times:?} ns, from the 10th to the 99th percentile"));
+        }
+        Ok(())
+    }
+
     /// True if it has rates and round trips.
     pub fn is_measured(&self) -> bool {
         self.there.is_some() && self.back.is_some() && self.round_trip.is_some() && self.fast_round_trip.is_some()
@@ -343,11 +365,28 @@ impl Mesh {
         if let Some(name) = names.chain(named).find(|name| !is_name(name)) {
             return Err(format!("'{name}' cannot be the name of a node or a rack"));
         }
+        mesh.has_possible_numbers()?;
         let known = |rank: u32| (rank as usize) < mesh.members.len();
         if !mesh.pairs.iter().all(|pair| known(pair.caller) && known(pair.callee) && pair.caller != pair.callee) {
             return Err("it has a pair without its members".to_owned());
         }
         Ok(mesh)
+    }
+
+    fn has_possible_numbers(&self) -> Result<(), String> {
+        self.pairs.iter().try_for_each(|pair| pair.is_possible(self.plan.most_bytes_per_second))?;
+        let members = self.members.iter().flat_map(|member| {
+            let effects = [member.send, member.receive, member.latency].into_iter().flatten();
+            effects.chain(member.clock_offset.into_iter().flatten())
+        });
+        let uplinks = self.uplinks.iter().flat_map(|pair| [Some(pair.rate), pair.latency]).flatten();
+        let findings = self.findings.iter().flat_map(|found| [found.effect, found.z, found.typical]);
+        let typical = self.typical.iter().flat_map(|found| {
+            let scatter = [found.rate_scatter, found.round_trip_scatter];
+            found.rate.into_iter().chain(found.round_trip).chain(scatter)
+        });
+        let mut all = members.chain(uplinks).chain(findings).chain(typical).chain([self.seconds]);
+        all.try_for_each(|value| bounds::number("a number of the mesh", value))
     }
 
     /// The best measurement of each pair by its ranks: a disturbed flow is only ever slower.
@@ -407,6 +446,29 @@ mod tests {
             bits_per_second: None,
             mtu_bytes: None,
         }
+    }
+
+    #[test]
+    fn a_pair_reports_what_its_flow_allows() {
+        let pair = |there: u64, times: [u64; 3]| MeshPair {
+            round: 1,
+            caller: 0,
+            callee: 1,
+            there: Some(there),
+            back: Some(1),
+            fast_round_trip: Some(times[0]),
+            round_trip: Some(times[1]),
+            slow_round_trip: Some(times[2]),
+            again: false,
+            reason: None,
+        };
+        let honest = [20_000, 30_000, 90_000];
+        assert_eq!(pair(12_500_000_000, honest).is_possible(None), Ok(()));
+        assert_eq!(pair(20_400_000, honest).is_possible(Some(20_000_000)), Ok(()));
+        let why = pair(u64::MAX, honest).is_possible(None).unwrap_err();
+        assert_eq!(why, "a rate of 18446744073709551615 B/s, and at most 10000000000000 B/s are possible");
+        assert!(pair(50_000_000, honest).is_possible(Some(20_000_000)).unwrap_err().contains("40000000 B/s"));
+        assert!(pair(1, [2, 1, 3]).is_possible(None).is_err() && pair(1, [1, 2, u64::MAX]).is_possible(None).is_err());
     }
 
     #[test]

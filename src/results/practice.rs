@@ -54,8 +54,8 @@ impl Practice {
     /// Whether a run can have been carried out so; the error says what cannot.
     pub fn is_possible(&self) -> Result<(), String> {
         let shares = [
-            ("the share beside a neighbour", self.shared_share),
-            ("the share that began beside a neighbour", self.shared_at_start),
+            ("the share with a neighbour", self.shared_share),
+            ("the share that began with a neighbour", self.shared_at_start),
             ("the share that had settled", self.settled_share),
         ];
         shares.into_iter().try_for_each(|(what, share)| bounds::share(what, share.unwrap_or(0.0)))?;

@@ -57,15 +57,21 @@ pub(super) fn sharpen(run: &mut Value) {
     }
 }
 
-/// Multiplies the results of metrics whose names begin so.
+/// Multiplies a result with its interval.
+pub(super) fn times(figure: &mut Value, by: f64) {
+    for place in ["/value", "/interval/0", "/interval/1"] {
+        let value = figure.pointer_mut(place).unwrap();
+        *value = json!(value.as_f64().unwrap() * by);
+    }
+}
+
+/// Multiplies the results of metrics whose names begin so, in cycles too.
 pub(super) fn scale(run: &mut Value, begin: &str, by: f64) {
     for (name, figure) in figures(run) {
         if name.starts_with(begin) {
-            let times = |value: &Value| json!(value.as_f64().unwrap() * by);
-            figure["value"] = times(&figure["value"]);
-            figure["interval"] = json!([times(&figure["interval"][0]), times(&figure["interval"][1])]);
-            if let Some(cycles) = figure.get("cycles").map(times) {
-                figure["cycles"] = cycles;
+            times(figure, by);
+            if let Some(cycles) = figure["cycles"].as_f64() {
+                figure["cycles"] = json!(cycles * by);
             }
         }
     }
@@ -74,9 +80,7 @@ pub(super) fn scale(run: &mut Value, begin: &str, by: f64) {
 /// Runs everything that costs core cycles at a slower core clock.
 fn slow_the_clock(run: &mut Value, by: f64) {
     for (_, figure) in figures(run).into_iter().filter(|(_, figure)| !figure["cycles"].is_null()) {
-        figure["value"] = json!(figure["value"].as_f64().unwrap() * by);
-        let end = |number: usize| figure["interval"][number].as_f64().unwrap() * by;
-        figure["interval"] = json!([end(0), end(1)]);
+        times(figure, by);
     }
 }
 
@@ -105,6 +109,81 @@ fn a_run_against_itself_has_not_changed() {
         findings.contains(&"equivalent") && findings.contains(&"inconclusive"),
         "some are decided, and some cannot be"
     );
+}
+
+#[test]
+fn a_run_against_itself_is_explained() {
+    let runs = Runs::new();
+    let one = runs.with("a.json", |_| ());
+    let found = output(&["compare", one.to_str().unwrap(), one.to_str().unwrap()]);
+    let screen = text(&found.stdout).replace('\n', " ");
+    assert_eq!(found.status.code(), Some(3), "{}", told(&found));
+    assert!(screen.starts_with("Both sides are the same run, "), "{screen}");
+    assert!(!screen.contains("undecided results would be decided"), "{screen}");
+}
+
+/// Machines have names, and changes of both signs are shown where there are many of each.
+#[test]
+fn two_machines_are_named_and_both_signs_are_shown() {
+    let runs = Runs::new();
+    let base = runs.with("a.json", sharpen);
+    let other = runs.with("b.json", |run| {
+        sharpen(run);
+        scale(run, "os.", 2.0);
+        scale(run, "cpu.", 3.5);
+        scale(run, "memory.latency.", 0.5);
+        run["node"]["fingerprint"] = json!("another");
+        run["facts"]["Processor: microarchitecture"] = json!("Intel Golden Cove (not certain)");
+        run["facts"]["Processor: CPUs"] = json!("16");
+    });
+    let sides = [base.to_str().unwrap(), other.to_str().unwrap()];
+    let found = output(&[&["compare", "--across"], &sides[..]].concat());
+    let screen = text(&found.stdout);
+    assert!(screen.contains("base  AMD Zen 4, 2 CPUs: "), "{screen}");
+    assert!(screen.contains("new   Intel Golden Cove, 16 CPUs: "), "{screen}");
+    assert!(screen.contains(" worse\n") && screen.contains(" better\n"), "{screen}");
+    let page = text(&output(&[&["compare", "--across", "--format", "html"], &sides[..]].concat()).stdout);
+    let drawing = page.split("aria-label=\"Changed results").nth(1).unwrap().split("</svg>").next().unwrap();
+    for sign in ["×3.50", "−50 %"] {
+        assert!(drawing.contains(sign), "{sign} is not drawn");
+    }
+}
+
+/// Numbers that only say that nothing is known are short.
+#[test]
+fn what_nothing_is_known_of_is_many() {
+    let runs = Runs::new();
+    let wide = |run: &mut Value| {
+        for (_, figure) in figures(run) {
+            let value = figure["value"].as_f64().unwrap();
+            figure["interval"] = json!([value * 0.5, value * 1.5]);
+            figure["between"] = json!(5.0);
+            figure["launches"] = json!(20);
+        }
+    };
+    let (base, new) = (
+        runs.with("a.json", wide),
+        runs.with("b.json", |run| {
+            wide(run);
+            run["run"]["id"] = json!("another");
+        }),
+    );
+    let (_, found) = compare(&["--lenient"], &base, &new);
+    let rows = found["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["runs_needed"] == 100), "none needs many runs");
+    for row in rows {
+        assert!(
+            row["runs_needed"].as_u64().unwrap_or(0) <= 100 && row["launches_needed"].as_u64().unwrap_or(0) <= 1000
+        );
+        for (value, interval) in [("/base/value", "/base/interval"), ("/new/value", "/new/interval")] {
+            let value = row.pointer(value).unwrap().as_f64().unwrap();
+            let ends = [0, 1].map(|end| row.pointer(interval).unwrap()[end].as_f64().unwrap() / value);
+            assert!(0.0099 < ends[0] && ends[1] < 101.0, "{row}");
+        }
+    }
+    let page =
+        text(&output(&["compare", "--format", "markdown", base.to_str().unwrap(), new.to_str().unwrap()]).stdout);
+    assert!(page.contains("needs many runs"), "{page}");
 }
 
 #[test]
@@ -228,7 +307,10 @@ fn what_cannot_be_compared_has_a_reason() {
             match name.as_str() {
                 "os.system_call.time" => figure["trust"] = json!("contaminated"),
                 "memory.bandwidth.rate" => figure["at_least"] = json!(true),
-                "memory.page_fault.time" => figure["value"] = json!(-1.0),
+                "memory.page_fault.time" => {
+                    figure["value"] = json!(-1.0);
+                    figure["interval"] = json!([-1.0, -1.0]);
+                }
                 _ => {}
             }
         }

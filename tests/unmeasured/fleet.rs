@@ -34,14 +34,19 @@ fn figures(run: &mut Value) -> impl Iterator<Item = (String, &mut Value)> {
     })
 }
 
+/// Multiplies a result, also in cycles, with its interval.
+fn times(figure: &mut Value, by: f64) {
+    for place in ["/value", "/cycles", "/interval/0", "/interval/1"] {
+        if let Some(value) = figure.pointer_mut(place).filter(|value| value.is_number()) {
+            *value = json!(value.as_f64().unwrap() * by);
+        }
+    }
+}
+
 /// Multiplies the results of metrics whose names begin so, in cycles too.
 fn scale(run: &mut Value, begin: &str, by: f64) {
     for (_, figure) in figures(run).filter(|(name, _)| name.starts_with(begin)) {
-        for field in ["value", "cycles"] {
-            if let Some(value) = figure[field].as_f64() {
-                figure[field] = json!(value * by);
-            }
-        }
+        times(figure, by);
     }
 }
 
@@ -65,12 +70,7 @@ impl OnDisk {
         run["run"]["id"] = json!(format!("n{node:02}-{round}"));
         run["run"]["started"] = json!(format!("2026-11-2{round}T00:00:00Z"));
         for (_, figure) in figures(&mut run) {
-            let factor = 1.0 + 0.002 * (random.f64() - 0.5);
-            for field in ["value", "cycles"] {
-                if let Some(value) = figure[field].as_f64() {
-                    figure[field] = json!(value * factor);
-                }
-            }
+            times(figure, 1.0 + 0.002 * (random.f64() - 0.5));
             figure.as_object_mut().unwrap().remove("trust");
         }
         change(&mut run);
@@ -321,15 +321,61 @@ fn broken_files_are_left_aside_and_named() {
 }
 
 #[test]
-fn two_machines_of_one_name_are_refused_with_both_places() {
+fn runs_that_are_of_another_machine_are_left_aside_and_the_rest_is_shown() {
     let on_disk = OnDisk::filled(|_| ());
     let mut other = on_disk.run(3, 2, |_| ());
     other["node"]["machine"] = json!("ffffffffffffffff");
     on_disk.write(3, 2, &other);
-    let found = output(&["fleet", on_disk.place()]);
-    let message = text(&found.stderr);
-    assert_eq!(found.status.code(), Some(2), "{}", told(&found));
-    assert!(message.contains("n03/0/node.json") && message.contains("n03/2/node.json"), "{message}");
+    // A slow run of node 5 in the directory of node 4.
+    let slow = on_disk.run(5, 2, |run| scale(run, "os.system_call.time", 2.0));
+    on_disk.write(4, 2, &slow);
+    // Node 6 has other hardware since its last run.
+    let changed = on_disk.run(6, 2, |run| run["node"]["fingerprint"] = json!("0123456789abcdef"));
+    on_disk.write(6, 2, &changed);
+    let (code, answer) = as_json(&[on_disk.place()]);
+    let aside = answer["left_aside"].as_array().unwrap();
+    assert_eq!((code, aside.len()), (3, 6), "{aside:#?}");
+    for (place, reason) in [
+        ("n03/0", "two machines have the name n03, the other one in "),
+        ("n03/2", "n03/0/node.json. Give the nodes different names"),
+        ("n04/2", "it is a run of n05 in the directory of n04"),
+        ("n06/0", "n06 has other hardware now"),
+        ("n06/1", "and is 0123456789abcdef since"),
+    ] {
+        let found = aside.iter().find(|found| found["place"].as_str().unwrap().contains(place)).unwrap();
+        assert!(found["reason"].as_str().unwrap().contains(reason), "{found}");
+    }
+    assert_eq!(answer["missing"], json!(["n03"]));
+    let groups = answer["groups"].as_array().unwrap().iter().map(|group| group["nodes"].as_array().unwrap().len());
+    assert_eq!(groups.collect::<Vec<_>>(), [NODES - 2, 1], "each other node once");
+    assert!(!fleet(&[on_disk.place()]).1.contains("odd        "), "no node is accused of a run of another one");
+}
+
+/// One file with thousands of facts and results of its own makes no report of many nodes large.
+#[test]
+fn one_file_with_many_facts_costs_little() {
+    let on_disk = OnDisk::filled(|_| ());
+    let size = || output(&["fleet", "--format", "json", on_disk.place()]).stdout.len();
+    let before = size();
+    let many = on_disk.run(1, 1, |run| {
+        for number in 0..4_900 {
+            run["facts"][format!("a{number}")] = json!("");
+        }
+    });
+    on_disk.write(1, 1, &many);
+    let after = size();
+    assert!(after < 2 * before + 100_000, "{before} bytes, then {after}");
+    let (_, answer) = as_json(&[on_disk.place()]);
+    let odd: Vec<&Value> = answer["groups"][0]["odd_facts"].as_array().unwrap().iter().collect();
+    assert!(odd.len() <= 300 && odd.iter().all(|fact| fact["value"] == "" || fact["value"] == "(absent)"), "{odd:?}");
+    let too_many = on_disk.run(1, 1, |run| {
+        for number in 0..5_000 {
+            run["facts"][format!("a{number}")] = json!("");
+        }
+    });
+    on_disk.write(1, 1, &too_many);
+    let (_, answer) = as_json(&[on_disk.place()]);
+    assert!(answer["left_aside"][0]["reason"].as_str().unwrap().contains("facts, and at most 5000 are read"));
 }
 
 #[test]

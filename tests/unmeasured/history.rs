@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::compare::{Runs, figures, scale, sharpen};
+use super::compare::{Runs, figures, scale, sharpen, times};
 use crate::support::runs::{output, sysdyno, text, told};
 
 /// Results that are slower in these tests, and how slow that is.
@@ -28,7 +28,7 @@ fn one_of(run: &mut Value, number: u64, change: &impl Fn(u64, &mut Value)) {
     sharpen(run);
     for (_, figure) in figures(run) {
         let noise = 1.0 + 0.004 * (random.f64() - 0.5);
-        figure["value"] = json!(figure["value"].as_f64().unwrap() * noise);
+        times(figure, noise);
     }
     run["run"]["id"] = json!(format!("vm-{number}"));
     run["run"]["started"] = json!(format!("2026-10-{:02}T09:00:00Z", number + 1));
@@ -125,7 +125,7 @@ fn one_wild_run_and_contaminated_runs_are_no_change() {
     assert!(screen.contains("Run 5 of 2026-10-05 09:00 deviates from its neighbours in"), "{screen}");
     let spoilt = series(&runs, "spoilt", 12, |number, run| {
         for (_, figure) in figures(run).into_iter().filter(|_| number >= 8) {
-            figure["value"] = json!(figure["value"].as_f64().unwrap() * 4.0);
+            times(figure, 4.0);
             figure["trust"] = json!("contaminated");
         }
     });
@@ -200,7 +200,16 @@ fn runs_of_another_kind_are_left_aside_and_a_new_method_begins_anew() {
     let anew = json!([{ "experiment": "os.system_call", "from": 5, "earlier": 5, "reason": reason }]);
     assert_eq!(found["begun_anew"], anew);
     let screen = text(&output(&["history", method.to_str().unwrap()]).stdout).replace('\n', " ");
-    assert!(screen.contains("os.system_call begins anew with run 6: the method changed"), "{screen}");
+    assert!(screen.contains("os.system_call begins anew with run 6 of 2026-10-06 09:00: the method"), "{screen}");
+    // Whatever begins anew with one run is one line.
+    let methods = series(&runs, "methods", 12, |number, run| {
+        for experiment in run["experiments"].as_array_mut().unwrap().iter_mut() {
+            experiment["method_version"] = json!(if number < 5 { 77 } else { 78 });
+        }
+    });
+    let screen = text(&output(&["history", methods.to_str().unwrap()]).stdout);
+    assert!(screen.contains(" experiments begin anew with run 6 of 2026-10-06 09:00"), "{screen}");
+    assert_eq!(screen.matches("anew").count(), 1, "{screen}");
 }
 
 #[test]

@@ -24,6 +24,10 @@ fn a_reference_of_another_machine_is_on_the_screen_and_in_the_ladder() {
     assert!(reference.name().starts_with(&other.run.id) && reference.name().contains("another machine"));
     let shown = screen::plain(&screen::screen(real(), None, Some(&reference)));
     assert!(shown.lines().count() <= 22, "{shown}");
+    // Both measured main memory, in other amounts of it.
+    assert!(!shown.lines().any(|line| line.starts_with("memory ") && line.ends_with('–')), "{shown}");
+    let load = real().metrics().find(|metric| metric.labels.get("level") == Some("DRAM")).unwrap();
+    assert!(reference.value(load).is_some());
     let page = content::brief(real(), Some(&reference));
     let ladder = page.parts.iter().flat_map(|part| &part.pieces).find_map(|piece| match piece {
         Piece::Drawing(drawing) if drawing.id == "costs" => Some(drawing),
@@ -56,7 +60,8 @@ fn a_clone_of_this_machine_is_not_this_machine() {
         let mut document = real().clone();
         let identity = document.run.identity.get_or_insert_default();
         (identity.node, identity.machine) = (run.node.name.clone().unwrap(), run.node.machine.clone());
-        if let Ok(reference) = ReferenceRun::of(&run, &document) {
+        let is_clone = run.node.fingerprint != document.machine.fingerprint;
+        if let Some(reference) = ReferenceRun::of(&run, &document).ok().filter(|_| is_clone) {
             clones += 1;
             assert!(reference.name().contains("another machine: "), "{}", reference.name());
         }

@@ -14,7 +14,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::meeting::Posted;
 use super::member::{MemberSetting, Rendezvous, take_part};
-use super::messages::{Joining, LeadWord, MemberWord, PairOrder, PairResult};
+use super::messages::{Joining, LeadWord, MemberWord, PairOrder, PairResult, brief};
 use super::pair::PLANNED;
 use super::roll_call::{self, Arrived};
 use super::{MeshFailure, STILL, networks, prepare};
@@ -40,8 +40,6 @@ const GRACE: Duration = Duration::from_secs(10);
 const MESSAGE: Duration = Duration::from_secs(2);
 /// Longest wait until it is looked for signals, in milliseconds.
 const LOOK: u64 = 200;
-/// Longest reason that a member gives, in letters.
-const LONGEST_REASON: usize = 200;
 /// Failed pairs that are measured again. Where more fail, the network is the reason and not the hour.
 const MOST_AGAIN: usize = 64;
 /// Files that are open beside the connections of members.
@@ -89,8 +87,14 @@ pub fn lead(setting: &LeadSetting) -> Result<(Mesh, Option<&'static str>), MeshF
     let (ending, (arrived, arrivals)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
     let greeting =
         roll_call::greet(listener, secret, Arc::clone(&ending), arrived).map_err(|error| unusable(&error))?;
-    let mut lead =
-        Lead { seats: BTreeMap::new(), members: absent(size), pairs: Vec::new(), interrupt, said: Instant::now() };
+    let mut lead = Lead {
+        seats: BTreeMap::new(),
+        members: absent(size),
+        pairs: Vec::new(),
+        most_rate: setting.member.rate,
+        interrupt,
+        said: Instant::now(),
+    };
     let called = lead.call_roll(&arrivals, setting.member.patience);
     ending.store(true, Ordering::Relaxed);
     // A thread that greets ends by itself; a panic there was said already.
@@ -194,6 +198,8 @@ struct Lead {
     seats: BTreeMap<u32, Seated>,
     members: Vec<MeshMember>,
     pairs: Vec<MeshPair>,
+    /// Most bytes per second of a flow that was asked for.
+    most_rate: Option<u64>,
     interrupt: Interrupt,
     /// When all members were told last that rank 0 is there.
     said: Instant,
@@ -234,7 +240,7 @@ impl Lead {
     /// Gives a member its seat. One that contradicts the others ends the mesh: all were started by the same mistake.
     fn seat(&mut self, arrived: Arrived) -> Result<(), MeshFailure> {
         let Arrived { who, mut channel, clock } = arrived;
-        let Err(reason) = self.check(&who) else {
+        let Err(reason) = self.check(&who).map_err(|reason| brief(&reason)) else {
             // A member that is lost is noticed in its first round.
             let _ = channel.send(&LeadWord::Welcome {}, MESSAGE);
             let member = &mut self.members[who.rank as usize];
@@ -362,9 +368,8 @@ impl Lead {
 
     /// Writes down a pair of a round: what it measured, or why not.
     fn record(&mut self, round: u32, (caller, callee): (u32, u32), outcome: &Result<PairResult, String>, again: bool) {
-        let reason = outcome.as_ref().err().map(|reason| reason.chars().take(LONGEST_REASON).collect());
         let of = |value: fn(&PairResult) -> u64| outcome.as_ref().ok().map(value);
-        self.pairs.push(MeshPair {
+        let pair = MeshPair {
             round,
             caller,
             callee,
@@ -374,7 +379,18 @@ impl Lead {
             fast_round_trip: of(|found| found.fast_round_trip),
             slow_round_trip: of(|found| found.slow_round_trip),
             again,
-            reason,
+            reason: outcome.as_ref().err().map(|reason| brief(reason)),
+        };
+        self.pairs.push(match pair.is_possible(self.most_rate) {
+            Ok(()) => pair,
+            Err(why) => MeshPair {
+                round,
+                caller,
+                callee,
+                again,
+                reason: Some(format!("it reports {why}")),
+                ..MeshPair::default()
+            },
         });
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::meeting;
-use super::messages::{Joining, LeadWord, MemberWord, PairOrder, PairResult};
+use super::messages::{Joining, LeadWord, MemberWord, PairOrder, PairResult, brief};
 use super::networks::{self, NetworkChoice};
 use super::pair::Measuring;
 use super::seat::Seat;
@@ -199,7 +199,7 @@ impl Member {
                 }
                 LeadWord::Ready { round } => self.say(&MemberWord::Present { round })?,
                 LeadWord::Measure { round, order } => {
-                    let outcome = self.measure(order)?;
+                    let outcome = self.measure(order)?.map_err(|reason| brief(&reason));
                     self.say(&MemberWord::Measured { round, outcome })?;
                 }
                 LeadWord::End {} => return Ok(()),

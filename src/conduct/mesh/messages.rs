@@ -6,6 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::mesh::MeshLink;
 
+/// Longest reason, in letters.
+const LONGEST_REASON: usize = 200;
+
+/// The beginning of a reason: it fits into a message, and into one that passes it on. Who says it cuts it.
+pub fn brief(reason: &str) -> String {
+    reason.chars().take(LONGEST_REASON).collect()
+}
+
 /// Who a member is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,6 +118,15 @@ pub enum LeadWord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::channel::LONGEST_REQUEST;
+
+    #[test]
+    fn a_long_reason_fits_into_a_message() {
+        let outcome = Err(brief(&"\u{1b}".repeat(100_000)));
+        let text = serde_json::to_string(&MemberWord::Measured { round: u32::MAX, outcome }).unwrap();
+        assert!(text.len() < LONGEST_REQUEST, "{}", text.len());
+        assert_eq!(brief("short"), "short");
+    }
 
     #[test]
     fn messages_survive_the_wire_and_strangers_do_not() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
-use super::messages::{PairOrder, PairResult};
+use super::messages::{PairOrder, PairResult, brief};
 use crate::peer::authentication::{Secret, random};
 use crate::peer::channel::{Channel, Side};
 use crate::peer::client::Partner;
@@ -64,7 +64,7 @@ impl Measuring {
                 return 1;
             }
             process::close_all_but(&[theirs.as_raw_fd()]);
-            let outcome = measure(order, own, secret).map_err(|problem| problem.what);
+            let outcome = measure(order, own, secret).map_err(|problem| brief(&problem.what));
             let mut channel = Channel::new(theirs.into(), key, Side::Peer);
             i32::from(channel.send(&outcome, HANDING).is_err())
         })

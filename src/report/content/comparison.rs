@@ -1,7 +1,7 @@
 //! The page of a comparison: what changed first, then what is open, then what stayed the same.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison_curves;
 use super::field_of;
@@ -73,9 +73,32 @@ pub fn page(comparison: &Comparison) -> Page {
 /// The two sides in a line.
 pub(super) fn sides(comparison: &Comparison) -> String {
     match &comparison.alternation {
-        None => format!("base: {} · new: {}", side(&comparison.base), side(&comparison.new)),
+        None => {
+            let [base, new] = [&comparison.base, &comparison.new].map(|runs| match machine(comparison, runs) {
+                Some(machine) => format!("{machine}: {}", side(runs)),
+                None => side(runs),
+            });
+            format!("base: {base} · new: {new}")
+        }
         Some(conditions) => format!("base: {} · new: {} · {}", conditions.base, conditions.new, rounds(conditions)),
     }
+}
+
+/// The machine of a side, where the sides have different ones.
+pub fn machine(comparison: &Comparison, runs: &[ComparedRun]) -> Option<String> {
+    let machines: BTreeSet<&str> =
+        runs.iter().map(|run| run.machine.as_str()).filter(|name| !name.is_empty()).collect();
+    let machines = machines.into_iter().collect::<Vec<_>>().join(" or ");
+    (comparison.across && !machines.is_empty()).then_some(machines)
+}
+
+/// The first of the changes, of both signs. Those for the worse come first, and would take all the room.
+pub fn of_both_signs<T>(all: Vec<T>, most: usize, finding: impl Fn(&T) -> Finding) -> Vec<T> {
+    let (mut worse, mut others): (Vec<T>, Vec<T>) = all.into_iter().partition(|found| finding(found) == Finding::Worse);
+    worse.truncate((most - most / 2).max(most.saturating_sub(others.len())));
+    others.truncate(most - worse.len());
+    worse.extend(others);
+    worse
 }
 
 /// Clocks closer than this are the same.
@@ -143,6 +166,13 @@ pub fn verdict(comparison: &Comparison) -> String {
         let others = count(comparison.rows.len() as u64, "other result is", "other results are");
         return format!("No headline result could be compared. {others} in the table.");
     }
+    if comparison.is_with_itself() {
+        let runs = count(comparison.base.len() as u64, "run", "runs");
+        return format!(
+            "Both sides are the same {}, and nothing can have changed. Compare two runs, or measure two conditions with --live.",
+            runs.trim_start_matches("1 ")
+        );
+    }
     let answer = match (worse, better) {
         (0, 0) => "No headline result changed".to_owned(),
         (worse, 0) => format!("{worse} of {all} headline results are worse"),
@@ -180,6 +210,9 @@ const RUNS: [u64; 3] = [3, 5, 10];
 
 /// What decides the open results of a summary, in a sentence: the smallest number of runs that decides a third of what ten decide.
 pub fn advice(comparison: &Comparison) -> Option<String> {
+    if comparison.is_with_itself() {
+        return None;
+    }
     let open: Vec<&ComparedResult> = comparison.headline().filter(|row| row.finding == Finding::Inconclusive).collect();
     let have = comparison.base.len().min(comparison.new.len()) as u64;
     let decided = |runs: u64| {
@@ -261,10 +294,6 @@ fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
             let text = measured(side.value, side.interval, row.unit);
             Cell::datum(text, field_of(&row.metric, &row.labels, name), side.value)
         };
-        let needed = || {
-            let launches = row.launches_needed.map(|count| format!("needs {count} launches"));
-            launches.or_else(|| row.runs_needed.map(|count| format!("needs {count} {unit}")))
-        };
         table.row(vec![
             Cell::of(if row.headline { row.phrase.clone() } else { format!("{} ·", row.phrase) }),
             value(&row.base, "base"),
@@ -273,7 +302,7 @@ fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
             Cell::of(range(row.interval)),
             Cell::of(percent(row.threshold)),
             Cell::toned(word(row.finding), tone),
-            Cell::of(row.explanation.clone().or_else(needed).unwrap_or_default()),
+            Cell::of(row.explanation.clone().or_else(|| row.needed(unit)).unwrap_or_default()),
         ]);
     }
     table
@@ -281,7 +310,7 @@ fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
 
 /// Changes on one axis of ratios, with their intervals.
 fn drawing(id: &str, what: &str, unit: &str, rows: &[&ComparedResult]) -> Drawing {
-    let shown = &rows[..rows.len().min(MOST_DRAWN)];
+    let shown = of_both_signs(rows.to_vec(), MOST_DRAWN, |row| row.finding);
     let plotted = shown.iter().map(|row| PlotRow {
         name: row.phrase.clone(),
         head: false,
@@ -314,7 +343,7 @@ fn drawing(id: &str, what: &str, unit: &str, rows: &[&ComparedResult]) -> Drawin
             reference: Some(1.0),
             rows: plotted.collect(),
         }),
-        values: table("", unit, shown),
+        values: table("", unit, &shown),
     }
 }
 

@@ -1,11 +1,13 @@
 //! The page of a history: for each moment of change, what changed with it, and its results as small series over the runs.
 
+use std::collections::BTreeMap;
+
 use super::comparison::{range, signed, word};
 use super::field_of;
 use crate::report::drawing::{Drawing, PanelLevel, PanelPlot, Plot, PlotPanel, PlotPoint};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
 use crate::results::comparison::Finding;
-use crate::results::timeline::{ChangePoint, Moment, ResultTimeline, Timeline};
+use crate::results::timeline::{BegunAnew, ChangePoint, Moment, ResultTimeline, Timeline};
 use crate::results::wording::{count, measured, percent, share};
 use crate::statistics::summary::median;
 
@@ -59,15 +61,16 @@ pub fn verdict(timeline: &Timeline) -> String {
     format!("{answer}. Of the others, {same} would have shown a change that matters.")
 }
 
-/// Machine and runs in a line.
+/// Machine and runs in a line, without the hashes that tell machines of one name apart.
 pub fn about(timeline: &Timeline) -> String {
+    let machine = timeline.machine.split(" (").next().unwrap_or_default();
     match timeline.runs.as_slice() {
         [first, .., last] => {
             let runs = format!("{} {} runs", timeline.runs.len(), first.profile);
-            format!("{}, {runs} from {} to {}", timeline.machine, time(&first.started), time(&last.started))
+            format!("{machine}, {runs} from {} to {}", time(&first.started), time(&last.started))
         }
-        [only] => format!("{}, one {} run of {}", timeline.machine, only.profile, time(&only.started)),
-        [] => timeline.machine.clone(),
+        [only] => format!("{machine}, one {} run of {}", only.profile, time(&only.started)),
+        [] => machine.to_owned(),
     }
 }
 
@@ -96,6 +99,26 @@ pub fn deviating(timeline: &Timeline) -> Option<String> {
     Some(format!("R{} deviates from its neighbours in {results}. {last}", &name[1..]))
 }
 
+/// Experiments whose series begin anew: one line for all that begin with the same run.
+pub fn begun_anew(timeline: &Timeline) -> Vec<String> {
+    let mut by_run: BTreeMap<u32, Vec<&BegunAnew>> = BTreeMap::new();
+    for anew in &timeline.begun_anew {
+        by_run.entry(anew.from).or_default().push(anew);
+    }
+    let line = |(from, found): (u32, Vec<&BegunAnew>)| {
+        let earlier = found.iter().map(|anew| anew.earlier).max().unwrap_or(0);
+        let earlier = count(u64::from(earlier), "earlier run takes", "earlier runs take");
+        let (run, first) = (run_name(timeline, from as usize), found[0]);
+        if found.len() == 1 {
+            return format!("{} begins anew with {run}: {}. {earlier} no part.", first.experiment, first.reason);
+        }
+        let names: Vec<&str> = found.iter().map(|anew| anew.experiment.as_str()).collect();
+        let what = format!("{} experiments begin anew with {run}, because method or files changed", found.len());
+        format!("{what}. At most {earlier} no part. They are {}.", names.join(", "))
+    };
+    by_run.into_iter().map(line).collect()
+}
+
 /// How small a change would have been found, in a sentence.
 pub fn reach(timeline: &Timeline) -> Option<String> {
     let least: Vec<f64> = timeline.headline().filter_map(|result| result.detectable).collect();
@@ -118,10 +141,8 @@ fn front(timeline: &Timeline) -> PagePart {
     for text in &timeline.left_aside {
         part.say(format!("Left aside: {text}."));
     }
-    for anew in &timeline.begun_anew {
-        let earlier = count(u64::from(anew.earlier), "earlier run takes", "earlier runs take");
-        let begin = run_name(timeline, anew.from as usize);
-        part.say(format!("{} begins anew with {begin}: {}. {earlier} no part.", anew.experiment, anew.reason));
+    for text in begun_anew(timeline) {
+        part.say(text);
     }
     let moments = timeline.moments.iter().enumerate().rev().map(|(number, moment)| {
         let results = count(u64::from(moment.results), "result", "results");
