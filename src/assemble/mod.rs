@@ -175,6 +175,9 @@ fn section(setup: &Setup, log: &Log, whole: &WholeRun, step: &Step, known: &[Met
                 metric.phrase = phrase(&metric.name, &metric.labels);
             }
             if wanted == Wanted::All {
+                for text in experiment.needs.iter().flat_map(|need| (need.caveats)(setup)) {
+                    findings.say(text);
+                }
                 (experiment.explain)(&study, &mut findings);
                 findings.say_modes();
                 findings.say_host_load();

@@ -2,7 +2,7 @@
 
 use super::constants::{self, Constant};
 use super::memory::{buffer, streams};
-use super::{TABLE, file, network, os};
+use super::{TABLE, file, limits, network, os};
 use crate::evaluate::gate::Rule;
 use crate::evaluate::{findings, gates, linearity, missing, others};
 use crate::results::verdict::Severity;
@@ -11,7 +11,7 @@ use crate::results::wording::percent;
 /// Rules that more than one experiment applies, and those of each experiment in the order of the report.
 pub fn rules() -> Vec<&'static Rule> {
     let common = [gates::RULES, linearity::RULES, others::RULES, findings::RULES, missing::RULES];
-    let shared = [os::children::RULES, os::sweep::RULES, buffer::RULES, network::RULES];
+    let shared = [os::children::RULES, os::sweep::RULES, buffer::RULES, network::RULES, limits::RULES];
     let own = TABLE.iter().map(|experiment| experiment.rules);
     common.into_iter().chain(shared).chain(own).flatten().collect()
 }

@@ -17,6 +17,7 @@ pub mod file;
 pub mod heading;
 pub mod highlights;
 mod insights;
+mod limits;
 pub mod memory;
 pub mod models;
 pub mod network;
@@ -162,6 +163,13 @@ pub struct Need {
     pub what: &'static str,
     /// Whether this run has it; if not, why and what to do.
     pub check: fn(&Setup) -> Result<(), Problem>,
+    /// What a reader of the results should know of it, one sentence each.
+    pub caveats: fn(&Setup) -> Vec<String>,
+}
+
+/// The caveats of a need that has none.
+fn no_caveats(_: &Setup) -> Vec<String> {
+    Vec::new()
 }
 
 /// A metric that an experiment publishes.

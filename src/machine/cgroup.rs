@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use procfs_core::FromRead;
-use procfs_core::ProcessCGroups;
+use procfs_core::{ProcessCGroup, ProcessCGroups};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::cpu_list::CpuList;
 use super::fact::Fact;
 use super::mount::{self, Mount};
 use super::tree::Tree;
+use super::wording::bytes;
 
 /// The control group that each process names.
 const GROUPS: &str = "/proc/self/cgroup";
@@ -27,6 +30,44 @@ pub(super) struct Restrictions {
     pub memory_unused_bytes: Option<u64>,
     pub processes: Option<Fact<u64>>,
     pub cpus: Option<Fact<CpuList>>,
+}
+
+/// Work that a control group limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedWork {
+    /// Requests that read.
+    Reads,
+    /// Bytes that are read.
+    ReadBytes,
+    /// Requests that write.
+    Writes,
+    /// Bytes that are written.
+    WrittenBytes,
+}
+
+/// A limit of a control group on a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceLimit {
+    /// What is limited.
+    pub work: LimitedWork,
+    /// How many of it are allowed per second, above 0.
+    pub per_second: u64,
+    /// The file with the limit.
+    pub source: String,
+}
+
+impl DeviceLimit {
+    /// In words, with the source.
+    pub fn text(&self) -> String {
+        let (count, work) = match self.work {
+            LimitedWork::Reads => (self.per_second.to_string(), "reads"),
+            LimitedWork::Writes => (self.per_second.to_string(), "writes"),
+            LimitedWork::ReadBytes => (bytes(self.per_second), "read"),
+            LimitedWork::WrittenBytes => (bytes(self.per_second), "written"),
+        };
+        format!("{count} {work} per second ({})", self.source)
+    }
 }
 
 /// The control groups for memory of this process, in the hierarchy that has the controller.
@@ -55,24 +96,64 @@ pub(super) fn memory_groups(tree: &Tree) -> Option<MemoryGroups> {
     Some(MemoryGroups { version, directories })
 }
 
-/// Reads the restrictions of this process's groups and of all groups above them, of which the narrowest counts.
-pub(super) fn read(tree: &Tree) -> Restrictions {
-    let mounts = mount::read(tree);
-    let groups = tree.bytes(GROUPS).and_then(|bytes| ProcessCGroups::from_read(bytes.as_slice()).ok());
-    let groups = groups.map(|groups| groups.0).unwrap_or_default();
-    let levels = |controller: &str| -> Vec<String> {
+/// The groups of this process, and where their hierarchies are mounted.
+struct Places {
+    mounts: Vec<Mount>,
+    groups: Vec<ProcessCGroup>,
+}
+
+impl Places {
+    fn read(tree: &Tree) -> Places {
+        let groups = tree.bytes(GROUPS).and_then(|bytes| ProcessCGroups::from_read(bytes.as_slice()).ok());
+        Places { mounts: mount::read(tree), groups: groups.map(|groups| groups.0).unwrap_or_default() }
+    }
+
+    /// The directories of the groups of a controller and of all groups above them, in both versions.
+    fn levels(&self, controller: &str) -> Vec<String> {
+        let Places { mounts, groups } = self;
         let of_one = groups.iter().find(|group| group.controllers.iter().any(|name| name == controller));
-        let first = of_one.and_then(|group| Some((hierarchy(&mounts, controller)?, &group.pathname)));
+        let first = of_one.and_then(|group| Some((hierarchy(mounts, controller)?, &group.pathname)));
         let unified = groups.iter().find(|group| group.hierarchy == 0);
         let second = unified
             .and_then(|group| Some((mounts.iter().find(|mount| mount.file_system == "cgroup2")?, &group.pathname)));
         [first, second].into_iter().flatten().flat_map(|(mount, path)| directories(mount, path)).collect()
+    }
+}
+
+/// The limits on a device with this number (`major:minor`), the narrowest of each kind.
+pub(super) fn device_limits(tree: &Tree, number: &str) -> Vec<DeviceLimit> {
+    /// Files of version 1, and the words for the same in `io.max` of version 2.
+    const FILES: [(LimitedWork, &str, &str); 4] = [
+        (LimitedWork::Reads, "blkio.throttle.read_iops_device", "riops="),
+        (LimitedWork::ReadBytes, "blkio.throttle.read_bps_device", "rbps="),
+        (LimitedWork::Writes, "blkio.throttle.write_iops_device", "wiops="),
+        (LimitedWork::WrittenBytes, "blkio.throttle.write_bps_device", "wbps="),
+    ];
+    let levels = Places::read(tree).levels("blkio");
+    let of = |path: String, word: &str| {
+        let text = tree.text(&path)?;
+        let line = text.lines().find_map(|line| line.strip_prefix(number)?.strip_prefix(' '))?;
+        let value = line.split_whitespace().find_map(|value| value.strip_prefix(word))?.parse::<u64>().ok();
+        value.filter(|value| *value > 0).map(|value| Fact::new(value, path))
     };
+    let found = FILES.into_iter().filter_map(|(work, file, word)| {
+        let first = levels.iter().map(|level| of(format!("{level}/{file}"), ""));
+        let second = levels.iter().map(|level| of(format!("{level}/io.max"), word));
+        let narrow = narrowest(first.chain(second))?;
+        Some(DeviceLimit { work, per_second: narrow.value, source: narrow.source })
+    });
+    found.collect()
+}
+
+/// Reads the restrictions of this process's groups and of all groups above them, of which the narrowest counts.
+pub(super) fn read(tree: &Tree) -> Restrictions {
+    let places = Places::read(tree);
+    let levels = |controller: &str| places.levels(controller);
     let memory = levels("memory");
     Restrictions {
         memory_room_bytes: narrowest(memory.iter().map(|level| room(tree, level))),
         memory_unused_bytes: memory.iter().filter_map(|level| unused(tree, level)).min(),
-        version: version(&groups, &mounts),
+        version: version(&places.groups, &places.mounts),
         quota_cpus: narrowest(levels("cpu").iter().flat_map(|level| [quota_v2(tree, level), quota_v1(tree, level)])),
         memory_bytes: narrowest(memory.iter().map(|level| memory_limit(tree, level))),
         processes: narrowest(levels("pids").iter().map(|level| tree.parsed::<u64>(&format!("{level}/pids.max")))),
@@ -118,7 +199,7 @@ fn narrowest<T: PartialOrd>(limits: impl Iterator<Item = Option<Fact<T>>>) -> Op
     limits.flatten().reduce(|narrow, other| if other.value < narrow.value { other } else { narrow })
 }
 
-fn version(groups: &[procfs_core::ProcessCGroup], mounts: &[Mount]) -> Option<Fact<String>> {
+fn version(groups: &[ProcessCGroup], mounts: &[Mount]) -> Option<Fact<String>> {
     let mounted = |kind: &str| mounts.iter().any(|mount| mount.file_system == kind);
     let first = groups.iter().any(|group| group.hierarchy != 0) && mounted("cgroup");
     let second = groups.iter().any(|group| group.hierarchy == 0) && mounted("cgroup2");

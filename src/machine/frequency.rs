@@ -35,7 +35,7 @@ pub(super) fn read(
         cpus.iter().find_map(|entry| entry.base_hertz.clone()),
         cpuid.base_hertz.clone(),
         brand,
-        counter_as_nominal(tree, blocks, momentary.as_ref(), &counter),
+        counter_as_nominal(tree, blocks, momentary.as_ref(), &counter).filter(|_| has_bogomips),
     ]);
     Frequencies {
         nominal,

@@ -117,6 +117,25 @@ pub(super) fn read(tree: &Tree) -> Memory {
 }
 
 impl Memory {
+    /// Why nodes of memory may not be compared with these CPUs, in brackets: nodes without memory or CPUs, or whose CPUs are not among
+    /// these. Empty where nothing is known.
+    pub fn nodes_apart(&self, allowed: &[u32]) -> String {
+        let reason = |node: &Node| {
+            let number = node.node;
+            if node.total_bytes.is_none_or(|bytes| bytes == 0) {
+                Some(format!("node {number} has no memory"))
+            } else if node.cpus.is_empty() {
+                Some(format!("node {number} is memory only"))
+            } else if !node.cpus.iter().any(|cpu| allowed.contains(&cpu)) {
+                Some(format!("no CPU of node {number} is allowed"))
+            } else {
+                None
+            }
+        };
+        let reasons: Vec<String> = self.nodes.iter().filter_map(reason).collect();
+        if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) }
+    }
+
     /// True when transparent huge pages are known to be switched off for this process.
     pub fn refused_huge_pages(&self) -> bool {
         self.transparent_allowed.as_ref().is_some_and(|allowed| !allowed.value)
@@ -238,6 +257,22 @@ fn peak(tree: &Tree, memory: &Memory) -> Result<Fact<u64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_that_are_not_compared_have_a_reason() {
+        let node = |node: u32, cpus: &str, bytes: u64| Node {
+            node,
+            cpus: CpuList::parse(cpus).unwrap_or_default(),
+            total_bytes: Some(bytes),
+            distances: Vec::new(),
+            source: String::new(),
+        };
+        let memory = |nodes: Vec<Node>| Memory { nodes, ..Memory::default() };
+        let found = memory(vec![node(0, "0-3", 1), node(1, "", 1), node(2, "4", 1), node(3, "0-3", 0)]);
+        let reasons = " (node 1 is memory only, no CPU of node 2 is allowed, node 3 has no memory)";
+        assert_eq!(found.nodes_apart(&[0, 1]), reasons);
+        assert_eq!(memory(vec![node(0, "0", 1), node(1, "1", 1)]).nodes_apart(&[0, 1]), "");
+    }
 
     #[test]
     fn meminfo_counts_in_kibibytes() {

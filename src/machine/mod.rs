@@ -41,7 +41,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use cache::{Cache, CacheKind};
-pub use cgroup::MemoryGroups;
+pub use cgroup::{DeviceLimit, LimitedWork, MemoryGroups};
 pub use cpu::Cpu;
 pub use cpu_list::CpuList;
 pub use description::FactRow;
@@ -51,7 +51,7 @@ pub use kernel::Kernel;
 pub use limits::Limits;
 pub use memory::Memory;
 pub use microarchitecture::CoreClass;
-pub use network::{Interface, InterfaceKind};
+pub use network::{Interface, InterfaceKind, Shaper};
 pub use storage::{BlockDevice, Medium, Mounted, Storage};
 pub use topology::{CoreType, LogicalCpu};
 

@@ -1,10 +1,12 @@
 //! The network interfaces.
 
+use nix::net::if_::if_nametoindex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::storage::device_driver;
-use super::tree::Tree;
+use super::tree::{Tree, value_of};
+use crate::sys::queueing::{self, Queue};
 
 const INTERFACES: &str = "/sys/class/net";
 
@@ -23,8 +25,42 @@ pub struct Interface {
     pub state: Option<String>,
     /// What it is made of.
     pub kind: InterfaceKind,
+    /// What holds packets back before they leave; live machine only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaper: Option<Shaper>,
     /// Directory of these facts.
     pub source: String,
+}
+
+/// A queueing discipline that delays packets on purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Shaper {
+    /// Its kind, such as `tbf`.
+    pub kind: String,
+    /// Bits per second that it lets through, where it has such a limit.
+    pub bits_per_second: Option<u64>,
+}
+
+impl Shaper {
+    /// In words, on an interface of this name.
+    pub fn text(&self, interface: &str) -> String {
+        let rate = self.bits_per_second.map(|bits| format!(", {} Mbit/s", bits as f64 / 1e6)).unwrap_or_default();
+        format!("{} on {interface}{rate}", self.kind)
+    }
+}
+
+/// Kinds that shape by what they are. Others do where they have a rate.
+const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cbq", "netem"];
+
+/// The shaper among the disciplines of an interface.
+fn shaper(queues: &[Queue], interface: u32) -> Option<Shaper> {
+    let own = queues.iter().filter(|queue| queue.interface == interface);
+    let shaping = own.filter(|queue| SHAPERS.contains(&queue.kind.as_str()) || queue.bytes_per_second.is_some());
+    let narrow = shaping.min_by_key(|queue| queue.bytes_per_second.unwrap_or(u64::MAX))?;
+    Some(Shaper {
+        kind: narrow.kind.clone(),
+        bits_per_second: narrow.bytes_per_second.and_then(|bytes| bytes.checked_mul(8)),
+    })
 }
 
 /// What an interface is made of.
@@ -47,10 +83,13 @@ pub enum InterfaceKind {
 /// All interfaces, by name.
 pub(super) fn read(tree: &Tree) -> Vec<Interface> {
     let is_interface = |name: &String| tree.exists(&format!("{INTERFACES}/{name}/type"));
-    tree.names(INTERFACES).into_iter().filter(is_interface).map(|name| read_one(tree, name)).collect()
+    // A filter may kill who makes a call that it does not know.
+    let filter = tree.text("/proc/self/status").and_then(|text| value_of(&text, "Seccomp").map(|mode| mode != "0"));
+    let queues = if tree.is_live() && filter != Some(true) { queueing::queues() } else { Vec::new() };
+    tree.names(INTERFACES).into_iter().filter(is_interface).map(|name| read_one(tree, name, &queues)).collect()
 }
 
-fn read_one(tree: &Tree, name: String) -> Interface {
+fn read_one(tree: &Tree, name: String, queues: &[Queue]) -> Interface {
     /// `ARPHRD_LOOPBACK` of `linux/if_arp.h`.
     const LOOPBACK: &str = "772";
     let source = format!("{INTERFACES}/{name}");
@@ -71,7 +110,6 @@ fn read_one(tree: &Tree, name: String) -> Interface {
         InterfaceKind::Virtual
     };
     Interface {
-        name,
         // -1 is "not known"; software interfaces such as TUN claim a rate that means nothing.
         bits_per_second: text("speed")
             .and_then(|text| text.parse::<u64>().ok())
@@ -80,7 +118,10 @@ fn read_one(tree: &Tree, name: String) -> Interface {
         mtu_bytes: text("mtu").and_then(|text| text.parse().ok()),
         driver,
         state: text("operstate"),
+        // By the kernel's word: /sys can be that of another network namespace.
+        shaper: queues.first().and_then(|_| shaper(queues, if_nametoindex(name.as_str()).ok()?)),
         kind,
+        name,
         source,
     }
 }

@@ -6,6 +6,7 @@ use nix::unistd::{AccessFlags, access};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::{self, DeviceLimit};
 use super::fact::Fact;
 use super::mount::{self, MOUNTS};
 use super::tree::{Tree, bracketed, value_of};
@@ -145,6 +146,9 @@ pub struct BlockDevice {
     pub write_cache: Option<String>,
     /// Largest discard in bytes; 0 when discard is not supported.
     pub discard_bytes: Option<u64>,
+    /// Limits that the control groups of this process set on it, the narrowest of each kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<DeviceLimit>,
     /// Directory of all these facts.
     pub source: String,
 }
@@ -269,6 +273,7 @@ fn block_device(tree: &Tree, name: &str, partition: Option<String>) -> BlockDevi
         physical_block_bytes: number("queue/physical_block_size"),
         write_cache: text("queue/write_cache"),
         discard_bytes: number("queue/discard_max_bytes"),
+        limits: text("dev").map(|number| cgroup::device_limits(tree, &number)).unwrap_or_default(),
         name: name.to_owned(),
         source,
     }

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod naming;
 pub mod numa;
 pub mod process;
+pub mod queueing;
 pub mod relay;
 pub mod ring;
 pub mod signal;

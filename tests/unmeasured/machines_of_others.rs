@@ -117,8 +117,11 @@ fn every_type_of_core_is_named_with_its_cpus() {
     assert!(machine.places(7, &allowed).iter().all(|place| place.placement.ends_with("_other_type")));
     // Without parts the capacity tells them apart.
     let status = fs::read_to_string(tree("arm-board").join("proc/cpuinfo")).unwrap();
-    let without: String =
-        status.lines().filter(|line| !line.starts_with("CPU part")).map(|line| format!("{line}\n")).collect();
+    let without: Vec<&str> = status.lines().filter(|line| !line.starts_with("CPU part")).collect();
+    let without = without.join(
+        "
+",
+    );
     let root = changed("arm-board", &[("proc/cpuinfo", Some(&without))]);
     let types = row(&described(root.path()), "core types").unwrap().0;
     assert!(types.contains("CPUs 0-2") && types.contains("CPUs 3-6") && types.contains("CPUs 7"), "{types}");
@@ -142,7 +145,10 @@ fn a_sandbox_that_answers_system_calls_is_named() {
     let summary = machine.summary_line();
     assert!(summary.contains("gVisor (claims Linux 4.4.0)"), "{summary}");
     assert!(!summary.contains("unknown"), "{summary}");
-    assert!(machine.tsc_hertz_claims().is_empty(), "its bogomips are no counter's");
+    assert!(
+        machine.tsc_hertz_claims().is_empty() && machine.nominal_hertz().is_none(),
+        "its bogomips are no counter's"
+    );
     assert_eq!(row(&machine, "topology").unwrap().0, "packages 1, cores 2, CPUs 2");
     assert!(!check(&tree("gvisor-sandbox"), "container").ok);
     let masks = [0, 1].map(|cpu| format!("{CPUS}/cpu{cpu}/topology/core_cpus"));
@@ -230,4 +236,26 @@ fn a_limit_of_file_size_bounds_scratch_files() {
     assert_eq!(described(root.path()).limits.file_bytes(), Some(2 << 20));
     let scratch = check(root.path(), "scratch");
     assert!(!scratch.ok && scratch.remedy.unwrap().contains("ulimit -f"));
+}
+
+#[test]
+fn limits_of_control_groups_on_the_disk_are_facts() {
+    let device = ("sys/block/vda/dev", Some("254:0\n"));
+    let first = "sys/fs/cgroup/blkio/blkio.throttle.read_iops_device";
+    let mounts = fs::read_to_string(tree("guest-false-model").join("proc/self/mountinfo")).unwrap();
+    let mounts = mounts + "90 1 0:40 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n";
+    let groups = fs::read_to_string(tree("guest-false-model").join("proc/self/cgroup")).unwrap() + "9:blkio:/job\n";
+    let files = [
+        device,
+        ("proc/self/mountinfo", Some(mounts.as_str())),
+        ("proc/self/cgroup", Some(groups.as_str())),
+        (first, Some("8:0 7\n254:0 1500\n")),
+        ("sys/fs/cgroup/blkio/job/blkio.throttle.read_iops_device", Some("254:0 2000\n")),
+        ("sys/fs/cgroup/blkio/job/io.max", Some("254:0 rbps=max wbps=1048576 riops=max wiops=max\n")),
+    ];
+    let root = changed("guest-false-model", &files);
+    let machine = detect(root.path(), Path::new("/"));
+    let value = row(&machine, "its limits").unwrap().0;
+    let job = "/sys/fs/cgroup/blkio/job/io.max";
+    assert_eq!(value, format!("1500 reads per second (/{first}), 1 MiB written per second ({job})"));
 }

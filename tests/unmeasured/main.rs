@@ -19,6 +19,7 @@ mod golden;
 mod history;
 mod insights;
 mod layering;
+mod limits_of_devices;
 mod linearity;
 mod log_contradictions;
 mod machine;

@@ -12,7 +12,7 @@ pub mod stamped_file;
 use super::constants::{
     BLOCK_LAYER, CONTEXT_SWITCH, CycleTime, DISK_READ, DISK_READ_UNKNOWN, KERNEL_ROUND_TRIP, constants, disk_read,
 };
-use super::{Need, PredictionInput};
+use super::{Need, PredictionInput, limits, no_caveats};
 use crate::evaluate::study::Study;
 use crate::machine::{Machine, Mounted};
 use crate::results::prediction::{Basis, Prediction};
@@ -46,6 +46,7 @@ pub const PLACE: Need = Need {
             Some(_) => Ok(()),
         }
     },
+    caveats: |setup| limits::of_place(&setup.machine),
 };
 
 /// A disk of this machine below that directory.
@@ -53,6 +54,7 @@ pub const DISK: Need = Need {
     id: "disk",
     what: "a local disk below it",
     check: |setup| setup.machine.scratch().map_or(Ok(()), |storage| FileSystem::of_storage(storage).is_local()),
+    caveats: no_caveats,
 };
 
 /// Bytes of a block: what a figure of block time reads at once.

@@ -60,7 +60,7 @@ use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
 use crate::experiments::memory::selection::Scattered;
 use crate::experiments::memory::streams;
-use crate::experiments::{Experiment, Need, PredictionInput, Publication};
+use crate::experiments::{Experiment, Need, PredictionInput, Publication, no_caveats};
 use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -87,8 +87,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("loaded_latency.rs"),
     needs: &[
-        Need { id: "two_cpus", what: "two CPUs and memory for footprints larger than the last cache", check: two_cpus },
-        Need { id: "time", what: "time to fill these footprints", check: time_to_fill },
+        Need {
+            id: "two_cpus",
+            what: "two CPUs and memory for footprints larger than the last cache",
+            check: two_cpus,
+            caveats: no_caveats,
+        },
+        Need { id: "time", what: "time to fill these footprints", check: time_to_fill, caveats: no_caveats },
     ],
     uses: &["memory.latency.level"],
     rules: RULES,

@@ -59,6 +59,13 @@ const LOOPBACK: Need = Need {
                 .hint("bring it up as root: ip link set lo up. To measure only the path to a peer, add --path remote")
         })
     },
+    caveats: |setup| {
+        let loopback = setup.machine.network.iter().find(|found| found.kind == InterfaceKind::Loopback);
+        let own = setup.peer.as_ref().and_then(|peer| interface(&setup.machine, peer));
+        let paths = [loopback.filter(|_| !setup.remote_only), own];
+        let shapers = paths.into_iter().flatten().filter_map(|found| Some(found.shaper.as_ref()?.text(&found.name)));
+        shapers.map(|shaper| format!("A shaper holds packets of this machine back ({shaper}).")).collect()
+    },
 };
 
 /// An experiment that is short on the own machine takes part in every round. With a peer it takes longer.

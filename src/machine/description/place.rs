@@ -2,7 +2,7 @@
 
 use super::FactRow;
 use crate::machine::wording::bytes;
-use crate::machine::{BlockDevice, Interface, Limits, Storage};
+use crate::machine::{BlockDevice, DeviceLimit, Interface, Limits, Shaper, Storage};
 
 /// The storage, the scratch directory's first.
 pub(super) fn storage(storage: &[Storage]) -> Vec<FactRow> {
@@ -27,6 +27,9 @@ fn one_storage(storage: &Storage) -> Vec<FactRow> {
         rows.push(Some(FactRow::new(&name, disk(device), device.source.clone())));
         if storage.scratch {
             rows.push(Some(FactRow::new("its queue", queue(device), format!("{}/queue", device.source))));
+            let limits: Vec<String> = device.limits.iter().map(DeviceLimit::text).collect();
+            let row = || FactRow::new("its limits", limits.join(", "), "control groups");
+            rows.push((!limits.is_empty()).then(row));
         }
     }
     let unknown = |reason: &String| FactRow::new("its disk", "none", "").with_note(Some(reason.clone()));
@@ -74,6 +77,7 @@ pub(super) fn network(interfaces: &[Interface]) -> Vec<FactRow> {
             interface.bits_per_second.map(|rate| format!("{} Mbit/s", rate / 1_000_000)),
             interface.mtu_bytes.map(|size| format!("MTU {size} B")),
             interface.state.clone(),
+            interface.shaper.as_ref().map(|shaper| format!("shaped by {}", Shaper::text(shaper, &interface.name))),
         ];
         let value = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
         FactRow::new(&interface.name, value, interface.source.clone())

@@ -11,6 +11,7 @@ use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::study::Study;
 use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::{BLOCK, DeviceClass, NO_DEVICE, taken};
+use crate::experiments::limits;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
@@ -35,7 +36,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
                 continue;
             };
             let figure = Figure::shots(DEPTH_RATE, labels, &estimate, Some(taken(study)));
-            findings.publish(study, figure.gates(of_depth(study)));
+            findings.publish(study, figure.gates(of_depth(study, estimate.value)));
         }
     }
     findings.curves.extend(curves(findings));
@@ -79,7 +80,7 @@ pub(super) fn publish(study: &Study<'_>, findings: &mut Findings, order: Order, 
 pub(super) fn publish_rates(study: &Study<'_>, findings: &mut Findings, order: Order, cache: &str, bytes: u64) {
     let own = labels(order, cache, bytes);
     let request = if order == Order::Random { BLOCK } else { LARGE };
-    let gates = of_rate(study, order, cache, bytes);
+    let mut gates = of_rate(study, order, cache, bytes);
     if cache == WARM {
         let Some(sample) = study.sample("warm", &own.clone().with("request", request)) else { return };
         findings.publish(study, Figure::rate(RATE, own, &sample, request as f64).gates(gates));
@@ -91,6 +92,8 @@ pub(super) fn publish_rates(study: &Study<'_>, findings: &mut Findings, order: O
     };
     let rates = times.map(|times| times.as_rates(request as f64 * 1e9, Unit::BytesPerSecond));
     let Some(estimate) = rates.as_ref().and_then(Estimate::median) else { return };
+    let reads = (order == Order::Random).then_some(estimate.value / BLOCK as f64);
+    gates.extend(limits::of_reads(&study.setup.machine, reads, estimate.value));
     findings.publish(study, Figure::shots(RATE, own, &estimate, Some(taken(study))).gates(gates));
 }
 
@@ -199,6 +202,8 @@ pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, 
         return gates;
     }
     let mut gates = proofs(study, order, cache);
+    let (reads, is_request) = (1e9 / own, order == Order::Random || cache == DIRECT);
+    gates.extend(limits::of_reads(&study.setup.machine, is_request.then_some(reads), reads * BLOCK as f64));
     if (order, cache) == (Order::Random, DIRECT) {
         gates.extend(of_device(study, own));
         gates.extend(by_size(study, bytes, own));
@@ -248,8 +253,11 @@ pub(super) fn of_rate(study: &Study<'_>, order: Order, cache: &str, bytes: u64) 
 }
 
 /// The gates of many reads under way.
-pub(super) fn of_depth(study: &Study<'_>) -> Vec<Gate> {
-    proofs(study, Order::Random, DIRECT)
+pub(super) fn of_depth(study: &Study<'_>, bytes_per_second: f64) -> Vec<Gate> {
+    let mut gates = proofs(study, Order::Random, DIRECT);
+    let reads = Some(bytes_per_second / BLOCK as f64);
+    gates.extend(limits::of_reads(&study.setup.machine, reads, bytes_per_second));
+    gates
 }
 
 fn time(value: f64) -> String {

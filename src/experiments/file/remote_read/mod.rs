@@ -69,7 +69,7 @@ use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::heading::heading;
 use crate::experiments::network::{quantile_of_shots, round_trip};
-use crate::experiments::{Experiment, Need, Publication};
+use crate::experiments::{Experiment, Need, Publication, no_caveats};
 use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -125,6 +125,7 @@ const NAMED: Need = Need {
         Err(Problem::new("you named no file on another machine")
             .hint("give --remote-dir DIR, --nfs nfs://HOST/path, or --peer HOST:PORT with a `sysdyno peer` there"))
     },
+    caveats: no_caveats,
 };
 
 const TIME: &str = "file.remote_read.block_time";

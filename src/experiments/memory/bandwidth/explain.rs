@@ -62,6 +62,9 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         };
         findings.say(format!("Plain stores reach {}, stores past the caches {}.{why}", plain.shown(), past.shown()));
     }
+    if study.setup.machine.caches_of(study.setup.cpu).is_empty() {
+        findings.say("No file describes the caches of this CPU, so only one size was measured.");
+    }
     if study.setup.machine.is_guest() {
         findings.say(
             "This machine is a guest. It cannot see the real size of the last cache, or the other users of \
@@ -90,7 +93,10 @@ fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
             far.shown(),
             in_brackets(near, far)
         ),
-        (nodes, ..) => format!("This machine has {nodes} nodes, but this run could not compare them."),
+        (nodes, ..) => {
+            let why = study.setup.machine.memory.nodes_apart(&study.setup.allowed);
+            format!("This machine has {nodes} nodes, but this run could not compare them{why}.")
+        }
     });
 }
 

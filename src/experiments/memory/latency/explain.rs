@@ -364,7 +364,10 @@ fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
             far.shown(),
             in_brackets(far, near)
         ),
-        (nodes, ..) => format!("This machine has {nodes} nodes, but this run could not compare them."),
+        (nodes, ..) => {
+            let why = study.setup.machine.memory.nodes_apart(&study.setup.allowed);
+            format!("This machine has {nodes} nodes, but this run could not compare them{why}.")
+        }
     };
     findings.say(text);
 }

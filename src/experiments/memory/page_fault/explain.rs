@@ -3,6 +3,7 @@
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
+use crate::experiments::limits;
 use crate::experiments::memory::footprint::MEMORY;
 use crate::experiments::memory::streams;
 use crate::experiments::memory::touching::labels;
@@ -95,6 +96,11 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
              fault {single}, together {}.",
             direct.alike(direct.value + single.value)
         ));
+    }
+    if time(findings, COLD).is_some() {
+        for text in limits::of_place(&study.setup.machine) {
+            findings.say(text);
+        }
     }
     let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());
     if let Some(device) = device.filter(|device| device.is_virtual && time(findings, COLD).is_some()) {

@@ -10,6 +10,7 @@ use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::labelled;
+use crate::experiments::limits;
 use crate::experiments::memory::touching::{PROOFS, counted, labels};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
@@ -148,6 +149,8 @@ fn fault_gates(study: &Study<'_>, kind: &str, estimate: &Estimate) -> Vec<Gate> 
     if kind == COLD {
         gates.push(gates::floor(&MAJOR, estimate, MAJOR_FLOOR).because("no device answers faster through the kernel"));
         gates.extend(cold_gates(study, own, time(SINGLE)));
+        let reads = 1e9 / own;
+        gates.extend(limits::of_reads(&study.setup.machine, Some(reads), reads * page_size() as f64));
     } else if estimate.unit == Unit::Cycles {
         gates.push(
             gates::floor(&MINOR, estimate, MINOR_FLOOR).because("an exception and a page-table entry take longer"),

@@ -8,6 +8,8 @@ use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::rules;
 use crate::evaluate::gates;
 use crate::evaluate::study::Study;
+use crate::experiments::limits;
+use crate::machine::InterfaceKind;
 use crate::peer::protocol::Direction;
 use crate::results::quantity::Unit;
 use crate::results::verdict::Gate;
@@ -110,6 +112,14 @@ pub(super) fn case_gates(study: &Study<'_>, case: Case, estimate: &Estimate) -> 
         let most = framed(rate as f64 / 8.0, facts.mtu_bytes) * both * ABOVE_LINK;
         let reason = format!("{ABOVE_LINK} times the payload that the link {} can carry", facts.name);
         gates.push(Gate::at_most(&LINK, estimate.named("{}"), most).because(reason));
+    }
+    let path = match (case.placement, study.setup.peer.as_ref()) {
+        (None, Some(peer)) => interface(&study.setup.machine, peer),
+        _ => study.setup.machine.network.iter().find(|found| found.kind == InterfaceKind::Loopback),
+    };
+    // What the other side sends passes another shaper.
+    if let Some(facts) = path.filter(|_| case.placement.is_some() || case.direction == Direction::Send) {
+        gates.extend(limits::of_sending(facts.shaper.as_ref(), &facts.name, estimate.value));
     }
     if case.streams == 8
         && let Some(one) = median(&study.values("rate", &Case { streams: 1, ..case }.labels()))
