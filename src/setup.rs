@@ -12,6 +12,7 @@ use crate::results::peer::Peer;
 use crate::results::problem::Problem;
 use crate::results::remote::Remote;
 use crate::statistics::location::FEWEST_LAUNCHES;
+use crate::sys::create::FILE_SIZE;
 
 /// The description of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,9 +48,6 @@ pub struct Setup {
     /// What the whole file cache is filled with, where that was asked for.
     pub full_cache: Option<FillWith>,
 }
-
-/// The limit of the shell that bounds files.
-pub const FILE_SIZE: &str = "the limit of file size: ulimit -f";
 
 impl Setup {
     /// A run on this machine alone whose files may take nothing.

@@ -1,10 +1,7 @@
 //! `sysdyno check`: is this node as its healthy siblings are?
 
 use std::collections::BTreeSet;
-use std::fs::{DirBuilder, File};
-use std::io::Read;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::check_options::CheckOptions;
@@ -13,7 +10,8 @@ use crate::assemble;
 use crate::conduct::directory::LOG;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition};
-use crate::conduct::{prepare, whole};
+use crate::conduct::prepare;
+use crate::conduct::scratch::Temporary;
 use crate::experiments::{self, Experiment};
 use crate::fleet::check::{
     DifferingFact, LimitState, LimitedResult, accepted_model, check_facts, check_predictions, check_results,
@@ -28,6 +26,8 @@ use crate::results::log;
 use crate::results::problem::Problem;
 use crate::results::wording::{count, duration, significant};
 use crate::setup::{Profile, Setup};
+use crate::sys::create::{self, Access};
+use crate::sys::file::{open_at_once, read_open};
 use crate::sys::{affinity, talk};
 
 /// Letters of the answer: what engines and pagers show of a message.
@@ -125,9 +125,9 @@ fn without_limits(options: &CheckOptions, problem: Problem) -> Result<u8, Failur
 
 fn write_state(options: &CheckOptions, state: &NodeState, seconds: f64) -> Result<(), Problem> {
     let Some(file) = &options.textfile else { return Ok(()) };
-    whole::write(file, &open_metrics(state, state.answer(), seconds)).map_err(|error| {
+    create::whole(file, Access::Shared, &open_metrics(state, state.answer(), seconds)).map_err(|error| {
         Problem::new(format!("cannot write {}: {error}", file.display()))
-            .hint(whole::hint(&error, "choose another file with --textfile"))
+            .hint(create::hint(&error, "choose another file with --textfile"))
     })
 }
 
@@ -159,7 +159,7 @@ fn look(
         return Ok(());
     }
     let setup = setup(machine);
-    let place = Place::new()?;
+    let place = Temporary::for_runs()?;
     let measure = |wanted: &[&'static Experiment], seconds: f64, name: &str| -> Result<Option<Measured>, Problem> {
         let chosen = plan::affordable(wanted, &setup, seconds, LAUNCHES);
         if chosen.is_empty() {
@@ -169,7 +169,7 @@ fn look(
         let fixed = ["--time", &format!("{seconds:.1}s"), "--scratch", &scratch_word].map(str::to_owned);
         let words: Vec<String> =
             fixed.into_iter().chain(chosen.iter().map(|experiment| experiment.id.to_owned())).collect();
-        let place = place.0.join(name);
+        let place = place.join(name);
         let ended = live::run_into(&Condition::none(), &words, &place, interrupt)?;
         if ended.is_some() {
             return Ok(None);
@@ -425,31 +425,8 @@ fn limits(file: &Path) -> Result<Accepted, Problem> {
         Problem::new(format!("cannot read the limits in {}: {why}", file.display()))
             .hint("write them with `sysdyno fleet DIR --accepted FILE`")
     };
-    let opened = File::open(file).map_err(|error| cannot(error.to_string()))?;
-    let mut bytes = Vec::new();
-    opened.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
-    Accepted::parse(&bytes).map_err(cannot)
-}
-
-/// A directory for the runs of a check, which is removed with this value.
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> Result<Self, Problem> {
-        let name = format!("sysdyno-check-{}-{:08x}", std::process::id(), fastrand::u32(..));
-        let place = std::env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&place).map_err(|error| {
-            Problem::new(format!("cannot create {}: {error}", place.display()))
-                .hint("set TMPDIR to a writable directory")
-        })?;
-        Ok(Place(place))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    let bytes = open_at_once(file).and_then(|opened| read_open(opened, MOST_BYTES));
+    Accepted::parse(&bytes.map_err(|error| cannot(error.to_string()))?).map_err(cannot)
 }
 
 /// Sleeps, unless a signal comes.

@@ -1,14 +1,13 @@
 //! Where `--json` writes: looked at before anything is measured, written when there is a result.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::write_file;
 use crate::results::problem::Problem;
+use crate::sys::create::{self, Access};
 
 /// A place for the result as JSON.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(super) enum Target {
     Stdout,
     /// A file, which is made or overwritten.
     File(PathBuf),
-    /// A pipe with a reader. It stays open: the reader would take its closing for the end.
+    /// A pipe with a reader.
     Pipe(PathBuf, File),
 }
 
@@ -32,33 +31,22 @@ impl Target {
             if error.kind() != ErrorKind::NotFound {
                 return Err(unwritable(error));
             }
-            File::create_new(name).map_err(unwritable)?;
+            create::file(name, Access::Shared).map_err(unwritable)?;
             // Only a try: the result is written when there is one.
             let _ = std::fs::remove_file(name);
             return Ok(Target::File(name.to_path_buf()));
         }
         match name.metadata() {
-            Ok(found) if found.file_type().is_fifo() => Target::pipe(name),
+            // It stays open: the reader would take its closing for the end.
+            Ok(found) if found.file_type().is_fifo() => {
+                Ok(Target::Pipe(name.to_path_buf(), create::reach(name).map_err(unwritable)?))
+            }
             Ok(_) => {
-                OpenOptions::new().append(true).open(name).map_err(unwritable)?;
+                create::reach(name).map_err(unwritable)?;
                 Ok(Target::File(name.to_path_buf()))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Err(refused(name, "it is a dangling link")),
             Err(error) => Err(unwritable(error)),
-        }
-    }
-
-    fn pipe(name: &Path) -> Result<Self, Problem> {
-        // Opening must not wait for a reader.
-        let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(name);
-        match opened {
-            Ok(pipe) => {
-                // Writing may wait: a reader takes its time. Where the mode stays, a full pipe ends in an error message.
-                let _ = fcntl(&pipe, FcntlArg::F_SETFL(OFlag::empty()));
-                Ok(Target::Pipe(name.to_path_buf(), pipe))
-            }
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Err(refused(name, "no process reads this pipe")),
-            Err(error) => Err(refused(name, &error.to_string())),
         }
     }
 
@@ -81,11 +69,16 @@ fn refused(name: &Path, why: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs::OpenOptions;
     use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
     use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
+
+    use super::*;
 
     #[test]
     fn looking_leaves_no_file_and_takes_no_link_away() {

@@ -9,7 +9,7 @@ use super::peer_options::given_secret;
 use super::{DONE, FAILED, FOUND, Failure, INTERRUPTED, WORSE, WRONG_COMMAND, print_painted, terminal_width};
 use crate::conduct::mesh::member::{MemberSetting, Rendezvous, take_part};
 use crate::conduct::mesh::seat::Seat;
-use crate::conduct::mesh::{LeadSetting, MeshFailure, keep, lead, meeting_place};
+use crate::conduct::mesh::{LeadSetting, MeshFailure, keep, keep_with_any_name, lead, meeting_place};
 use crate::machine::Identity;
 use crate::machine::engine::{Engine, is_node_name};
 use crate::peer::resolve;
@@ -58,7 +58,9 @@ pub(super) fn mesh(options: &MeshOptions) -> Result<u8, Failure> {
         Ok(file) => (file, fleet_of(&options.directory)),
         Err(problem) => {
             // A network was measured for it, which is not to be lost.
-            let Ok(file) = keep(&mesh, &std::env::temp_dir()) else { return Err(Failure::while_working(problem)) };
+            let Ok(file) = keep_with_any_name(&mesh, &std::env::temp_dir()) else {
+                return Err(Failure::while_working(problem));
+            };
             let hint = format!("free some space, then move {} to {}", file.display(), options.directory.display());
             talk::line(format_args!("error: {}\nhint: {hint}", problem.what));
             is_kept = false;

@@ -46,10 +46,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::conduct::whole;
 use crate::results::problem::Problem;
-use crate::sys::foreign;
-use crate::sys::talk;
+use crate::sys::{create, foreign, talk};
 
 use arguments::{Arguments, Verb};
 
@@ -155,9 +153,9 @@ fn print_painted(text: &str) -> Result<bool, Failure> {
 
 /// Writes a file that a user named with this option. What was there stays if the text does not fit.
 fn write_file(file: &Path, text: &str, option: &str) -> Result<(), Problem> {
-    whole::write_named(file, text).map_err(|error| {
+    create::named(file, text).map_err(|error| {
         Problem::new(format!("cannot write {}: {error}", file.display()))
-            .hint(whole::hint(&error, &format!("choose another file with {option}")))
+            .hint(create::hint(&error, &format!("choose another file with {option}")))
     })
 }
 

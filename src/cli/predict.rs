@@ -1,14 +1,14 @@
 //! `sysdyno predict`: every figure of this machine from a few seconds of primitives, without measuring the rest.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use super::arguments::PredictOptions;
-use super::{DONE, Failure, json, print, terminal_width};
+use super::{DONE, Failure, INTERRUPTED, json, print, terminal_width};
 use crate::assemble;
-use crate::conduct::directory::RunDirectory;
+use crate::conduct::directory::{LOG, RunDirectory};
+use crate::conduct::interrupt::Interrupt;
+use crate::conduct::live::{self, Condition};
+use crate::conduct::scratch::Temporary;
 use crate::experiments::PredictionInput;
 use crate::experiments::models::{self, coefficients};
 use crate::machine;
@@ -80,30 +80,22 @@ const SECONDS: &str = "8s";
 
 /// The primitives of this machine, by a short run of their experiments.
 fn primitives(cpu: Option<u32>) -> Result<Document, Failure> {
-    let problem = |what: &str, why: &dyn std::fmt::Display| {
-        Failure::from(
-            Problem::new(format!("cannot measure primitives: {what}: {why}"))
-                .hint("predict without measuring, with --claims"),
-        )
+    let problem_of = |why: &str| {
+        Problem::new(format!("cannot measure primitives: {why}")).hint("predict without measuring, with --claims")
     };
-    let place = std::env::temp_dir().join(format!("sysdyno-predict-{}", std::process::id()));
-    // A new directory for this user's eyes: one that somebody else prepared is neither read nor removed.
-    let made = DirBuilder::new().mode(0o700).create(&place);
-    made.map_err(|error| problem(&format!("cannot make {}", place.display()), &error))?;
+    let place = Temporary::for_runs()?;
     let run = place.join("run");
-    let program = std::env::current_exe().map_err(|error| problem("cannot find this program", &error))?;
-    let mut command = Command::new(program);
-    command.arg("run").args(models::in_seconds().iter().map(|experiment| experiment.id));
-    command.args(["--quick", "--no-history", "--no-progress", "--time", SECONDS]);
-    command.args(cpu.iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]));
-    let ended = command.arg("-o").arg(&run).stdin(Stdio::null()).output();
-    let log = ended.map_err(|error| problem("cannot start a run", &error)).and_then(|ended| {
-        let last = String::from_utf8_lossy(&ended.stderr).lines().next().unwrap_or("it ended early").to_owned();
-        log::read(&run.join("log.jsonl")).map_err(|_| problem("a short run failed", &last))
-    });
-    // What is left behind would only be in the way.
-    let _ = std::fs::remove_dir_all(&place);
-    Ok(assemble::document(&log?))
+    let ids = models::in_seconds().into_iter().map(|experiment| experiment.id.to_owned());
+    let fixed = ["--time".to_owned(), SECONDS.to_owned()];
+    let cpu = cpu.iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]);
+    let words: Vec<String> = ids.chain(fixed).chain(cpu).collect();
+    let interrupt = Interrupt::watch()?;
+    let ended = live::run_into(&Condition::none(), &words, &run, &interrupt);
+    if let Some(signal) = ended.map_err(|problem| problem_of(&problem.what))? {
+        return Err(Failure { code: INTERRUPTED, problem: Problem::new(format!("interrupted by {signal}")) });
+    }
+    let log = log::read(&run.join(LOG)).map_err(|problem| problem_of(&problem.what))?;
+    Ok(assemble::document(&log))
 }
 
 fn row(prediction: &Prediction) -> Vec<String> {

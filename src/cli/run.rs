@@ -15,6 +15,7 @@ use crate::conduct::directory::{self, RunDirectory};
 use crate::conduct::fleet_place::FleetRequest;
 use crate::conduct::history::{self, Store};
 use crate::conduct::interrupt::Interrupt;
+use crate::conduct::live::FOLLOWED;
 use crate::conduct::other_machines::{self, Connected};
 use crate::conduct::progress::Progress;
 use crate::conduct::{self, Recording, RunOutcome, prepare, scratch};
@@ -30,13 +31,16 @@ use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, duration, launches, quantity};
 use crate::setup::Setup;
-use crate::sys::{affinity, talk};
+use crate::sys::{affinity, process, talk};
 
 /// Length of the noise probe that belongs to the record of a run.
 const NOISE_SPAN: Duration = Duration::from_millis(50);
 
 pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failure> {
     footing::has_proc()?;
+    if std::env::var_os(FOLLOWED).is_some() {
+        process::end_with_parent();
+    }
     let target = options.json.first().map(|place| Target::of(place)).transpose()?;
     let identity = Identity::read(Path::new("/"));
     let before = earlier_part(options, &identity)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Recording;
-use super::directory::RunDirectory;
+use super::directory::{self, RunDirectory};
 use crate::experiments::Experiment;
 use crate::machine::{Identity, Machine, MachineRelation};
 use crate::plan;
@@ -29,6 +29,7 @@ impl Before {
     /// Opens a run. One that another process is measuring is refused.
     pub fn open(run: &Path) -> Result<Self, Problem> {
         let directory = RunDirectory::open(run)?;
+        directory::own(directory.path(), "--output DIR")?;
         let writer = match LogWriter::reopen(&directory.log()) {
             Err(Refused::Taken(problem)) => return Err(problem),
             found => found,

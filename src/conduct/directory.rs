@@ -1,22 +1,20 @@
 //! The run directory: where a log and everything computed from it lie.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::{figures, whole};
+use super::figures;
 use crate::report::page::Page;
 use crate::report::{compact, content, csv, html, json, markdown};
 use crate::results::document::Document;
 use crate::results::log::{Header, LogWriter, Record};
 use crate::results::problem::Problem;
 use crate::results::published::Published;
-use crate::sys::file::REGULAR_ONLY;
-use crate::sys::process;
+use crate::sys::create::{self, Access};
+use crate::sys::{file, process};
 
 /// Files that are computed from the log, and the folder of drawings.
 const RESULT: &str = "result.json";
@@ -71,6 +69,9 @@ pub fn compact_now() -> String {
     Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
+/// The option that names a run directory.
+const OUTPUT: &str = "--output DIR";
+
 /// Most names that are tried for a directory that nobody named.
 const NAMES: u32 = 100;
 
@@ -88,26 +89,25 @@ impl RunDirectory {
     /// Creates a directory of that name for a new run and begins its log. One that holds a run already, or that belongs to
     /// another user, is refused, and nothing is changed then.
     pub fn create(path: &Path, header: &Header) -> Result<(Self, LogWriter), Problem> {
-        if std::fs::symlink_metadata(path).is_ok() {
-            own(path)?;
-        }
-        std::fs::create_dir_all(path).map_err(|error| uncreatable(path, &error))?;
+        own(path, OUTPUT)?;
         RunDirectory::at(path.to_path_buf()).begin(header)
     }
 
     /// Creates a directory for a new run in a place, named after the run: a free name, whatever began in the same second.
     pub fn create_in(place: &Path, mut header: Header) -> Result<(Self, LogWriter), Problem> {
-        std::fs::create_dir_all(place).map_err(|error| uncreatable(place, &error))?;
-        own(place)?;
+        own(place, OUTPUT)?;
         let name = header.id.clone();
         for number in 1..=NAMES {
             if number > 1 {
                 header.id = format!("{name}-{number}");
             }
             let path = place.join(&header.id);
-            match std::fs::create_dir(&path) {
+            match create::directory(&path, Access::Shared) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(uncreatable(&path, &error)),
+                Err(error) => {
+                    let what = format!("cannot create the run directory {}: {error}", path.display());
+                    return Err(Problem::new(what).hint("choose a writable place with --output DIR"));
+                }
                 Ok(()) => return RunDirectory::at(path).begin(&header),
             }
         }
@@ -181,7 +181,7 @@ impl RunDirectory {
 
     /// Whether everything that is computed from the log is there, whole.
     pub fn has_results(&self, document: &Document) -> bool {
-        let read = |name: &str| read_regular(&self.path.join(name)).unwrap_or_default();
+        let read = |name: &str| file::read_regular(&self.path.join(name), MOST_BYTES).unwrap_or_default();
         if self.kept != Kept::All {
             return is_json(&read(COMPACT));
         }
@@ -196,7 +196,7 @@ impl RunDirectory {
 
     fn write_whole(&self, name: &str, text: &str) -> Result<(), Problem> {
         let place = self.path.join(name);
-        whole::write(&place, text)
+        create::whole(&place, Access::Shared, text)
             .map_err(|error| Problem::new(format!("cannot write {}: {error}", place.display())).hint(RENDER_LATER))
     }
 }
@@ -217,40 +217,17 @@ fn pages(document: &Document) -> [(&'static str, Page); 3] {
 /// Most bytes of a file that is computed from a log: more is none of ours.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// The content of a file, where it is one: a pipe or a device that somebody put in its place would be read for ever.
-fn read_regular(place: &Path) -> std::io::Result<Vec<u8>> {
-    let file = OpenOptions::new().read(true).custom_flags(REGULAR_ONLY).open(place)?;
-    let found = file.metadata()?;
-    if !found.is_file() || found.len() > MOST_BYTES {
-        return Err(ErrorKind::InvalidInput.into());
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Refuses a directory that is none, or that belongs to another user, who could change what is written there. A link to one
-/// must be this user's as well.
-fn own(path: &Path) -> Result<(), Problem> {
-    let cannot = |why: String| {
-        Problem::new(format!("cannot use the directory {} for a run: {why}", path.display()))
-            .hint("choose a new directory with --output DIR, which may be inside this directory")
-    };
-    let unknown = |error: std::io::Error| cannot(error.to_string());
-    let (name, found) = (path.symlink_metadata().map_err(unknown)?, path.metadata().map_err(unknown)?);
-    if !found.is_dir() {
-        return Err(cannot("it is not a directory".to_owned()));
-    }
-    let user = process::effective_user();
-    match [name.uid(), found.uid()].into_iter().find(|&owner| owner != user) {
-        Some(owner) => Err(cannot(format!("it belongs to user {owner}, and sysdyno runs as user {user}"))),
-        None => Ok(()),
-    }
-}
-
-fn uncreatable(path: &Path, error: &std::io::Error) -> Problem {
-    Problem::new(format!("cannot create the run directory {}: {error}", path.display()))
-        .hint("choose a writable place with --output DIR")
+/// A directory for runs, made where it is missing. One of another user is refused.
+pub fn own(path: &Path, option: &str) -> Result<(), Problem> {
+    create::own_directory(path).map_err(|error| {
+        let choose = format!("choose a new directory with {option}");
+        let hint = if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
+            format!("{choose}, or change the owner: `chown -R {} {}`", process::effective_user(), path.display())
+        } else {
+            create::hint(&error, &choose)
+        };
+        Problem::new(format!("cannot use the directory {} for runs: {error}", path.display())).hint(hint)
+    })
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::whole;
 use crate::report::markdown;
 use crate::report::page::Page;
 use crate::results::problem::Problem;
+use crate::sys::create::{self, Access};
 
 /// Folder of the figures, as reports link it.
 const FOLDER: &str = "figures";
@@ -23,14 +23,14 @@ pub fn write(beside: &Path, page: &Page) -> Result<(), Problem> {
     prepare(&folder).map_err(|error| unwritable(&folder, &error))?;
     for (name, svg) in markdown::drawings(page) {
         let place = folder.join(&name);
-        whole::write(&place, &svg).map_err(|error| unwritable(&place, &error))?;
+        create::whole(&place, Access::Shared, &svg).map_err(|error| unwritable(&place, &error))?;
     }
     Ok(())
 }
 
 /// The folder, which has to be a directory itself and no link to one.
 fn prepare(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+    create::own_directory(folder)?;
     if fs::symlink_metadata(folder)?.is_dir() {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use crate::machine::engine::is_node_name;
 use crate::machine::{Identity, MachineRelation};
 use crate::results::problem::Problem;
 use crate::setup::Profile;
+use crate::sys::create::{self, Access};
 
 /// Folder of the nodes in the directory of a fleet.
 const NODES: &str = "nodes";
@@ -60,7 +61,15 @@ impl FleetRequest<'_> {
 
     /// A new directory for a run of this node.
     pub fn place(&self, identity: &Identity) -> Result<PathBuf, Problem> {
+        let (nodes, node) = (self.fleet.join(NODES), self.node(identity)?);
+        create::directories(&nodes, Access::Shared).and_then(|()| create::no_foreign_link(&nodes)).map_err(
+            |error| {
+                Problem::new(format!("cannot use the directory {}: {error}", nodes.display()))
+                    .hint(create::hint(&error, "choose another directory with --into FLEET"))
+            },
+        )?;
+        directory::own(&node, "--into FLEET")?;
         // The random part keeps two runs apart that begin in the same second.
-        Ok(self.node(identity)?.join(format!("{}-{:06x}", directory::compact_now(), fastrand::u32(..1 << 24))))
+        Ok(node.join(format!("{}-{:06x}", directory::compact_now(), fastrand::u32(..1 << 24))))
     }
 }

@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Read};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::whole;
 use crate::evaluate::between;
 use crate::machine::Identity;
 use crate::plan::Plan;
@@ -21,8 +20,8 @@ use crate::results::between::History;
 use crate::results::compact::{Compact, MOST_BYTES, kernel, peer, remote};
 use crate::results::document::Document;
 use crate::setup::Setup;
-use crate::sys::file::REGULAR_ONLY;
-use crate::sys::process;
+use crate::sys::create::{self, Access};
+use crate::sys::{file, process};
 
 /// The state directory below a home, where nothing else is said (XDG Base Directory Specification).
 const STATE: &str = ".local/state";
@@ -90,7 +89,7 @@ impl Store {
 
     fn add(&self, name: &str, text: &str) -> io::Result<()> {
         let folder = self.open(true)?;
-        whole::write_private(&folder.inside(name), text)?;
+        create::whole(&folder.inside(name), Access::Private, text)?;
         let names = folder.names()?;
         for old in &names[..names.len().saturating_sub(MOST_RUNS)] {
             // Another run may have removed it meanwhile; what stays is removed by the next one.
@@ -102,10 +101,10 @@ impl Store {
     /// The folder of this machine, made where that is wanted.
     fn open(&self, make: bool) -> io::Result<Folder> {
         if make {
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.state)?;
+            create::directories(&self.state, Access::Private)?;
         }
         // The state directory itself may be a link: the user says where it is.
-        let mut folder = Folder(File::options().read(true).custom_flags(libc::O_DIRECTORY).open(&self.state)?);
+        let mut folder = Folder(File::open(&self.state)?);
         for name in FOLDERS.into_iter().chain([self.machine.as_str()]) {
             folder = folder.enter(name, make)?;
         }
@@ -123,14 +122,13 @@ impl Folder {
     fn enter(&self, name: &str, make: bool) -> io::Result<Folder> {
         let place = self.inside(name);
         if make {
-            match DirBuilder::new().mode(0o700).create(&place) {
+            match create::directory(&place, Access::Private) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
         }
         let cannot = |why: String| io::Error::other(format!("{name}: {why}"));
-        let opened = File::options().read(true).custom_flags(libc::O_DIRECTORY | REGULAR_ONLY).open(&place);
-        let folder = match opened {
+        let folder = match create::open_directory(&place) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(error),
             Err(error) => return Err(cannot(error.to_string())),
             Ok(folder) => folder,
@@ -195,14 +193,7 @@ fn plain(name: &str) -> &str {
 }
 
 fn load(place: &Path) -> Result<Compact, String> {
-    let file = File::options().read(true).custom_flags(REGULAR_ONLY).open(place).map_err(|error| error.to_string())?;
-    let found = file.metadata().map_err(|error| error.to_string())?;
-    if !found.is_file() || found.uid() != process::effective_user() || found.len() > MOST_BYTES {
-        return Err("it is not a regular file of this user of at most 1 MiB".to_owned());
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    Compact::parse(&bytes)
+    Compact::parse(&file::read_own(place, MOST_BYTES).map_err(|error| error.to_string())?)
 }
 
 /// What earlier runs say of a run that begins: those that asked the same question of the same machine.

@@ -7,10 +7,12 @@
 //! ```
 //!
 //! A condition is a shell command. One that prepares is run before each of its runs. One that wraps names the run by `{}`, or the
-//! arguments of another sysdyno by `{args}`. Runs are children of a process group of their own, as launches are.
+//! arguments of another sysdyno by `{args}`. Each command has a process group of its own, as launches have, and no standard input. A
+//! signal is passed on to what prepares and to what measures. What restores the first condition gets none.
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -21,7 +23,7 @@ use super::interrupt::Interrupt;
 use crate::results::problem::Problem;
 use crate::results::wording::{count, duration};
 use crate::statistics::compare::LEAST_ROUNDS;
-use crate::sys::{process, talk};
+use crate::sys::{create, process, talk};
 
 /// Most rounds.
 const MOST_ROUNDS: u32 = 30;
@@ -32,12 +34,16 @@ const ARGUMENTS: &str = "{args}";
 const NOTHING: [&str; 3] = ["", ":", "true"];
 /// How often a run is looked at. Nothing else happens here while it measures.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often the first condition is restored where a signal ends the command that does it.
-const RESTORE_TRIES: u32 = 3;
+/// Time for what is left of a run to end by itself: a run removes its files.
+const ENDING: Duration = Duration::from_secs(5);
+/// Most bytes of the words of a failed run that are read.
+const MOST_WORDS: usize = 1 << 16;
 /// Lines of a failed run that are shown.
 const SHOWN_LINES: usize = 6;
 /// Names this binary. The shell that starts a run needs its path.
 const PROGRAM: &str = "/proc/self/exe";
+/// Names the variable by which a run knows that it is to end with the process that started it.
+pub const FOLLOWED: &str = "SYSDYNO_FOLLOWED";
 
 /// A condition, as it was typed.
 #[derive(Debug, Clone)]
@@ -93,7 +99,13 @@ impl Condition {
         let quoted = quoted.join(" ");
         let own = std::fs::read_link(PROGRAM).unwrap_or_else(|_| PathBuf::from(PROGRAM));
         let whole = format!("{} {quoted}", self::quoted(&own.to_string_lossy()));
-        if self.wraps() { self.0.replace(ARGUMENTS, &quoted).replace(WHOLE, &whole) } else { whole }
+        if !self.wraps() {
+            // Without a shell in between it hears when this process ends.
+            return format!("exec {whole}");
+        }
+        // What is filled in is not looked at again: an argument may contain braces.
+        let parts: Vec<String> = self.0.split(WHOLE).map(|part| part.replace(ARGUMENTS, &quoted)).collect();
+        parts.join(&whole)
     }
 }
 
@@ -122,10 +134,7 @@ impl LiveRequest {
     /// condition, whatever happened.
     pub fn alternate(&self, interrupt: &Interrupt) -> Result<Alternated, Problem> {
         self.check()?;
-        std::fs::create_dir_all(&self.place).map_err(|error| {
-            Problem::new(format!("cannot create {}: {error}", self.place.display()))
-                .hint("choose a writable place with --runs DIR")
-        })?;
+        directory::own(&self.place, "--runs DIR")?;
         let mut machine = MachineCondition { first: &self.conditions[0], as_first: true };
         let measured = self.rounds(&mut machine, interrupt);
         machine.restore()?;
@@ -182,8 +191,9 @@ impl LiveRequest {
         }
         let condition = &self.conditions[index];
         if condition.changes_the_machine() {
-            machine.as_first = index == 0;
-            let ended = prepare(condition)?;
+            machine.as_first &= index == 0;
+            let ended = prepare(condition, Some(interrupt))?;
+            machine.as_first |= index == 0 && ended.success();
             if let Some(signal) = interrupt.caught() {
                 return Ok(Some(signal));
             }
@@ -207,14 +217,21 @@ pub fn run_into(
     let place_word = place.to_string_lossy().into_owned();
     let words: Vec<String> =
         fixed.map(str::to_owned).into_iter().chain([place_word]).chain(arguments.iter().cloned()).collect();
-    let said = place.with_extension("txt");
-    let ended = follow(start(&condition.run(&words), &said)?, interrupt)?;
+    let said =
+        create::in_memory(c"sysdyno-run").map_err(|error| Problem::new(format!("cannot start a run: {error}")))?;
+    let run = start(&condition.run(&words), &said)?;
+    let group = run.id();
+    let ended = follow(run, Some(interrupt));
+    // A shell that was killed leaves its run, and a run its launches.
+    end_group(group);
+    let ended = ended?;
     if let Some(signal) = interrupt.caught() {
         return Ok(Some(signal));
     }
+    // By the rule of shells a higher code is that of a signal. What was measured until then is not the whole run.
+    let is_whole = ended.code().is_some_and(|code| code <= 128);
     // A run in which an experiment failed has the results of the others.
-    if place.join(COMPACT).is_file() {
-        let _ = std::fs::remove_file(&said);
+    if is_whole && place.join(COMPACT).is_file() {
         return Ok(None);
     }
     Err(failed(condition, ended, &said))
@@ -229,13 +246,7 @@ struct MachineCondition<'a> {
 impl MachineCondition<'_> {
     /// Leaves the machine in the first condition.
     fn restore(&mut self) -> Result<(), Problem> {
-        for _ in 0..RESTORE_TRIES {
-            if self.as_first {
-                return Ok(());
-            }
-            // A terminal's interrupt reaches this command too, and then it is run again.
-            self.as_first = prepare(self.first)?.success();
-        }
+        self.as_first = self.as_first || prepare(self.first, None)?.success();
         if self.as_first {
             return Ok(());
         }
@@ -251,57 +262,78 @@ impl Drop for MachineCondition<'_> {
     }
 }
 
-/// Runs a command that prepares a condition. Its words go to standard error.
-fn prepare(condition: &Condition) -> Result<ExitStatus, Problem> {
+/// Runs a command that prepares a condition. Its words go to standard error. Without an interrupt no signal ends it.
+fn prepare(condition: &Condition, interrupt: Option<&Interrupt>) -> Result<ExitStatus, Problem> {
     let cannot = |error: std::io::Error| {
         Problem::new(format!("cannot run the command '{}': {error}", condition.0)).hint("is there a /bin/sh?")
     };
     let words = std::io::stderr().as_fd().try_clone_to_owned().map_err(cannot)?;
-    Command::new("sh").args(["-c", &condition.0]).stdout(words).status().map_err(cannot)
+    follow(shell(&condition.0).stdout(words).spawn().map_err(cannot)?, interrupt)
 }
 
-/// Starts a run in a process group of its own: a terminal's interrupt reaches this process alone, which passes it on.
-fn start(command: &str, said: &Path) -> Result<Child, Problem> {
-    let cannot = |error: std::io::Error| Problem::new(format!("cannot start a run: {error}"));
-    let file = File::create(said).map_err(cannot)?;
-    let again = file.try_clone().map_err(cannot)?;
-    Command::new("sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stdout(file)
-        .stderr(again)
-        .process_group(0)
-        .spawn()
-        .map_err(cannot)
+/// A shell in a process group of its own: a terminal's interrupt reaches this process alone, which passes it on.
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).process_group(0);
+    shell
 }
 
-/// Waits for a run. A signal is passed on once, and the run then ends by itself with a valid log.
-fn follow(mut run: Child, interrupt: &Interrupt) -> Result<ExitStatus, Problem> {
+/// Starts a run. Its words go to a file.
+fn start(command: &str, said: &File) -> Result<Child, Problem> {
+    let streams = said.try_clone().and_then(|output| Ok((output, said.try_clone()?)));
+    let started =
+        streams.and_then(|(output, errors)| shell(command).env(FOLLOWED, "1").stdout(output).stderr(errors).spawn());
+    started.map_err(|error| Problem::new(format!("cannot start a run: {error}")))
+}
+
+/// Waits for a command. A signal is passed on once to its process group. A run then ends by itself with a valid log.
+fn follow(mut command: Child, interrupt: Option<&Interrupt>) -> Result<ExitStatus, Problem> {
     let mut passed = false;
     loop {
-        match run.try_wait() {
+        match command.try_wait() {
             Ok(Some(ended)) => return Ok(ended),
             Ok(None) => {}
-            Err(error) => return Err(Problem::new(format!("cannot follow a run: {error}"))),
+            Err(error) => return Err(Problem::new(format!("cannot follow a command: {error}"))),
         }
-        if !passed && interrupt.caught().is_some() {
-            process::terminate_group(run.id());
+        if process::waits_for_terminal(command.id()) {
+            process::kill_group(command.id());
+            let _ = command.wait();
+            return Err(Problem::new("a command was ended because it asked for input from the terminal")
+                .hint("run sysdyno itself with the privileges that the command needs, for example with sudo"));
+        }
+        if !passed && interrupt.is_some_and(|interrupt| interrupt.caught().is_some()) {
+            process::terminate_group(command.id());
             passed = true;
         }
         std::thread::sleep(LOOK);
     }
 }
 
+/// Ends what is left of a process group.
+fn end_group(leader: u32) {
+    let began = Instant::now();
+    process::terminate_group(leader);
+    while process::has_group(leader) && began.elapsed() < ENDING {
+        std::thread::sleep(LOOK);
+    }
+    process::kill_group(leader);
+}
+
 /// A run that left no result.
-fn failed(condition: &Condition, ended: ExitStatus, said: &Path) -> Problem {
-    let text = std::fs::read(said).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+fn failed(condition: &Condition, ended: ExitStatus, said: &File) -> Problem {
+    let mut text = vec![0; MOST_WORDS];
+    let length = said.read_at(&mut text, 0).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[..length]);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let error = lines.iter().position(|line| line.starts_with("error:"));
+    if let (true, Some(error)) = (condition.is_nothing(), error) {
+        return Problem::new(lines[error].trim_start_matches("error: "));
+    }
     let begin = error.unwrap_or_else(|| lines.len().saturating_sub(SHOWN_LINES));
     let shown: Vec<&str> = lines[begin..].iter().take(SHOWN_LINES).copied().collect();
     let shown = shown.join("\n  ");
-    Problem::new(format!("a run under '{}' left no result ({ended}):\n  {shown}", condition.0))
+    let under = if condition.is_nothing() { String::new() } else { format!(" under '{}'", condition.0) };
+    Problem::new(format!("a run{under} left no result ({ended}):\n  {shown}"))
         .hint("a command that wraps a run must pass on its arguments, and `{}` or `{args}` must be separate words")
 }
 
@@ -342,5 +374,8 @@ mod tests {
         assert_eq!(run("/old/sysdyno {args} --cpu 1"), r"/old/sysdyno 'run' 'it'\''s' --cpu 1");
         assert!(run("nice -n 5 {}").starts_with("nice -n 5 '/"));
         assert!(run("echo 1 >f").ends_with(r"' 'run' 'it'\''s'"), "the run is itself where the command prepares");
+        // What is filled in may contain the words that are replaced.
+        let braces = Condition("x {args}; {}".to_owned()).run(&["a{}b{args}".to_owned()]);
+        assert!(braces.starts_with("x 'a{}b{args}'; '/") && braces.ends_with("' 'a{}b{args}'"), "{braces}");
     }
 }

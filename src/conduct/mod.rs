@@ -29,7 +29,6 @@ mod remaining;
 mod rounds;
 pub mod scratch;
 pub mod serve;
-pub mod whole;
 mod worth;
 
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::results::quantity::Unit;
 use crate::results::wording::quantity;
 use crate::rig::request::Space;
 use crate::setup::Setup;
-use crate::sys::file::REGULAR_ONLY;
+use crate::sys::create::{self, Access};
 use crate::sys::lock::{self, Locking};
 use crate::sys::naming::{self, Maker};
-use crate::sys::{fault, process};
+use crate::sys::process;
 
 /// Beginning of the names of such directories; a unique name follows.
 const PREFIX: &str = ".sysdyno-scratch-";
@@ -48,11 +48,18 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 const TURNS: u32 = 100;
 const TURN_PAUSE: Duration = Duration::from_millis(20);
 
-/// The directory of one run; removed when it is dropped.
+/// The directory of one run. It is removed when it is dropped.
 #[derive(Debug)]
 pub struct Scratch {
     space: Space,
-    /// Locked as long as the run lives.
+    _directory: Temporary,
+}
+
+/// A directory of this process for this user alone. It is removed when it is dropped.
+#[derive(Debug)]
+pub struct Temporary {
+    path: PathBuf,
+    /// Locked as long as this process lives.
     _owner: File,
 }
 
@@ -70,25 +77,11 @@ impl Scratch {
     pub fn make(setup: &Setup) -> Result<Self, Problem> {
         let mount = mount(&setup.machine)?;
         let bytes = setup.room.clone()?;
-        let place = PathBuf::from(&mount.directory);
-        let directory = place.join(format!("{PREFIX}{}", naming::unique()));
-        let _turn = turn(&place);
-        let made = fs::DirBuilder::new().mode(0o700).create(&directory).and_then(|()| {
-            let mut options = File::options();
-            let mut owner = options.write(true).create_new(true).mode(0o600).open(directory.join(OWNER))?;
-            // Where files cannot be locked, the number in the name has to do.
-            let _ = lock::take(&owner);
-            owner.write_all(&serde_json::to_vec(&Owner { identity: Identity::read(Path::new("/")) })?)?;
-            Ok(owner)
-        });
-        match made {
-            Ok(owner) => Ok(Scratch { space: Space { directory, bytes }, _owner: owner }),
-            Err(error) => {
-                let _ = fs::remove_dir_all(&directory);
-                Err(Problem::new(format!("cannot make the directory {} for files: {error}", directory.display()))
-                    .hint("choose a writable place with free space, with --scratch DIR"))
-            }
-        }
+        let made = Temporary::make(Path::new(&mount.directory)).map_err(|error| {
+            Problem::new(format!("cannot make the directory for files in {}: {error}", mount.directory))
+                .hint("choose a writable place with free space, with --scratch DIR")
+        })?;
+        Ok(Scratch { space: Space { directory: made.path.clone(), bytes }, _directory: made })
     }
 
     /// What launches are told of it.
@@ -97,10 +90,47 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Temporary {
+    /// Makes a directory in a place.
+    pub fn make(place: &Path) -> std::io::Result<Self> {
+        let path = place.join(format!("{PREFIX}{}", naming::unique()));
+        let _turn = turn(place);
+        let made = create::directory(&path, Access::Private).and_then(|()| {
+            let mut owner = create::file(&path.join(OWNER), Access::Private)?;
+            // Where files cannot be locked, the number in the name has to do.
+            let _ = lock::take(&owner);
+            owner.write_all(&serde_json::to_vec(&Owner { identity: Identity::read(Path::new("/")) })?)?;
+            Ok(owner)
+        });
+        match made {
+            Ok(owner) => Ok(Temporary { path, _owner: owner }),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes one in the directory for temporary files, and removes what killed processes left there.
+    pub fn for_runs() -> Result<Self, Problem> {
+        let place = std::env::temp_dir();
+        sweep_in(&place);
+        Temporary::make(&place).map_err(|error| {
+            Problem::new(format!("cannot write in {}: {error}", place.display()))
+                .hint(create::hint(&error, "set TMPDIR to a writable directory"))
+        })
+    }
+
+    /// A place in it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Drop for Temporary {
     fn drop(&mut self) {
         // What cannot be removed now is found by the next start.
-        let _ = remove(&self.space.directory);
+        let _ = remove(&self.path);
     }
 }
 
@@ -145,11 +175,14 @@ fn allowed(mount: &Mounted, limit: Option<u64>) -> Result<u64, Problem> {
 /// Removes what runs that were killed left in the scratch directory of this machine, and nothing else: only what bears such a
 /// name, belongs to this user, was made on this node, and is nobody's any more.
 pub fn sweep(machine: &Machine) -> Swept {
+    mount(machine).map_or_else(|_| Swept::default(), |mount| sweep_in(Path::new(&mount.directory)))
+}
+
+fn sweep_in(place: &Path) -> Swept {
     let mut swept = Swept::default();
-    let Ok(place) = mount(machine).map(|mount| PathBuf::from(&mount.directory)) else { return swept };
     // Without the turn another run may be between making its directory and locking it.
-    let Some(_turn) = turn(&place) else { return swept };
-    let Ok(entries) = fs::read_dir(&place) else { return swept };
+    let Some(_turn) = turn(place) else { return swept };
+    let Ok(entries) = fs::read_dir(place) else { return swept };
     for entry in entries.flatten() {
         let path = entry.path();
         if !is_left_over(&path, &entry.file_name().to_string_lossy()) {
@@ -174,14 +207,13 @@ fn is_left_over(path: &Path, name: &str) -> bool {
         return found.is_dir() && maker.is_of_this_node() && is_unowned(&path.join(OWNER), &maker);
     }
     // A file whose name should have lived for a moment only.
-    let maker = name.strip_prefix(fault::MOMENTARY).and_then(Maker::of);
+    let maker = name.strip_prefix(create::MOMENTARY).and_then(Maker::of);
     found.is_file() && maker.is_some_and(|maker| maker.is_gone())
 }
 
 /// Whether nobody has a directory of this node any more.
 fn is_unowned(owner: &Path, maker: &Maker) -> bool {
-    let opened = File::options().read(true).write(true).custom_flags(REGULAR_ONLY).open(owner);
-    let file = match opened {
+    let file = match create::existing(owner) {
         Ok(file) => file,
         // Making and locking are one turn: a directory without the file is what a kill in between left.
         Err(error) => return error.kind() == ErrorKind::NotFound,
@@ -290,7 +322,7 @@ mod tests {
         assert!(!is_left_over(&place(&link), &link));
         // A file of a process that lives is its own.
         for (maker, left) in [(own(std::process::id()), false), (own(DEAD), true), (named("elsewhere", DEAD), false)] {
-            let name = format!("{}{maker}", fault::MOMENTARY);
+            let name = format!("{}{maker}", create::MOMENTARY);
             fs::write(place(&name), "x").unwrap();
             assert_eq!(is_left_over(&place(&name), &name), left, "{name}");
         }

@@ -6,7 +6,7 @@ use crate::machine::{LimitedWork, Machine, Mounted, Shaper};
 use crate::results::quantity::Unit;
 use crate::results::verdict::Gate;
 use crate::results::wording::quantity;
-use crate::setup::FILE_SIZE;
+use crate::sys::create::FILE_SIZE;
 
 /// Share of a limit from which on it is taken for what sets a rate: headers of packets take a twentieth.
 const BINDING: f64 = 0.85;

@@ -5,6 +5,7 @@ use super::cpuinfo::{CPUINFO, CpuinfoBlocks};
 use super::fact::{Claims, Fact};
 use super::topology::LogicalCpu;
 use super::tree::Tree;
+use crate::sys::file::open_at_once;
 
 /// Claims about the clocks of a processor, in hertz.
 pub(super) struct Frequencies {
@@ -111,15 +112,13 @@ fn boot_log(tree: &Tree) -> Option<(String, String)> {
 /// read after the last one would wait for the next message, hence the non-blocking open.
 fn kernel_messages() -> String {
     use std::io::Read;
-    use std::os::unix::fs::OpenOptionsExt;
 
     /// The messages about clocks come within the first few hundred; the bound ends the loop on a chatty machine.
     const MOST_MESSAGES: usize = 4000;
     /// `CONSOLE_EXT_LOG_MAX` of the kernel; a shorter buffer makes the read fail.
     const LONGEST_MESSAGE: usize = 8192;
 
-    let opened = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
-    let Ok(mut file) = opened else { return String::new() };
+    let Ok(mut file) = open_at_once(std::path::Path::new("/dev/kmsg")) else { return String::new() };
     let mut text = String::new();
     let mut message = vec![0; LONGEST_MESSAGE];
     for _ in 0..MOST_MESSAGES {

@@ -2,12 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::cpu_list::CpuList;
 use super::fact::Fact;
+use crate::sys::file;
 
 /// The longest prefix of a file that is read: `/proc/cpuinfo` of 512 CPUs is below 1 MiB, and a captured tree must not
 /// be able to fill the memory.
@@ -132,7 +132,7 @@ impl Tree {
     pub fn access(&self, path: &str) -> Access {
         let Some(location) = self.locate(path) else { return Access::Absent };
         // Opening must not wait either: the path may be a FIFO.
-        match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(location) {
+        match file::open_at_once(&location) {
             Ok(_) => Access::Readable,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Access::Denied,
             Err(_) => Access::Absent,

@@ -6,9 +6,7 @@
 //! beside a neighbour have four, and predicted ranges three.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -24,7 +22,7 @@ use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Trust};
 use crate::machine::Machine;
 use crate::machine::engine::Engine;
-use crate::sys::file::REGULAR_ONLY;
+use crate::sys::file;
 
 /// Version of the format.
 pub const FORMAT: &str = "sysdyno-node/1";
@@ -238,19 +236,12 @@ pub struct Absent {
 pub fn bytes_of(place: &Path) -> Result<Vec<u8>, String> {
     let io = |error: std::io::Error| match error.raw_os_error() {
         Some(libc::ELOOP) => "it is a symbolic link, which is not followed".to_owned(),
+        None if error.kind() == ErrorKind::FileTooLarge => {
+            "it is larger than 1 MiB, and the compact form of a run is smaller".to_owned()
+        }
         _ => error.to_string(),
     };
-    let file = File::options().read(true).custom_flags(REGULAR_ONLY).open(place).map_err(io)?;
-    let found = file.metadata().map_err(io)?;
-    if !found.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    if found.len() > MOST_BYTES {
-        return Err("it is larger than 1 MiB, and the compact form of a run is smaller".to_owned());
-    }
-    let mut bytes = Vec::with_capacity(found.len() as usize);
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(io)?;
-    Ok(bytes)
+    file::read_regular(place, MOST_BYTES).map_err(io)
 }
 
 impl Compact {

@@ -1,10 +1,7 @@
 //! The network between the nodes of a job: what each pair measured, and which sender, receiver or uplink is bad.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -12,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounds;
 use crate::machine::engine::{Engine, is_node_name};
-use crate::sys::file::REGULAR_ONLY;
+use crate::sys::file;
 
 /// Version of the format.
 pub const FORMAT: &str = "sysdyno-mesh/1";
@@ -334,15 +331,7 @@ impl MeshPair {
 impl Mesh {
     /// The mesh of a file. Symbolic links are not followed. The error says why it is not one.
     pub fn read(place: &Path) -> Result<Self, String> {
-        let file =
-            File::options().read(true).custom_flags(REGULAR_ONLY).open(place).map_err(|error| error.to_string())?;
-        let found = file.metadata().map_err(|error| error.to_string())?;
-        if !found.is_file() || found.len() > MOST_BYTES {
-            return Err("it is not a regular file of at most 128 MiB".to_owned());
-        }
-        let mut bytes = Vec::with_capacity(found.len() as usize);
-        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        Mesh::parse(&bytes)
+        Mesh::parse(&file::read_regular(place, MOST_BYTES).map_err(|error| error.to_string())?)
     }
 
     /// The mesh of a file's content. Files come from anywhere: each rank of a pair has its member, names are names of nodes,

@@ -1,6 +1,7 @@
 //! Mappings whose pages are touched to make the kernel take page faults, and what the kernel says of a file's pages.
 
 use std::fs::File;
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -10,6 +11,7 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::arch::serialise;
+use super::create;
 use super::memory::{Pages, page_size};
 
 /// Size of a huge page that transparent huge pages are made of on x86_64, and on aarch64 with small pages of 4 KiB.
@@ -133,35 +135,12 @@ impl Drop for Untouched {
     }
 }
 
-/// Beginning of the names of files that have a name for a moment only; a unique name follows.
-pub const MOMENTARY: &str = ".sysdyno-";
-
-/// A file without a name in a directory: it is gone when it is closed, however the process ends. Filled with `content` and
-/// written to the device.
+/// A file without a name in a directory, filled with `content` and written to the device.
 pub fn nameless_file(directory: &Path, content: &[u8]) -> std::io::Result<File> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-
-    let nameless = File::options().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(directory);
-    let mut file = if let Ok(file) = nameless {
-        file
-    } else {
-        // Not every file system can make files without a name; then the name lives for a moment.
-        let path = directory.join(format!("{MOMENTARY}{}", super::naming::unique()));
-        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        std::fs::remove_file(&path)?;
-        file
-    };
+    let mut file = create::nameless(directory)?;
     file.write_all(content)?;
     file.sync_all()?;
     Ok(file)
-}
-
-/// The same file opened past the cache (O_DIRECT); fails where the file system has no such way.
-pub fn opened_directly(file: &File) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-
-    File::options().read(true).custom_flags(libc::O_DIRECT).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Small pages of the first `bytes` of a file that are in the page cache: by cachestat(2), or on kernels before 6.5 by

@@ -3,16 +3,52 @@
 //! What is in the cache, and how it is dropped, stands in [`super::fault`].
 
 use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::stat::{fstat, major, minor};
 
 use super::memory::page_size;
+use super::process;
 
 /// Flags with which a file of an expected name is opened: a symbolic link in its place is an error, and a FIFO does not block.
 pub const REGULAR_ONLY: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+
+/// Opens a file to read it, without waiting for the writer of a pipe.
+pub fn open_at_once(place: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NONBLOCK).open(place)
+}
+
+/// The bytes of a regular file, no more than so many. A symbolic link is an error.
+pub fn read_regular(place: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_open(File::options().read(true).custom_flags(REGULAR_ONLY).open(place)?, most)
+}
+
+/// The same of a file that this user made. One of another user is an error.
+pub fn read_own(place: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = File::options().read(true).custom_flags(REGULAR_ONLY).open(place)?;
+    match file.metadata()?.uid() {
+        owner if owner == process::effective_user() => read_open(file, most),
+        owner => Err(io::Error::new(ErrorKind::PermissionDenied, format!("it belongs to user {owner}"))),
+    }
+}
+
+/// The bytes of an open file, which has to be a regular one with no more than so many: a pipe or a device could be read for ever.
+pub fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    if found.len() > most {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes")));
+    }
+    let mut bytes = Vec::with_capacity(found.len() as usize);
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
 
 /// What O_DIRECT asks of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +99,11 @@ pub fn is_memory_mapped_device(file: &File) -> bool {
 pub fn reopened(file: &File, past_cache: bool) -> std::io::Result<File> {
     let flags = if past_cache { libc::O_DIRECT } else { 0 };
     File::options().read(true).custom_flags(flags).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// A file again, to be written past the page cache.
+pub fn reopened_to_write(file: &File) -> io::Result<File> {
+    File::options().write(true).custom_flags(libc::O_DIRECT).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Memory aligned as any direct read needs it: to pages.

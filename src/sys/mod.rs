@@ -12,6 +12,7 @@ pub mod chain;
 pub mod child;
 pub mod clock;
 pub mod counters;
+pub mod create;
 pub mod fault;
 pub mod file;
 pub mod foreign;

@@ -18,11 +18,16 @@ pub struct Maker {
 
 /// A name that nobody else has: node, namespace of process numbers, process and a random number.
 pub fn unique() -> String {
+    let own = Maker::here();
+    format!("{}-{}-{}-{}", own.node, own.namespace, own.process, random())
+}
+
+/// A part of a name that no other process can foresee: eight hexadecimal digits.
+pub fn random() -> String {
     let mut random = [0; 4];
     // Without random numbers names of one process can meet; making a file says so then.
     let _ = process::random_bytes(&mut random);
-    let own = Maker::here();
-    format!("{}-{}-{}-{:08x}", own.node, own.namespace, own.process, u32::from_ne_bytes(random))
+    format!("{:08x}", u32::from_ne_bytes(random))
 }
 
 /// A number for a name, the same in every process: FNV-1a, 64 bits.

@@ -1,7 +1,7 @@
 //! Processes: what a launch and its parent need of each other.
 
 use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{ForkResult, Pid};
 
 /// Has the kernel kill this process when its parent dies, so that a killed run leaves no launch behind. Returns false
@@ -22,6 +22,24 @@ pub fn kill_group(leader: u32) {
 pub fn terminate_group(leader: u32) {
     // The group may have ended already: that is the outcome asked for.
     let _ = killpg(Pid::from_raw(leader as i32), Signal::SIGTERM);
+}
+
+/// Whether there is still a process in a group.
+pub fn has_group(leader: u32) -> bool {
+    killpg(Pid::from_raw(leader as i32), None) != Err(nix::errno::Errno::ESRCH)
+}
+
+/// Asks the kernel to end this process by SIGTERM when its parent ends.
+pub fn end_with_parent() {
+    // Where that is refused, this process ends by itself later.
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM);
+}
+
+/// Whether a child is stopped because it is in the background and wants to use the terminal.
+pub fn waits_for_terminal(child: u32) -> bool {
+    let look = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let found = waitid(Id::Pid(Pid::from_raw(child as i32)), look);
+    matches!(found, Ok(WaitStatus::Stopped(_, Signal::SIGTTIN | Signal::SIGTTOU)))
 }
 
 /// Whether this process ignores a signal, as one does that was started by nohup or in the background of a script.
@@ -55,6 +73,13 @@ pub fn start(number: u32) -> Option<u64> {
 /// The user whose rights this process has.
 pub fn effective_user() -> u32 {
     nix::unistd::Uid::effective().as_raw()
+}
+
+/// The user and the group who called sudo, where this process has root's rights through it.
+pub fn sudo_user() -> Option<(u32, u32)> {
+    let number = |name| std::env::var(name).ok()?.parse().ok();
+    (effective_user() == 0).then_some(())?;
+    Some((number("SUDO_UID")?, number("SUDO_GID")?))
 }
 
 /// The home of root, where this process has root's rights. It is read from the file: what a C library asks beyond that would be
@@ -136,6 +161,15 @@ pub fn fork_running(code: impl FnOnce() -> i32) -> std::io::Result<Forked> {
 /// Closes every open file of this process but the standard ones and those named: what a child does with what it inherited
 /// and has no use for, so that ends of connections are not held open by it.
 pub fn close_all_but(kept: &[std::os::fd::RawFd]) {
+    let mut kept_in_order: Vec<i32> = kept.iter().copied().filter(|number| *number > 2).collect();
+    kept_in_order.sort_unstable();
+    let ends = kept_in_order.iter().map(|number| number - 1).chain([i32::MAX]);
+    let begins = [2].into_iter().chain(kept_in_order.iter().copied()).map(|before| before + 1);
+    // SAFETY: as below. Linux has this call since 5.9.
+    let close = |first: i32, last: i32| unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0;
+    if begins.zip(ends).all(|(first, last)| first > last || close(first, last)) {
+        return;
+    }
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in open.into_iter().filter(|number| *number > 2 && !kept.contains(number)) {
@@ -157,7 +191,7 @@ pub struct Forked {
 impl Forked {
     /// Whether it has ended; reaps it then.
     pub fn ended(&self) -> bool {
-        waitpid(self.number, Some(nix::sys::wait::WaitPidFlag::WNOHANG)) != Ok(WaitStatus::StillAlive)
+        waitpid(self.number, Some(WaitPidFlag::WNOHANG)) != Ok(WaitStatus::StillAlive)
     }
 
     /// Kills it and reaps it.
@@ -203,4 +237,44 @@ pub fn is_filtered() -> bool {
         .ok()
         .and_then(|text| text.lines().find_map(|line| line.strip_prefix("Seccomp:")).map(|mode| mode.trim() != "0"))
         .unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn a_child_closes_what_it_does_not_keep_also_without_proc() {
+        let files = [(); 3].map(|()| File::open("/dev/null").unwrap());
+        let numbers = files.each_ref().map(AsRawFd::as_raw_fd);
+        let is_open = |number: i32| {
+            // SAFETY: it only asks whether the number is an open file.
+            unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+        };
+        let child = fork_running(|| {
+            // Only root can hide /proc, and only there the kernel's call alone can do it.
+            // SAFETY: the paths are strings that end with zero, and the mount is in a namespace of this child.
+            unsafe {
+                if libc::unshare(libc::CLONE_NEWNS) == 0 {
+                    libc::mount(
+                        c"none".as_ptr(),
+                        c"/".as_ptr(),
+                        std::ptr::null(),
+                        libc::MS_REC | libc::MS_PRIVATE,
+                        std::ptr::null(),
+                    );
+                    libc::mount(c"none".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null());
+                }
+            }
+            close_all_but(&numbers[1..2]);
+            i32::from(numbers.map(is_open) != [false, true, false])
+        });
+        assert_eq!(
+            waitpid(child.unwrap().number, None).map(|found| matches!(found, WaitStatus::Exited(_, 0))),
+            Ok(true)
+        );
+    }
 }

@@ -10,6 +10,7 @@ mod cli;
 mod coefficients;
 mod compact;
 mod compare;
+mod creating;
 mod drawings;
 mod english;
 mod evaluation;

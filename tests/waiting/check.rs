@@ -73,6 +73,16 @@ fn a_fact_that_is_not_accepted_is_named_at_once() {
 }
 
 #[test]
+fn limits_in_a_pipe_are_not_waited_for() {
+    let keep = tempfile::tempdir().unwrap();
+    let pipe = keep.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let output = check(&pipe, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(text(&output.stderr).contains("it is not a regular file"), "{}", told(&output));
+}
+
+#[test]
 fn what_is_missing_is_undecided() {
     let keep = tempfile::tempdir().unwrap();
     let file = limits(keep.path(), 1.0, &json!([]));

@@ -11,6 +11,7 @@ mod faults;
 mod fleet_places;
 mod fleet_slurm;
 mod history;
+mod live;
 mod nfs_hostile;
 mod one_writer;
 mod peer;

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::places::Group;
+use crate::support::places::{Group, for_anybody, nobody};
 use crate::support::runs::{
     Leashed, PROGRAM, copy_of_finished_run, ended, finished_run, lines, measuring, output, state, sysdyno, text, told,
     wait_until,
@@ -119,6 +119,65 @@ fn a_directory_of_another_user_is_refused_even_by_root() {
     let output = sysdyno(&words).current_dir(&place).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
     assert_eq!(fs::read_dir(&runs).unwrap().count(), 0, "a refusal leaves nothing");
+}
+
+#[test]
+fn runs_of_a_fleet_are_not_written_to_places_of_another_user() {
+    if !Uid::effective().is_root() {
+        return;
+    }
+    let (keep, fleet) = place();
+    let elsewhere = keep.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let into = || {
+        let mut command = sysdyno(&["run", "cpu.loop", "--quick", "--no-progress", "--into", fleet.to_str().unwrap()]);
+        refused(&command.env("SLURM_JOB_ID", "17").env("SLURMD_NODENAME", "n1").output().unwrap())
+    };
+    let nodes = fleet.join("nodes");
+    // The directory of all nodes, and that of this node, as links of another user.
+    symlink(&elsewhere, &nodes).unwrap();
+    lchown(&nodes, Some(54_321), None).unwrap();
+    assert!(into().contains("it is a link of user 54321"));
+    fs::remove_file(&nodes).unwrap();
+    fs::create_dir(&nodes).unwrap();
+    symlink(&elsewhere, nodes.join("n1")).unwrap();
+    lchown(nodes.join("n1"), Some(54_321), None).unwrap();
+    assert!(into().contains("it belongs to user 54321"));
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    // A run in a directory of another user is not resumed.
+    let copy = copy_of_finished_run();
+    chown(copy.path(), Some(54_321), None).unwrap();
+    let complaint = refused(&output(&["run", "--resume", copy.path().to_str().unwrap()]));
+    assert!(complaint.contains("it belongs to user 54321"), "{complaint}");
+}
+
+#[test]
+fn under_sudo_runs_belong_to_the_user_who_called_it() {
+    if !Uid::effective().is_root() {
+        return;
+    }
+    let _alone = measuring();
+    let (keep, program) = for_anybody();
+    chown(keep.path(), Some(54_321), Some(54_321)).unwrap();
+    let run = |before: &[&str], variables: &[(&str, &str)]| {
+        let words = [before, &[program.to_str().unwrap(), "run", "cpu.loop", "--quick", "--no-history"]].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).envs(variables.iter().copied()).current_dir(keep.path());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(ended(&output), "{}", told(&output));
+    };
+    let under_sudo = [("SUDO_UID", "54321"), ("SUDO_GID", "54321")];
+    run(&["env"], &under_sudo);
+    let mut places = vec![keep.path().join("sysdyno-runs")];
+    while let Some(place) = places.pop() {
+        let found = place.symlink_metadata().unwrap();
+        assert_eq!((found.uid(), found.gid()), (54_321, 54_321), "{}", place.display());
+        if found.is_dir() {
+            places.extend(fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+    run(&["env"], &under_sudo);
+    run(&nobody(), &[]);
 }
 
 fn full() -> Stdio {

@@ -14,13 +14,13 @@ use super::arguments::NeighbourOptions;
 use super::{DONE, FAILED, Failure, print_on};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::prepare::counter_usable;
-use crate::conduct::whole;
 use crate::machine::{self, Machine};
 use crate::plan;
 use crate::results::problem::Problem;
 use crate::rig::clock;
 use crate::rig::watch::CoreWatch;
 use crate::sys::clock::Source;
+use crate::sys::create::{self, Access};
 use crate::sys::{affinity, talk};
 
 /// Time between two looks at a core, on average: at the beginning, and the shortest. Where looks are cheap they come more often,
@@ -116,13 +116,13 @@ impl<'a> TextFile<'a> {
         if place.symlink_metadata().is_ok_and(|found| !found.is_file()) {
             return Err(refused("the name is in use and is not a regular file".to_owned()));
         }
-        whole::write(place, open_metrics::END).map_err(|error| refused(error.to_string()))?;
+        create::whole(place, Access::Shared, open_metrics::END).map_err(|error| refused(error.to_string()))?;
         Ok(TextFile { place, failed: false })
     }
 
     /// A disk that is full for a while does not end the watch.
     fn write(&mut self, text: &str) {
-        let outcome = whole::write(self.place, text);
+        let outcome = create::whole(self.place, Access::Shared, text);
         if let (Err(error), false) = (&outcome, self.failed) {
             talk::line(format_args!("warning: cannot write {}: {error}", self.place.display()));
         }

@@ -1,18 +1,17 @@
 //! Where members meet: one file that rank 0 writes and the others wait for. It has address and secret of this mesh alone.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::conduct::whole;
 use crate::machine::engine::{Engine, is_node_name};
 use crate::peer::authentication::Secret;
 use crate::results::problem::Problem;
-use crate::sys::file::REGULAR_ONLY;
+use crate::sys::create::{self, Access};
+use crate::sys::file;
 
 /// Version of the format.
 const FORMAT: &str = "sysdyno-meet/1";
@@ -48,24 +47,14 @@ impl Posted {
     /// Writes the file whole, in the place of one that a dead mesh has left.
     pub fn write(path: PathBuf, address: SocketAddr, secret: &Secret) -> Result<Self, Problem> {
         let cannot = |error: std::io::Error| {
-            Problem::new(format!("cannot write the meeting file {}: {error}", path.display())).hint(whole::hint(
+            Problem::new(format!("cannot write the meeting file {}: {error}", path.display())).hint(create::hint(
                 &error,
                 "choose a directory that all tasks share, or use --meet HOST:PORT with a secret",
             ))
         };
         let file = MeetingFile { format: FORMAT.to_owned(), address, secret: secret.text().to_owned() };
         let content = serde_json::to_string(&file).map_err(|error| cannot(error.into()))? + "\n";
-        let beginning = path.with_extension(format!("{:08x}.tmp", fastrand::u32(..)));
-        let written = File::options().write(true).create_new(true).mode(0o600).open(&beginning).and_then(|mut file| {
-            file.write_all(content.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&beginning, &path)
-        });
-        written.map_err(|error| {
-            // What was begun is of no use to anybody.
-            let _ = fs::remove_file(&beginning);
-            cannot(error)
-        })?;
+        create::whole(&path, Access::Private, &content).map_err(cannot)?;
         Ok(Posted { path, content })
     }
 }
@@ -79,17 +68,13 @@ impl Drop for Posted {
 }
 
 fn text(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    File::options()
-        .read(true)
-        .custom_flags(REGULAR_ONLY)
-        .open(path)
-        .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(format!("{} is not a meeting file: it has more than {MOST_BYTES} bytes", path.display()));
-    }
-    Ok(text)
+    let bytes = file::read_own(path, MOST_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => {
+            format!("{} is not a meeting file: it has more than {MOST_BYTES} bytes", path.display())
+        }
+        _ => format!("cannot read {}: {error}", path.display()),
+    })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Address and secret from the file, if it is there.
@@ -140,6 +125,12 @@ mod tests {
         let link = keep.path().join("link.json");
         std::os::unix::fs::symlink("/etc/hostname", &link).unwrap();
         assert!(look(&link).is_err());
+        let foreign = write();
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&path, Some(54_321), None).is_ok() {
+            assert!(look(&path).unwrap_err().ends_with("it belongs to user 54321"));
+        }
+        drop(foreign);
     }
 
     #[test]

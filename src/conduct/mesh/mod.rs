@@ -30,6 +30,8 @@ use super::directory;
 use crate::machine::engine::Engine;
 use crate::results::mesh::Mesh;
 use crate::results::problem::Problem;
+use crate::sys::create::{self, Access};
+use crate::sys::naming;
 
 pub use lead::{LeadSetting, lead};
 
@@ -51,7 +53,7 @@ pub enum MeshFailure {
 
 /// Makes the directory of a mesh where it is missing.
 fn prepare(directory: &Path) -> Result<(), Problem> {
-    std::fs::create_dir_all(directory).map_err(|error| {
+    create::directories(directory, Access::Shared).and_then(|()| create::no_foreign_link(directory)).map_err(|error| {
         Problem::new(format!("cannot make the directory {}: {error}", directory.display()))
             .hint("choose a directory that this user may write to")
     })
@@ -64,22 +66,57 @@ pub fn meeting_place(directory: &Path) -> PathBuf {
 
 /// Writes a mesh into a directory, whole or not at all. Returns where.
 pub fn keep(mesh: &Mesh, directory: &Path) -> Result<PathBuf, Problem> {
-    let name = format!("mesh-{}", directory::compact_now());
-    let first = directory.join(format!("{name}.json"));
+    let first = directory.join(format!("mesh-{}.json", directory::compact_now()));
     // Two meshes of one second have different names.
-    let place =
-        if first.exists() { directory.join(format!("{name}-{:06x}.json", fastrand::u32(..1 << 24))) } else { first };
+    if first.symlink_metadata().is_ok() { keep_with_any_name(mesh, directory) } else { keep_at(mesh, first) }
+}
+
+/// The same with a name that nobody can foresee, for a directory that all users share.
+pub fn keep_with_any_name(mesh: &Mesh, directory: &Path) -> Result<PathBuf, Problem> {
+    let name = format!("mesh-{}-{}.json", directory::compact_now(), naming::random());
+    keep_at(mesh, directory.join(name))
+}
+
+fn keep_at(mesh: &Mesh, place: PathBuf) -> Result<PathBuf, Problem> {
     let cannot = |error: std::io::Error| {
         Problem::new(format!("cannot write {}: {error}", place.display()))
             .hint("free some space there, or choose another directory")
     };
     let text = serde_json::to_string(mesh).map_err(|error| cannot(error.into()))? + "\n";
-    let beginning = place.with_extension("json.tmp");
-    let written = std::fs::write(&beginning, text).and_then(|()| std::fs::rename(&beginning, &place));
-    written.map_err(|error| {
-        // What was begun is of no use to anybody.
-        let _ = std::fs::remove_file(&beginning);
-        cannot(error)
-    })?;
+    create::whole(&place, Access::Shared, &text).map_err(cannot)?;
     Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_result_is_written_through_no_planted_link() {
+        let mesh = serde_json::json!({
+            "format": "sysdyno-mesh/1", "version": "0.1.0", "started": "2026-11-21T00:00:00Z", "seconds": 1.0,
+            "plan": {"size": 2, "mode": "together", "rounds": 1, "seed": 1, "streams": 1}, "verdict": "nothing_odd",
+            "findings": [], "undecided": [], "warnings": [], "members": [], "pairs": [],
+        });
+        let mesh: Mesh = serde_json::from_value(mesh).unwrap();
+        let keep_files = tempfile::tempdir().unwrap();
+        let (victim, place) = (keep_files.path().join("victim"), keep_files.path().join("mesh"));
+        std::fs::write(&victim, "precious").unwrap();
+        prepare(&place).unwrap();
+        for second in 0..10 {
+            let name =
+                (Timestamp::now() + SignedDuration::from_secs(second)).strftime("mesh-%Y%m%dT%H%M%SZ.json").to_string();
+            for planted in [format!("{name}.tmp"), format!(".{name}.partial"), name] {
+                symlink(&victim, place.join(planted)).unwrap();
+            }
+        }
+        for written in [keep(&mesh, &place), keep_with_any_name(&mesh, &place)] {
+            assert!(written.unwrap().symlink_metadata().unwrap().is_file());
+        }
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    }
 }

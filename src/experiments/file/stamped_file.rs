@@ -6,12 +6,12 @@
 //! is found by the read that gets it.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::results::problem::Problem;
-use crate::setup::FILE_SIZE;
+use crate::sys::create::{self, Access, FILE_SIZE};
 use crate::sys::file::{self, Buffer, DeviceCounters, Direct};
 use crate::sys::memory::page_size;
 use crate::sys::{counters, fault, naming};
@@ -89,14 +89,9 @@ impl Stamped {
 
     fn write_to(partial: &Path, path: &Path, bytes: u64, seed: u64) -> std::io::Result<Self> {
         let _ = std::fs::remove_file(partial);
-        let new = || {
-            let mut options = File::options();
-            options.read(true).write(true).create(true).mode(0o600);
-            options
-        };
-        let file = new().open(partial)?;
+        let file = create::file(partial, Access::Private)?;
         // Past the cache where that works: the file is then never in it, and the device sets the pace.
-        let past = new().custom_flags(libc::O_DIRECT).open(partial).ok();
+        let past = file::reopened_to_write(&file).ok();
         let identity = identity_of(path);
         let bytes = bytes.next_multiple_of(BLOCK as u64);
         let mut random = fastrand::Rng::with_seed(seed ^ identity);
@@ -139,7 +134,7 @@ impl Stamped {
 
     /// A file that was written before; none where it is not there, or is not that file.
     pub fn open(path: &Path, bytes: u64, seed: u64) -> Option<Self> {
-        let file = File::options().read(true).write(true).open(path).ok()?;
+        let file = create::existing(path).ok()?;
         let bytes = bytes.next_multiple_of(BLOCK as u64);
         let found = Stamped { file, path: path.to_path_buf(), bytes, identity: identity_of(path), seed };
         let reader = file::reopened(&found.file, found.direct().is_ok()).ok()?;

@@ -4,14 +4,12 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-use nix::fcntl::OFlag;
 
 use crate::sys::file::{self, Advice};
 use crate::sys::memory::page_size;
-use crate::sys::{fault, naming};
+use crate::sys::{create, fault};
 
 /// Bytes of a stamped block.
 pub const BLOCK: usize = 4096;
@@ -52,7 +50,7 @@ impl Blocks {
                 directory.display()
             )));
         }
-        let file = nameless(directory)?;
+        let file = create::nameless(directory)?;
         let mut random = fastrand::Rng::with_seed(identity);
         let mut chunk = vec![0_u8; CHUNK.min(bytes as usize)];
         for start in (0..bytes).step_by(CHUNK) {
@@ -112,19 +110,6 @@ impl Blocks {
         fault::forget_cached(&self.file)?;
         Ok(fault::cached_pages(&self.file, self.bytes as usize)? * page_size() as u64)
     }
-}
-
-/// A file without a name: from the beginning where the file system can, else from the next call on.
-fn nameless(directory: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).mode(0o600);
-    if let Ok(file) = options.clone().custom_flags(OFlag::O_TMPFILE.bits()).open(directory) {
-        return Ok(file);
-    }
-    let name = directory.join(format!("{}{}", fault::MOMENTARY, naming::unique()));
-    let file = options.create_new(true).open(&name)?;
-    std::fs::remove_file(&name)?;
-    Ok(file)
 }
 
 #[cfg(test)]

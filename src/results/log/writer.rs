@@ -1,13 +1,12 @@
 //! Writing a log: one process at a time, whole lines only.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::Record;
 use crate::results::problem::Problem;
-use crate::sys::file::REGULAR_ONLY;
+use crate::sys::create::{self, Access};
 use crate::sys::lock::{self, Locking};
 
 /// Appends records; every line is on its way to the disk before the call returns. It holds the lock of the log, so that no
@@ -44,11 +43,11 @@ impl LogWriter {
                     .hint("choose another directory with --output DIR"),
             )
         };
-        let made = OpenOptions::new().read(true).append(true).create_new(true).open(path);
-        let file = match made {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => open_existing(path).map_err(uncreatable)?,
-            made => made.map_err(uncreatable)?,
-        };
+        match create::file(path, Access::Shared) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(uncreatable(error)),
+            _ => {}
+        }
+        let file = create::existing(path).map_err(uncreatable)?;
         let writer = LogWriter::locked(file, path)?;
         if writer.file.metadata().map_err(uncreatable)?.len() > 0 {
             return Err(Refused::Taken(
@@ -61,7 +60,7 @@ impl LogWriter {
 
     /// Opens a log to go on with it. Nothing is changed yet.
     pub fn reopen(path: &Path) -> Result<Self, Refused> {
-        open_existing(path)
+        create::existing(path)
             .map_err(|error| Refused::Unwritable(unwritable(path, &error)))
             .and_then(|file| LogWriter::locked(file, path))
     }
@@ -110,12 +109,6 @@ impl LogWriter {
                 .hint("the log keeps what was measured. Free space, then resume with --resume DIR, or with the same --into DIR")
         })
     }
-}
-
-/// A log that exists, for appending.
-fn open_existing(path: &Path) -> std::io::Result<File> {
-    let file = OpenOptions::new().read(true).append(true).custom_flags(REGULAR_ONLY).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::Error::other("it is not a regular file")) }
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Problem {

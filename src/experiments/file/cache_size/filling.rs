@@ -10,6 +10,7 @@ use crate::results::quantity::Unit;
 use crate::results::wording::{duration, quantity};
 use crate::rig::Rig;
 use crate::setup::FillWith;
+use crate::sys::create::{self, Access};
 use crate::sys::fault;
 use crate::sys::file::{self, Advice, Buffer};
 use crate::sys::memory::page_size;
@@ -159,7 +160,7 @@ impl Filling {
         let path = space.directory.join(format!("{FILES}{}", self.sources.len()));
         let (file, bytes) = match self.with {
             FillWith::Holes => {
-                let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(words)?;
+                let file = create::file(&path, Access::Private).map_err(words)?;
                 file.set_len(self.target).map_err(words)?;
                 (file, self.target)
             }

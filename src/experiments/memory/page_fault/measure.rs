@@ -14,7 +14,8 @@ use crate::results::quantity::Labels;
 use crate::rig::Rig;
 use crate::rig::sampler::{Expected, Sizing, Workload};
 use crate::sys::child::{self, Child, Task};
-use crate::sys::fault::{self, HUGE_PAGE, Untouched};
+use crate::sys::fault::{HUGE_PAGE, Untouched};
+use crate::sys::file;
 use crate::sys::memory::{self, Pages, SharedNumber, page_size};
 use crate::sys::system_call;
 
@@ -227,7 +228,7 @@ fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(),
         counts.borrow_mut().push(found[0]);
         Ok(())
     });
-    let direct = fault::opened_directly(file);
+    let direct = file::reopened(file, true);
     let mut workloads = vec![cold];
     match &direct {
         Ok(direct) => {
