@@ -32,11 +32,13 @@ pub struct Brought {
     pub secret: Secret,
 }
 
-/// What the shell there does. `head` takes exactly the program from the stream; the rest of it is the peer's.
+/// What the shell there does. `head` takes exactly the program from the stream, and the rest of it is the peer's. A connection that
+/// breaks ends the stream early, and `head` calls that a success.
 fn script(bytes: u64) -> String {
     format!(
-        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/{DIRECTORY}XXXXXX\") || exit 9; trap 'rm -rf \"$d\"' EXIT HUP INT TERM; \
-         head -c {bytes} > \"$d/sysdyno\" && chmod 700 \"$d/sysdyno\" || exit 9; \
+        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/{DIRECTORY}XXXXXX\") || exit 9; \
+         trap 'rm -rf \"$d\"' EXIT; trap 'exit 9' HUP INT TERM PIPE; \
+         head -c {bytes} > \"$d/sysdyno\" && test $(wc -c < \"$d/sysdyno\") -eq {bytes} && chmod 700 \"$d/sysdyno\" || exit 9; \
          set -- $SSH_CONNECTION; case \"$3\" in *:*) a=\"[$3]:0\";; *) a=\"$3:0\";; esac; \
          \"$d/sysdyno\" peer --listen \"$a\" --secret-file - --until-input-ends --remove-program"
     )
@@ -151,5 +153,34 @@ pub fn remove_own_copy() {
         // What cannot be removed here is removed by the shell when the peer ends.
         let _ = std::fs::remove_file(&program);
         let _ = std::fs::remove_dir(directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs the script of a program of so many bytes with what comes of it. Nobody reads what it says. Its exit status, and what is left.
+    fn left(bytes: u64, comes: &str) -> (Option<i32>, Vec<std::path::PathBuf>) {
+        let keep = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script(bytes)]).current_dir(keep.path()).env("TMPDIR", keep.path());
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop((shell.stdout.take(), shell.stderr.take()));
+        shell.stdin.take().unwrap().write_all(comes.as_bytes()).unwrap();
+        let status = shell.wait().unwrap().code();
+        (status, keep.path().read_dir().unwrap().map(|entry| entry.unwrap().path()).collect())
+    }
+
+    #[test]
+    fn a_copy_that_breaks_off_is_not_started_and_nothing_is_left() {
+        let program = "#!/bin/sh\necho ran >ran\n";
+        assert_eq!(left(program.len() as u64 + 1, program), (Some(9), Vec::new()));
+    }
+
+    #[test]
+    fn a_program_that_crashes_leaves_nothing_where_nobody_hears_of_it() {
+        let program = "#!/bin/sh\nkill -SEGV $$\n";
+        assert_eq!(left(program.len() as u64, program).1, Vec::<std::path::PathBuf>::new());
     }
 }
