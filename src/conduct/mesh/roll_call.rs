@@ -1,10 +1,11 @@
 //! Greets those who come: each connection has a thread, so that one that is silent keeps no other waiting.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::VecDeque;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,8 +18,9 @@ use crate::peer::handshake::{self, Admission};
 use crate::peer::limits::PROVING;
 use crate::sys::talk;
 
-/// Connections that are greeted at once. Further ones are closed, and members come again.
-const MOST_AT_ONCE: usize = 64;
+/// Connections that have proved nothing yet. A further one takes the place of the oldest, as it does at a peer. Here all members come at
+/// once.
+const MOST_UNPROVEN: usize = 128;
 /// Longest wait for a connection until it is looked whether more are wanted, in milliseconds.
 const LOOK: u16 = 200;
 /// Time for a message of a member that comes.
@@ -45,7 +47,7 @@ pub fn greet(
     arrived: Sender<Arrived>,
 ) -> std::io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
-    let (greeting, warned) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (unproven, warned) = (Unproven::default(), Arc::new(AtomicBool::new(false)));
     Builder::new().spawn(move || {
         while !ending.load(Ordering::Relaxed) {
             let mut waited = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
@@ -53,27 +55,47 @@ pub fn greet(
                 continue;
             }
             let Ok((stream, from)) = listener.accept() else { continue };
-            if greeting.fetch_add(1, Ordering::Relaxed) >= MOST_AT_ONCE {
-                greeting.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let (secret, arrived) = (secret.clone(), arrived.clone());
-            let (counted, warned) = (Arc::clone(&greeting), Arc::clone(&warned));
+            let Ok(place) = unproven.enter(&stream) else { continue };
+            let (secret, arrived, warned) = (secret.clone(), arrived.clone(), Arc::clone(&warned));
             let one = move || {
-                if let Some(member) = admit(stream, from, &secret, &warned) {
+                if let Some(member) = admit(stream, from, &secret, &warned, place) {
                     // Nobody waits any more where the roll call is over.
                     let _ = arrived.send(member);
                 }
-                counted.fetch_sub(1, Ordering::Relaxed);
             };
-            if Builder::new().stack_size(STACK).spawn(one).is_err() {
-                greeting.fetch_sub(1, Ordering::Relaxed);
-            }
+            // Where no thread can be made the connection is closed, and the member comes again.
+            let _ = Builder::new().stack_size(STACK).spawn(one);
         }
     })
 }
 
-fn admit(stream: TcpStream, from: SocketAddr, secret: &Secret, warned: &AtomicBool) -> Option<Arrived> {
+/// Connections that have proved nothing yet, the oldest first.
+#[derive(Debug, Clone, Default)]
+struct Unproven(Arc<Mutex<VecDeque<Weak<TcpStream>>>>);
+
+impl Unproven {
+    /// Enters a connection until the returned value is dropped. Where there are too many, the oldest is closed.
+    fn enter(&self, stream: &TcpStream) -> std::io::Result<Arc<TcpStream>> {
+        let entered = Arc::new(stream.try_clone()?);
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|other| other.strong_count() > 0);
+        waiting.push_back(Arc::downgrade(&entered));
+        let oldest = if waiting.len() > MOST_UNPROVEN { waiting.pop_front() } else { None };
+        if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
+            // Its thread then reads the end of the connection.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        Ok(entered)
+    }
+}
+
+fn admit(
+    stream: TcpStream,
+    from: SocketAddr,
+    secret: &Secret,
+    warned: &AtomicBool,
+    place: Arc<TcpStream>,
+) -> Option<Arrived> {
     // Small messages leave at once; where that is refused they leave later.
     let _ = stream.set_nodelay(true);
     stream.set_nonblocking(true).ok()?;
@@ -82,7 +104,11 @@ fn admit(stream: TcpStream, from: SocketAddr, secret: &Secret, warned: &AtomicBo
             talk::line(format_args!("warning: wrong secret from {}", from.ip().to_canonical()));
         }
     };
-    let channel = handshake::answer_or_note(stream.into(), secret, PROVING, || Admission::Welcome, refused)?;
+    let proved = || {
+        drop(place);
+        Admission::Welcome
+    };
+    let channel = handshake::answer_or_note(stream.into(), secret, PROVING, proved, refused)?;
     introduced(channel)
 }
 
@@ -113,4 +139,30 @@ fn offset(channel: &mut Channel) -> Result<Option<[f64; 2]>, Silence> {
 /// Seconds since 1970: to a quarter of a microsecond, which is finer than any way through a network.
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn strangers_that_are_silent_keep_no_member_out() {
+        let secret = Secret::fresh().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ending, (arrived, _arrivals)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
+        let greeting = greet(listener, secret.clone(), Arc::clone(&ending), arrived).unwrap();
+        let mut silent: Vec<TcpStream> =
+            (0..MOST_UNPROVEN + 10).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let member = TcpStream::connect(address).unwrap();
+        member.set_nonblocking(true).unwrap();
+        handshake::ask(member.into(), &secret, PROVING).unwrap();
+        silent[0].set_read_timeout(Some(PROVING)).unwrap();
+        assert_eq!(silent[0].read(&mut [0]).unwrap(), 0, "the oldest is closed");
+        ending.store(true, Ordering::Relaxed);
+        greeting.join().unwrap();
+    }
 }
