@@ -12,7 +12,7 @@ use super::history_options::HistoryOptions;
 use super::mesh_options::MeshOptions;
 use super::paint::ColourChoice;
 use super::script::ScriptOptions;
-use super::values::{parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
+use super::values::{new_directory, parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
 use crate::conduct::directory::Kept;
 use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
@@ -137,10 +137,10 @@ pub(super) struct RunOptions {
     #[arg(long, value_enum, value_name = "WITH", num_args = 0..=1, require_equals = true, default_missing_value = "holes")]
     pub full_cache: Option<FullCacheChoice>,
     /// Run directory to write (default: sysdyno-runs/HOST-TIME)
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = new_directory("Did you mean `--json -`?"))]
     pub output: Option<PathBuf>,
     /// Directory of a fleet: write to FLEET/nodes/NODE/TIME, or go on with the unfinished run of this node there
-    #[arg(long, value_name = "FLEET", conflicts_with_all = ["output", "resume"])]
+    #[arg(long, value_name = "FLEET", conflicts_with_all = ["output", "resume"], value_parser = new_directory("Did you mean `--json -`?"))]
     pub into: Option<PathBuf>,
     /// Label of this node for comparisons in a fleet, such as rack=r12 (repeatable)
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]

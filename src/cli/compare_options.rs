@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::answer_options::AnswerOptions;
-use super::values::parse_duration;
+use super::values::{new_directory, parse_duration};
 
 /// Runs to compare, how, and what to make of it.
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(super) struct CompareOptions {
     #[arg(long, value_name = "N", requires = "live", allow_negative_numbers = true)]
     pub cpu: Option<u32>,
     /// With --live: directory for the runs (default: sysdyno-runs/live-HOST-TIME)
-    #[arg(long, value_name = "DIR", requires = "live")]
+    #[arg(long, value_name = "DIR", requires = "live", value_parser = new_directory("Did you mean `--format json`?"))]
     pub runs: Option<PathBuf>,
     /// With --live: more options of `run`, such as --scratch DIR
     #[arg(last = true, value_name = "RUN OPTION", requires = "live", allow_hyphen_values = true)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::paint::ColourChoice;
-use super::values::{parse_bytes, parse_duration, parse_label, parse_network};
+use super::values::{new_directory, parse_bytes, parse_duration, parse_label, parse_network};
 use crate::conduct::mesh::networks::NetworkChoice;
 use crate::peer::protocol::MOST_STREAMS;
 
@@ -21,7 +21,7 @@ Exit codes: 0 nothing is odd, 1 a sender, receiver or link is odd, 2 wrong comma
 )]
 pub(super) struct MeshOptions {
     /// Directory of the result, which all tasks share
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = new_directory("Name the directory of a fleet."))]
     pub directory: PathBuf,
     /// Rank of this task, from 0 (default: from the engine)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]

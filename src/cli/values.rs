@@ -1,6 +1,9 @@
 //! Values of options: durations, intervals, labels, CPUs, bytes.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::conduct::mesh::networks::NetworkChoice;
 use crate::machine::CpuList;
@@ -35,6 +38,19 @@ const INTERVALS: RangeInclusive<f64> = 0.5..=600.0;
 pub(super) fn parse_interval(text: &str) -> Result<f64, String> {
     let seconds = parse_duration(text)?;
     INTERVALS.contains(&seconds).then_some(seconds).ok_or_else(|| "an interval is 500ms to 10m".to_owned())
+}
+
+/// Names of formats, which are typed where a directory is expected.
+const FORMATS: [&str; 7] = ["json", "html", "markdown", "text", "csv", "compact", "junit"];
+
+/// A directory that is written to. `-` and the name of a format are meant for another option. `instead` is the sentence that names it.
+pub(super) fn new_directory(instead: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(move |place| match place.to_str() {
+        Some(name) if name == "-" || FORMATS.contains(&name) => {
+            Err(format!("a directory is written. {instead} For a directory of this name write ./{name}"))
+        }
+        _ => Ok(place),
+    })
 }
 
 /// A label of a node: `rack=r12`.
@@ -75,7 +91,25 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Arg, Command};
+
     use super::*;
+
+    #[test]
+    fn a_directory_is_not_standard_output_and_not_a_format() {
+        let parse = |name: &str| {
+            let command =
+                Command::new("sysdyno").arg(Arg::new("DIR").value_parser(new_directory("Did you mean `--json -`?")));
+            command.try_get_matches_from(["sysdyno", name]).map_err(|error| error.to_string())
+        };
+        for wrong in ["-", "json", "html"] {
+            let why = parse(wrong).unwrap_err();
+            assert!(why.contains("Did you mean `--json -`?") && why.contains(&format!("./{wrong}")), "{why}");
+        }
+        for right in ["./-", "./json", "runs", "json-runs"] {
+            assert!(parse(right).is_ok(), "{right}");
+        }
+    }
 
     #[test]
     fn bytes_have_prefixes() {
