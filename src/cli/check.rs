@@ -180,7 +180,7 @@ fn look(
     };
     let wanted = wanted(model);
     if plan::affordable(&wanted, &setup, options.time * FIRST, LAUNCHES).is_empty() {
-        return Err(Problem::new(format!("no experiment of the limits fits into {}", duration(options.time))));
+        return Err(Problem::new(format!("no experiment fits into {}", duration(options.time))));
     }
     let Some(first) = measure(&wanted, options.time * FIRST, "first")? else { return Ok(()) };
     state.results = first.results;

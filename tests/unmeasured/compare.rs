@@ -143,7 +143,8 @@ fn two_machines_are_named_and_both_signs_are_shown() {
     assert!(screen.contains("new   Intel Golden Cove, 16 CPUs: "), "{screen}");
     assert!(screen.contains(" worse\n") && screen.contains(" better\n"), "{screen}");
     let page = text(&output(&[&["compare", "--across", "--format", "html"], &sides[..]].concat()).stdout);
-    let drawing = page.split("aria-label=\"Changed results").nth(1).unwrap().split("</svg>").next().unwrap();
+    let drawing =
+        page.split("role=\"img\" aria-label=\"Changed results").nth(1).unwrap().split("</svg>").next().unwrap();
     for sign in ["×3.50", "−50 %"] {
         assert!(drawing.contains(sign), "{sign} is not drawn");
     }

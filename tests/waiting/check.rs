@@ -107,7 +107,7 @@ fn what_was_not_looked_at_is_undecided_in_every_form() {
     let (file_word, state_word) = (file.to_str().unwrap(), state.to_str().unwrap());
     let no_time = output(&["check", "--time", "0.1s"]);
     assert_eq!(no_time.status.code(), Some(3), "{}", told(&no_time));
-    assert_one_line(&no_time, "sysdyno: undecided, no experiment of the limits fits into 0.10 s");
+    assert_one_line(&no_time, "sysdyno: undecided, no experiment fits into 0.1 s");
     for limits in [None, Some("{"), Some("{\"format\": \"another\", \"models\": []}")] {
         if let Some(limits) = limits {
             fs::write(&file, limits).unwrap();
