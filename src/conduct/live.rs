@@ -221,7 +221,7 @@ pub fn run_into(
         create::in_memory(c"sysdyno-run").map_err(|error| Problem::new(format!("cannot start a run: {error}")))?;
     let run = start(&condition.run(&words), &said)?;
     let group = run.id();
-    let ended = follow(run, Some(interrupt));
+    let ended = follow(condition, run, Some(interrupt));
     // A shell that was killed leaves its run, and a run its launches.
     end_group(group);
     let ended = ended?;
@@ -268,7 +268,7 @@ fn prepare(condition: &Condition, interrupt: Option<&Interrupt>) -> Result<ExitS
         Problem::new(format!("cannot run the command '{}': {error}", condition.0)).hint("is there a /bin/sh?")
     };
     let words = std::io::stderr().as_fd().try_clone_to_owned().map_err(cannot)?;
-    follow(shell(&condition.0).stdout(words).spawn().map_err(cannot)?, interrupt)
+    follow(condition, shell(&condition.0).stdout(words).spawn().map_err(cannot)?, interrupt)
 }
 
 /// A shell in a process group of its own: a terminal's interrupt reaches this process alone, which passes it on.
@@ -287,7 +287,7 @@ fn start(command: &str, said: &File) -> Result<Child, Problem> {
 }
 
 /// Waits for a command. A signal is passed on once to its process group. A run then ends by itself with a valid log.
-fn follow(mut command: Child, interrupt: Option<&Interrupt>) -> Result<ExitStatus, Problem> {
+fn follow(condition: &Condition, mut command: Child, interrupt: Option<&Interrupt>) -> Result<ExitStatus, Problem> {
     let mut passed = false;
     loop {
         match command.try_wait() {
@@ -298,8 +298,11 @@ fn follow(mut command: Child, interrupt: Option<&Interrupt>) -> Result<ExitStatu
         if process::waits_for_terminal(command.id()) {
             process::kill_group(command.id());
             let _ = command.wait();
-            return Err(Problem::new("a command was ended because it asked for input from the terminal")
-                .hint("run sysdyno itself with the privileges that the command needs, for example with sudo"));
+            return Err(Problem::new(format!(
+                "'{}' was ended because it asked for input from the terminal",
+                condition.0
+            ))
+            .hint("run sysdyno itself with the privileges that the command needs, for example with sudo"));
         }
         if !passed && interrupt.is_some_and(|interrupt| interrupt.caught().is_some()) {
             process::terminate_group(command.id());
