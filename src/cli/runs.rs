@@ -12,7 +12,7 @@ use crate::sys::talk;
 /// Most runs of a side.
 const MOST_RUNS: usize = 1000;
 
-/// Every run that a name stands for, ordered by time; at least one.
+/// Every run that a name stands for, ordered by time; at least one. One of several that cannot be read is left aside with a warning.
 pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
     let places = places(name)?;
     if places.len() > MOST_RUNS {
@@ -23,7 +23,21 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
         ))
         .hint("name fewer, for example by a pattern in quotes"));
     }
-    let mut runs = places.iter().map(|place| one(place)).collect::<Result<Vec<_>, Problem>>()?;
+    let (mut runs, mut refused) = (Vec::new(), None);
+    for place in &places {
+        match one(place) {
+            Ok(run) => runs.push(run),
+            Err(problem) => {
+                if places.len() > 1 {
+                    talk::line(format_args!("warning: left aside: {}", problem.what));
+                }
+                refused.get_or_insert(problem);
+            }
+        }
+    }
+    if let Some(problem) = refused.filter(|_| runs.is_empty()) {
+        return Err(problem);
+    }
     runs.sort_by(|one, other| one.run.run.started.cmp(&other.run.run.started));
     Ok(runs)
 }

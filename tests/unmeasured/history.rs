@@ -283,6 +283,12 @@ fn wrong_names_and_files_are_refused_with_a_hint() {
         let found = output(&["history", keep.join(name).to_str().unwrap()]);
         assert!(found.status.code() == Some(2) && told(&found).contains("hint: "), "{name}: {}", told(&found));
     }
+    // One bad file among others is named and stops nothing.
+    let good = series(&runs, "good", 5, |_, _| ());
+    fs::copy(keep.join("bad.json"), good.join("bad.json")).unwrap();
+    let found = output(&["history", "--lenient", good.to_str().unwrap()]);
+    assert!(found.status.success() && text(&found.stderr).contains("left aside: cannot read "), "{}", told(&found));
+    assert!(text(&found.stdout).contains("5 quick runs"), "{}", told(&found));
     for words in [&["--fail-on", "10%"][..], &["--format", "csv"], &["--across"]] {
         assert_eq!(output(&[&["history"], words].concat()).status.code(), Some(2), "{words:?}");
     }
