@@ -164,6 +164,7 @@ fn section(setup: &Setup, log: &Log, whole: &WholeRun, step: &Step, known: &[Met
     let material = apart.as_ref().unwrap_or(&log.launches);
     let study = experiment
         .and_then(|found| Some((found, Study::of(setup, log, whole, material, found.id, found.precision, known)?)))
+        .map(|(found, study)| (found, Study { clock_share: models::clock_share(known), ..study }))
         .filter(|(_, study)| !study.launches.is_empty());
     match (experiment, study) {
         (_, Some((experiment, study))) => {

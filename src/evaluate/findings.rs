@@ -51,7 +51,7 @@ impl Findings {
         let estimate = estimate.with_what_few_launches_show();
         let (shown, core) = in_time(study, &estimate);
         // Cycles are what repeats from run to run. Times move with the clock of the core as well.
-        let clock_share = if core.is_some() { study.clock_share() } else { 0.0 };
+        let clock_share = if core.is_some() { study.clock_share } else { 0.0 };
         // What is predicted is where a pair of CPUs usually is.
         let is_usual = study.is_usual(&labels);
         let prediction = study.prediction(&name, &labels).filter(|_| is_usual).cloned();

@@ -21,9 +21,6 @@ const WITHIN_CPU: f64 = 0.5;
 /// Where they enter the kernel, what is left of others only adds time: the lower quartile.
 const WITHIN_KERNEL: f64 = 0.25;
 
-/// The result that says how long a core cycle takes.
-const CYCLE_TIME: &str = "cpu.cycle_time";
-
 /// What all launches of a run show together, whichever experiment asks.
 #[derive(Debug, Clone)]
 pub struct WholeRun {
@@ -77,6 +74,8 @@ pub struct Study<'a> {
     pub predictions: Vec<&'a Prediction>,
     /// Figures of the experiments before it.
     pub known: &'a [Metric],
+    /// What the core clock moves between runs, as a share; 0 where the run does not say it.
+    pub clock_share: f64,
     /// Earlier runs of the machine, if they were looked at.
     pub history: Option<&'a History>,
 }
@@ -119,6 +118,7 @@ impl<'a> Study<'a> {
             canaries,
             predictions: log.predictions.iter().filter(|(of, _)| of == experiment).map(|(_, found)| found).collect(),
             known,
+            clock_share: 0.0,
             history: log.history.as_ref(),
         })
     }
@@ -162,12 +162,6 @@ impl<'a> Study<'a> {
     /// The prediction of a figure.
     pub fn prediction(&self, metric: &str, labels: &Labels) -> Option<&'a Prediction> {
         self.predictions.iter().find(|prediction| prediction.is_for(metric, labels)).copied()
-    }
-
-    /// What the core clock moves between runs, as a share: the part between runs of the cycle time of this run. 0 where no cycle time
-    /// is known, because then no result is in cycles.
-    pub fn clock_share(&self) -> f64 {
-        self.metric(CYCLE_TIME, &Labels::none()).map_or(0.0, |cycle| cycle.between_share)
     }
 
     /// Nanoseconds in a number of clock ticks.

@@ -85,6 +85,7 @@ fn findings(setup: &Setup) -> Findings {
         launches: launches.iter().collect(),
         canaries: Vec::new(),
         predictions: predictions.iter().collect(),
+        clock_share: 0.0,
         known: &[],
         history: None,
     };

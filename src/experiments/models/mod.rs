@@ -106,6 +106,11 @@ fn find<'a>(known: &'a [Metric], primitive: &Primitive) -> Option<&'a Metric> {
     known.iter().find(|metric| primitive.is(&metric.name, &metric.labels))
 }
 
+/// What the core clock moves between runs, as a share: the part between runs of the cycle time. 0 where a run has none.
+pub fn clock_share(known: &[Metric]) -> f64 {
+    find(known, &CYCLE).map_or(0.0, |cycle| cycle.between_share)
+}
+
 /// Whether a primitive of an experiment has too few launches without a neighbour for others to be predicted from it, where more launches
 /// soon help: on one CPU, in launches of some hundredths of a second.
 pub fn is_disturbed(experiment: &Experiment, known: &[Metric]) -> bool {
