@@ -289,6 +289,25 @@ mod tests {
         assert!(!hopeless.hint.as_ref().unwrap().contains("--scratch-limit"), "{hopeless}");
     }
 
+    #[test]
+    fn a_limit_of_file_size_holds_and_is_named() {
+        let keep = tempfile::tempdir().unwrap();
+        let mut machine = crate::machine::detect(Path::new("/"), keep.path());
+        let named = |machine: &Machine, limit: Option<u64>| {
+            let room = room(machine, limit);
+            let setup = Setup { room, ..Setup::of(machine.clone(), 0, vec![0], crate::setup::Profile::Quick) };
+            (setup.room.clone().unwrap(), setup.file_bound().contains("ulimit -f"))
+        };
+        let sizes = machine.limits.resources.iter_mut().filter(|limit| limit.name == "file size");
+        sizes.for_each(|limit| limit.soft = None);
+        assert_eq!(named(&machine, Some(4096)), (4096, false));
+        let sizes = machine.limits.resources.iter_mut().filter(|limit| limit.name == "file size");
+        sizes.for_each(|limit| limit.soft = Some(2048));
+        assert_eq!(named(&machine, None), (2048, true));
+        assert_eq!(named(&machine, Some(4096)), (2048, true));
+        assert_eq!(named(&machine, Some(1024)), (1024, false));
+    }
+
     /// A name as a process of a node gives it.
     fn named(node: &str, process: u32) -> String {
         format!("{node}-{}-{process}-0123abcd", Maker::here().namespace)

@@ -8,8 +8,8 @@ use crate::results::verdict::Gate;
 use crate::results::wording::quantity;
 use crate::sys::create::FILE_SIZE;
 
-/// Share of a limit from which on it is taken for what sets a rate: headers of packets take a twentieth.
-const BINDING: f64 = 0.85;
+/// Share of a limit from which on it is taken for what sets a rate: headers take a twentieth, and small buckets up to a fifth.
+const BINDING: f64 = 0.75;
 
 /// Times a limit from which on a burst must have hidden it.
 const HIDDEN: f64 = 1.1;

@@ -111,3 +111,22 @@ fn a_shaper_on_the_path_is_named() {
     let text = report(&shaped(None));
     assert!(text.contains("A shaper holds packets of this machine back"));
 }
+
+#[test]
+fn a_rate_near_the_peak_of_the_channels_is_a_doubt_and_no_refusal() {
+    let with_peak = |peak: f64| {
+        on(|machine| {
+            machine["memory"]["peak_bytes_per_second"] = serde_json::json!({ "value": peak as u64, "source": "names" });
+        })
+    };
+    let dram = ["level=DRAM", "operation=read", "threads=1"];
+    let own = metric(&on(|_| ()), "memory.bandwidth.rate", &dram).value;
+    assert!(!failed(metric(&with_peak(1.1 * own), "memory.bandwidth.rate", &dram)).contains("names"));
+    // As if two of twelve channels were not counted.
+    let near = with_peak(own / 1.2);
+    assert!(failed(metric(&near, "memory.bandwidth.rate", &dram)).contains("names"));
+    let far = with_peak(own / 2.5);
+    let is_dram = |metric: &&Metric| dram.iter().all(|pair| metric.labels.to_string().contains(pair));
+    let rates = far.metrics().filter(|metric| metric.name == "memory.bandwidth.rate");
+    assert_eq!(rates.filter(is_dram).filter(|metric| metric.labels.get("pages").is_none()).count(), 0);
+}

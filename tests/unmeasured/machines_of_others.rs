@@ -259,3 +259,15 @@ fn limits_of_control_groups_on_the_disk_are_facts() {
     let job = "/sys/fs/cgroup/blkio/job/io.max";
     assert_eq!(value, format!("1500 reads per second (/{first}), 1 MiB written per second ({job})"));
 }
+
+#[test]
+fn a_fingerprint_from_hidden_facts_is_not_that_of_another_machine() {
+    let (one, other) = (described(&tree("desktop-hybrid")), described(&tree("two-socket")));
+    assert!(one.differs_from(&other) && !one.differs_from(&one));
+    let mut value = serde_json::to_value(&other).unwrap();
+    value["hidden"] = serde_json::json!([{ "value": "/proc/cpuinfo", "source": "permission denied" }]);
+    let hidden: Machine = serde_json::from_value(value).unwrap();
+    assert!(!one.differs_from(&hidden) && !hidden.differs_from(&one));
+    assert!(hidden.summary_line().ends_with("facts are hidden"));
+    assert!(row(&hidden, "fingerprint").unwrap().1.contains("/proc/cpuinfo"));
+}
