@@ -537,8 +537,9 @@ mod tests {
         };
         let one = found(1);
         assert!(one.level.abs() < 1e-12 && (one.value - 2.5).abs() < 1e-12, "{one:?}");
-        assert_eq!(one.interval.map(|end| (end * 1e9).round() / 1e9), [1.0, 9.0], "from p10 to p90");
-        assert_eq!(found(FEWEST_LAUNCHES).interval, [2.5; 2], "enough launches speak for themselves");
+        let near = |[low, high]: [f64; 2], ends: [f64; 2]| (low - ends[0]).abs() + (high - ends[1]).abs() < 1e-9;
+        assert!(near(one.interval, [1.0, 9.0]), "from p10 to p90: {:?}", one.interval);
+        assert!(near(found(FEWEST_LAUNCHES).interval, [2.5; 2]), "enough launches speak for themselves");
     }
 
     #[test]

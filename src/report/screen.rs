@@ -57,12 +57,11 @@ pub fn in_one_line(document: &Document, place: &Path) -> String {
     let of = |grade: Grade| document.metrics().filter(|metric| metric.headline && metric.grade == grade).count();
     let all = document.metrics().filter(|metric| metric.headline).count() as u64;
     let mut reasons = document.experiments.iter().filter_map(|section| Some((&section.id, section.reason.as_ref()?)));
-    let results = match (all, reasons.next()) {
-        (0, Some((experiment, reason))) => format!("no headline result ({experiment}: {reason})"),
-        _ => {
-            let grades = Grade::ALL.map(|grade| format!("{} {}", of(grade), grade.word()));
-            format!("{}, {}", count(all, "headline result", "headline results"), grades.join(", "))
-        }
+    let results = if let (0, Some((experiment, reason))) = (all, reasons.next()) {
+        format!("no headline result ({experiment}: {reason})")
+    } else {
+        let grades = Grade::ALL.map(|grade| format!("{} {}", of(grade), grade.word()));
+        format!("{}, {}", count(all, "headline result", "headline results"), grades.join(", "))
     };
     let incomplete = if run.complete { "" } else { ", incomplete" };
     format!("{node}: {results}, {}{incomplete}: {}", duration(run.wall_seconds), place.display())
