@@ -221,7 +221,7 @@ fn is_unowned(owner: &Path, maker: &Maker) -> bool {
     let mut text = String::new();
     // What a kill left unfinished says nothing; then the name of the node has to do.
     let _ = (&file).take(LONGEST_OWNER).read_to_string(&mut text);
-    let relation = serde_json::from_str(&text)
+    let relation = serde_json::from_slice(text.as_bytes())
         .map_or(MachineRelation::Same, |owner: Owner| owner.identity.relation_to(&Identity::read(Path::new("/"))));
     match (relation, lock::take(&file)) {
         // Machines can have the same name.

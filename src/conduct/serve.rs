@@ -22,7 +22,7 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Problem> {
         .take(LONGEST_REQUEST)
         .read_to_string(&mut text)
         .map_err(|error| Problem::new(format!("cannot read the request: {error}")))?;
-    let mut request: Request = serde_json::from_str(&text).map_err(|error| {
+    let mut request: Request = serde_json::from_slice(text.as_bytes()).map_err(|error| {
         Problem::new(format!("the request is invalid: {error}"))
             .hint("`run` starts its measuring processes with `launch`. Use `sysdyno run`")
     })?;

@@ -80,7 +80,7 @@ fn text(path: &Path) -> Result<String, String> {
 /// Address and secret from the file, if it is there.
 pub fn look(path: &Path) -> Result<(SocketAddr, Secret), String> {
     let wrong = || format!("{} is not a meeting file", path.display());
-    let file: MeetingFile = serde_json::from_str(&text(path)?).map_err(|_| wrong())?;
+    let file: MeetingFile = serde_json::from_slice(text(path)?.as_bytes()).map_err(|_| wrong())?;
     let secret = Secret::of(&file.secret).map_err(|_| wrong())?;
     if file.format == FORMAT { Ok((file.address, secret)) } else { Err(wrong()) }
 }

@@ -201,7 +201,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 /// How far the core clock moves between runs: by the records of its design, where there are enough. Of other designs it may move
 /// widely. In `records/`, the clock of one is 2.6 to 3.1 GHz.
 fn precision_of_clock(design: CoreClass) -> Precision {
-    let recorded = coefficients::table().clocks.get(design.name());
+    let recorded = coefficients::table().clocks.get(coefficients::design(design.name()));
     recorded.map_or(EXPERIMENT.precision, |&moves| Precision { target: STEADY.max(moves), between: moves, busy: moves })
 }
 

@@ -19,12 +19,17 @@ pub struct Host {
     pub hypervisor: String,
 }
 
+/// What coefficients call a design. Thousands name one, so it is without the products in brackets.
+pub fn design(name: &str) -> &str {
+    name.split_once(" (").map_or(name, |(name, _)| name)
+}
+
 impl Host {
     /// Of a machine and the CPU that is measured.
     pub fn of(machine: &Machine, cpu: u32) -> Host {
         let release = machine.kernel.release.as_ref().map_or("", |found| found.value.as_str());
         Host {
-            design: machine.core_class(cpu).name().to_owned(),
+            design: design(machine.core_class(cpu).name()).to_owned(),
             kernel: release.split('.').take(2).collect::<Vec<_>>().join("."),
             hypervisor: machine.hypervisor_name().unwrap_or_default(),
         }
@@ -33,6 +38,7 @@ impl Host {
 
 /// A ratio over some records.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(into = "(f64, f64, u32)")]
 pub struct Ratio {
     /// Figure over primitive, or their product for rates: the median over sessions.
     pub ratio: f64,
@@ -40,6 +46,13 @@ pub struct Ratio {
     pub spread: f64,
     /// Records behind it.
     pub records: u32,
+}
+
+/// The file has thousands of them, each as a list without names.
+impl From<Ratio> for (f64, f64, u32) {
+    fn from(found: Ratio) -> Self {
+        (found.ratio, found.spread, found.records)
+    }
 }
 
 /// The ratios of a figure.
@@ -106,5 +119,5 @@ impl Coefficients {
 pub fn table() -> &'static Coefficients {
     static TABLE: OnceLock<Coefficients> = OnceLock::new();
     // A test reads the same text: it is a table.
-    TABLE.get_or_init(|| serde_json::from_str(include_str!("coefficients.json")).unwrap_or_default())
+    TABLE.get_or_init(|| serde_json::from_slice(include_bytes!("coefficients.json")).unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::coefficients::{Coefficients, Host, Ratio, Row, Score};
+use super::coefficients::{Coefficients, Host, Ratio, Row, Score, design};
 use super::families::model;
 use super::key;
 use super::primitives::Primitive;
@@ -46,7 +46,7 @@ impl Record {
         let figures = rows.records().map(|row| figure(row.ok()?)).collect::<Option<Vec<_>>>()?;
         let hypervisor = head("hypervisor").unwrap_or_default();
         let host = Host {
-            design: head("design")?.to_owned(),
+            design: design(head("design")?).to_owned(),
             kernel: head("kernel")?.to_owned(),
             hypervisor: hypervisor.to_owned(),
         };
