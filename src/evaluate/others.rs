@@ -71,10 +71,13 @@ fn of_canaries(study: &Study<'_>) -> Option<Gate> {
 /// between them, and a quantile of them does not contain the rest.
 fn of_lost_time(study: &Study<'_>, long: f64) -> Option<Gate> {
     let here = |placement: &str| placement == canary::SAME_CPU;
-    let share = median(&lost(study, here))?;
+    let shares = lost(study, here);
+    let share = median(&shares)?;
     let what = "the CPU lost {} of the time to tasks, interrupts and the hypervisor in the median interference probe \
                 of the rounds";
-    let gaps = median(&in_canaries(study, canary::GAPS, here)).filter(|_| long > 0.0);
+    // Canaries of an older version, before a run was resumed, did not count the gaps in what they lost.
+    let gaps = in_canaries(study, canary::GAPS, here);
+    let gaps = median(&gaps).filter(|_| long > 0.0 && gaps.len() == shares.len());
     let met = gaps.map(|gaps| gaps * (study.nanoseconds(long) + REFILL) / 1e9);
     if let Some(met) = met.filter(|met| share > TAKEN_SHARE && *met <= MET_SHARE) {
         let [share, met] = [share, met].map(|share| Number::share(share).text());

@@ -649,22 +649,27 @@ fn where_a_launch_cannot_tell_its_canaries_do_and_unknown_is_not_nothing() {
 
 #[test]
 fn time_that_interrupts_take_is_seen_by_the_canaries_and_a_burst_is_not_enough() {
-    // Every so many rounds a canary loses half of its CPU, which no task and no launch notices, in so many gaps each second.
-    let trust = |every: u32, gaps: Option<f64>| {
+    // Every so many rounds a canary loses half of its CPU, which no task and no launch notices, in so many gaps each second. They are
+    // counted in a number of the first rounds.
+    let trust_of = |every: u32, gaps: Option<f64>, counted: u32| {
         let mut log = with_canaries(log(|_| ()), |_| ());
         for launch in log.launches.iter_mut().filter(|launch| launch.experiment == "canary") {
             let share = if launch.round.is_multiple_of(every) { 0.5 } else { 0.01 };
             let labels = Labels::of([("placement", "same_cpu")]);
             launch.series.push(Series::plain("others", labels.clone(), Unit::One, vec![share]));
+            let gaps = gaps.filter(|_| launch.round <= counted);
             launch.series.extend(gaps.map(|gaps| Series::plain("gaps", labels, Unit::Hertz, vec![gaps])));
         }
         let document = assemble::document(&log);
         let metric = metric(&document, "registers");
         (metric.verdict.trust, metric.grade, failed(metric).join(" "))
     };
+    let trust = |every: u32, gaps: Option<f64>| trust_of(every, gaps, u32::MAX);
     assert_eq!(trust(1, None), (Trust::Contaminated, Grade::Disturbed, "G16".to_owned()));
     assert_eq!(trust(6, None), (Trust::Clean, Grade::Good, String::new()));
     // Batches of some microseconds lie between gaps that come seldom, and not between gaps that come all the time.
     assert_eq!(trust(1, Some(100.0)), (Trust::Clean, Grade::Good, String::new()));
     assert_eq!(trust(1, Some(5000.0)), (Trust::Contaminated, Grade::Disturbed, "G16".to_owned()));
+    // A run that an older version began did not count them in all rounds.
+    assert_eq!(trust_of(1, Some(100.0), 1), (Trust::Contaminated, Grade::Disturbed, "G16".to_owned()));
 }
