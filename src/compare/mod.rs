@@ -24,6 +24,7 @@ use crate::results::compact::{Compact, CompactExperiment, CompactFigure, Compact
 use crate::results::comparison::{
     Alternation, ComparedResult, ComparedRun, Comparison, FORMAT, Finding, NotCompared, SideValue,
 };
+use crate::results::document::Grade;
 use crate::results::machines;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Better, Labels, Unit};
@@ -267,27 +268,31 @@ fn apart(pair: &Pair<'_>, floor: f64, threshold: f64, clock: Option<f64>) -> Res
     Ok(Sided { wanted: needed(&base, &new, threshold), base, new, shift })
 }
 
-/// Runs in rounds: only rounds count in which both sides have the result. Contaminated results count where too few rounds are left
-/// without them, in rounds in which both sides are: what disturbs now one condition and now the other is in the scatter of the
-/// differences. A result beside a neighbour against one without says nothing about the conditions.
+/// The grade of a result in which something else has a part; none of any other. Older runs know one such grade.
+fn foreign(figure: &CompactFigure) -> Option<Grade> {
+    let grade = if figure.grade == Grade::Disturbed { Grade::Disturbed } else { Grade::Contaminated };
+    (figure.trust >= Trust::Contaminated).then_some(grade)
+}
+
+/// Runs in rounds: only rounds count in which both sides have the result. Disturbed and contaminated results count where too few rounds
+/// are left without them, in rounds in which both sides have the same grade: what disturbs now one condition and now the other is in the
+/// scatter of the differences. A result beside a neighbour against one without says nothing about the conditions.
 fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Sided, String> {
     let new: BTreeMap<usize, &CompactFigure> = pair.new.iter().copied().collect();
-    let both = |contaminated: bool| {
+    let both = |grade: Option<Grade>| {
         let usable = |figure: &CompactFigure| {
             let (half_width, level) = figure.half_width();
             // One launch or two have no interval. The scatter of the rounds decides alone then.
             let within = normal_factor(level).map_or(0.0, |factor| half_width / factor);
             let found = Observed { value: clock::at(clock, figure), within, launches: figure.launches, between: 0.0 };
-            let counts =
-                if contaminated { figure.trust == Trust::Contaminated } else { figure.trust < Trust::Contaminated };
-            (counts && !figure.at_least).then_some(found)
+            (foreign(figure) == grade && !figure.at_least).then_some(found)
         };
         let rounds = pair.base.iter().filter_map(|(number, base)| Some((usable(base)?, usable(new.get(number)?)?)));
         rounds.collect::<Vec<(Observed, Observed)>>()
     };
-    let mut rounds = both(false);
+    let mut rounds = both(None);
     if rounds.len() < LEAST_ROUNDS {
-        rounds.extend(both(true));
+        rounds.extend([Grade::Disturbed, Grade::Contaminated].into_iter().flat_map(|grade| both(Some(grade))));
     }
     if rounds.len() < LEAST_ROUNDS {
         let side = match () {
@@ -493,17 +498,25 @@ mod tests {
 
     #[test]
     fn a_result_that_is_contaminated_on_one_side_only_is_not_compared() {
-        let with_trust = |trust: Trust| {
+        let graded = |(trust, grade): (Trust, Grade)| {
             let mut changed = run(|_| true);
             let metrics = changed.run.experiments.iter_mut().flat_map(|found| &mut found.metrics);
-            metrics.flat_map(|metric| &mut metric.figures).for_each(|figure| figure.trust = trust);
+            for figure in metrics.flat_map(|metric| &mut metric.figures) {
+                (figure.trust, figure.grade) = (trust, grade);
+            }
             changed
         };
-        let rounds = |trust: Trust| [(); LEAST_ROUNDS].map(|()| with_trust(trust));
-        let rows = |base: Trust, new: Trust| compared(&rounds(base), &rounds(new), Design::Rounds, false).rows.len();
-        assert!(rows(Trust::Contaminated, Trust::Contaminated) > 100);
-        assert_eq!(rows(Trust::Clean, Trust::Contaminated), 0);
-        assert_eq!(rows(Trust::Contaminated, Trust::Noisy), 0);
+        let rounds = |of: (Trust, Grade)| [(); LEAST_ROUNDS].map(|()| graded(of));
+        let rows = |base, new| compared(&rounds(base), &rounds(new), Design::Rounds, false).rows.len();
+        let [clean, noisy] = [(Trust::Clean, Grade::Good), (Trust::Noisy, Grade::Rough)];
+        let [disturbed, contaminated] =
+            [Grade::Disturbed, Grade::Contaminated].map(|grade| (Trust::Contaminated, grade));
+        assert!(rows(contaminated, contaminated) > 100 && rows(disturbed, disturbed) > 100);
+        for (base, new) in [(clean, contaminated), (contaminated, noisy), (disturbed, clean)] {
+            assert_eq!((rows(base, new), rows(new, base)), (0, 0));
+        }
+        // One was measured without a neighbour, the other with one.
+        assert_eq!((rows(disturbed, contaminated), rows(contaminated, disturbed)), (0, 0));
     }
 
     #[test]
