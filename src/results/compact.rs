@@ -424,7 +424,7 @@ impl CompactFigure {
     fn is_possible(&self) -> Result<(), String> {
         bounds::within("its value", self.value, self.interval)?;
         bounds::share("its confidence", self.level.unwrap_or(LEVEL))?;
-        let numbers = [Some(self.between), self.cycles, self.shared]
+        let numbers = [Some(self.between), Some(self.clock), self.cycles, self.shared]
             .into_iter()
             .chain(self.predicted.unwrap_or_default().map(Some));
         numbers.flatten().try_for_each(|value| bounds::number("one of its numbers", value))
@@ -523,6 +523,7 @@ mod tests {
         });
         refused("which is impossible", &figure("predicted", json!([0.0, 1e308])));
         refused("which is impossible", &figure("between", json!(1e200)));
+        refused("which is impossible", &figure("clock", json!(1e200)));
         refused("its confidence is 2", &figure("level", json!(2.0)));
         refused("not a share", &|run| run["practice"]["shared_share"] = json!(1e308));
         refused("the duration", &|run| run["run"]["seconds"] = json!(-1e300));
