@@ -173,13 +173,23 @@ pub fn verdict(comparison: &Comparison) -> String {
             runs.trim_start_matches("1 ")
         );
     }
-    let answer = match (worse, better) {
-        (0, 0) => "No headline result changed".to_owned(),
-        (worse, 0) => format!("{worse} of {all} headline results are worse"),
-        (0, better) => format!("{better} of {all} headline results are better"),
-        (worse, better) => format!("Of {all} headline results, {worse} are worse and {better} are better"),
-    };
-    format!("{answer}. {same} are equivalent and {open} undecided.")
+    let answer = changed(all, [worse, better], "").unwrap_or_else(|| "No headline result changed".to_owned());
+    format!("{answer}. {} equivalent and {open} undecided.", count(same, "is", "are"))
+}
+
+/// How many headline results are worse and better, with what follows the first of both words. None where neither is.
+pub(super) fn changed(all: usize, [worse, better]: [u64; 2], than: &str) -> Option<String> {
+    let are = |number: u64| if number == 1 { "is" } else { "are" };
+    match (worse, better) {
+        (0, 0) => None,
+        (worse, 0) => Some(format!("{worse} of {all} headline results {} worse{than}", are(worse))),
+        (0, better) => Some(format!("{better} of {all} headline results {} better{than}", are(better))),
+        (worse, better) => Some(format!(
+            "Of {all} headline results, {worse} {} worse{than} and {better} {} better",
+            are(worse),
+            are(better)
+        )),
+    }
 }
 
 /// A range of changes in words.
@@ -368,4 +378,18 @@ fn apart(comparison: &Comparison) -> PagePart {
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
     }
     part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_result_is_and_several_are() {
+        let said = |worse, better| changed(9, [worse, better], " now").unwrap_or_default();
+        assert_eq!(said(0, 0), "");
+        assert_eq!(said(1, 0), "1 of 9 headline results is worse now");
+        assert_eq!(said(0, 2), "2 of 9 headline results are better now");
+        assert_eq!(said(1, 2), "Of 9 headline results, 1 is worse now and 2 are better");
+    }
 }

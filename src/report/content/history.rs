@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::comparison::{range, signed, word};
+use super::comparison::{changed, range, signed, word};
 use super::field_of;
 use crate::report::drawing::{Drawing, PanelLevel, PanelPlot, Plot, PlotPanel, PlotPoint};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
@@ -49,14 +49,8 @@ pub fn verdict(timeline: &Timeline) -> String {
     }
     let all = timeline.headline().count();
     let (worse, better) = (timeline.count(Finding::Worse), timeline.count(Finding::Better));
-    let answer = match (worse, better) {
-        (0, 0) => format!("No headline result changed in {runs} runs"),
-        (worse, 0) => format!("{worse} of {all} headline results are worse now than before"),
-        (0, better) => format!("{better} of {all} headline results are better now than before"),
-        (worse, better) => {
-            format!("Of {all} headline results, {worse} are worse now than before and {better} are better")
-        }
-    };
+    let answer = changed(all, [worse, better], " now than before");
+    let answer = answer.unwrap_or_else(|| format!("No headline result changed in {runs} runs"));
     let same = timeline.count(Finding::Equivalent);
     format!("{answer}. Of the others, {same} would have shown a change that matters.")
 }
