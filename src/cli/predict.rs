@@ -15,7 +15,7 @@ use crate::machine;
 use crate::plan;
 use crate::report::terminal::plain_table;
 use crate::results::document::{Document, Metric};
-use crate::results::log;
+use crate::results::log::{self, Log};
 use crate::results::prediction::{Part, Prediction};
 use crate::results::problem::Problem;
 use crate::results::wording::{count, factor, interval, percent, quantity};
@@ -28,12 +28,14 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let allowed = affinity::allowed();
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
     let setup = Setup::of(machine, cpu, allowed, Profile::Default);
-    let document = match &options.from {
-        Some(run) => Some(assemble::document(&log::read(&RunDirectory::open(run)?.log())?)),
+    let log = match &options.from {
+        Some(run) => Some(log::read(&RunDirectory::open(run)?.log())?),
         None if options.claims => None,
         None => Some(primitives(options.cpu)?),
     };
-    let known: Vec<Metric> = document.iter().flat_map(Document::metrics).cloned().collect();
+    let document = log.as_ref().map(assemble::document);
+    // Also what the run measured for its predictions alone.
+    let known: Vec<Metric> = log.as_ref().map_or_else(Vec::new, assemble::known_metrics);
     let by = PredictionInput { setup: &setup, known: &known };
     let predictions: Vec<Prediction> = selected.iter().flat_map(|experiment| experiment.predictions(&by)).collect();
     if options.json {
@@ -79,7 +81,7 @@ fn basis(options: &PredictOptions, document: Option<&Document>, predictions: &[P
 const SECONDS: &str = "8s";
 
 /// The primitives of this machine, by a short run of their experiments.
-fn primitives(cpu: Option<u32>) -> Result<Document, Failure> {
+fn primitives(cpu: Option<u32>) -> Result<Log, Failure> {
     let problem_of = |why: &str| {
         Problem::new(format!("cannot measure primitives: {why}")).hint("predict without measuring, with --claims")
     };
@@ -94,8 +96,7 @@ fn primitives(cpu: Option<u32>) -> Result<Document, Failure> {
     if let Some(signal) = ended.map_err(|problem| problem_of(&problem.what))? {
         return Err(Failure { code: INTERRUPTED, problem: Problem::new(format!("interrupted by {signal}")) });
     }
-    let log = log::read(&run.join(LOG)).map_err(|problem| problem_of(&problem.what))?;
-    Ok(assemble::document(&log))
+    log::read(&run.join(LOG)).map_err(|problem| problem_of(&problem.what).into())
 }
 
 fn row(prediction: &Prediction) -> Vec<String> {

@@ -219,6 +219,29 @@ fn predictions_from_a_run_use_its_figures() {
 }
 
 #[test]
+fn predictions_from_a_run_use_what_it_measured_for_predictions_alone() {
+    let golden = include_str!("../golden/complete.jsonl");
+    let is_of = |line: &Value| line["experiment"] == "cpu.frequency";
+    // The same run of `cpu.loop` alone.
+    let lines = golden.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let alone = lines.filter(|line| line["record"] != "prediction" || !is_of(line)).map(|mut line| {
+        if let Some(steps) = line["steps"].as_array_mut() {
+            steps.retain(|step| !is_of(step));
+        }
+        if line["record"] == "launch" && is_of(&line) {
+            line["first"] = true.into();
+        }
+        format!("{line}\n")
+    });
+    let from = |log: &str| {
+        let run = tempfile::tempdir().unwrap();
+        fs::write(run.path().join("log.jsonl"), log).unwrap();
+        json(&["predict", "cpu.loop", "--json", "--from", run.path().to_str().unwrap()])
+    };
+    assert_eq!(from(&alone.collect::<String>()), from(golden));
+}
+
+#[test]
 fn completions_name_the_verbs_and_flags_of_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = data(&["completions", shell]);
