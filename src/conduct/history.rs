@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::evaluate::between;
+use crate::experiments::models;
 use crate::machine::Identity;
 use crate::plan::Plan;
 use crate::report::compact;
@@ -215,15 +216,18 @@ pub fn look_back(runs: Vec<Compact>, setup: &Setup, plan: &Plan, identity: &Iden
             && other_files
     };
     let runs: Vec<Compact> = runs.into_iter().filter(repeats).collect();
+    // With what the run measures for its predictions alone: all times that come from cycles move as the cycle time does.
+    let measured = models::first_round(&plan.running, setup).into_iter().map(|step| step.experiment);
     let methods: BTreeMap<String, u32> =
-        plan.running.iter().map(|experiment| (experiment.id.to_owned(), experiment.method_version)).collect();
+        measured.map(|experiment| (experiment.id.to_owned(), experiment.method_version)).collect();
     between::history(&runs, &methods)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{assemble, results::log};
+    use crate::setup::Profile;
+    use crate::{assemble, plan, results::log};
 
     fn store(keep: &Path) -> Store {
         Store { state: keep.join("state"), machine: "0123456789abcdef".to_owned() }
@@ -275,6 +279,17 @@ mod tests {
         assert!(left.contains(&"notes".to_owned()) && left.contains(&name(2)) && left.contains(&name(MOST_RUNS + 1)));
         assert!(!left.contains(&name(0)) && !left.iter().any(|name| name.starts_with('.')));
         assert!(store.read().unwrap().left_aside.is_some_and(|what| what.starts_with("200 not readable")));
+    }
+
+    #[test]
+    fn a_run_of_chosen_experiments_knows_how_far_the_clock_moves_between_runs() {
+        let document = stored();
+        let runs = vec![Compact::of(&document); 5];
+        let setup = Setup::of(document.machine, document.run.cpu, vec![document.run.cpu], Profile::Quick);
+        let plan = plan::plan(&plan::select(&["cpu.loop".to_owned()]).unwrap(), &setup, None).unwrap();
+        let found = look_back(runs, &setup, &plan, &Identity::default());
+        let scatter = |metric: &str| found.figures.iter().any(|figure| figure.metric == metric);
+        assert!(scatter("cpu.loop.overhead") && scatter("cpu.cycle_time"), "{:?}", found.figures);
     }
 
     #[test]
