@@ -19,7 +19,8 @@
 //! - **abort**: the close call of a connection with zero linger time, which sends a RST instead of a FIN.
 //!
 //! On loopback, sysdyno checks before and after each connection whether a neighbour computes on the core. Results come
-//! from connections without one. The cost with a neighbour is the field `shared` of the result.
+//! from connections without one, if five launches or half of them have some. Otherwise they come from all and are
+//! contaminated. The cost with a neighbour is the field `shared` of the result.
 //!
 //! After each handshake, TCP_INFO shows whether a SYN was retransmitted. Such a connection waited a second or more
 //! for a timer and belongs to a separate class. The kernel's counters of listener overflows and retransmitted

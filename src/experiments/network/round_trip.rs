@@ -21,8 +21,9 @@
 //! Kinds alternate in random order, in bursts of twenty exchanges without the first two, which belong to the change
 //! of kind. Remote bursts have five exchanges without the first. An answer that does not arrive within a second is
 //! counted as lost. On loopback, sysdyno checks between the bursts whether a neighbour computes on the core, and on two
-//! CPUs on both cores. Back-to-back results come from bursts without one. The time with a neighbour is the field
-//! `shared` of the result. The same launches measure the remote path and the loopback, so their difference compares like
+//! CPUs on both cores. Back-to-back results come from bursts without one, if five launches or half of them have some.
+//! Otherwise they come from all bursts and are contaminated. The time with a neighbour is the field `shared` of the
+//! result. The same launches measure the remote path and the loopback, so their difference compares like
 //! with like. The peer reports its residence, the time from its read to its write. The metric **net** is the median
 //! without the residence. The metric **network_share** is the remote median less the loopback median on two CPUs.
 //!
