@@ -4,7 +4,6 @@ use crate::machine::Machine;
 use crate::results::document::{Metric, Section};
 use crate::results::prediction::Prediction;
 use crate::results::ratio::against_prediction;
-use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{by_times, capital, count};
 
 use super::coefficients::{Host, table};
@@ -57,12 +56,7 @@ pub fn say(sections: &[Section], machine: &Machine, cpu: u32) -> Vec<Vec<String>
 fn of_section(section: &Section, all: &[&Metric], host: &Host) -> Vec<String> {
     let mut groups: Vec<(&str, Cause, Vec<Miss<'_>>)> = Vec::new();
     for metric in &section.metrics {
-        let against = metric.verdict.against_prediction;
         let Some(prediction) = metric.prediction.as_ref() else { continue };
-        if !matches!(against, AgainstPrediction::Faster | AgainstPrediction::Slower) {
-            continue;
-        }
-        // Where the interval reaches into the range, nothing is explained.
         let Some(cause) = cause(metric, prediction, all, host) else { continue };
         match groups.iter_mut().find(|(name, same, _)| *name == metric.name && *same == cause) {
             Some((.., found)) => found.push((metric, prediction)),
@@ -92,10 +86,10 @@ fn sentence(cause: &Cause, found: &[Miss<'_>]) -> Option<String> {
     Some(format!("{}. {}{others}", capital(&against_prediction(&metric.phrase, metric)?), cause.text()))
 }
 
-/// None where the interval of the result reaches into the range.
+/// None where the result is not judged to be outside of the range, or its interval reaches into the range.
 fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host) -> Option<Cause> {
     let [low, high] = metric.interval95;
-    if low <= prediction.high && high >= prediction.low {
+    if !metric.is_outside() || low <= prediction.high && high >= prediction.low {
         return None;
     }
     let widest = prediction.terms.iter().max_by(|one, other| (one.high - one.low).total_cmp(&(other.high - other.low)));
@@ -127,23 +121,32 @@ fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::document::Grade;
     use crate::results::prediction::Basis;
     use crate::results::quantity::{Labels, Unit};
+    use crate::results::verdict::AgainstPrediction;
 
     #[test]
-    fn nothing_is_blamed_where_the_interval_reaches_into_the_range() {
+    fn nothing_is_blamed_where_the_result_may_be_in_the_range_or_others_had_a_part_in_it() {
         let prediction = Prediction::of("a.b", Labels::none(), Unit::Nanoseconds).hardware(
             "entry",
             (40.0, 25.0, 60.0),
             Basis::guess("for the test"),
         );
         let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
-        let of = |value: f64, interval95: [f64; 2]| {
-            let metric = Metric { value, interval95, ..Metric::example() };
-            cause(&metric, &prediction, &[], &Host::of(&machine, 0))
+        let result = |value: f64, interval95: [f64; 2]| {
+            let mut metric = Metric { value, interval95, prediction: Some(prediction.clone()), ..Metric::example() };
+            metric.verdict.against_prediction = AgainstPrediction::Slower;
+            metric
         };
+        let cause_of = |metric: Metric| cause(&metric, &prediction, &[], &Host::of(&machine, 0));
+        let of = |value: f64, interval95: [f64; 2]| cause_of(result(value, interval95));
         assert_eq!(of(65.0, [58.0, 72.0]), None);
         assert_eq!(of(20.0, [15.0, 25.0]), None);
         assert_eq!(of(65.0, [61.0, 72.0]), Some(Cause::Outside("entry".to_owned())));
+        let outside = || result(65.0, [61.0, 72.0]);
+        assert_eq!(cause_of(Metric { grade: Grade::Disturbed, ..outside() }), None);
+        assert_eq!(cause_of(Metric { grade: Grade::Contaminated, ..outside() }), None);
+        assert_eq!(cause_of(Metric { interval_level: 0.0, ..outside() }), None, "one launch");
     }
 }
