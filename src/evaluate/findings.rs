@@ -48,8 +48,10 @@ impl Findings {
         let Figure { name, labels, gross, at_least, .. } = figure;
         // Cycles and the time that is shown for them are costs alike.
         let better = figure.better.unwrap_or(estimate.unit.better());
-        let estimate = estimate.with_what_few_launches_show();
         let (shown, core) = in_time(study, &estimate);
+        // The interval over few launches has a known confidence, which holds for that interval alone.
+        let published = estimate.clone().with_what_few_launches_show();
+        let interval = in_time(study, &published).0.interval;
         // Cycles are what repeats from run to run. Times move with the clock of the core as well.
         let clock_share = if core.is_some() { study.clock_share } else { 0.0 };
         // What is predicted is where a pair of CPUs usually is.
@@ -72,7 +74,7 @@ impl Findings {
             verdict.against_prediction = AgainstPrediction::None;
         }
         let cycles = core.map(|_| &estimate);
-        let relative = precision.relative(shown.value, shown.interval);
+        let relative = precision.relative(shown.value, interval);
         let grade = match precision.grade(verdict.trust, relative, shown.launches) {
             Grade::Contaminated if verdict.is_only_disturbed() => Grade::Disturbed,
             grade => grade,
@@ -84,7 +86,7 @@ impl Findings {
             headline: is_usual,
             value: shown.value,
             at_least,
-            interval95: precision.with(clock_share).total(shown.value, shown.interval),
+            interval95: precision.with(clock_share).total(shown.value, interval),
             within_run: Some(shown.interval),
             between_share: precision.between,
             clock_share,
@@ -93,7 +95,7 @@ impl Findings {
             stddev: shown.stddev,
             quantiles: shown.quantiles,
             cycles: cycles.map(|found| found.value),
-            cycles_interval95: cycles.map(|found| precision.total(found.value, found.interval)),
+            cycles_interval95: cycles.map(|found| precision.total(found.value, published.interval)),
             at_core_hz: core,
             estimator: shown.estimator.clone(),
             launches: shown.launches,

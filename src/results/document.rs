@@ -225,9 +225,10 @@ pub struct Metric {
     /// True where the figure is a lower bound: what was measured ended before it was known in full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// Interval of the headline, at `interval_level`: what it varies over the launches of this run, and from run to run.
+    /// Interval of the headline, at `interval_level`: what it varies over the launches of this run, and from run to run. With few launches
+    /// also what most of their batches took.
     pub interval95: [f64; 2],
-    /// The part within this run: the interval over its launches.
+    /// The part within this run: the interval over its launches, at `interval_level`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_run: Option<[f64; 2]>,
     /// The part between runs: half of its width at 95 % over the value. From earlier runs of the machine where enough are known,

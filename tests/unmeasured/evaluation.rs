@@ -507,13 +507,24 @@ fn a_clock_that_changed_its_rate_contaminates() {
 
 #[test]
 fn few_launches_are_noisy() {
-    let mut log = log(|_| ());
+    let mut log = log(|launch| {
+        of_code(launch, "registers", |series| {
+            for (index, value) in series.values.iter_mut().enumerate() {
+                *value *= 1.0 + 0.01 * (index % 5) as f64;
+            }
+        });
+    });
     log.launches.truncate(2);
     let document = assemble::document(&log);
     let metric = metric(&document, "registers");
     assert_eq!(metric.verdict.trust, Trust::Noisy);
     assert!(failed(metric).contains(&"G11"), "{:?}", metric.verdict.failures());
     assert!(metric.interval_level < 0.95);
+    // What is published of them also has what their batches took. What their confidence belongs to is the interval over the launches.
+    let ([low, high], within) = (metric.interval95, metric.within_run.unwrap());
+    let quantiles = metric.quantiles.unwrap();
+    assert!(low <= quantiles.p10 && high >= quantiles.p90, "{metric:?}");
+    assert!(quantiles.p10 < within[0] && within[1] < quantiles.p90, "{metric:?}");
 }
 
 /// A log of `os.process_creation` with one figure, whose children were made, reaped, and left as expected in such numbers
