@@ -20,7 +20,7 @@
 //! - **posix_spawn_wait**: the same by posix_spawn() of the C library.
 //!
 //! Children of the small parent are measured in blocks, as in os.system_call: 65 536 branches in random directions,
-//! 0.2 ms of children of one kind, and a batch of that kind. Children of larger parents alternate.
+//! 0.2 ms of children of one kind, and a batch of that kind. Forks of larger parents alternate.
 //!
 //! An image that fails to execute, or an unexpected status, discards the shot. A result is published only if every
 //! child was reaped with the expected status, and the kernel reports no other child at the end.
