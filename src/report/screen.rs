@@ -69,6 +69,14 @@ pub fn in_one_line(document: &Document, place: &Path) -> String {
 
 /// The screen of a run. The values of a reference run take the place of the predicted ones.
 pub fn screen(document: &Document, width: Option<u16>, reference: Option<&ReferenceRun>) -> Vec<Line> {
+    let lines = laid_out(document, width, reference, false);
+    // Said where the mark is: the words take the room of two costs.
+    let is_mark = |(piece, ink): &(String, Ink)| *ink == Ink::Bad && piece.trim_start().starts_with('!');
+    if lines.iter().flatten().any(is_mark) { laid_out(document, width, reference, true) } else { lines }
+}
+
+/// The screen, with the meaning of the mark for what others had a part in or without it.
+fn laid_out(document: &Document, width: Option<u16>, reference: Option<&ReferenceRun>, marked: bool) -> Vec<Line> {
     let wide = usize::from(width.unwrap_or(WIDTH)).max(40);
     let took = took(document);
     let about = cut(&document.machine.short_line(), wide.saturating_sub(took.chars().count() + 2));
@@ -85,7 +93,7 @@ pub fn screen(document: &Document, width: Option<u16>, reference: Option<&Refere
     for alarm in alarms(document) {
         end.extend(folded(&alarm, wide, "", Ink::Bad, 4));
     }
-    let last = folded(&whole_table(document), wide, "", Ink::Faint, 2);
+    let last = folded(&whole_table(document, marked), wide, "", Ink::Faint, 2);
     end.truncate(LINES.saturating_sub(above.len() + FEWEST_ROWS + 2 + last.len()));
     end.extend(last);
     // Where little room is left, whole insights make way.
@@ -122,16 +130,13 @@ pub fn screen(document: &Document, width: Option<u16>, reference: Option<&Refere
 }
 
 /// How to see all results, how many of them are good, and what the marks on the screen mean.
-fn whole_table(document: &Document) -> String {
+fn whole_table(document: &Document, marked: bool) -> String {
     let headlines = || document.metrics().filter(|metric| metric.headline);
     let good = headlines().filter(|metric| metric.grade == Grade::Good).count();
     if headlines().next().is_none() {
         return String::new();
     }
     let all = count(headlines().count() as u64, "headline result", "headline results");
-    // Said where the mark is: the words take the room of two costs.
-    let shown = document.costs.iter().filter_map(|cost| document.metric(&cost.metric, &cost.labels));
-    let marked = shown.into_iter().any(|metric| metric.grade.has_foreign_part());
     let disturbed = if marked { ", ! disturbed" } else { "" };
     format!("All {all} ({good} good): --all. ▲▼ not as predicted, ? unresolved{disturbed}")
 }

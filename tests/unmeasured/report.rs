@@ -323,6 +323,26 @@ fn the_screen_leaves_room_for_its_place_and_a_prompt_at_every_width() {
 }
 
 #[test]
+fn the_screen_says_what_a_mark_means_where_it_is() {
+    let with = |named: &dyn Fn(&Metric) -> bool| {
+        let mut document = golden("complete");
+        let metrics = document.experiments.iter_mut().flat_map(|section| &mut section.metrics);
+        metrics.filter(|metric| named(metric)).for_each(|metric| metric.grade = Grade::Disturbed);
+        screen::plain(&screen::screen(&document, None, None))
+    };
+    let marks = |shown: &str| (shown.contains("  !"), shown.replace('\n', " ").contains("! disturbed"));
+    assert_eq!(marks(&with(&|_| false)), (false, false));
+    assert_eq!(marks(&with(&|metric| metric.headline)), (true, true));
+    // No line of its own.
+    assert_eq!(marks(&with(&|metric| !metric.headline)), (false, false));
+    // A headline result that is no cost of everybody.
+    let document = golden("complete");
+    let alone = document.metrics().find(|metric| metric.headline && !document.is_cost(metric)).unwrap().clone();
+    let shown = with(&|metric| (&metric.name, &metric.labels) == (&alone.name, &alone.labels));
+    assert_eq!(marks(&shown), (true, true), "{shown}");
+}
+
+#[test]
 fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
     let documents = [real().clone(), golden("complete"), golden("failed_launch"), golden("skipped_step")];
     for document in documents {
