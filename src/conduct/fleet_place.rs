@@ -62,12 +62,17 @@ impl FleetRequest<'_> {
     /// A new directory for a run of this node.
     pub fn place(&self, identity: &Identity) -> Result<PathBuf, Problem> {
         let (nodes, node) = (self.fleet.join(NODES), self.node(identity)?);
-        create::directories(&nodes, Access::Shared).and_then(|()| create::no_foreign_link(&nodes)).map_err(
-            |error| {
-                Problem::new(format!("cannot use the directory {}: {error}", nodes.display()))
-                    .hint(create::hint(&error, "choose another directory with --into FLEET"))
-            },
-        )?;
+        // A fleet can belong to another user, and a link of one can lead anywhere.
+        let cannot_use = |place: &Path, error: &std::io::Error| {
+            Problem::new(format!("cannot use the directory {}: {error}", place.display()))
+                .hint(create::hint(error, "choose another directory with --into FLEET"))
+        };
+        create::directories(self.fleet, Access::Shared)
+            .and_then(|()| create::no_foreign_link(self.fleet))
+            .map_err(|error| cannot_use(self.fleet, &error))?;
+        create::directories(&nodes, Access::Shared)
+            .and_then(|()| create::no_foreign_link(&nodes))
+            .map_err(|error| cannot_use(&nodes, &error))?;
         directory::own(&node, "--into FLEET")?;
         // The random part keeps two runs apart that begin in the same second.
         Ok(node.join(format!("{}-{:06x}", directory::compact_now(), fastrand::u32(..1 << 24))))

@@ -117,7 +117,7 @@ pub fn reach(place: &Path) -> io::Result<File> {
 
 /// Refuses a link of another user than root.
 pub fn no_foreign_link(place: &Path) -> io::Result<()> {
-    let found = place.symlink_metadata()?;
+    let found = name_of(place).symlink_metadata()?;
     if found.is_symlink() && found.uid() != 0 && !is_own(found.uid()) {
         return Err(io::Error::other(format!("it is a link of user {}", found.uid())));
     }
@@ -184,7 +184,7 @@ pub fn own_directory(place: &Path) -> io::Result<()> {
 
 /// Refuses a directory of another user, or behind a link of one.
 pub fn owned(place: &Path) -> io::Result<()> {
-    let (name, found) = (place.symlink_metadata()?, place.metadata()?);
+    let (name, found) = (name_of(place).symlink_metadata()?, place.metadata()?);
     match [name.uid(), found.uid()].into_iter().find(|&owner| !is_own(owner)) {
         Some(owner) => Err(io::Error::new(
             ErrorKind::PermissionDenied,
@@ -192,6 +192,11 @@ pub fn owned(place: &Path) -> io::Result<()> {
         )),
         None => Ok(()),
     }
+}
+
+/// The path without a slash at its end, which shells add to links as well, and behind which the kernel sees what the link leads to.
+fn name_of(place: &Path) -> &Path {
+    place.components().as_path()
 }
 
 /// Whether this is the user of this process, or the one who called sudo. That user has root's rights already.
@@ -279,6 +284,22 @@ mod tests {
             for refused in [&place, &link] {
                 let why = own_directory(refused).unwrap_err().to_string();
                 assert!(why.starts_with("it belongs to user 54321"), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slash_behind_a_foreign_link_hides_nothing() {
+        let keep = tempfile::tempdir().unwrap();
+        let (place, link) = (keep.path().join("place"), keep.path().join("link"));
+        fs::create_dir(&place).unwrap();
+        symlink(&place, &link).unwrap();
+        // Only root can give a link away.
+        if std::os::unix::fs::lchown(&link, Some(54_321), None).is_ok() {
+            for end in ["", "/", "//", "/.", "/./"] {
+                let named = format!("{}{end}", link.display());
+                assert!(own_directory(Path::new(&named)).is_err(), "{named}");
+                assert!(no_foreign_link(Path::new(&named)).is_err(), "{named}");
             }
         }
     }
