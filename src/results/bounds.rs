@@ -13,9 +13,20 @@ pub fn number(what: &str, value: f64) -> Result<(), String> {
     }
 }
 
+/// A value that is divided by: 0, or so large that no quotient of two overflows. The error names it.
+pub fn divisor(what: &str, value: f64) -> Result<(), String> {
+    number(what, value)?;
+    if value == 0.0 || value.abs() >= 1.0 / MOST {
+        Ok(())
+    } else {
+        Err(format!("{what} is {value:?}, which is impossible"))
+    }
+}
+
 /// A number within two others. The error names all three.
 pub fn within(what: &str, value: f64, [low, high]: [f64; 2]) -> Result<(), String> {
-    [low, value, high].into_iter().try_for_each(|value| number(what, value))?;
+    [low, high].into_iter().try_for_each(|value| number(what, value))?;
+    divisor(what, value)?;
     let is_inside = low <= value && value <= high;
     if is_inside { Ok(()) } else { Err(format!("{what} is {value:?}, and its interval is [{low:?}, {high:?}]")) }
 }

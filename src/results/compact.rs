@@ -523,7 +523,11 @@ mod tests {
         });
         refused("which is impossible", &figure("predicted", json!([0.0, 1e308])));
         refused("which is impossible", &figure("between", json!(1e200)));
-        refused("which is impossible", &figure("clock", json!(1e200)));
+        refused("which is impossible", &figure("clock", json!(1e308)));
+        refused("its value is 1e-300", &|run| {
+            figure("value", json!(1e-300))(run);
+            figure("interval", json!([0.0, 1.0]))(run);
+        });
         refused("its confidence is 2", &figure("level", json!(2.0)));
         refused("not a share", &|run| run["practice"]["shared_share"] = json!(1e308));
         refused("the duration", &|run| run["run"]["seconds"] = json!(-1e300));
