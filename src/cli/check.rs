@@ -15,7 +15,7 @@ use crate::conduct::scratch::Temporary;
 use crate::experiments::{self, Experiment};
 use crate::fleet::check::{
     DifferingFact, LimitState, LimitedResult, accepted_model, check_facts, check_predictions, check_results,
-    looks_like, undecided_axes,
+    depends_on_reader, looks_like, other_methods, undecided_axes,
 };
 use crate::fleet::disturbance::{Disturbance, disturbance};
 use crate::machine::Machine;
@@ -28,7 +28,7 @@ use crate::results::wording::{count, duration, significant};
 use crate::setup::{Profile, Setup};
 use crate::sys::create::{self, Access};
 use crate::sys::file::{open_at_once, read_open};
-use crate::sys::{affinity, talk};
+use crate::sys::{affinity, process, talk};
 
 /// Letters of the answer: what engines and pagers show of a message.
 const LONGEST: usize = 80;
@@ -51,6 +51,8 @@ struct NodeState {
     open_fact: Option<String>,
     /// How many results have limits that were to be compared.
     limits: usize,
+    /// An experiment whose limits come from another version of its method.
+    other_method: Option<String>,
     results: Vec<LimitedResult>,
     /// Phrases of results that were beyond their limit once, and then not.
     once: Vec<String>,
@@ -99,8 +101,9 @@ pub(super) fn check(options: &CheckOptions) -> Result<u8, Failure> {
         state.unknown = Some(problem.what);
     }
     let (answer, seconds) = (state.answer(), began.elapsed().as_secs_f64());
-    print(&shown(options, &state, answer, seconds))?;
-    write_state(options, &state, seconds)?;
+    let written = write_state(options, &state, seconds);
+    print(&shown(options, &state, answer, seconds)).map_err(unheard)?;
+    written.map_err(|problem| if options.nagios { unheard(problem.into()) } else { problem.into() })?;
     Ok(match answer {
         Answer::Accepted => DONE,
         Answer::Odd if options.nagios => CRITICAL,
@@ -108,6 +111,11 @@ pub(super) fn check(options: &CheckOptions) -> Result<u8, Failure> {
         Answer::Undecided if options.lenient => DONE,
         Answer::Undecided => FOUND,
     })
+}
+
+/// An answer that does not arrive is none. The codes 1, and 2 of a plug-in, would say that the node is bad.
+fn unheard(failure: Failure) -> Failure {
+    Failure { code: FOUND, ..failure }
 }
 
 /// A file without limits is a wrong command. A plug-in of Nagios and a reader of the text file learn that the state is unknown: the
@@ -151,6 +159,10 @@ fn look(
         let has_values = |fact: &&AcceptedFact| !fact.values.is_empty();
         state.compared_facts = model.facts.iter().filter(has_values).count();
         state.facts = check_facts(model, &compact::facts(&machine));
+        let differing = state.facts.len();
+        let is_root = process::effective_user() == 0;
+        state.facts.retain(|fact| !depends_on_reader(fact, is_root));
+        state.compared_facts = state.compared_facts.saturating_sub(differing - state.facts.len());
         state.limits = if options.facts { 0 } else { model.limits.len() };
         let open = model.facts.iter().find(|fact| fact.values.is_empty());
         state.open_fact = open.map(|fact| fact.fact.clone());
@@ -184,6 +196,10 @@ fn look(
     }
     let Some(first) = measure(&wanted, options.time * FIRST, "first")? else { return Ok(()) };
     state.results = first.results;
+    state.other_method = model.and_then(|model| {
+        let others = of_other_methods(model);
+        state.results.iter().map(|result| &result.experiment).find(|id| others.contains(id.as_str())).cloned()
+    });
     let crossed: BTreeSet<String> = state.beyond().map(|result| result.experiment.clone()).collect();
     if crossed.is_empty() {
         return Ok(());
@@ -227,9 +243,21 @@ fn judged(model: Option<&AcceptedModel>, run: Compact) -> Vec<LimitedResult> {
         experiments::TABLE.iter().find(has).map(|found| found.id)
     };
     match model {
-        Some(model) => check_results(model, run, experiment),
+        Some(model) => {
+            let mut results = check_results(model, run, experiment);
+            // What another method measured is no limit for this one.
+            let others = of_other_methods(model);
+            let of_others = |result: &&mut LimitedResult| others.contains(result.experiment.as_str());
+            results.iter_mut().filter(of_others).for_each(|result| result.state = LimitState::Unknown);
+            results
+        }
         None => check_predictions(&run),
     }
+}
+
+fn of_other_methods(model: &AcceptedModel) -> BTreeSet<&str> {
+    let version = |id: &str| Some(experiments::TABLE.iter().find(|found| found.id == id)?.method_version);
+    other_methods(model, version)
 }
 
 impl NodeState {
@@ -317,6 +345,10 @@ impl NodeState {
                     )
                 }
                 (None, None, None) if self.results.is_empty() => "undecided, nothing was compared".to_owned(),
+                (None, None, None) if self.other_method.is_some() => {
+                    let experiment = self.other_method.as_deref().unwrap_or_default();
+                    format!("undecided, the limits are of another method of {experiment}")
+                }
                 (None, None, None) => {
                     let unknown = self.results.len() as u64 - compared;
                     format!("undecided, {unknown} of {} results missing or contaminated", self.results.len())

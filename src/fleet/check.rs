@@ -1,6 +1,6 @@
 //! One node against limits that its healthy siblings set, or against its own predictions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::reading::{Names, NodeRun, Reading};
 use super::{AxisState, NodeAxis, cause, reading};
@@ -82,6 +82,35 @@ pub fn check_facts(model: &AcceptedModel, facts: &BTreeMap<String, String>) -> V
         })
     });
     differing.collect()
+}
+
+/// Whether a difference can come from who reads: facts that only root is told, or is told better. A job of a user sets limits that a
+/// daemon of root checks, and the other way round.
+pub fn depends_on_reader(differing: &DifferingFact, is_root: bool) -> bool {
+    /// What comes from the table of the firmware, from settings of DAMON, and from debugfs.
+    const OF_ROOT: [&str; 5] = [
+        "Memory: module ",
+        "Memory: channels",
+        "Memory: peak bandwidth",
+        "Memory: reclaimed early by",
+        "Kernel: preemption",
+    ];
+    let is_withheld =
+        |value: &str| value == "not derivable" || value.contains("only root") || value.starts_with("PREEMPT");
+    let here = differing.value.as_str();
+    OF_ROOT.iter().any(|begin| differing.fact.starts_with(begin))
+        && (is_withheld(here)
+            || !is_root && here == ABSENT
+            || differing.accepted.iter().any(|accepted| is_withheld(accepted)))
+}
+
+/// Experiments whose limits come from another version of their method. `version` is that of this build.
+pub fn other_methods(model: &AcceptedModel, version: impl Fn(&str) -> Option<u32>) -> BTreeSet<&str> {
+    let stated = model.methods.split(", ").filter_map(|stated| stated.split_once(' '));
+    let differs = |(id, stated): &(&str, &str)| {
+        stated.parse::<u32>().is_ok_and(|stated| version(id).is_some_and(|version| version != stated))
+    };
+    stated.filter(differs).map(|(id, _)| id).collect()
 }
 
 /// The results of a run against the limits of its model. `experiment` names the experiment of a metric.
@@ -277,6 +306,41 @@ mod tests {
         let accepted = Accepted { format: FORMAT.to_owned(), models: vec![model(Vec::new(), Vec::new())] };
         assert!(accepted_model(&accepted, &run().node.fingerprint).is_some());
         assert!(accepted_model(&accepted, "another").is_none());
+    }
+
+    #[test]
+    fn what_only_root_is_told_makes_no_difference() {
+        let differs = |fact: &str, value: &str, accepted: &str| DifferingFact {
+            fact: fact.to_owned(),
+            value: value.to_owned(),
+            accepted: vec![accepted.to_owned()],
+        };
+        let runs = "DAMON runs (kdamond.0), and only root can read whether it pages memory out";
+        let reclaimed = "Memory: reclaimed early by";
+        for (fact, value, accepted, of_user, of_root) in [
+            (reclaimed, "DAMON pages out rarely used data", runs, true, true),
+            (reclaimed, runs, "DAMON pages out rarely used data", true, true),
+            ("Memory: peak bandwidth", "460.8 GB/s", "not derivable", true, true),
+            ("Memory: module BANK 0 DIMM_A1", ABSENT, "16 GiB DDR4", true, false),
+            ("Kernel: preemption", "full", "PREEMPT_DYNAMIC", true, true),
+            // Who is told both, sees a difference.
+            ("Memory: module BANK 0 DIMM_A1", "8 GiB DDR4", "16 GiB DDR4", false, false),
+            ("Memory: peak bandwidth", "230.4 GB/s", "460.8 GB/s", false, false),
+            ("Kernel: release", ABSENT, "6.1", false, false),
+        ] {
+            let found = [false, true].map(|is_root| depends_on_reader(&differs(fact, value, accepted), is_root));
+            assert_eq!(found, [of_user, of_root], "{fact}: {value}, {accepted}");
+        }
+    }
+
+    #[test]
+    fn limits_of_another_method_are_named() {
+        let mut model = model(Vec::new(), Vec::new());
+        model.methods = "cpu.loop 1, os.system_call 7, gone 3".to_owned();
+        let version = |id: &str| (id != "gone").then_some(1);
+        assert_eq!(other_methods(&model, version), BTreeSet::from(["os.system_call"]));
+        model.methods = String::new();
+        assert!(other_methods(&model, version).is_empty());
     }
 
     #[test]

@@ -309,6 +309,17 @@ fn a_reader_that_was_never_there_is_no_error() {
 }
 
 #[test]
+fn an_answer_that_does_not_arrive_accuses_no_node() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let unheard = sysdyno(&["check", "--time", "0.1s"]).stdout(full).output().unwrap();
+    assert_eq!(unheard.status.code(), Some(3), "{}", told(&unheard));
+    // Code 2 of a plug-in is critical.
+    let unwritten = output(&["check", "--time", "0.1s", "--nagios", "--textfile", "/proc/no/file"]);
+    assert_eq!(unwritten.status.code(), Some(3), "{}", told(&unwritten));
+    assert!(text(&unwritten.stdout).starts_with("SYSDYNO UNKNOWN"), "{}", told(&unwritten));
+}
+
+#[test]
 fn a_full_standard_output_is_a_failure() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = sysdyno(&["list", "--json"]).stdout(full).output().unwrap();
