@@ -90,6 +90,7 @@ pub(super) fn read(tree: &Tree) -> Memory {
     let bytes = |key: &str| kibibytes(&meminfo, key).map(|bytes| Fact::new(bytes, format!("{MEMINFO} {key}")));
     let swap_free = kibibytes(&meminfo, "SwapFree");
     let swap_total_bytes = bytes("SwapTotal");
+    let table = tree.bytes(smbios::TABLE).unwrap_or_default();
     let mut memory = Memory {
         total_bytes: bytes("MemTotal"),
         available_bytes: bytes("MemAvailable"),
@@ -105,10 +106,10 @@ pub(super) fn read(tree: &Tree) -> Memory {
             .and_then(|fact| fact.filter_map(|total| total.checked_sub(swap_free?))),
         swap_total_bytes,
         nodes: nodes(tree),
-        modules: tree.bytes(smbios::TABLE).map(|table| smbios::modules(&table)).unwrap_or_default(),
+        modules: smbios::modules(&table),
         ..Memory::default()
     };
-    memory.channels = Claims::of([controller_channels(tree), slot_channels(&memory.modules)]);
+    memory.channels = Claims::of([controller_channels(tree), slot_channels(&table)]);
     match peak(tree, &memory) {
         Ok(peak) => memory.peak_bytes_per_second = Some(peak),
         Err(reason) => memory.peak_unknown = Some(reason),
@@ -228,8 +229,8 @@ fn controller_channels(tree: &Tree) -> Option<Fact<u32>> {
 }
 
 /// Channels with a module, by the names of the slots; only when every name tells its channel.
-fn slot_channels(modules: &[Module]) -> Option<Fact<u32>> {
-    smbios::channels(modules).map(|count| Fact::new(count, format!("{} type 17, names of the slots", smbios::TABLE)))
+fn slot_channels(table: &[u8]) -> Option<Fact<u32>> {
+    smbios::channels(table).map(|count| Fact::new(count, format!("{} type 17, names of the slots", smbios::TABLE)))
 }
 
 fn peak(tree: &Tree, memory: &Memory) -> Result<Fact<u64>, String> {
@@ -250,7 +251,8 @@ fn peak(tree: &Tree, memory: &Memory) -> Result<Fact<u64>, String> {
         return Err("the slot names do not give the number of channels in use".to_owned());
     };
     let peak = u64::from(channels.value) * u64::from(bits / 8) * transfers;
-    let formula = format!("{} channels × {bits} bits × {} MT/s", channels.value, transfers / 1_000_000);
+    let noun = if channels.value == 1 { "channel" } else { "channels" };
+    let formula = format!("{} {noun} × {bits} bits × {} MT/s", channels.value, transfers / 1_000_000);
     Ok(Fact::new(peak, format!("{formula} ({} type 17; {})", smbios::TABLE, channels.source)))
 }
 

@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 /// The table of structures; readable by root only.
 pub(super) const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
 
+/// Offsets of the names of slot and bank, and of the kind of memory.
+const SLOT: usize = 0x10;
+const BANK: usize = 0x11;
+const KIND: usize = 0x12;
+
 /// One memory module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Module {
@@ -31,13 +36,20 @@ pub struct Module {
 
 /// The modules that are plugged in, from the raw table. A table that is cut off gives the modules before the cut.
 pub fn modules(table: &[u8]) -> Vec<Module> {
+    devices(table).iter().filter_map(module).collect()
+}
+
+/// The structures of memory devices, empty slots included.
+fn devices(table: &[u8]) -> Vec<Structure<'_>> {
+    /// More than any board has slots. Slots are compared with each other, and a forged table has a million.
+    const MOST: usize = 4096;
     const MEMORY_DEVICE: u8 = 17;
     const END_OF_TABLE: u8 = 127;
     let mut found = Vec::new();
     let mut rest = table;
-    while let Some((structure, next)) = Structure::split(rest) {
+    while let Some((structure, next)) = Structure::split(rest).filter(|_| found.len() < MOST) {
         match structure.kind {
-            MEMORY_DEVICE => found.extend(module(&structure)),
+            MEMORY_DEVICE => found.push(structure),
             END_OF_TABLE => break,
             _ => {}
         }
@@ -91,6 +103,11 @@ impl<'a> Structure<'a> {
 }
 
 fn module(structure: &Structure<'_>) -> Option<Module> {
+    /// ROM, flash, EEPROM, FEPROM and EPROM: chips with the firmware, which some makers list as well.
+    const FIRMWARE: std::ops::RangeInclusive<u8> = 0x08..=0x0c;
+    if structure.byte(KIND).is_some_and(|kind| FIRMWARE.contains(&kind)) {
+        return None;
+    }
     // 0 and 65535 stand for "unknown" in the two speeds, and then 32-bit fields at the end may hold them.
     let speed = |short: usize, long: usize| match structure.word(short) {
         Some(0xffff) => structure.double_word(long).map(|speed| speed & 0x7fff_ffff).filter(|speed| *speed > 0),
@@ -98,11 +115,11 @@ fn module(structure: &Structure<'_>) -> Option<Module> {
     };
     Some(Module {
         size_bytes: size_bytes(structure)?,
-        kind: structure.byte(0x12).and_then(kind_name).map(str::to_owned),
+        kind: structure.byte(KIND).and_then(kind_name).map(str::to_owned),
         data_bits: structure.word(0x0a).filter(|bits| (1..=256).contains(bits)).map(u32::from),
         transfers_per_second: speed(0x20, 0x58).or_else(|| speed(0x15, 0x54)).map(|speed| u64::from(speed) * 1_000_000),
-        slot: structure.string(0x10),
-        bank: structure.string(0x11),
+        slot: structure.string(SLOT),
+        bank: structure.string(BANK),
         product: format!("{} {}", structure.string(0x17), structure.string(0x1a)).trim().to_owned(),
     })
 }
@@ -142,22 +159,33 @@ fn kind_name(code: u8) -> Option<&'static str> {
 }
 
 /// How many channels the modules are on, by the names of slots and banks. `None` where a module names no channel, or where the names
-/// put more modules on one channel than any board has. Makers agree on nothing, so that is the usual answer on other boards.
-pub(super) fn channels(modules: &[Module]) -> Option<u32> {
-    /// Registered DDR3 had up to three modules on a channel, and later kinds have two.
+/// put more slots on one channel than any board has. Makers agree on nothing, so that is the usual answer on other boards.
+pub(super) fn channels(table: &[u8]) -> Option<u32> {
+    /// Registered DDR3 had up to three slots on a channel, and later kinds have two. Letters with more are sockets: `DIMM_A9`.
     const MOST_ON_ONE: usize = 3;
-    let names: Vec<String> = modules.iter().map(|module| channel(module, modules)).collect::<Option<_>>()?;
-    let distinct: BTreeSet<&String> = names.iter().collect();
-    let crowded = distinct.iter().any(|one| names.iter().filter(|name| name == one).count() > MOST_ON_ONE);
-    (!crowded && !names.is_empty()).then_some(distinct.len() as u32)
+    let devices = devices(table);
+    let slots: Vec<Slot> =
+        devices.iter().map(|device| Slot { name: device.string(SLOT), bank: device.string(BANK) }).collect();
+    let named: Vec<Option<String>> = slots.iter().map(|slot| channel(slot, &slots)).collect();
+    let plugged = devices.iter().zip(&named).filter(|(device, _)| module(device).is_some());
+    let distinct: BTreeSet<&String> = plugged.map(|(_, name)| name.as_ref()).collect::<Option<_>>()?;
+    let on_one = |one: &String| named.iter().flatten().filter(|name| *name == one).count();
+    let crowded = distinct.iter().any(|one| on_one(one) > MOST_ON_ONE);
+    (!crowded && !distinct.is_empty()).then_some(distinct.len() as u32)
+}
+
+/// A slot for a module, by its names.
+struct Slot {
+    name: String,
+    bank: String,
 }
 
 /// The channel that the names of bank and slot give. Slots of two sockets can have one name, and then the bank makes the difference.
-fn channel(module: &Module, all: &[Module]) -> Option<String> {
-    channel_in(&module.bank).or_else(|| {
-        let repeated = all.iter().filter(|other| other.slot == module.slot).count() > 1;
-        let bank = if repeated { module.bank.as_str() } else { "" };
-        channel_in(&module.slot).map(|name| format!("{bank}{name}"))
+fn channel(slot: &Slot, all: &[Slot]) -> Option<String> {
+    channel_in(&slot.bank).or_else(|| {
+        let repeated = all.iter().filter(|other| other.name == slot.name).count() > 1;
+        let bank = if repeated { slot.bank.as_str() } else { "" };
+        channel_in(&slot.name).map(|name| format!("{bank}{name}"))
     })
 }
 
@@ -183,10 +211,16 @@ fn number_or_letter(text: &str) -> Option<usize> {
     Some(digits.max(letters)).filter(|_| digits > 0 || letters == 1)
 }
 
-/// Length of a letter in front of the number of the slot: `A` of `DIMM_A12`.
+/// Length of a letter in front of the number of the slot: `A` of `DIMM_A12`. A socket can stand before it: `P0_A` of `DIMM_P0_A1`.
 fn letter_before_number(text: &str) -> Option<usize> {
-    let mut bytes = text.bytes();
-    (bytes.next()?.is_ascii_alphabetic() && bytes.next()?.is_ascii_digit()).then_some(1)
+    let number = |text: &str| {
+        let begins = text.starts_with(|letter: char| letter.is_ascii_alphabetic());
+        let digits = text.bytes().skip(1).take_while(u8::is_ascii_digit).count();
+        (begins && digits > 0).then_some(1 + digits)
+    };
+    let first = number(text)?;
+    let behind = text[first..].strip_prefix(['_', '-']).filter(|behind| number(behind).is_some());
+    Some(behind.map_or(1, |_| first + 2))
 }
 
 #[cfg(test)]
@@ -223,8 +257,7 @@ mod tests {
         assert_eq!(found[0].transfers_per_second, Some(3_200_000_000));
         assert_eq!(found[0].kind.as_deref(), Some("DDR4"));
         assert_eq!(found[1].slot, "DIMM_B1");
-        assert_eq!(channel(&found[0], &found).as_deref(), Some("CHANNELA"));
-        assert_eq!(channel(&found[1], &found).as_deref(), Some("P0 CHANNEL B"));
+        assert_eq!(channels(&table), Some(2));
     }
 
     #[test]
@@ -242,6 +275,9 @@ mod tests {
             ("P1 CHANNEL K", "P1 CHANNEL K"),
             ("P1_DIMM_A12", "P1_DIMM_A"),
             ("DIMM_L1", "DIMM_L"),
+            ("DIMM_P0_A1", "DIMM_P0_A"),
+            ("DIMM_P1-H10", "DIMM_P1-H"),
+            ("DIMM_A1_1", "DIMM_A"),
             ("MC 3 Chan 1", "MC 3 CHAN 1"),
             ("CPU 1 Channel-10 DIMM 0", "CPU 1 CHANNEL-10"),
         ] {
@@ -253,7 +289,7 @@ mod tests {
     fn channels_are_counted_by_their_whole_names() {
         let count = |names: &[(String, String)]| {
             let tables = names.iter().map(|(slot, bank)| device(0x7fff, 65536, 4800, [slot.as_str(), bank.as_str()]));
-            channels(&modules(&tables.collect::<Vec<_>>().concat()))
+            channels(&tables.collect::<Vec<_>>().concat())
         };
         let of = |count: usize, name: &dyn Fn(usize) -> (String, String)| (0..count).map(name).collect::<Vec<_>>();
         let text = str::to_owned;
@@ -266,7 +302,30 @@ mod tests {
         let two_sockets = of(4, &|at| (format!("DIMM_{}1", ['A', 'B'][at % 2]), format!("NODE {}", at / 2)));
         assert_eq!(count(&two_sockets), Some(4), "the bank names the socket");
         assert_eq!(count(&of(12, &|at| (format!("DIMM_A{at}"), text("BANK")))), None, "the letter is the socket");
+        let of_sockets = of(4, &|at| (format!("DIMM_P{}_{}0", at / 2, ['A', 'B'][at % 2]), text("BANK 0")));
+        assert_eq!(count(&of_sockets), Some(4), "the socket stands before the letter");
         assert_eq!(count(&[]), None);
+    }
+
+    #[test]
+    fn empty_slots_show_what_a_letter_means() {
+        let table = |slots: u16, plugged: u16| -> Vec<u8> {
+            let slots = ["A", "B"].into_iter().flat_map(|letter| (1..=slots).map(move |slot| (letter, slot)));
+            let size = |slot: u16| if slot <= plugged { 16384 } else { 0 };
+            let one = |(letter, slot): (&str, u16)| device(size(slot), 0, 1333, [&format!("DIMM_{letter}{slot}"), "-"]);
+            slots.flat_map(one).collect()
+        };
+        assert_eq!(channels(&table(2, 1)), Some(2), "two slots on each channel");
+        assert_eq!(channels(&table(9, 3)), None, "two sockets with nine slots each");
+    }
+
+    #[test]
+    fn chips_of_the_firmware_are_no_modules() {
+        let mut table = device(16384, 0, 3200, ["ChannelA-DIMM0", "BANK 0"]);
+        let mut flash = device(16, 0, 0, ["SYSTEM ROM", "-"]);
+        flash[KIND] = 0x09;
+        table.extend(flash);
+        assert_eq!((modules(&table).len(), channels(&table)), (1, Some(1)));
     }
 
     proptest! {
