@@ -9,8 +9,8 @@ use super::{CoreType, CpuList, LogicalCpu, Machine};
 pub struct CoreGroup {
     /// The core, by its part number or by its size among the others.
     pub name: String,
-    /// Capacity relative to the machine's largest core, 1 to 1024, where the kernel states one.
-    pub capacity: Option<u32>,
+    /// Least and greatest capacity of its CPUs relative to the machine's largest core, 1 to 1024, where the kernel states them.
+    pub capacity: Option<[u32; 2]>,
     /// Its CPUs.
     pub cpus: CpuList,
 }
@@ -32,9 +32,11 @@ impl Machine {
             let kind = kind_of(cpu, &sizes);
             if let Some((_, group)) = groups.iter_mut().find(|(known, _)| *known == kind) {
                 group.cpus = CpuList::of(group.cpus.iter().chain([cpu.cpu]));
+                let both = group.capacity.zip(cpu.capacity);
+                group.capacity = both.map(|([least, greatest], one)| [least.min(one), greatest.max(one)]);
             } else {
                 let (name, cpus) = (self.core_name(cpu), CpuList::of([cpu.cpu]));
-                groups.push((kind, CoreGroup { name, capacity: cpu.capacity, cpus }));
+                groups.push((kind, CoreGroup { name, capacity: cpu.capacity.map(|one| [one, one]), cpus }));
             }
         }
         groups.into_iter().map(|(_, group)| group).collect()

@@ -48,22 +48,27 @@ impl CpuList {
 
     /// Reads the kernel's mask format: hexadecimal words of 32 bits, the highest CPUs first (`3,00000000` is 32 and 33).
     pub fn parse_mask(text: &str) -> Option<CpuList> {
-        const WORD_BITS: usize = 32;
-        const MOST_WORDS: usize = CPU_NUMBER_LIMIT as usize / WORD_BITS;
+        const WORD_BITS: u32 = 32;
+        const DIGIT_BITS: u32 = 4;
+        const MOST_DIGITS: usize = (CPU_NUMBER_LIMIT / DIGIT_BITS) as usize;
         let words: Vec<&str> = text.trim().split(',').collect();
-        if words.len() > MOST_WORDS {
+        if words.len() > (CPU_NUMBER_LIMIT / WORD_BITS) as usize {
             return None;
         }
         let mut numbers = Vec::new();
-        for (position, word) in words.iter().rev().enumerate() {
+        for (position, word) in (0..).zip(words.iter().rev()) {
             let digits = word.trim();
             let digits = digits.strip_prefix("0x").unwrap_or(digits);
             // A mask of one long word stands alone.
-            let bits =
-                u128::from_str_radix(digits, 16).ok().filter(|bits| words.len() == 1 || *bits >> WORD_BITS == 0)?;
-            numbers.extend(
-                (0..u128::BITS).filter(|bit| bits >> bit & 1 == 1).map(|bit| bit + (position * WORD_BITS) as u32),
-            );
+            let most = if words.len() == 1 { MOST_DIGITS } else { (WORD_BITS / DIGIT_BITS) as usize };
+            if digits.is_empty() || digits.trim_start_matches('0').len() > most {
+                return None;
+            }
+            for (place, digit) in (0..).zip(digits.chars().rev()) {
+                let bits = digit.to_digit(16)?;
+                let set = (0..DIGIT_BITS).filter(|bit| bits >> bit & 1 == 1);
+                numbers.extend(set.map(|bit| position * WORD_BITS + place * DIGIT_BITS + bit));
+            }
         }
         Some(CpuList::of(numbers))
     }
@@ -173,6 +178,8 @@ mod tests {
             ("3,80000000", Some(vec![31, 32, 33])),
             ("0x10", Some(vec![4])),
             ("ff00000000", Some((32..40).collect())),
+            (&"f".repeat(50), Some((0..200).collect())),
+            ("1,000000001", Some(vec![0, 32])),
             ("0", Some(vec![])),
             ("", None),
             ("x", None),

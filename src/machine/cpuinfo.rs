@@ -31,13 +31,17 @@ impl CpuinfoBlocks {
         let mut found = CpuinfoBlocks::default();
         let lines: Vec<&str> = text.lines().collect();
         for block in lines.split(|line| line.trim().is_empty()) {
-            let fields = block.iter().filter_map(|line| line.split_once(':'));
-            let fields: Fields =
-                fields.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect();
-            if fields.contains_key("processor") {
-                found.cpus.push(fields);
-            } else {
-                found.common.extend(fields);
+            let pairs = block.iter().filter_map(|line| line.split_once(':'));
+            let pairs = pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+            let (mut numbers, fields): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| name == "processor");
+            match numbers.pop() {
+                Some(number) if numbers.is_empty() => found.cpus.push(fields.into_iter().chain([number]).collect()),
+                // Old kernels for Arm list all CPUs in one block, with what they have in common.
+                Some(last) => {
+                    found.cpus.extend(numbers.into_iter().chain([last]).map(|number| Fields::from([number])));
+                    found.common.extend(fields);
+                }
+                None => found.common.extend(fields),
             }
         }
         found
@@ -80,13 +84,21 @@ impl CpuinfoBlocks {
             return Some(by("vendor_id", if vendor == "IBM/S390" { "s390x" } else { "x86_64" }));
         }
         if value("CPU implementer").is_some() {
-            let version = value("CPU architecture").and_then(parse_number);
+            // `7`, `8`, `5TEJ`, or `AArch64` without a number.
+            let version = value("CPU architecture")
+                .and_then(|text| text.split(|letter: char| !letter.is_ascii_digit()).next()?.parse::<u32>().ok());
             return Some(by(
                 "CPU implementer",
                 if version.is_some_and(|version| version < 8) { "arm" } else { "aarch64" },
             ));
         }
-        let others = [("CPU Family", "Loongson", "loongarch64"), ("cpu", "POWER", "ppc64"), ("cpu model", "", "mips")];
+        let others = [
+            ("CPU Family", "Loongson", "loongarch64"),
+            ("cpu", "POWER", "ppc64"),
+            ("timebase", "", "powerpc"),
+            ("cpu model", "", "mips"),
+            ("type", "sun4", "sparc64"),
+        ];
         others
             .into_iter()
             .find(|(field, begin, _)| value(field).is_some_and(|value| value.starts_with(begin)))
@@ -131,6 +143,14 @@ mod tests {
             ("processor : 0\nvendor_id : GenuineIntel\nmodel name : unknown\n", "x86_64", None),
             ("processor : 0\nCPU implementer : 0x41\nCPU architecture: 8\n", "aarch64", None),
             ("processor : 0\n\nCPU implementer : 0x41\nCPU architecture: 7\n", "arm", None),
+            ("Processor : ARM926EJ-S\nCPU implementer : 0x41\nCPU architecture: 5TEJ\n", "arm", None),
+            ("processor : 0\nCPU implementer : 0x41\nCPU architecture: AArch64\n", "aarch64", None),
+            (
+                "processor : 0\ncpu : e6500, altivec supported\n\ntimebase : 37500000\n",
+                "powerpc",
+                Some("e6500, altivec supported"),
+            ),
+            ("cpu : UltraSparc T5 (Niagara5)\ntype : sun4v\n", "sparc64", Some("UltraSparc T5 (Niagara5)")),
         ] {
             let blocks = CpuinfoBlocks::parse(text);
             let value = |fact: Option<Fact<String>>| fact.map(|fact| fact.value);
@@ -138,6 +158,15 @@ mod tests {
             assert_eq!(value(blocks.name()).as_deref(), name);
         }
         assert!(CpuinfoBlocks::parse("").architecture().is_none());
+    }
+
+    #[test]
+    fn one_block_can_list_all_cpus() {
+        let text = "Processor : AArch64 Processor rev 4 (aarch64)\nprocessor : 0\nprocessor : 1\nprocessor : 2\n\
+                    CPU implementer : 0x41\nCPU architecture: AArch64\nCPU part : 0xd03\n\nHardware : board\n";
+        let blocks = CpuinfoBlocks::parse(text);
+        assert_eq!(blocks.cpu_numbers(), [0, 1, 2]);
+        assert_eq!([0, 2].map(|position| blocks.midr(position)), [Some((0x41, 0xd03)); 2]);
     }
 
     #[test]

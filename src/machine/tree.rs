@@ -71,9 +71,13 @@ impl Tree {
         self.bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The text of a file without surrounding white space; `None` when nothing is left.
+    /// The text of a file without surrounding white space; `None` when nothing is left. Only its begin where it is longer than any
+    /// that a kernel writes: a table folds it letter by letter.
     pub fn trimmed(&self, path: &str) -> Option<String> {
-        self.text(path).map(|text| text.trim().trim_matches('\0').to_owned()).filter(|text| !text.is_empty())
+        const MOST_LETTERS: usize = 1 << 16;
+        let text = self.text(path)?;
+        let text: String = text.trim().trim_matches('\0').chars().take(MOST_LETTERS).collect();
+        Some(text).filter(|text| !text.is_empty())
     }
 
     /// The trimmed text of a file as a fact.
@@ -186,6 +190,14 @@ mod tests {
         assert_eq!(tree.text("/proc/cpuinfo"), None);
         assert_eq!(tree.access("/proc/cpuinfo"), Access::Absent);
         assert!(tree.text("/../../../../../../etc/passwd").is_none());
+    }
+
+    #[test]
+    fn a_value_without_end_is_cut() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("cmdline"), "é".repeat(1 << 20)).unwrap();
+        let found = Tree::at(directory.path()).trimmed("/cmdline").unwrap();
+        assert_eq!(found, "é".repeat(1 << 16));
     }
 
     #[test]

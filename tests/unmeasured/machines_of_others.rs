@@ -130,6 +130,10 @@ fn every_type_of_core_is_named_with_its_cpus() {
     let machine = described(root.path());
     assert!(row(&machine, "core types").unwrap().0.ends_with("implementer 0x41 part 0xfff, capacity 1024: CPUs 7"));
     assert_eq!(machine.cpu.microarchitecture.class.name(), "Arm Cortex-A710");
+    // Two clusters of one part and almost one size are one type, with both capacities.
+    let root = changed("arm-board", &[(&format!("{CPUS}/cpu4/cpu_capacity"), Some("780\n"))]);
+    let types = row(&described(root.path()), "core types").unwrap().0;
+    assert!(types.contains("Arm Cortex-A715, capacity 780 to 855: CPUs 3-4;"), "{types}");
 }
 
 #[test]

@@ -88,7 +88,11 @@ fn core_types(machine: &Machine) -> Option<FactRow> {
     let smaller = machine.cpu.logical.iter().find(|cpu| cpu.core_type.value == CoreType::Efficiency);
     let source = smaller.map_or("/proc/cpuinfo", |cpu| cpu.core_type.source.as_str());
     let written = groups.iter().map(|group| {
-        let capacity = group.capacity.map(|capacity| format!(", capacity {capacity}")).unwrap_or_default();
+        let capacity = match group.capacity {
+            Some([least, greatest]) if least < greatest => format!(", capacity {least} to {greatest}"),
+            Some([one, _]) => format!(", capacity {one}"),
+            None => String::new(),
+        };
         format!("{}{capacity}: CPUs {}", group.name, group.cpus)
     });
     (groups.len() > 1).then(|| FactRow::new("core types", written.collect::<Vec<_>>().join("; "), source))
