@@ -21,6 +21,9 @@ use crate::results::problem::Problem;
 use crate::results::quantity::Labels;
 use crate::setup::Setup;
 
+/// How the reason begins for which a run ended that had no time left.
+pub const OUT_OF_TIME: &str = "the time limit was reached";
+
 /// The document of a log file, with the checksum of the file.
 pub fn document_of(path: &Path) -> Result<Document, Problem> {
     let mut document = document(&log::read(path)?);
@@ -191,9 +194,12 @@ fn section(setup: &Setup, log: &Log, whole: &WholeRun, step: &Step, known: &[Met
             section.reason = Some(format!("this version of sysdyno has no experiment {}", step.experiment));
             section.hint = Some("read the log with the version of sysdyno that wrote it".to_owned());
         }
-        (_, None) if launches.is_empty() && log.finish.as_ref().is_some_and(|(_, complete, _)| *complete) => {
+        (_, None)
+            if launches.is_empty()
+                && log.finish.as_ref().is_some_and(|(.., reason)| reason.starts_with(OUT_OF_TIME)) =>
+        {
             section.outcome = Outcome::Skipped;
-            section.reason = Some("the time limit was reached before its first launch".to_owned());
+            section.reason = Some(format!("{OUT_OF_TIME} before its first launch"));
             section.hint = Some("allow more time with --time, or stop other work on this machine".to_owned());
         }
         (_, None) => {

@@ -33,7 +33,7 @@ mod worth;
 
 use std::time::{Duration, Instant};
 
-use crate::assemble;
+use crate::assemble::{self, OUT_OF_TIME};
 use crate::experiments::file::control_group;
 use crate::experiments::models::{self, Step};
 use crate::experiments::{self, Experiment, PredictionInput, highlights};
@@ -177,6 +177,8 @@ struct Conductor<'a> {
 enum Stop {
     Interrupted(&'static str),
     Time,
+    /// Before each experiment had a launch.
+    TimeTooShort,
     Reached,
     EnoughGood,
     Enough,
@@ -197,7 +199,8 @@ impl Conductor<'_> {
         self.progress.done();
         let (complete, reason) = match &stop {
             Stop::Interrupted(signal) => (false, format!("interrupted by {signal}")),
-            Stop::Time => (true, "the time limit was reached before every experiment met its targets".to_owned()),
+            Stop::Time => (true, format!("{OUT_OF_TIME} before every experiment met its targets")),
+            Stop::TimeTooShort => (false, format!("{OUT_OF_TIME} before each experiment had a launch")),
             Stop::Reached => (true, "every experiment met its targets".to_owned()),
             Stop::EnoughGood => {
                 (true, "enough headline results are good, and each experiment has its launches".to_owned())
@@ -233,6 +236,10 @@ impl Conductor<'_> {
         let mut round = log.launches.iter().map(|launch| launch.round).max().unwrap_or(0);
         let mut state = Rounds { since: Beside::start(), ..Rounds::from(&log) };
         if let Some(stop) = self.first_round(&log, &mut state)? {
+            if matches!(stop, Stop::TimeTooShort) && state.ended == 0 {
+                // What was measured is judged by the probes of its round.
+                self.end_round(round.max(1), &mut state)?;
+            }
             return Ok(stop);
         }
         if state.ended == 0 {
@@ -292,7 +299,7 @@ impl Conductor<'_> {
                 self.predict(&step)?;
             }
             if self.elapsed() >= LONGEST_FIRST_ROUND * self.plan.limit_seconds {
-                return Ok(Some(Stop::Time));
+                return Ok(Some(Stop::TimeTooShort));
             }
             let mut launched = before().filter(|launch| launch.succeeded()).count() as u32;
             if launched == 0 && !step.first {

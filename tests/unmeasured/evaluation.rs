@@ -440,7 +440,7 @@ fn what_is_measured_for_predictions_alone_is_known_and_not_reported() {
 fn an_experiment_that_the_time_did_not_reach_is_skipped_with_a_reason() {
     let mut log = log(|_| ());
     log.launches.clear();
-    log.finish = Some(("2026-01-01T00:00:00Z".to_owned(), true, "the time limit was reached".to_owned()));
+    log.finish = Some(("2026-01-01T00:00:00Z".to_owned(), false, "the time limit was reached before …".to_owned()));
     let document = assemble::document(&log);
     let section = section(&document);
     assert_eq!(section.outcome, Outcome::Skipped);
