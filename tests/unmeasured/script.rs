@@ -268,6 +268,7 @@ fn slurm_health_drains_and_resumes_only_what_is_its_own() {
         (good, "drained|bad fan", ""),
         (good, "down*|sysdyno: DRAM rate 12 GB/s", ""),
         ("echo 'sysdyno: ok, 7 facts'", "drained|sysdyno: DRAM rate 12 GB/s", ""),
+        ("echo 'sysdyno: ok, 7 facts'", "drained|sysdyno: Kernel: release is 6.1", resume),
         ("echo 'sysdyno: undecided, nothing was compared'", "drained|sysdyno: DRAM rate 12 GB/s", ""),
         ("echo 'sysdyno: undecided, no'; exit 3", "drained|sysdyno: DRAM rate 12 GB/s", ""),
         ("echo 'error: x' >&2; exit 2", "idle|none", ""),

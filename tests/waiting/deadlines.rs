@@ -175,7 +175,8 @@ fn an_export_that_does_not_answer_ends_in_time() {
     let mut child = Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_until("a launch reads", Duration::from_mins(1), || {
         let log = fs::read_to_string(place.join("log.jsonl")).unwrap_or_default();
-        log.contains("\"record\":\"launch\"").then_some(())
+        let reads = |line: &str| line.contains("\"record\":\"launch\"") && line.contains("file.remote_read");
+        log.lines().any(reads).then_some(())
     });
     std::thread::sleep(Duration::from_millis(300));
     relay.cut();

@@ -128,7 +128,7 @@ fn a_full_directory_of_a_fleet_loses_nothing() {
     let keep = tempfile::tempdir().unwrap();
     let script = r#"mkdir small; mount -t tmpfs -o size=1m none small
         step() { name=$1; shift; code=0; "$@" >"$name.said" 2>&1 || code=$?; echo "$name $code" >>codes; }
-        quick="$PROGRAM run cpu.loop --quick --into small --keep node"
+        quick="$PROGRAM run cpu.loop --quick --time 3s --into small --keep node"
         step first $quick
         $PROGRAM fleet small --format json >before.json || true
         echo old >small/page.html

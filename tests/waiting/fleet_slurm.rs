@@ -157,7 +157,7 @@ fn health_check(options: &str) -> (TempDir, Value) {
     write("health", &text(&printed.stdout));
     write("program", &format!("#!/bin/sh\nSYSDYNO_HEALTH_CONF='{at}/conf' exec '{at}/health'\n"));
     let machine: Value = serde_json::from_slice(&crate::support::runs::output(&["machine", "--json"]).stdout).unwrap();
-    limits(keep.path(), &machine, FACT, &[]);
+    limits(keep.path(), &machine, FACT, &["yes", "no"]);
     (keep, machine)
 }
 
@@ -202,7 +202,7 @@ fn slurm_drains_a_node_that_is_not_as_accepted_and_resumes_it() {
     assert!(reason.starts_with("sysdyno: Memory: allowed to this process is no"), "{reason}");
     assert_eq!(cluster.state(1), ("idle".to_owned(), "none".to_owned()));
     order(&cluster, &["scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=kept"]);
-    limits(keep.path(), &machine, fact, &[]);
+    limits(keep.path(), &machine, fact, &["yes", "no"]);
     until("is resumed", 2, "idle", "none");
     // Now no node is as accepted. Reasons of others stay all the time.
     limits(keep.path(), &machine, fact, &["neither"]);

@@ -78,10 +78,13 @@ esac
 
 if [ "$code" = 0 ]; then
     if [ "$drained $whose $busy" = "yes sysdyno no" ]; then
-        # Only compared results show that a node is good again. Facts alone, or an undecided answer with --lenient, do not.
-        case $answer in
-        "sysdyno: ok, "*" result"*) scontrol update "NodeName=$node" State=RESUME && say "resumed, $answer" ;;
-        *) say "not resumed, because no result was compared: $answer" ;;
+        # Compared results show that a node is good again, and compared facts that it has a fact again ("Memory: … is …"). An
+        # undecided answer with --lenient does not.
+        case "$reason|$answer" in
+        *"|sysdyno: ok, "*" result"* | "sysdyno: "*": "*" is "*"|sysdyno: ok, "*" fact"*)
+            scontrol update "NodeName=$node" State=RESUME && say "resumed, $answer"
+            ;;
+        *) say "not resumed, because nothing was compared that could show it: $answer" ;;
         esac
     fi
 elif [ "$whose" = other ]; then
