@@ -140,8 +140,9 @@ fn limits(place: &Path, machine: &Value, fact: &str, values: &[&str]) {
     fs::rename(fresh, place.join("accepted.json")).unwrap();
 }
 
-/// A fact by which one kind of nodes differs.
+/// A fact by which one kind of nodes differs, and its values.
 const FACT: &str = "Memory: allowed to this process";
+const BOTH: [&str; 2] = ["yes", "no: switched off for it by prctl"];
 
 /// The ready health check as `program` in a directory, with limits that accept every value of the fact; and this machine.
 fn health_check(options: &str) -> (TempDir, Value) {
@@ -157,7 +158,7 @@ fn health_check(options: &str) -> (TempDir, Value) {
     write("health", &text(&printed.stdout));
     write("program", &format!("#!/bin/sh\nSYSDYNO_HEALTH_CONF='{at}/conf' exec '{at}/health'\n"));
     let machine: Value = serde_json::from_slice(&crate::support::runs::output(&["machine", "--json"]).stdout).unwrap();
-    limits(keep.path(), &machine, FACT, &["yes", "no"]);
+    limits(keep.path(), &machine, FACT, &BOTH);
     (keep, machine)
 }
 
@@ -202,7 +203,7 @@ fn slurm_drains_a_node_that_is_not_as_accepted_and_resumes_it() {
     assert!(reason.starts_with("sysdyno: Memory: allowed to this process is no"), "{reason}");
     assert_eq!(cluster.state(1), ("idle".to_owned(), "none".to_owned()));
     order(&cluster, &["scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=kept"]);
-    limits(keep.path(), &machine, fact, &["yes", "no"]);
+    limits(keep.path(), &machine, fact, &BOTH);
     until("is resumed", 2, "idle", "none");
     // Now no node is as accepted. Reasons of others stay all the time.
     limits(keep.path(), &machine, fact, &["neither"]);
