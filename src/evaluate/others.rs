@@ -50,7 +50,9 @@ rules! {
 /// What is asked of every figure, whatever gates it has of its own. Nearly all of its batches last at most `long` ticks; 0 where
 /// that is unknown.
 pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate], long: f64) -> Vec<Gate> {
-    let answered = there.iter().any(|gate| gate.id == "G16" && gate.severity == Severity::Disturbs);
+    // Looks at the core answer too: tasks of one launch that take turns wait for each other, and not for others.
+    let answers = |gate: &&Gate| matches!(gate.severity, Severity::Contaminates | Severity::Disturbs);
+    let answered = there.iter().filter(answers).any(|gate| gate.id == "G16");
     // An answer of its own comes from launches that sleep most of the time: the canaries are asked as well.
     let here = if answered { of_canaries(study) } else { Some(of_measured_cpu(study)) };
     [here, of_lost_time(study, long), of_other_cpus(study, labels)].into_iter().flatten().collect()

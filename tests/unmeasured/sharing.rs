@@ -19,7 +19,10 @@ fn stored() -> Log {
 
 /// The document of the stored log with looks beside its batches, by launch and batch. What is not alone takes longer.
 fn looked(widths: impl Fn(u32, usize) -> [f64; 2]) -> Document {
-    let mut log = stored();
+    looked_at(stored(), widths)
+}
+
+fn looked_at(mut log: Log, widths: impl Fn(u32, usize) -> [f64; 2]) -> Document {
     for launch in &mut log.launches {
         let number = launch.number;
         for series in launch.series.iter_mut().filter(|series| !series.clock.is_empty()) {
@@ -87,6 +90,18 @@ fn a_second_disturbance_hides_no_neighbour() {
     assert!(said.contains(" CPUs), other work on the same core (") && said.contains(") and steal (4"), "{said}");
     let state = busy.host_state();
     assert!(state.len() == 3 && state[1].starts_with("A neighbour used the same core during "), "{state:?}");
+}
+
+#[test]
+fn tasks_of_a_launch_that_wait_for_each_other_disturb_nothing() {
+    let mut log = stored();
+    for launch in log.launches.iter_mut().filter(|launch| launch.experiment == "cpu.loop") {
+        let evidence = launch.evidence.as_mut().unwrap();
+        evidence.run_delay = Some(0.17 * evidence.wall);
+    }
+    for metric in loops(&looked_at(log, |_, _| ALONE)) {
+        assert_eq!(metric.grade, Grade::Good, "{}: {:?}", metric.title(), metric.verdict.failures());
+    }
 }
 
 #[test]
