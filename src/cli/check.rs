@@ -245,7 +245,7 @@ fn judged(model: Option<&AcceptedModel>, run: Compact) -> Vec<LimitedResult> {
     match model {
         Some(model) => {
             let mut results = check_results(model, run, experiment);
-            // What another method measured is no limit for this one.
+            // A limit of another method does not apply to this one.
             let others = of_other_methods(model);
             let of_others = |result: &&mut LimitedResult| others.contains(result.experiment.as_str());
             results.iter_mut().filter(of_others).for_each(|result| result.state = LimitState::Unknown);

@@ -276,7 +276,7 @@ fn foreign(figure: &CompactFigure) -> Option<Grade> {
 
 /// Runs in rounds: only rounds count in which both sides have the result. Disturbed and contaminated results count where too few rounds
 /// are left without them, in rounds in which both sides have the same grade: what disturbs now one condition and now the other is in the
-/// scatter of the differences. A result beside a neighbour against one without says nothing about the conditions.
+/// scatter of the differences. A result with a neighbour against one without does not show what the conditions do.
 fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Sided, String> {
     let new: BTreeMap<usize, &CompactFigure> = pair.new.iter().copied().collect();
     let both = |grade: Option<Grade>| {

@@ -84,7 +84,7 @@ impl Scratch {
         Ok(Scratch { space: Space { directory: made.path.clone(), bytes }, _directory: made })
     }
 
-    /// What launches are told of it.
+    /// What launches get to know of it.
     pub fn space(&self) -> &Space {
         &self.space
     }

@@ -84,7 +84,7 @@ pub fn check_facts(model: &AcceptedModel, facts: &BTreeMap<String, String>) -> V
     differing.collect()
 }
 
-/// Whether a difference can come from who reads: facts that only root is told, or is told better. A job of a user sets limits that a
+/// Whether a difference can come from who reads: facts that only root can read, or can read better. A job of a user sets limits that a
 /// daemon of root checks, and the other way round.
 pub fn depends_on_reader(differing: &DifferingFact, is_root: bool) -> bool {
     /// What comes from the table of the firmware, from settings of DAMON, and from debugfs.
@@ -323,7 +323,7 @@ mod tests {
             ("Memory: peak bandwidth", "460.8 GB/s", "not derivable", true, true),
             ("Memory: module BANK 0 DIMM_A1", ABSENT, "16 GiB DDR4", true, false),
             ("Kernel: preemption", "full", "PREEMPT_DYNAMIC", true, true),
-            // Who is told both, sees a difference.
+            // A reader of both sees a difference.
             ("Memory: module BANK 0 DIMM_A1", "8 GiB DDR4", "16 GiB DDR4", false, false),
             ("Memory: peak bandwidth", "230.4 GB/s", "460.8 GB/s", false, false),
             ("Kernel: release", ABSENT, "6.1", false, false),

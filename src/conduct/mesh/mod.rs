@@ -71,7 +71,7 @@ pub fn keep(mesh: &Mesh, directory: &Path) -> Result<PathBuf, Problem> {
     if first.symlink_metadata().is_ok() { keep_with_any_name(mesh, directory) } else { keep_at(mesh, first) }
 }
 
-/// The same with a name that nobody can foresee, for a directory that all users share.
+/// The same with a random name, for a directory that all users share.
 pub fn keep_with_any_name(mesh: &Mesh, directory: &Path) -> Result<PathBuf, Problem> {
     let name = format!("mesh-{}-{}.json", directory::compact_now(), naming::random());
     keep_at(mesh, directory.join(name))
