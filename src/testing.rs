@@ -284,6 +284,9 @@ pub mod sys {
     pub mod naming {
         pub use crate::sys::naming::Maker;
     }
+    pub mod placed {
+        pub use crate::sys::placed::{Around, PlacedLoop};
+    }
     pub mod process {
         pub use crate::sys::process::host_name;
     }

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use sysdyno::testing::sys::child::{self, Image, STATUS, Task};
 use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::memory::{Pages, Resident};
+use sysdyno::testing::sys::placed::{Around, PlacedLoop};
 use sysdyno::testing::sys::signal::{self, Handled};
 use sysdyno::testing::sys::system_call;
 use sysdyno::testing::sys::thread::{self, Attributes, Bare, Body, CloneCall};
@@ -117,10 +118,11 @@ extern "C" fn computes_more(number: i32) {
 fn signals(handler: signal::Handler, number: u64) -> f64 {
     // SAFETY: the handlers of these tests count and compute.
     let handled = unsafe { Handled::by(handler) }.unwrap();
+    let send = handled.send();
     lowest(200, || {
         let before = signal::delivered();
         for _ in 0..number {
-            assert_eq!(handled.send(), 0);
+            assert_eq!(send.once(), 0);
         }
         assert_eq!(signal::delivered() - before, number);
     })
@@ -156,7 +158,8 @@ fn a_signal_is_as_before_when_its_handler_is_gone() {
     let before = action();
     let handled = Handled::counted().unwrap();
     assert_eq!(action(), signal::count as *const () as libc::sighandler_t);
-    assert_eq!(handled.install(), 0);
+    let mut random = fastrand::Rng::with_seed(1);
+    PlacedLoop::draw(&mut random, vec![handled.install()], Around::Nothing, 1).unwrap().run(1).unwrap();
     assert_eq!(action(), signal::count as *const () as libc::sighandler_t);
     drop(handled);
     assert_eq!(action(), before);

@@ -127,7 +127,7 @@ fn hops<P: Passage>(name: &str, circle: &Circle, claimed: u32) -> Workload<'stat
 }
 
 fn circle(threads: bool, spin: u64) -> Circle {
-    Circle { cpus: vec![measured_cpu(); 2], threads, burden: Burden { working_set: 0, spin } }
+    Circle { cpus: vec![measured_cpu(); 2], threads, burden: Burden { working_set: 0, spin }, placed: None }
 }
 
 /// Multiply chains of known length in each hop must lengthen it by exactly that, whoever hands on the token and how.
@@ -169,7 +169,7 @@ fn a_wake_up_on_another_cpu_is_no_switch() {
     let _turn = alone();
     let other = cpus()[0];
     assert_ne!(other, measured_cpu(), "this test needs two CPUs");
-    let apart = Circle { cpus: vec![measured_cpu(), other], threads: false, burden: Burden::default() };
+    let apart = Circle { cpus: vec![measured_cpu(), other], threads: false, burden: Burden::default(), placed: None };
     let (logged, remarks) = sampled(8, vec![hops::<Pipe>("one", &apart, measured_cpu())]);
     assert_eq!(logged[0].count(Class::Wrong), 8);
     assert!(remarks.iter().any(|remark| remark.contains(&format!("CPU {other} instead of"))), "{remarks:?}");

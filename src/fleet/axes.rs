@@ -48,7 +48,7 @@ pub const ROWS: [AxisRow; 17] = [
     row(
         Axis::SystemCalls,
         &[
-            key_without("os.system_call.time", &[], &["order=sweep", "call=clock_gettime_vdso"]),
+            key_without("os.system_call.time", &[], &["order=sweep", "after=other_calls", "call=clock_gettime_vdso"]),
             key("os.signal.time", &["how=deliver_self"]),
         ],
     ),

@@ -10,6 +10,7 @@ mod counts;
 pub mod instruments;
 pub mod line;
 pub mod noise;
+pub mod placed;
 pub mod quieter;
 pub mod request;
 pub mod sampler;

@@ -20,6 +20,8 @@
 
 mod blocks;
 
+pub use blocks::MOST_BLOCKS;
+
 use crate::results::evidence::Remark;
 use crate::results::quantity::Unit;
 use crate::results::series::{Class, Classes, Series};
@@ -349,6 +351,9 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             .into_iter()
             .map(|index| {
                 let workload = &mut workloads[index];
+                if let Some(place) = &mut workload.place {
+                    place(turn);
+                }
                 let batch = self.batch(workload, iterations[index], &mut boundary, &mut reasons[index]);
                 let mut ratio = None;
                 if halves.is_some_and(|halves| halves[index]) {

@@ -14,6 +14,9 @@ pub type Work<'a> = Box<dyn FnMut(u64) -> Result<Timed, String> + 'a>;
 /// Work around a batch that is not timed.
 pub type Untimed<'a> = Box<dyn FnMut() -> Result<(), String> + 'a>;
 
+/// Goes to one of the places of a workload's code, by the number of its batch.
+pub type Placing<'a> = Box<dyn FnMut(u32) + 'a>;
+
 /// Reads what the kernel counts for the other tasks that take part in a workload, without adding to it.
 pub type Witnesses<'a> = Box<dyn FnMut() -> Result<Vec<Witness>, String> + 'a>;
 
@@ -104,6 +107,8 @@ pub struct Workload<'a> {
     pub waits: bool,
     /// Batches of this workload, where they shall be fewer than the launch takes of others.
     pub at_most: Option<u32>,
+    /// Puts its code at the place of a batch, before its warm-up.
+    pub place: Option<Placing<'a>>,
     /// Done before each batch, untimed.
     pub prepare: Option<Untimed<'a>>,
     /// The work.
@@ -143,6 +148,7 @@ impl<'a> Workload<'a> {
             clocked: true,
             waits: false,
             at_most: None,
+            place: None,
             prepare: None,
             work: Box::new(work),
             tidy: None,
@@ -199,6 +205,13 @@ impl<'a> Workload<'a> {
     #[must_use]
     pub fn at_most(mut self, batches: u32) -> Self {
         self.at_most = Some(batches);
+        self
+    }
+
+    /// Code that has several places.
+    #[must_use]
+    pub fn placed(mut self, place: impl FnMut(u32) + 'a) -> Self {
+        self.place = Some(Box::new(place));
         self
     }
 

@@ -1,8 +1,10 @@
 //! Clocks: the architecture's counter and the kernel's.
 
+use std::ffi::c_void;
 use std::time::Instant;
 
 use super::arch::{self, ClockReader, Reading, Stamp, reader};
+use super::placed::Operation;
 
 /// Source of the ticks of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,18 @@ pub fn monotonic_raw() -> i64 {
 #[inline(always)]
 pub fn monotonic() -> i64 {
     gettime(libc::CLOCK_MONOTONIC)
+}
+
+/// A reading of [`monotonic`] for [placed loops](super::placed). The answer is 1 where the clock stepped back, else 0.
+pub fn monotonic_operation() -> Operation<'static> {
+    extern "C" fn read(last: *mut c_void) -> i64 {
+        let last = last.cast::<i64>();
+        let now = monotonic();
+        // SAFETY: the operation gives the address of its own number.
+        i64::from(unsafe { last.replace(now) } > now)
+    }
+    // SAFETY: the function stays within the eight bytes of its memory.
+    unsafe { Operation::function(read, std::ptr::null_mut(), 0).with_memory(0, size_of::<i64>(), 0) }
 }
 
 /// CPU time of this process, all its threads, in nanoseconds.

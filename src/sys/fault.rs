@@ -1,11 +1,14 @@
 //! Mappings whose pages are touched to make the kernel take page faults, and what the kernel says of a file's pages.
 
+use std::ffi::c_void;
 use std::fs::File;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
@@ -13,6 +16,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonym
 use super::arch::serialise;
 use super::create;
 use super::memory::{Pages, page_size};
+use super::placed::{Around, Operation, PlacedLoop};
 
 /// Size of a huge page that transparent huge pages are made of on x86_64, and on aarch64 with small pages of 4 KiB.
 pub const HUGE_PAGE: usize = 2 << 20;
@@ -88,6 +92,11 @@ impl Untouched {
         Ok(mapped)
     }
 
+    /// How many multiples of `step` it has.
+    fn touches(&self, step: usize) -> u64 {
+        self.bytes.div_ceil(step) as u64
+    }
+
     /// Reads one byte at every multiple of `step`.
     pub fn read_every(&self, step: usize) {
         for offset in (0..self.bytes).step_by(step) {
@@ -125,6 +134,84 @@ impl Untouched {
             unsafe { self.start.as_ptr().add(offset).write_volatile(7) };
             serialise();
         }
+    }
+}
+
+/// What a touch does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reads a byte.
+    Read,
+    /// Writes a byte.
+    Write,
+}
+
+/// Touches of pages one after the other, from a [placed loop](super::placed) with work between them.
+pub struct Touches {
+    placed: PlacedLoop<'static>,
+    access: Access,
+    /// The next place, and the distance to the one after it.
+    next: Arc<[AtomicI64; 2]>,
+}
+
+impl Touches {
+    /// Loops at so many places.
+    ///
+    /// # Errors
+    ///
+    /// The system allows no executable memory.
+    pub fn draw(random: &mut fastrand::Rng, access: Access, places: usize) -> std::io::Result<Self> {
+        /// The next place of a touch.
+        ///
+        /// # Safety
+        ///
+        /// The argument is the address of the two numbers of a [`Touches`].
+        unsafe fn advance(numbers: *mut c_void) -> *mut u8 {
+            // SAFETY: by the contract.
+            let numbers = unsafe { &*numbers.cast::<[AtomicI64; 2]>() };
+            let place = numbers[0].load(Ordering::Relaxed);
+            numbers[0].store(place + numbers[1].load(Ordering::Relaxed), Ordering::Relaxed);
+            place as *mut u8
+        }
+        extern "C" fn read(numbers: *mut c_void) -> i64 {
+            // SAFETY: the operation gives the numbers, and `touch` lets them stay within memory that it borrows.
+            unsafe { advance(numbers).read_volatile() };
+            0
+        }
+        extern "C" fn write(numbers: *mut c_void) -> i64 {
+            // SAFETY: as above, and the memory is writable.
+            unsafe { advance(numbers).write_volatile(7) };
+            0
+        }
+        let next = Arc::new([AtomicI64::new(0), AtomicI64::new(0)]);
+        let function = if access == Access::Read { read } else { write };
+        // SAFETY: the operation holds the numbers. Only `touch` runs the loop.
+        let operation = unsafe {
+            Operation::function(function, Arc::as_ptr(&next).cast_mut().cast(), 0).holding(Arc::clone(&next) as _)
+        };
+        Ok(Touches { placed: PlacedLoop::draw(random, vec![operation], Around::Work, places)?, access, next })
+    }
+
+    /// Goes to one of the places of the loop.
+    pub fn place(&mut self, index: usize) {
+        self.placed.place(index);
+    }
+
+    /// Touches a byte at every multiple of `step`. What is written to must be anonymous.
+    ///
+    /// # Errors
+    ///
+    /// None: a touch has no answer that could be wrong.
+    pub fn touch(&mut self, memory: &mut Untouched, step: usize) -> Result<(), String> {
+        assert!(self.access == Access::Read || memory.mapped > memory.bytes, "files are mapped to be read");
+        self.next[0].store(memory.start.as_ptr() as i64, Ordering::Relaxed);
+        self.next[1].store(step as i64, Ordering::Relaxed);
+        self.placed.run(memory.touches(step))
+    }
+
+    /// The work around the same touches alone.
+    pub fn rest(&mut self, memory: &Untouched, step: usize) {
+        self.placed.rest(memory.touches(step));
     }
 }
 
@@ -220,6 +307,22 @@ mod tests {
         assert!(faults(|| memory.write_one_by_one(page)) <= 2);
         let memory = Untouched::anonymous(300 * page, Pages::Small).unwrap();
         assert!((300..=302).contains(&faults(|| memory.read_one_by_one(page))));
+    }
+
+    #[test]
+    fn a_placed_loop_touches_every_page_once() {
+        let page = page_size();
+        let mut random = fastrand::Rng::with_seed(1);
+        for access in [Access::Read, Access::Write] {
+            let mut touches = Touches::draw(&mut random, access, 2).unwrap();
+            for place in 0..2 {
+                touches.place(place);
+                let mut memory = Untouched::anonymous(300 * page, Pages::Small).unwrap();
+                touches.rest(&memory, page);
+                assert!((300..=303).contains(&faults(|| touches.touch(&mut memory, page).unwrap())));
+                assert!(faults(|| touches.touch(&mut memory, page).unwrap()) <= 2);
+            }
+        }
     }
 
     #[test]

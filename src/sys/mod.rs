@@ -20,6 +20,7 @@ pub mod lock;
 pub mod memory;
 pub mod naming;
 pub mod numa;
+pub mod placed;
 pub mod process;
 pub mod queueing;
 pub mod relay;

@@ -1,5 +1,6 @@
 //! Tasks that hand a token around in a circle: the caller is one member, processes or threads are the others.
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +14,7 @@ use nix::unistd::{ForkResult, Pid};
 use super::arch::{multiply_chain, stamp};
 use super::counters::{self, ThreadCounters};
 use super::memory::SharedWords;
+use super::placed::{Around, PlacedLoop};
 use super::token::Passage;
 use super::{affinity, process};
 
@@ -25,6 +27,8 @@ pub struct Circle {
     pub threads: bool,
     /// What each member does while it has the token.
     pub burden: Burden,
+    /// Seed and number of the placements of the loops, for two members without a burden. Without it they are where the compiler put them.
+    pub placed: Option<(u64, usize)>,
 }
 
 /// Work of a member between taking the token and passing it on.
@@ -80,6 +84,47 @@ pub struct Relay<P: Passage> {
     processes: Vec<Pid>,
     threads: Vec<JoinHandle<()>>,
     reports: std::cell::Cell<i64>,
+    loops: Option<RefCell<Loops>>,
+}
+
+/// The loop of the caller, and one like the other member's: its work takes as long.
+struct Loops {
+    own: PlacedLoop<'static>,
+    other: PlacedLoop<'static>,
+}
+
+impl std::fmt::Debug for Loops {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Loops")
+    }
+}
+
+impl Loops {
+    fn draw<P: Passage>(passages: &Arc<Vec<P>>, control: &Arc<Control>, placed: (u64, usize)) -> io::Result<Self> {
+        let (to, from) = (&passages[0], &passages[passages.len() - 1]);
+        // SAFETY: the operations borrow from the passages, which are held.
+        let operations =
+            [to.passing(), from.taking()].map(|operation| unsafe { operation.holding(Arc::clone(passages) as _) });
+        let mut random = fastrand::Rng::with_seed(placed.0);
+        let own = PlacedLoop::draw(&mut random, operations.to_vec(), Around::Work, placed.1)?;
+        Ok(Loops { own, other: member_loop(passages, control, 1, placed)? })
+    }
+}
+
+/// The loop of a member. It ends when it has taken the token in another mode than the plain one.
+fn member_loop<P: Passage>(
+    passages: &Arc<Vec<P>>,
+    control: &Arc<Control>,
+    member: usize,
+    (seed, places): (u64, usize),
+) -> io::Result<PlacedLoop<'static>> {
+    let (from, to) = (&passages[member - 1], &passages[member]);
+    // SAFETY: the operations borrow from the passages, which are held with the control words.
+    let operations = [from.taking(), to.passing()]
+        .map(|operation| unsafe { operation.holding(Arc::new((Arc::clone(passages), Arc::clone(control)))) });
+    let mut random = fastrand::Rng::with_seed(seed.wrapping_add(member as u64));
+    // SAFETY: the word lives as long as the control words, which the operations hold.
+    unsafe { PlacedLoop::stopping(&mut random, operations.to_vec(), std::ptr::from_ref(control.mode()), places) }
 }
 
 /// What a member does with the token besides its burden.
@@ -87,11 +132,13 @@ const PLAIN: i64 = 0;
 const REPORT: i64 = 1;
 const STAMP: i64 = 2;
 const STOP: i64 = 3;
+const MOVE: i64 = 4;
 
-/// Numbers that members share: the mode, the bytes to work on, then these of each member.
+/// Numbers that members share: the mode, the bytes to work on, the placement, then these of each member.
 const MODE: usize = 0;
 const WORKED_ON: usize = 1;
-const SHARED: usize = 2;
+const PLACE: usize = 2;
+const SHARED: usize = 3;
 const FIELDS: usize = 7;
 const READY: usize = 0;
 const VOLUNTARY: usize = 1;
@@ -128,12 +175,25 @@ impl Control {
 }
 
 /// A member's life: takes, works, passes on, until it is told to stop.
-fn serve<P: Passage>(passages: &[P], control: &Control, member: usize, load: &Load) {
+fn serve<P: Passage>(
+    passages: &[P],
+    control: &Control,
+    member: usize,
+    load: &Load,
+    mut placed: Option<PlacedLoop<'_>>,
+) {
     let (from, to) = (&passages[member - 1], &passages[member]);
-    while from.take() {
+    let mut take = || match &mut placed {
+        None => from.take(),
+        Some(placed) => {
+            placed.place(control.0.at(PLACE).load(Ordering::Relaxed) as usize);
+            placed.run(u64::MAX).is_ok()
+        }
+    };
+    while take() {
         let mode = control.mode().load(Ordering::Relaxed);
         match mode {
-            PLAIN => {}
+            PLAIN | MOVE => {}
             STAMP => control.field(member, STAMPED).store(stamp().ticks, Ordering::Relaxed),
             REPORT => control.report(member),
             _ => {
@@ -168,20 +228,31 @@ impl<P: Passage> Relay<P> {
             processes: Vec::new(),
             threads: Vec::new(),
             reports: std::cell::Cell::new(0),
+            loops: None,
         };
+        if let Some(placed) = circle.placed {
+            relay.loops = Some(RefCell::new(Loops::draw(&relay.passages, &relay.control, placed)?));
+        }
         relay.work_on(circle.burden.working_set);
         for (member, &cpu) in circle.cpus.iter().enumerate().skip(1) {
+            let placed = circle.placed.map(|placed| member_loop(&relay.passages, &relay.control, member, placed));
             if circle.threads {
-                relay.start_thread(member, cpu, circle.burden)?;
+                relay.start_thread(member, cpu, circle.burden, placed.transpose()?)?;
             } else {
-                relay.start_process(member, cpu, circle.burden)?;
+                relay.start_process(member, cpu, circle.burden, placed.transpose()?)?;
             }
         }
         relay.wait_for_members(members)?;
         Ok(relay)
     }
 
-    fn start_process(&mut self, member: usize, cpu: u32, burden: Burden) -> io::Result<()> {
+    fn start_process(
+        &mut self,
+        member: usize,
+        cpu: u32,
+        burden: Burden,
+        placed: Option<PlacedLoop<'static>>,
+    ) -> io::Result<()> {
         let parent = std::process::id();
         // SAFETY: the child serves on memory that it shares or copied, and leaves with _exit(2), which runs nothing of the
         // parent's.
@@ -191,7 +262,7 @@ impl<P: Passage> Relay<P> {
                 if process::die_with_parent(parent) {
                     let load = Load::new(burden);
                     begin(&self.control, member, cpu);
-                    serve(&self.passages, &self.control, member, &load);
+                    serve(&self.passages, &self.control, member, &load, placed);
                 }
                 // SAFETY: ends this process at once.
                 unsafe { libc::_exit(0) }
@@ -200,12 +271,18 @@ impl<P: Passage> Relay<P> {
         Ok(())
     }
 
-    fn start_thread(&mut self, member: usize, cpu: u32, burden: Burden) -> io::Result<()> {
+    fn start_thread(
+        &mut self,
+        member: usize,
+        cpu: u32,
+        burden: Burden,
+        placed: Option<PlacedLoop<'static>>,
+    ) -> io::Result<()> {
         let (passages, control) = (Arc::clone(&self.passages), Arc::clone(&self.control));
         self.threads.push(std::thread::Builder::new().spawn(move || {
             let load = Load::new(burden);
             begin(&control, member, cpu);
-            serve(&passages, &control, member, &load);
+            serve(&passages, &control, member, &load, placed);
         })?);
         Ok(())
     }
@@ -242,6 +319,30 @@ impl<P: Passage> Relay<P> {
             }
         }
         Ok(())
+    }
+
+    /// The same by the placed loops, with the work of each member around its operations.
+    pub fn placed_laps(&self, count: u64) -> Result<(), String> {
+        self.loops.as_ref().ok_or("the loops are not placed")?.borrow_mut().own.run(count)
+    }
+
+    /// The work of so many [`placed_laps`](Self::placed_laps) without the token.
+    pub fn rest(&self, count: u64) {
+        if let Some(loops) = &self.loops {
+            let mut loops = loops.borrow_mut();
+            loops.own.rest(count);
+            loops.other.rest(count);
+        }
+    }
+
+    /// Goes to one of the placements, on both sides.
+    pub fn place(&self, index: usize) -> Result<(), String> {
+        let Some(loops) = &self.loops else { return Ok(()) };
+        let mut both = loops.borrow_mut();
+        both.own.place(index);
+        both.other.place(index);
+        self.control.0.at(PLACE).store(index as i64, Ordering::Release);
+        self.lap_in(MOVE)
     }
 
     /// What the kernel counted for every other member so far: one more lap, whose switches are not in the figures.
@@ -305,7 +406,7 @@ mod tests {
 
     fn circle(members: usize, threads: bool) -> Circle {
         let cpu = affinity::allowed()[0];
-        Circle { cpus: vec![cpu; members], threads, burden: Burden { working_set: 1 << 12, spin: 1 } }
+        Circle { cpus: vec![cpu; members], threads, burden: Burden { working_set: 1 << 12, spin: 1 }, placed: None }
     }
 
     fn switches<P: Passage>(members: usize, threads: bool) {
@@ -333,6 +434,31 @@ mod tests {
         switches::<Event>(2, true);
         switches::<Futex>(3, false);
         switches::<Futex>(3, true);
+    }
+
+    #[test]
+    fn placed_laps_switch_as_often_and_the_placement_moves() {
+        fn switches<P: Passage>(threads: bool) {
+            affinity::restrict(&[affinity::allowed()[0]]).unwrap();
+            let relay =
+                Relay::<P>::start(&Circle { placed: Some((9, 3)), burden: Burden::default(), ..circle(2, threads) })
+                    .unwrap();
+            for place in 0..3 {
+                relay.place(place).unwrap();
+                let before = relay.states().unwrap()[0].counters;
+                relay.placed_laps(100).unwrap();
+                relay.rest(100);
+                let after = relay.states().unwrap()[0].counters;
+                let found = after.voluntary_switches + after.involuntary_switches
+                    - before.voluntary_switches
+                    - before.involuntary_switches;
+                assert!((100..=120).contains(&found), "{found} switches in 100 laps");
+            }
+        }
+        switches::<Pipe>(false);
+        switches::<Event>(true);
+        switches::<Futex>(false);
+        switches::<Futex>(true);
     }
 
     #[test]

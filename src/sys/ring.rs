@@ -1,41 +1,58 @@
 //! io_uring: system calls by a queue in shared memory.
 
+use std::cell::RefCell;
+use std::ffi::c_void;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, types};
 
 use super::file::Buffer;
+use super::placed::Operation;
 
-/// A ring that only ever carries no-operations.
+/// A ring that only ever carries no-operations, so many at once.
 pub struct Ring {
     ring: IoUring,
+    count: u32,
 }
 
 /// Entries of the submission queue: the longest batch that can be submitted at once.
 pub const ENTRIES: u32 = 32;
 
 impl Ring {
-    /// Sets up a ring; fails where the kernel has none, or forbids it (`kernel.io_uring_disabled`, a system-call filter).
-    pub fn new() -> std::io::Result<Self> {
-        IoUring::new(ENTRIES).map(|ring| Ring { ring })
+    /// Sets up a ring for so many no-operations at once, at most [`ENTRIES`]. Fails where the kernel has none, or forbids it
+    /// (`kernel.io_uring_disabled`, a system-call filter).
+    pub fn of(count: u32) -> std::io::Result<Self> {
+        Ok(Ring { ring: IoUring::new(ENTRIES)?, count: count.min(ENTRIES) })
     }
 
-    /// Submits a number of no-operations (at most [`ENTRIES`]) with one system call that waits for them all, and takes
-    /// their completions. Returns how many completed well.
-    pub fn no_operations(&mut self, count: u32) -> std::io::Result<u32> {
+    /// Submits its no-operations with one system call that waits for them all, and takes their completions. Returns how many completed
+    /// well.
+    pub fn no_operations(&mut self) -> std::io::Result<u32> {
         let entry = opcode::Nop::new().build();
         {
             let mut queue = self.ring.submission();
-            for _ in 0..count {
+            for _ in 0..self.count {
                 // SAFETY: a no-operation refers to no memory that would have to outlive it.
                 if unsafe { queue.push(&entry) }.is_err() {
                     return Err(std::io::Error::other("the submission queue is full"));
                 }
             }
         }
-        self.ring.submit_and_wait(count as usize)?;
+        self.ring.submit_and_wait(self.count as usize)?;
         Ok(self.ring.completion().filter(|completion| completion.result() == 0).count() as u32)
+    }
+
+    /// The same for [placed loops](super::placed): the answer is how many completed well.
+    pub fn operation(ring: &RefCell<Ring>) -> Operation<'_> {
+        extern "C" fn submit(ring: *mut c_void) -> i64 {
+            // SAFETY: the operation gives the address of a ring that it borrows.
+            let ring = unsafe { &*ring.cast::<RefCell<Ring>>() };
+            ring.try_borrow_mut().ok().and_then(|mut ring| ring.no_operations().ok()).map_or(-1, i64::from)
+        }
+        let expected = i64::from(ring.borrow().count);
+        // SAFETY: the function gets what it expects, for as long as it is borrowed. It returns every error.
+        unsafe { Operation::function(submit, std::ptr::from_ref(ring).cast_mut().cast(), expected) }
     }
 }
 

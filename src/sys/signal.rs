@@ -1,10 +1,11 @@
 //! Signals to the calling thread: the handler, its installing, and the sending.
 
+use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::arch::system_call;
+use super::placed::Operation;
 
 /// The signal that is installed and sent: nothing else in this program uses it.
 const SIGNAL: i32 = libc::SIGUSR1;
@@ -82,19 +83,21 @@ impl Handled {
         unsafe { Handled::by(count) }
     }
 
-    /// Installs the same handler once more (sigaction(2)); the answer is 0 or -1.
-    #[inline(always)]
-    pub fn install(&self) -> i64 {
-        // SAFETY: the action is valid, and its handler is the one that is installed.
-        i64::from(unsafe { libc::sigaction(SIGNAL, &raw const self.action, std::ptr::null_mut()) })
+    /// Installs the same handler once more (sigaction(2)). The answer is 0.
+    pub fn install(&self) -> Operation<'_> {
+        extern "C" fn install(action: *mut c_void) -> i64 {
+            // SAFETY: the operation gives the address of a valid action, whose handler is the one that is installed.
+            i64::from(unsafe { libc::sigaction(SIGNAL, action.cast::<libc::sigaction>(), std::ptr::null_mut()) })
+        }
+        // SAFETY: the action is borrowed for as long as the operation. The function only reads it.
+        unsafe { Operation::function(install, (&raw const self.action).cast_mut().cast(), 0) }
     }
 
-    /// Sends the signal to the thread that installed the handler (tgkill(2)). If that thread calls, the handler has run when this
-    /// returns. The answer is 0 or a negative error number.
-    #[inline(always)]
-    pub fn send(&self) -> i64 {
+    /// Sends the signal to the thread that installed the handler (tgkill(2)). If that thread calls, the handler has run when the call
+    /// returns. The answer is 0.
+    pub fn send(&self) -> Operation<'_> {
         // SAFETY: the signal has a handler as long as this value lives.
-        unsafe { system_call(libc::SYS_tgkill, [self.process, self.thread, i64::from(SIGNAL)]) }
+        unsafe { Operation::call(libc::SYS_tgkill, [self.process, self.thread, i64::from(SIGNAL), 0, 0, 0], 0) }
     }
 }
 

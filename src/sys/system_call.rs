@@ -1,11 +1,11 @@
 //! The system calls that are timed, made directly: no library between the caller and the kernel, no cancellation point, no
 //! cache of an answer.
 
-use std::marker::PhantomData;
-use std::num::NonZeroU64;
+use std::ffi::c_void;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::arch::{align_code, repeated_call, repeated_function, system_call};
+use super::arch::{align_code, system_call};
+use super::placed::Operation;
 
 /// Number that no system call has: the kernel refuses it with ENOSYS after entry and before anything else.
 const NO_SUCH_CALL: i64 = -1;
@@ -36,14 +36,9 @@ pub fn parent_number() -> i64 {
 
 /// getppid(2) in a separate function, as C libraries make it: one return follows each system call.
 #[inline(never)]
-pub extern "C" fn parent_number_in_function() -> i64 {
+extern "C" fn parent_number_in_function(_: *mut c_void) -> i64 {
     align_code();
     parent_number()
-}
-
-/// Calls [`parent_number_in_function`] so many times and sums up the answers.
-pub fn parent_numbers_in_function(times: u64) -> i64 {
-    NonZeroU64::new(times).map_or(0, |times| repeated_function(parent_number_in_function, times))
 }
 
 /// gettid(2): the number of this thread.
@@ -74,87 +69,92 @@ pub fn yield_processor() -> i64 {
     unsafe { system_call(libc::SYS_sched_yield, [0; 3]) }
 }
 
-/// A system call that is made again and again, with the memory that it reads or writes.
-#[derive(Debug)]
-pub struct RepeatableCall<'a> {
-    number: i64,
-    arguments: [i64; 3],
-    memory: Box<[u8]>,
-    /// Which argument points to the memory.
-    pointer: Option<usize>,
-    descriptor: PhantomData<BorrowedFd<'a>>,
-}
-
-impl<'a> RepeatableCall<'a> {
-    fn plain(number: i64) -> Self {
-        RepeatableCall { number, arguments: [0; 3], memory: Box::default(), pointer: None, descriptor: PhantomData }
-    }
-
-    fn with_memory(number: i64, arguments: [i64; 3], pointer: usize, bytes: usize) -> Self {
-        let memory = vec![0; bytes].into_boxed_slice();
-        RepeatableCall { arguments, memory, pointer: Some(pointer), ..Self::plain(number) }
+/// System calls for [placed loops](super::placed), and the answers that they must give.
+impl<'a> Operation<'a> {
+    /// A call without arguments that names no memory.
+    fn plain(number: i64, expected: i64) -> Self {
+        // SAFETY: none of the calls below reads an argument or touches memory.
+        unsafe { Operation::call(number, [0; 6], expected) }
     }
 
     /// A number that no system call has: the floor under every system call.
     pub fn refused() -> Self {
-        Self::plain(NO_SUCH_CALL)
+        Self::plain(NO_SUCH_CALL, REFUSED)
     }
 
     /// getpid(2).
     pub fn process_number() -> Self {
-        Self::plain(libc::SYS_getpid)
+        Self::plain(libc::SYS_getpid, process_number())
     }
 
-    /// getppid(2).
+    /// getppid(2). The parent must not change.
     pub fn parent_number() -> Self {
-        Self::plain(libc::SYS_getppid)
+        Self::plain(libc::SYS_getppid, parent_number())
     }
 
-    /// gettid(2).
+    /// The same in a separate function, as C libraries make it.
+    pub fn parent_number_in_function() -> Self {
+        // SAFETY: the function ignores its argument.
+        unsafe { Operation::function(parent_number_in_function, std::ptr::null_mut(), parent_number()) }
+    }
+
+    /// gettid(2) of the calling thread.
     pub fn thread_number() -> Self {
-        Self::plain(libc::SYS_gettid)
+        Self::plain(libc::SYS_gettid, thread_number())
     }
 
     /// sched_yield(2).
     pub fn yield_processor() -> Self {
-        Self::plain(libc::SYS_sched_yield)
+        Self::plain(libc::SYS_sched_yield, 0)
     }
 
-    /// read(2) of one byte.
-    pub fn read_byte(from: BorrowedFd<'a>) -> Self {
-        Self::with_memory(libc::SYS_read, [i64::from(from.as_raw_fd()), 0, 1], 1, 1)
+    /// read(2) of so many bytes, at most eight, which the file has.
+    pub fn read(from: BorrowedFd<'a>, bytes: usize) -> Self {
+        let bytes = bytes.min(size_of::<i64>()) as i64;
+        let arguments = [i64::from(from.as_raw_fd()), 0, bytes, 0, 0, 0];
+        // SAFETY: the kernel writes so many bytes into the memory at most. The descriptor is open for the lifetime.
+        unsafe { Operation::call(libc::SYS_read, arguments, bytes).with_memory(1, size_of::<i64>(), 0) }
     }
 
-    /// write(2) of one byte.
-    pub fn write_byte(to: BorrowedFd<'a>) -> Self {
-        Self::with_memory(libc::SYS_write, [i64::from(to.as_raw_fd()), 0, 1], 1, 1)
+    /// write(2) of the first bytes of a number, at most eight, which the file takes.
+    pub fn write(to: BorrowedFd<'a>, bytes: usize, number: i64) -> Self {
+        let bytes = bytes.min(size_of::<i64>()) as i64;
+        let arguments = [i64::from(to.as_raw_fd()), 0, bytes, 0, 0, 0];
+        // SAFETY: the kernel reads so many bytes from the memory. The descriptor is open for the lifetime.
+        unsafe { Operation::call(libc::SYS_write, arguments, bytes).with_memory(1, size_of::<i64>(), number) }
     }
 
-    /// getcwd(2) of a path of so many bytes at most; the answer is its length with the final zero.
+    /// getcwd(2) of a path of so many bytes at most. The answer is its length with the final zero.
     pub fn current_directory(bytes: usize) -> Self {
-        Self::with_memory(libc::SYS_getcwd, [0, bytes as i64, 0], 0, bytes)
+        let arguments = [0, bytes as i64, 0, 0, 0, 0];
+        // SAFETY: the kernel writes so many bytes into the memory at most.
+        let call = unsafe { Operation::call(libc::SYS_getcwd, arguments, 0).with_memory(0, bytes, 0) };
+        let length = call.once();
+        call.answering(length)
     }
 
-    /// clock_gettime(2) of CLOCK_MONOTONIC; the answer is 0.
+    /// clock_gettime(2) of CLOCK_MONOTONIC. The answer is 0.
     pub fn monotonic_time() -> Self {
-        let arguments = [i64::from(libc::CLOCK_MONOTONIC), 0, 0];
-        Self::with_memory(libc::SYS_clock_gettime, arguments, 1, size_of::<libc::timespec>())
+        let arguments = [i64::from(libc::CLOCK_MONOTONIC), 0, 0, 0, 0, 0];
+        // SAFETY: the kernel writes a timespec into the memory.
+        unsafe { Operation::call(libc::SYS_clock_gettime, arguments, 0).with_memory(1, size_of::<libc::timespec>(), 0) }
     }
+}
 
-    /// What it read, wrote or got.
-    pub fn memory(&self) -> &[u8] {
-        &self.memory
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Makes it so many times, in a loop within a line of code and without another branch near. The sum of the answers, of which an
-    /// error is negative.
-    pub fn repeat(&mut self, times: u64) -> i64 {
-        let Some(times) = NonZeroU64::new(times) else { return 0 };
-        if let Some(pointer) = self.pointer {
-            self.arguments[pointer] = self.memory.as_mut_ptr() as i64;
+    #[test]
+    fn the_kernel_answers_as_expected() {
+        assert_eq!(refused(), REFUSED);
+        assert_eq!(process_number(), i64::from(std::process::id()));
+        for call in [Operation::refused(), Operation::process_number(), Operation::monotonic_time()] {
+            assert_eq!(call.once(), call.expected());
         }
-        // SAFETY: the constructors give the kernel the length of the memory, which is borrowed here, or no memory at all. The descriptor
-        // is open for as long as this value lives.
-        unsafe { repeated_call(self.number, self.arguments, times) }
+        let path = Operation::current_directory(4096);
+        let right = std::env::current_dir().unwrap();
+        assert!(path.memory().starts_with(right.as_os_str().as_encoded_bytes()));
+        assert_eq!(path.expected() as usize, right.as_os_str().len() + 1);
     }
 }

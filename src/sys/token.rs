@@ -10,6 +10,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::arch::{system_call, system_call_of_four};
 use super::memory::SharedWords;
+use super::placed::Operation;
 use super::system_call::{read_byte, write_byte};
 
 /// A one-way passage for one token between two tasks.
@@ -20,6 +21,10 @@ pub trait Passage: Send + Sync + Sized + 'static {
     fn pass(&self) -> bool;
     /// Waits until the token is there and takes it out; false when the kernel refuses.
     fn take(&self) -> bool;
+    /// The same as [`pass`](Self::pass) for [placed loops](super::placed).
+    fn passing(&self) -> Operation<'_>;
+    /// The same as [`take`](Self::take) for placed loops.
+    fn taking(&self) -> Operation<'_>;
 }
 
 /// A byte through a pipe.
@@ -49,6 +54,14 @@ impl Passage for Pipe {
         let mut byte = 0;
         read_byte(self.read.as_fd(), &mut byte) == 1 && byte == 1
     }
+
+    fn passing(&self) -> Operation<'_> {
+        Operation::write(self.write.as_fd(), 1, 1)
+    }
+
+    fn taking(&self) -> Operation<'_> {
+        Operation::read(self.read.as_fd(), 1)
+    }
 }
 
 /// A count of one in an eventfd(2).
@@ -76,6 +89,14 @@ impl Passage for Event {
         let answer = unsafe { system_call(libc::SYS_read, [number, &raw mut count as i64, 8]) };
         answer == 8 && count == 1
     }
+
+    fn passing(&self) -> Operation<'_> {
+        Operation::write(self.0.as_fd(), 8, 1)
+    }
+
+    fn taking(&self) -> Operation<'_> {
+        Operation::read(self.0.as_fd(), 8)
+    }
 }
 
 /// A word in shared memory with futex(2): 1 while the token is in it.
@@ -93,12 +114,22 @@ impl Futex {
     }
 
     #[inline(always)]
-    fn call(&self, operation: i32, value: i64) -> i64 {
+    fn arguments(&self, operation: i32, value: i64) -> [i64; 4] {
         let private = if self.private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
-        // The kernel's word is the lower half of ours: both architectures store it first.
-        let place = std::ptr::from_ref(self.word()) as i64;
-        // SAFETY: the place is mapped and aligned for as long as this value lives; no time limit is given.
-        unsafe { system_call_of_four(libc::SYS_futex, [place, i64::from(operation | private), value, 0]) }
+        // The kernel's word is the lower half of ours: both architectures store it first. No time limit is given.
+        [std::ptr::from_ref(self.word()) as i64, i64::from(operation | private), value, 0]
+    }
+
+    #[inline(always)]
+    fn call(&self, operation: i32, value: i64) -> i64 {
+        // SAFETY: the place is mapped and aligned for as long as this value lives.
+        unsafe { system_call_of_four(libc::SYS_futex, self.arguments(operation, value)) }
+    }
+
+    fn operation(&self, operation: i32, value: i64) -> Operation<'_> {
+        let [place, operation, value, limit] = self.arguments(operation, value);
+        // SAFETY: as above, and this value is borrowed for as long as the operation.
+        unsafe { Operation::call(libc::SYS_futex, [place, operation, value, limit, 0, 0], 0) }
     }
 }
 
@@ -124,6 +155,16 @@ impl Passage for Futex {
         }
         self.word().store(0, Ordering::Relaxed);
         true
+    }
+
+    fn passing(&self) -> Operation<'_> {
+        // SAFETY: the word lives as long as this value, which is borrowed.
+        unsafe { self.operation(libc::FUTEX_WAKE, 1).waking(std::ptr::from_ref(self.word())) }
+    }
+
+    fn taking(&self) -> Operation<'_> {
+        // SAFETY: as above.
+        unsafe { self.operation(libc::FUTEX_WAIT, 0).waiting(std::ptr::from_ref(self.word())) }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
-use crate::rig::sampler::{Expected, Sizing, Workload};
+use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
 use crate::sys::counters;
 use crate::sys::fault::{self, HUGE_PAGE, Untouched};
 use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages, page_size};
@@ -85,7 +85,7 @@ pub fn touching<'a, M: 'a>(
     faults: usize,
     counts: Shared<Vec<f64>>,
     map: impl FnMut() -> Result<M, String> + 'a,
-    touch: impl Fn(&mut M) + 'a,
+    touch: impl Fn(&mut M) -> Result<Timed, String> + 'a,
     check: impl Fn(&M) -> Result<(), String> + 'a,
 ) -> Workload<'a> {
     let check = move |mapping: &M, found| counted(found, faults as i64).and_then(|()| check(mapping));
@@ -98,14 +98,14 @@ pub fn touching_anyhow<'a, M: 'a>(
     (series, labels, operations): (&'static str, Labels, usize),
     counts: Shared<Vec<f64>>,
     mut map: impl FnMut() -> Result<M, String> + 'a,
-    touch: impl Fn(&mut M) + 'a,
+    touch: impl Fn(&mut M) -> Result<Timed, String> + 'a,
     check: impl Fn(&M, i64) -> Result<(), String> + 'a,
 ) -> Workload<'a> {
     let mapped: Shared<(Option<M>, i64)> = Rc::new(RefCell::new((None, 0)));
     let (touched, gone) = (Rc::clone(&mapped), Rc::clone(&mapped));
-    Workload::of(series, labels, operations as u64, move |_| {
+    Workload::self_timed(series, labels, operations as u64, move |_| {
         let mut mapped = touched.borrow_mut();
-        mapped.0.as_mut().map(&touch).ok_or_else(|| "the memory is not mapped".to_owned())
+        mapped.0.as_mut().map_or_else(|| Err("the memory is not mapped".to_owned()), &touch)
     })
     .prepared(move || {
         let new = map()?;

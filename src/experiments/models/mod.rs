@@ -178,7 +178,9 @@ mod tests {
     #[test]
     fn a_primitive_beside_a_neighbour_needs_more_launches() {
         let calls = experiments::find("os.system_call").unwrap();
-        let entry = |grade: Grade, launches: u32| metric(KERNEL_ENTRY.metric, &[("call", "enosys")], grade, launches);
+        let entry = |grade: Grade, launches: u32| {
+            metric(KERNEL_ENTRY.metric, &[("call", "enosys"), ("after", "same_call")], grade, launches)
+        };
         for (grade, launches, disturbed) in [
             (Grade::Good, 5, false),
             (Grade::Rough, 9, false),

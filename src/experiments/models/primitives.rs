@@ -14,7 +14,7 @@ pub(in crate::experiments) const CYCLE: Primitive = Primitive { metric: "cpu.cyc
 pub(in crate::experiments) const CLOCK_CALL: Primitive =
     Primitive { metric: "cpu.timer.overhead", labels: &[("method", "clock_gettime_syscall")] };
 pub(in crate::experiments) const KERNEL_ENTRY: Primitive =
-    Primitive { metric: "os.system_call.time", labels: &[("call", "enosys")] };
+    Primitive { metric: "os.system_call.time", labels: &[("call", "enosys"), ("after", "same_call")] };
 pub(in crate::experiments) const SWITCH: Primitive = Primitive {
     metric: "os.context_switch.time",
     labels: &[("between", "processes"), ("through", "pipe"), ("placement", "same_cpu")],

@@ -18,6 +18,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CONTEXT_SWITCH, CycleTime, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants,
 };
+use crate::experiments::os::system_call::in_work;
 use crate::experiments::{Need, PredictionInput};
 use crate::machine::{InterfaceKind, Machine};
 use crate::peer::authentication::Secret;
@@ -234,7 +235,7 @@ impl Terms {
             let range = (found.value, found.value * 0.8, found.value * 1.5);
             Some((range, Basis::metric(&format!("{name} {}", found.labels))))
         };
-        let enters = |labels: &Labels| labels.get("call") == Some("enosys");
+        let enters = |labels: &Labels| *labels == in_work("enosys");
         let entry = measured("os.system_call.time", &enters)
             .unwrap_or_else(|| (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()));
         let through =

@@ -12,14 +12,13 @@ pub mod thread_creation;
 use super::PredictionInput;
 use super::constants::{CycleTime, KERNEL_INSTRUCTION};
 use crate::results::prediction::Basis;
-use crate::results::quantity::Labels;
 use crate::statistics::summary::median;
 
 /// What kernel code of a number of instructions is expected to cost, in nanoseconds: at the pace of the system calls of this
 /// run, between the fastest of them and half the pace of the slowest, because a call that is repeated runs on predictors that know
 /// it and other code does not; else at the constant's.
 fn kernel_work(by: &PredictionInput<'_>, instructions: f64) -> ((f64, f64, f64), Basis) {
-    let time = |call: &str| by.metric("os.system_call.time", &Labels::of([("call", call)])).map(|found| found.value);
+    let time = |call: &str| by.metric("os.system_call.time", &system_call::in_work(call)).map(|found| found.value);
     let paces: Vec<f64> = time("enosys").map_or_else(Vec::new, |floor| {
         system_call::WORK
             .iter()

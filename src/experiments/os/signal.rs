@@ -5,7 +5,7 @@
 //! # Method
 //!
 //! sysdyno installs a handler for SIGUSR1 over itself (**install**), and sends SIGUSR1 to its own thread
-//! (**deliver_self**). Each operation runs in a loop, in batches of 1024. The batch divided by its operations is the
+//! (**deliver_self**). Each operation runs in a loop, in batches of 256. The batch divided by its operations is the
 //! cost of one, in core cycles by the clock probes around each batch. Each batch follows 65 536 branches in random
 //! directions and 0.2 ms of its operation, both untimed (blocks, as in os.system_call).
 //!
@@ -48,6 +48,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, constants};
 use crate::experiments::heading::heading;
 use crate::experiments::os::kernel_work;
+use crate::experiments::os::system_call::in_work;
 use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
@@ -57,16 +58,16 @@ use crate::results::verdict::Gate;
 use crate::results::wording::number;
 use crate::rig::Rig;
 use crate::rig::sampler::{Sizing, Workload};
+use crate::sys::placed::{Around, Operation};
 use crate::sys::process::{self, Trial};
 use crate::sys::signal::{self, Handled};
-use crate::sys::system_call;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.signal",
     title: "Signals",
     measures: "installing a signal handler, and handling a signal to oneself",
-    method_version: 2,
+    method_version: 3,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("signal.rs"),
     needs: &[],
@@ -97,8 +98,10 @@ const DELIVER: &str = "deliver_self";
 /// The series of the call that enters the kernel and does next to nothing there.
 const BARE: &str = "bare";
 
+/// The method version from which the code is placed by lot, in ordinary work.
+const PLACED: u32 = 3;
 /// Operations in a batch.
-const PER_BATCH: u64 = 1024;
+const PER_BATCH: u64 = 256;
 /// An operation may come out this much below the calls that it contains before something is wrong.
 const SLACK: f64 = 0.03;
 
@@ -143,7 +146,7 @@ fn labels(how: &str) -> Labels {
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cycle = CycleTime::known(by);
-    let bare = by.metric("os.system_call.time", &Labels::of([("call", "getppid")]));
+    let bare = by.metric("os.system_call.time", &in_work("getppid"));
     let (entry, basis) = match bare {
         Some(bare) => {
             ((bare.value, bare.value * 0.7, bare.value * 1.3), Basis::metric("os.system_call.time call=getppid"))
@@ -173,28 +176,31 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     }
     let handled =
         Handled::counted().map_err(|error| Problem::new(format!("cannot install a signal handler: {error}")))?;
-    let parent = system_call::parent_number();
-    let bare = repeated(BARE, Labels::none(), || system_call::parent_number() - parent);
-    let install = repeated("operation", labels(INSTALL), || handled.install());
-    let deliver = Workload::of("operation", labels(DELIVER), 1, |signals| {
-        let before = signal::delivered();
-        let answers: i64 = (0..signals).map(|_| handled.send()).sum();
-        match signal::delivered() - before {
-            _ if answers != 0 => Err(format!("the return values sum to {answers} instead of 0")),
-            handled if handled != signals => Err(format!("{signals} signals were sent and {handled} handled")),
-            _ => Ok(()),
-        }
-    });
-    rig.sample_in_blocks(vec![bare, install, deliver.sized(Sizing::Exactly(PER_BATCH))])
+    let parent = rig.placed_loop(vec![Operation::parent_number()], Around::Work)?;
+    let bare = rig.in_loop(BARE, Labels::none(), 1, &parent, Around::Work)?.sized(Sizing::Exactly(PER_BATCH));
+    let loops = [(INSTALL, handled.install()), (DELIVER, handled.send())];
+    let mut workloads = vec![bare];
+    for (how, operation) in loops {
+        let placed = rig.placed_loop(vec![operation], Around::Work)?;
+        let workload =
+            rig.in_loop("operation", labels(how), 1, &placed, Around::Work)?.sized(Sizing::Exactly(PER_BATCH));
+        workloads.push(if how == DELIVER { counted(workload) } else { workload });
+    }
+    rig.sample_in_blocks(workloads)
 }
 
-/// An operation whose answer is 0.
-fn repeated<'a>(name: &'static str, labels: Labels, mut make: impl FnMut() -> i64 + 'a) -> Workload<'a> {
-    Workload::of(name, labels, 1, move |times| {
-        let answers: i64 = (0..times).map(|_| make()).sum();
-        if answers == 0 { Ok(()) } else { Err(format!("the return values sum to {answers} instead of 0")) }
-    })
-    .sized(Sizing::Exactly(PER_BATCH))
+/// Batches of signals, each of which the handler must have run for.
+fn counted(workload: Workload<'_>) -> Workload<'_> {
+    let Workload { mut work, .. } = workload;
+    let checked = move |signals: u64| {
+        let before = signal::delivered();
+        let timed = work(signals)?;
+        match signal::delivered() - before {
+            handled if handled != signals => Err(format!("{signals} signals were sent and {handled} handled")),
+            _ => Ok(timed),
+        }
+    };
+    Workload { work: Box::new(checked), ..workload }
 }
 
 /// Whether signals can be used at all, tried in a child process where a filter might kill the caller.
@@ -203,7 +209,7 @@ fn available() -> Result<(), String> {
         return Ok(());
     }
     match process::try_in_child(|| {
-        Handled::counted().is_ok_and(|handled| handled.install() == 0 && handled.send() == 0 && signal::delivered() > 0)
+        Handled::counted().is_ok_and(|handled| handled.send().once() == 0 && signal::delivered() > 0)
     }) {
         Ok(Trial::Worked) => Ok(()),
         Ok(Trial::Refused) => Err("a system-call filter refuses signals".to_owned()),
@@ -215,10 +221,17 @@ fn available() -> Result<(), String> {
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
-    let bare = study.sample(BARE, &Labels::none()).as_ref().and_then(Estimate::undisturbed);
+    let estimate = |name: &str, labels: &Labels| {
+        let sample = study.sample(name, labels)?;
+        if study.method_version < PLACED {
+            Estimate::undisturbed(&sample)
+        } else {
+            Estimate::of_draws(&sample.by_median())
+        }
+    };
+    let bare = estimate(BARE, &Labels::none());
     for operation in &OPERATIONS {
-        let sample = study.sample("operation", &labels(operation.how));
-        let Some(estimate) = sample.as_ref().and_then(Estimate::undisturbed) else { continue };
+        let Some(estimate) = estimate("operation", &labels(operation.how)) else { continue };
         let own = bare.iter().filter(|bare| bare.unit == estimate.unit);
         let own = own.map(|bare| contains_its_calls(&estimate, bare, operation.entries));
         findings.publish(study, Figure::batches(TIME, labels(operation.how), &estimate).gates(own));
@@ -239,8 +252,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         install.shown(),
         deliver.shown()
     ));
-    let getppid = Labels::of([("call", "getppid")]);
-    let call = study.metric("os.system_call.time", &getppid);
+    let call = study.metric("os.system_call.time", &in_work("getppid"));
     if let Some(ratio) = call.and_then(|call| Ratio::of(&deliver, call, 1.0)) {
         findings.say(format!(
             "This is as much as {} calls of getppid. Two of them are kernel entry and exit, to send the signal and to \
@@ -253,23 +265,28 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rig::sampler::Timed;
+    use crate::sys::placed::PlacedLoop;
 
     #[test]
     fn a_signal_is_handled_before_its_sending_returns() {
         let handled = Handled::counted().expect("a handler can be installed");
         let before = signal::delivered();
-        assert_eq!((handled.send(), handled.install(), handled.send()), (0, 0, 0));
+        let operations = vec![handled.send(), handled.install()];
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut placed = PlacedLoop::draw(&mut random, operations, Around::Work, 1).expect("code can be placed");
+        placed.run(2).expect("both answers are 0");
         assert_eq!(signal::delivered() - before, 2);
     }
 
     #[test]
-    fn a_wrong_answer_voids_the_batch() {
-        let mut answer = 0;
-        let mut workload = repeated(BARE, Labels::none(), move || {
-            answer += 1;
-            i64::from(answer == 12)
-        });
-        assert!((workload.work)(8).is_ok());
-        assert!((workload.work)(8).is_err());
+    fn a_signal_that_is_not_handled_voids_the_batch() {
+        let quiet = |work: Result<Timed, String>| {
+            let mut work = Some(work);
+            Workload::self_timed("operation", labels(DELIVER), 1, move |_| work.take().unwrap_or(Ok(Timed::Whole)))
+        };
+        assert!((counted(quiet(Ok(Timed::Whole))).work)(1).is_err());
+        assert!((counted(quiet(Ok(Timed::Whole))).work)(0).is_ok());
+        assert!((counted(quiet(Err("refused".to_owned()))).work)(0).is_err());
     }
 }

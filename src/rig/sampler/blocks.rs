@@ -18,7 +18,7 @@ const FIRST_WARM_UP: WarmUp = WarmUp { nanoseconds: 1e6, operations: 5000 };
 const LATER_WARM_UP: WarmUp = WarmUp { nanoseconds: 2e5, operations: 500 };
 
 /// Blocks of an operation in a launch. More would not narrow an interval: launches differ by more than their batches.
-const MOST_BLOCKS: u32 = 8;
+pub const MOST_BLOCKS: u32 = 8;
 
 /// Bound on the batches of a warm-up, for a clock that stands still: several times what 1 ms is of the shortest batches.
 const BLOCK_WARM_UP_BATCHES: usize = 200;
@@ -56,6 +56,9 @@ impl<I: Instruments> Sampler<'_, I> {
                 let most = if workload.waits { u32::MAX } else { MOST_BLOCKS };
                 if round >= workload.at_most.unwrap_or(most).min(most) {
                     continue;
+                }
+                if let Some(place) = &mut workload.place {
+                    place(round);
                 }
                 if !workload.waits {
                     branches.forget();

@@ -6,6 +6,49 @@
 use std::arch::asm;
 use std::sync::OnceLock;
 
+/// The pieces of code that are given by name: their text between labels, and a table of where each begins.
+macro_rules! pieces {
+    ($($name:ident: $($line:literal)+;)+) => {
+        /// A piece of code that can run at any place.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Piece { $(#[doc = stringify!($name)] $name),+ }
+
+        /// All pieces in order.
+        pub const PIECES: &[Piece] = &[$(Piece::$name),+];
+
+        std::arch::global_asm!(
+            ".pushsection .text.sysdyno_pieces, \"ax\", %progbits",
+            ".globl sysdyno_pieces", ".hidden sysdyno_pieces", ".p2align 4",
+            "sysdyno_pieces:",
+            $(concat!(".Lsysdyno_", stringify!($name), ":"), $($line,)+)+
+            ".Lsysdyno_end:",
+            ".popsection",
+            ".pushsection .rodata.sysdyno_piece_offsets, \"a\", %progbits",
+            ".globl sysdyno_piece_offsets", ".hidden sysdyno_piece_offsets", ".p2align 2",
+            "sysdyno_piece_offsets:",
+            $(concat!(".long .Lsysdyno_", stringify!($name), " - sysdyno_pieces"),)+
+            ".long .Lsysdyno_end - sysdyno_pieces",
+            ".popsection",
+        );
+
+        impl Piece {
+            /// Its code.
+            pub fn code(self) -> &'static [u8] {
+                unsafe extern "C" {
+                    static sysdyno_pieces: u8;
+                    static sysdyno_piece_offsets: u32;
+                }
+                // SAFETY: the table has an offset for each piece and one for the end, and the text lies between them.
+                unsafe {
+                    let at = |index: usize| (&raw const sysdyno_piece_offsets).add(index).read() as usize;
+                    let (start, end) = (at(self as usize), at(self as usize + 1));
+                    std::slice::from_raw_parts((&raw const sysdyno_pieces).add(start), end - start)
+                }
+            }
+        }
+    };
+}
+
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 #[cfg(target_arch = "aarch64")]
@@ -16,10 +59,9 @@ mod x86_64;
 use x86_64 as native;
 
 pub use native::branches::random_branches;
+pub(super) use native::pieces::{NOTHING, PIECES, Piece, branch_back, see_new_code};
 pub(super) use native::stream::VECTORS;
-pub use native::system_call::{
-    clone_child, clone_thread, repeated_call, repeated_function, system_call, system_call_of_four,
-};
+pub use native::system_call::{clone_child, clone_thread, system_call, system_call_of_four};
 pub use native::{
     COUNTER, COUNTER_READERS, ELF_MACHINE, EXIT_CODE, REGISTER_ARGUMENTS, add_chain, chase, counter_permitted, fence,
     flush_line, memory_loop, mixed_chain, multiply_chain, serialise, stamp,
@@ -42,11 +84,6 @@ pub fn align_code() {
 
 /// Branches of one pass of [`random_branches`]: more than the branch target buffers of AMD Zen 4 hold.
 pub const RANDOM_BRANCHES: u32 = 8192;
-
-/// Bytes without a branch behind a loop of system calls, a multiple of four. On AMD Zen 4 such a loop has two costs, a third apart, if a
-/// return follows in its line, and the rest of the program decides. With three lines between them it has the higher one, which calls
-/// through functions have too.
-const GAP: usize = 192;
 
 /// Puts what follows at the beginning of a 16-byte block. Calls without arguments take two bytes each: without a distance between
 /// them, more calls share a line than branch predictors have entries for, which programs do not do.

@@ -21,8 +21,8 @@ use crate::sys::memory::page_size;
 
 use super::{
     CLEAR, CLEAR_FLOOR, CLEAR_SLACK, COLD, COLD_PAGES, COPY, COUNTED, DIRECT, FIRST_TOUCH, HUGE, KINDS, LARGE,
-    LEAST_PAGES, MAJOR, MAJOR_FLOOR, MEBIBYTE, MINOR, MINOR_FLOOR, ORDER, PAGES, PARTS, PER_FAULT, PROVEN, READ,
-    SINGLE, SMALL, SUM, SYSTEM, TIME, TOUCH, WRITE, touch_labels,
+    LEAST_PAGES, MAJOR, MAJOR_FLOOR, MEBIBYTE, MINOR, MINOR_FLOOR, ORDER, PAGES, PARTS, PER_FAULT, PLACED, PROVEN,
+    READ, SINGLE, SMALL, SUM, SYSTEM, TIME, TOUCH, WRITE, touch_labels,
 };
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
@@ -88,7 +88,12 @@ fn first_touch(study: &Study<'_>, pages: &str) -> Option<(Estimate, Vec<Gate>)> 
 /// The undisturbed cost of what the kernel does alone; the middle of what a device does.
 fn estimate_of(study: &Study<'_>, kind: &str) -> Option<Estimate> {
     let sample = study.sample("fault", &labels(kind))?;
-    if kind == COLD { Estimate::median(&sample) } else { Estimate::undisturbed(&sample) }
+    let is_drawn = study.method_version >= PLACED && kind != HUGE;
+    match kind {
+        COLD => Estimate::median(&sample),
+        _ if is_drawn => Estimate::of_draws(&sample.by_median()),
+        _ => Estimate::undisturbed(&sample),
+    }
 }
 
 /// Small pages that a fault of a kind maps: those of a batch over its counted faults, launch by launch.

@@ -12,9 +12,10 @@ use crate::machine::Medium;
 use crate::results::problem::Problem;
 use crate::results::quantity::Labels;
 use crate::rig::Rig;
-use crate::rig::sampler::{Expected, Sizing, Workload};
+use crate::rig::placed::no_place;
+use crate::rig::sampler::{Expected, MOST_BLOCKS, Sizing, Timed, Workload};
 use crate::sys::child::{self, Child, Task};
-use crate::sys::fault::{HUGE_PAGE, Untouched};
+use crate::sys::fault::{Access, HUGE_PAGE, Touches, Untouched};
 use crate::sys::file;
 use crate::sys::memory::{self, Pages, SharedNumber, page_size};
 use crate::sys::system_call;
@@ -48,24 +49,59 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 /// Mapping the page of zeros, and providing a page.
 pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut tally = Tally::default();
-    let workloads = small_anonymous(&mut tally);
+    let workloads = small_anonymous(rig, &mut tally)?;
     rig.sample_in_blocks(workloads)?;
     tally.record(rig)
 }
 
-fn small_anonymous<'a>(tally: &mut Tally) -> Vec<Workload<'a>> {
-    let page = page_size();
-    let map = || Untouched::anonymous(BATCH * page_size(), Pages::Small).map_err(|error| error.to_string());
-    let (written, read) = (tally.open(WRITE, BATCH), tally.open(READ, BATCH));
-    vec![
-        touching(WRITE, BATCH, written, map, move |memory| memory.write_one_by_one(page), |_| Ok(())),
-        touching(READ, BATCH, read, map, move |memory| memory.read_one_by_one(page), |_| Ok(())),
-    ]
+/// Loops that touch pages, which a workload and what moves them share.
+fn touches(rig: &mut Rig<'_>, access: Access) -> Result<Shared<Touches>, Problem> {
+    let touches = Touches::draw(rig.random(), access, MOST_BLOCKS as usize);
+    touches.map(|touches| Rc::new(RefCell::new(touches))).map_err(|error| no_place(&error))
+}
+
+/// Touches of one mapping or several, without the work between them.
+fn touch<M: AsMut<[Untouched]> + AsRef<[Untouched]>>(
+    rig: &Rig<'_>,
+    touches: &Shared<Touches>,
+    step: usize,
+) -> Result<impl Fn(&mut M) -> Result<Timed, String> + use<M>, Problem> {
+    let (touched, rest) = (Rc::clone(touches), Rc::clone(touches));
+    rig.less_rest(
+        move |maps: &mut M| {
+            let mut touches = touched.borrow_mut();
+            maps.as_mut().iter_mut().try_for_each(|mapped| touches.touch(mapped, step))
+        },
+        move |maps| {
+            let mut touches = rest.borrow_mut();
+            maps.as_ref().iter().for_each(|mapped| touches.rest(mapped, step));
+        },
+    )
+}
+
+/// A workload whose loops have a place of their own in each block.
+fn moving<'a>(workload: Workload<'a>, touches: &Shared<Touches>) -> Workload<'a> {
+    let touches = Rc::clone(touches);
+    workload.placed(move |block| touches.borrow_mut().place(block as usize))
+}
+
+fn small_anonymous<'a>(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<Vec<Workload<'a>>, Problem> {
+    let map = || {
+        Untouched::anonymous(BATCH * page_size(), Pages::Small)
+            .map(|memory| [memory])
+            .map_err(|error| error.to_string())
+    };
+    let workload = |(kind, access)| {
+        let (touches, counts) = (touches(rig, access)?, tally.open(kind, BATCH));
+        let touch = touch(rig, &touches, page_size())?;
+        Ok(moving(touching(kind, BATCH, counts, map, touch, |_| Ok(())), &touches))
+    };
+    [(WRITE, Access::Write), (READ, Access::Read)].into_iter().map(workload).collect()
 }
 
 fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Problem> {
     let page = page_size();
-    let mut workloads = small_anonymous(tally);
+    let mut workloads = small_anonymous(rig, tally)?;
     match huge_pages_work() {
         Ok(()) => workloads.push(huge(tally.open(HUGE, HUGE_PAGES * HUGE_PAGE / page))),
         Err(reason) => {
@@ -79,13 +115,21 @@ fn measure_anonymous(rig: &mut Rig<'_>, tally: &mut Tally) -> Result<(), Problem
     }
     rig.sample_in_blocks(workloads)?;
     // A fork leaves all of this process's pages to be copied or taken back when they are written next: by itself, and last.
-    rig.sample_in_blocks(vec![copying(tally.open(COPY, BATCH))?])
+    let touches = touches(rig, Access::Write)?;
+    let touch = touch(rig, &touches, page)?;
+    let copying = copying(&touches, touch, tally.open(COPY, BATCH))?;
+    rig.sample_in_blocks(vec![copying])
 }
 
 /// A mapping all pages of which a sleeping child shares.
-fn copying<'a>(counts: Shared<Vec<f64>>) -> Result<Workload<'a>, Problem> {
+fn copying<'a>(
+    touches: &Shared<Touches>,
+    touch: impl Fn(&mut [Untouched; 1]) -> Result<Timed, String> + 'a,
+    counts: Shared<Vec<f64>>,
+) -> Result<Workload<'a>, Problem> {
     let cannot = |error: std::io::Error| Problem::new(format!("cannot prepare a child: {error}"));
     let page = page_size();
+    let own = Rc::clone(touches);
     let mut stamp = SharedNumber::new().map_err(cannot)?;
     let holder: Shared<Option<Child>> = Rc::default();
     let leaving = Rc::clone(&holder);
@@ -103,9 +147,11 @@ fn copying<'a>(counts: Shared<Vec<f64>>) -> Result<Workload<'a>, Problem> {
         for _ in 0..4 {
             system_call::yield_processor();
         }
-        Ok(memory)
+        // The child shares what the loop writes too.
+        own.borrow_mut().rest(&memory, page);
+        Ok([memory])
     };
-    let mut workload = touching(COPY, BATCH, counts, map, move |memory| memory.write_one_by_one(page), |_| Ok(()));
+    let mut workload = moving(touching(COPY, BATCH, counts, map, touch, |_| Ok(())), touches);
     let mut tidy = workload.tidy.take();
     Ok(workload.tidied(move || {
         let counted = tidy.as_mut().map_or(Ok(()), |tidy| tidy());
@@ -120,7 +166,10 @@ fn huge<'a>(counts: Shared<Vec<f64>>) -> Workload<'a> {
         *before.borrow_mut() = memory::huge_bytes().unwrap_or(0);
         Untouched::anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge).map_err(|error| error.to_string())
     };
-    let touch = |memory: &mut Untouched| memory.write_one_by_one(HUGE_PAGE);
+    let touch = |memory: &mut Untouched| {
+        memory.write_one_by_one(HUGE_PAGE);
+        Ok(Timed::Whole)
+    };
     touching(HUGE, HUGE_PAGES, counts, map, touch, move |_| {
         // As many faults would be counted if each had given a small page.
         let got = memory::huge_bytes().unwrap_or(0).saturating_sub(*after.borrow());
@@ -138,7 +187,10 @@ fn unadvised<'a>(tally: &mut Tally) -> Result<Workload<'a>, String> {
     let bytes = if small { BATCH * page } else { HUGE_PAGE };
     let pages = bytes / page;
     let series = (TOUCH, touch_labels(SYSTEM), bytes / MEBIBYTE);
-    let touch = move |memory: &mut Untouched| memory.write_one_by_one(page);
+    let touch = move |memory: &mut Untouched| {
+        memory.write_one_by_one(page);
+        Ok(Timed::Whole)
+    };
     let counts = tally.open(TOUCH, pages);
     Ok(touching_anyhow(
         series,
@@ -161,9 +213,10 @@ fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(
         let maps = (0..MAPPINGS).map(|_| Untouched::file(file, FILE * page, false));
         maps.collect::<Result<Vec<Untouched>, _>>().map_err(|error| error.to_string())
     };
-    let touch = |maps: &[Untouched], step: usize| maps.iter().for_each(|mapped| mapped.read_one_by_one(step));
+    let read = |maps: &[Untouched], step: usize| maps.iter().for_each(|mapped| mapped.read_one_by_one(step));
     // How many faults the file takes is the kernel's choice; that it takes as many every time is checked.
-    let faults = |step: usize| map().map(|mapped| count(|| touch(&mapped, step)).max(1) as usize);
+    let faults = |step: usize| map().map(|mapped| count(|| read(&mapped, step)).max(1) as usize);
+    let touches = touches(rig, Access::Read)?;
     match faults(page) {
         Ok(all) => {
             // One access for each fault, if every fault maps as many pages.
@@ -171,14 +224,14 @@ fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(
             let one_each = faults(step).ok().filter(|found| found.abs_diff(all) <= all / 64);
             let (faults, step) = one_each.map_or((all, page), |found| (found.min(all), step));
             let counts = tally.open(CACHED, MAPPINGS * FILE);
-            let touch = move |maps: &mut Vec<Untouched>| touch(maps, step);
-            workloads.push(touching(CACHED, faults, counts, map, touch, |_| Ok(())));
+            let touch = touch(rig, &touches, step)?;
+            workloads.push(moving(touching(CACHED, faults, counts, map, touch, |_| Ok(())), &touches));
         }
         Err(reason) => rig.unavailable(TIME, &labels(CACHED), &reason),
     }
-    let map = || Untouched::file_page_by_page(file, BATCH).map_err(|error| error.to_string());
-    let counts = tally.open(SINGLE, BATCH);
-    workloads.push(touching(SINGLE, BATCH, counts, map, |mapped| mapped.read_one_by_one(page), |_| Ok(())));
+    let map = || Untouched::file_page_by_page(file, BATCH).map(|mapped| [mapped]).map_err(|error| error.to_string());
+    let (counts, touch) = (tally.open(SINGLE, BATCH), touch(rig, &touches, page)?);
+    workloads.push(moving(touching(SINGLE, BATCH, counts, map, touch, |_| Ok(())), &touches));
     rig.sample_in_blocks(workloads)
 }
 
@@ -257,7 +310,13 @@ mod tests {
     #[test]
     fn what_a_child_shares_besides_the_batch_is_copied_before_faults_are_counted() {
         let counts: Shared<Vec<f64>> = Rc::default();
-        let mut workload = copying(Rc::clone(&counts)).unwrap();
+        let touches = Touches::draw(&mut fastrand::Rng::with_seed(1), Access::Write, 1).unwrap();
+        let touches = Rc::new(RefCell::new(touches));
+        let touched = Rc::clone(&touches);
+        let touch = move |memory: &mut [Untouched; 1]| {
+            touched.borrow_mut().touch(&mut memory[0], page_size()).map(|()| Timed::Whole)
+        };
+        let mut workload = copying(&touches, touch, Rc::clone(&counts)).unwrap();
         for _ in 0..5 {
             (workload.prepare.as_mut().unwrap())().unwrap();
             (workload.work)(1).unwrap();

@@ -1,13 +1,15 @@
 //! Which figures hops, rings and lines give, and what must hold of them.
 
-use super::{Pairing, RINGS, SAME, THROUGH, WORKING_SETS, line_labels, pairings, ring_labels};
+use super::{BETWEEN, PLACED, Pairing, RINGS, SAME, THROUGH, WORKING_SETS, line_labels, pairings, ring_labels};
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
 use crate::evaluate::findings::Findings;
 use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
+use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
+use crate::experiments::os::system_call::in_work;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, DISTANCE, Labels, Unit};
 use crate::results::verdict::Gate;
@@ -30,8 +32,9 @@ const ON_ONE_CPU: Precision = Precision { target: 0.05, between: 0.02, busy: 0.0
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     let places = study.setup.places();
     for through in &THROUGH[..2] {
-        let labels = Labels::of([("through", through)]);
-        if let Some(estimate) = study.sample("own", &labels).as_ref().and_then(Estimate::undisturbed) {
+        if let Some(estimate) =
+            passage_of_own(study, BETWEEN[0], through).as_ref().and_then(|sample| estimate(study, sample))
+        {
             let name = format!("os.context_switch.{through}_overhead");
             findings.publish(study, Figure::batches(&name, Labels::none(), &estimate).of_class(ON_ONE_CPU));
         }
@@ -45,6 +48,27 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     findings.curves.extend(curves(study).0);
 }
 
+/// The token through a passage of one's own, in a process like those that hand it to each other.
+fn passage_of_own(study: &Study<'_>, between: &str, through: &str) -> Option<Sample> {
+    let labels = Labels::of([("through", through)]);
+    let labels = if is_drawn(study) { labels.with("between", between) } else { labels };
+    Some(drawn(study, study.sample("own", &labels)?))
+}
+
+/// Whether each batch has a placement of its own.
+fn is_drawn(study: &Study<'_>) -> bool {
+    study.method_version >= PLACED
+}
+
+/// A sample whose batches are draws, where they are.
+fn drawn(study: &Study<'_>, sample: Sample) -> Sample {
+    if is_drawn(study) { sample.by_median() } else { sample }
+}
+
+fn estimate(study: &Study<'_>, sample: &Sample) -> Option<Estimate> {
+    if is_drawn(study) { Estimate::of_draws(sample) } else { Estimate::undisturbed(sample) }
+}
+
 pub(super) fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing) {
     for labels in study.by_distance("hop", &pairing.labels()) {
         publish_hop_at(study, findings, pairing, labels);
@@ -52,11 +76,12 @@ pub(super) fn publish_hop(study: &Study<'_>, findings: &mut Findings, pairing: &
 }
 
 fn publish_hop_at(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing, labels: Labels) {
-    let sample = study.sample("hop", &labels);
-    let Some((sample, gross)) = sample.as_ref().and_then(|sample| Some((sample, Estimate::undisturbed(sample)?)))
-    else {
-        return;
-    };
+    // Between CPUs it is the other CPU that decides, and not where the code stands.
+    let on_one = pairing.placement == SAME;
+    let Some(sample) = study.sample("hop", &labels) else { return };
+    let sample = if on_one { drawn(study, sample) } else { sample };
+    let gross = if on_one { estimate(study, &sample) } else { Estimate::undisturbed(&sample) };
+    let Some(gross) = gross else { return };
     let mut own = vec![proof(study, &pairing.labels(), &gross)];
     own.extend(two_calls(study, &gross, pairing));
     own.extend(symmetry(study, pairing));
@@ -68,8 +93,9 @@ fn publish_hop_at(study: &Study<'_>, findings: &mut Findings, pairing: &Pairing,
     if !pairing.has_net() {
         return;
     }
-    let passage = study.sample("own", &Labels::of([("through", pairing.through)]));
-    if let Some(net) = passage.and_then(|passage| Estimate::net(sample, &passage)) {
+    let passage = passage_of_own(study, pairing.between, pairing.through);
+    let net = passage.and_then(|passage| Estimate::net_of(&sample, &passage, |sample| estimate(study, sample)));
+    if let Some(net) = net {
         let mut own = vec![proof(study, &pairing.labels(), &gross), gates::net_resolved(&net, gross.value)];
         if net.unit == Unit::Cycles {
             own.push(gates::floor(&NET_FLOOR, &net, LEAST_NET).because("no kernel switches tasks faster"));
@@ -111,7 +137,7 @@ pub(super) fn proof(study: &Study<'_>, labels: &Labels, gross: &Estimate) -> Gat
 
 /// G8: a hop contains two system calls.
 pub(super) fn two_calls(study: &Study<'_>, gross: &Estimate, pairing: &Pairing) -> Option<Gate> {
-    let floor = study.metric("os.system_call.time", &Labels::of([("call", "getppid")]))?;
+    let floor = study.metric("os.system_call.time", &in_work("getppid"))?;
     let cycles = floor.cycles.filter(|_| gross.unit == Unit::Cycles);
     (pairing.placement == SAME)
         .then(|| gates::floor(&TWO_CALLS, gross, 2.0 * cycles.unwrap_or(floor.value)).because("two system calls"))
@@ -125,7 +151,7 @@ pub(super) fn symmetry(study: &Study<'_>, pairing: &Pairing) -> Option<Gate> {
         crate::statistics::summary::median(&values)
     };
     let (there, back) = (half("there")?, half("back")?);
-    let call = study.metric("os.system_call.time", &Labels::of([("call", "getppid")]));
+    let call = study.metric("os.system_call.time", &in_work("getppid"));
     let waiting = 2.0 * call.map_or(0.0, |call| call.value);
     let difference = (study.nanoseconds((there - back).abs()) - waiting).max(0.0);
     let share = difference / study.nanoseconds(f64::midpoint(there, back));

@@ -1,12 +1,14 @@
 //! The passages of a launch: hops between two tasks on one CPU and on two, a line between cores, rings with working sets.
 
-use super::{Pairing, RINGS, SAME, WORKING_SETS, line_labels, pairings, ring_labels};
+use super::{BETWEEN, Pairing, RINGS, SAME, WORKING_SETS, line_labels, pairings, ring_labels};
 use crate::machine::placement::Place;
 use crate::results::problem::Problem;
 use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
-use crate::rig::sampler::{Expected, Sizing, Switches, Witness, Workload};
+use crate::rig::placed::WORK_LONGER;
+use crate::rig::sampler::{Expected, MOST_BLOCKS, Sizing, Switches, Witness, Workload};
 use crate::sys::branches::RandomBranches;
+use crate::sys::placed::{Around, Operation};
 use crate::sys::relay::{Burden, Circle, Load, Relay};
 use crate::sys::spinner::{Duty, Spinner};
 use crate::sys::token::{Event, Futex, Passage, Pipe};
@@ -44,13 +46,18 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         rig.unavailable("os.cache_line_transfer.time", &Labels::none(), &"only one CPU is allowed");
     }
     let partners = Partners::start(rig, &places);
-    let mut workloads = hops(rig, &partners, Duration::ZERO, |_| true);
-    workloads.push(own::<Pipe>("pipe")?);
-    workloads.push(own::<Event>("eventfd")?);
-    for (place, partner) in partners.spinners {
-        workloads.extend(partner.map(|partner| line(&place.placement, &partner).at_most(rig.batches())));
+    let (pipe, event) = (passage_of_own::<Pipe>("pipe")?, passage_of_own::<Event>("eventfd")?);
+    let mut workloads = hops(rig, &partners, Duration::ZERO, |pairing| pairing.between == BETWEEN[0]);
+    workloads.extend(own(rig, BETWEEN[0], &pipe, &event)?);
+    for (place, partner) in &partners.spinners {
+        let line = partner.as_ref().map(|partner| line(&place.placement, partner).at_most(rig.batches()));
+        workloads.extend(line);
     }
     workloads.extend(ring(rig)?.into_iter().map(Workload::waiting));
+    rig.sample_in_blocks(workloads)?;
+    // From here on this process has several threads. The kernel then counts the users of a file around each call.
+    let mut workloads = hops(rig, &partners, Duration::ZERO, |pairing| pairing.between == BETWEEN[1]);
+    workloads.extend(own(rig, BETWEEN[1], &pipe, &event)?);
     rig.sample_in_blocks(workloads)
 }
 
@@ -153,8 +160,12 @@ pub(super) fn hop<P: Passage>(
     awake: &Awake,
     idle_before: Duration,
 ) -> Result<Workload<'static>, String> {
-    let circle =
-        Circle { cpus: vec![rig.setup().cpu, cpu], threads: pairing.between == "threads", burden: Burden::default() };
+    let circle = Circle {
+        cpus: vec![rig.setup().cpu, cpu],
+        threads: pairing.between == "threads",
+        burden: Burden::default(),
+        placed: Some((rig.random().u64(..), MOST_BLOCKS as usize)),
+    };
     let relay = Rc::new(Relay::<P>::start(&circle).map_err(|error| error.to_string())?);
     let labels = pairing.labels();
     if pairing.placement == SAME && rig.counts_ticks() {
@@ -172,8 +183,12 @@ pub(super) fn hop<P: Passage>(
     }
     let switches = if pairing.placement == SAME { Switches::One } else { Switches::Sleep };
     let witnesses = witnesses(&relay, circle.cpus);
-    let laps = Rc::clone(&relay);
-    let workload = Workload::of("hop", labels, 2, move |round_trips| laps.laps(round_trips))
+    let (laps, rest, moved) = (Rc::clone(&relay), Rc::clone(&relay), Rc::clone(&relay));
+    let timed = rig.less_rest(move |count: &mut u64| laps.placed_laps(*count), move |count| rest.rest(*count));
+    let timed = timed.map_err(|problem| problem.what)?;
+    let workload = Workload::self_timed("hop", labels, 2, move |mut count| timed(&mut count))
+        // A member that is gone fails its next batch.
+        .placed(move |block| drop(moved.place(block as usize)))
         .sized(Sizing::ByTimes(LONGER))
         .expecting(Expected { switches, ..Expected::default() })
         .witnessed(witnesses);
@@ -244,7 +259,7 @@ pub(super) fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Problem>
         rig.remark(&format!("ring.{members}"), &"it would take more than a quarter of the available memory");
         return Ok(Vec::new());
     }
-    let circle = Circle { cpus: vec![rig.setup().cpu; members], threads: false, burden };
+    let circle = Circle { cpus: vec![rig.setup().cpu; members], threads: false, burden, placed: None };
     let relay = match Relay::<Pipe>::start(&circle) {
         Ok(relay) => Rc::new(relay),
         Err(error) => {
@@ -286,15 +301,19 @@ pub(super) fn ring(rig: &mut Rig<'_>) -> Result<Vec<Workload<'static>>, Problem>
     Ok(workloads)
 }
 
-/// The token through a passage of one's own.
-fn own<P: Passage>(through: &str) -> Result<Workload<'static>, Problem> {
-    let passage = P::circle(1, true).map_err(|error| Problem::new(format!("cannot make a {through}: {error}")))?;
-    Ok(Workload::of("own", Labels::of([("through", through)]), 1, move |times| {
-        for _ in 0..times {
-            if !(passage[0].pass() && passage[0].take()) {
-                return Err("the kernel refused to pass the token".to_owned());
-            }
-        }
-        Ok(())
-    }))
+/// A passage from a task to itself.
+fn passage_of_own<P: Passage>(through: &str) -> Result<P, Problem> {
+    let passages = P::circle(1, true).map_err(|error| Problem::new(format!("cannot make a {through}: {error}")))?;
+    passages.into_iter().next().ok_or_else(|| Problem::new(format!("cannot make a {through}")))
+}
+
+/// The token through passages of one's own, in a process with one thread or several.
+fn own<'a>(rig: &mut Rig<'_>, between: &str, pipe: &'a Pipe, event: &'a Event) -> Result<Vec<Workload<'a>>, Problem> {
+    let passages = [("pipe", [pipe.passing(), pipe.taking()]), ("eventfd", [event.passing(), event.taking()])];
+    let workload = |(through, operations): (&str, [Operation<'a>; 2])| {
+        let placed = rig.placed_loop(operations.to_vec(), Around::Work)?;
+        let labels = Labels::of([("between", between), ("through", through)]);
+        Ok(rig.in_loop("own", labels, 1, &placed, Around::Work)?.sized(Sizing::ByTimes(WORK_LONGER)))
+    };
+    passages.into_iter().map(workload).collect()
 }

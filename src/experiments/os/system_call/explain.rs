@@ -1,6 +1,6 @@
 //! How the calls stand to the floor, to each other and to the mitigations of the kernel.
 
-use super::{DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, among_others, is_filtered, labels};
+use super::{DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, in_work, is_filtered, repeated};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::document::Metric;
@@ -16,7 +16,7 @@ const ENTERS: f64 = 1.5;
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let Some(floor) = time(findings, FLOOR) else { return };
     tell_floor(study, findings, &floor);
-    tell_place_among_others(findings, &floor);
+    tell_surroundings(findings, &floor);
     tell_function(findings);
     tell_vdso(findings);
     tell_ring(findings);
@@ -31,7 +31,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
 }
 
 fn time(findings: &Findings, call: &str) -> Option<Metric> {
-    findings.metric("os.system_call.time", &labels(call)).cloned()
+    findings.metric("os.system_call.time", &in_work(call)).cloned()
 }
 
 /// Kernel entry and exit, in procedure calls.
@@ -47,19 +47,20 @@ fn tell_floor(study: &Study<'_>, findings: &mut Findings, floor: &Metric) {
     ));
 }
 
-/// The refused call after itself and after others.
-fn tell_place_among_others(findings: &mut Findings, floor: &Metric) {
-    let Some(among) = findings.metric("os.system_call.time", &among_others()) else { return };
-    let (floor_text, among_text) = (floor.shown().to_string(), among.shown().to_string());
-    let why = match Order::of(floor, among) {
+/// The refused call in ordinary work and after itself.
+fn tell_surroundings(findings: &mut Findings, floor: &Metric) {
+    let time = |labels: &Labels| findings.metric("os.system_call.time", labels).cloned();
+    let Some(again) = time(&repeated(FLOOR)) else { return };
+    let why = match Order::of(floor, &again) {
         Order::Alike | Order::Open => "",
         Order::Larger(_) | Order::Smaller(_) => {
-            " Earlier calls decide how well the CPU predicts the branches of the kernel."
+            " The code around a call decides how well the CPU predicts the branches of the kernel."
         }
     };
-    let among = if floor_text == among_text { "the same".to_owned() } else { among_text };
     let text = format!(
-        "The call that the kernel refuses (ENOSYS) costs {floor_text} when repeated and {among} among other calls.{why}"
+        "The call that the kernel refuses (ENOSYS) costs {} in ordinary work and {} when repeated.{why}",
+        floor.shown(),
+        again.shown()
     );
     findings.say(text);
 }

@@ -1,8 +1,8 @@
 //! Which figures the calls give, and what must hold of them.
 
 use super::{
-    CALLS, DEPTH, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, SETTLES_BEFORE_EACH_BATCH, among_others,
-    enters_alone, is_filtered, labels,
+    CALLS, DEPTH, FLOOR, FUNCTION, IN_WORK_TOO, MeasuredCall, RING, RING_BATCHED, SETTLES_BEFORE_EACH_BATCH,
+    among_others, enters_alone, in_work, is_filtered, labels, repeated,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -35,19 +35,39 @@ rules! {
         "one of 32 no-operations in a system call costs at most as much as one alone";
 }
 
-/// The labels of a figure: those of the call, and of what is known of it only when it is made.
-fn figure_labels(study: &Study<'_>, call: &MeasuredCall) -> Labels {
+/// The labels of a figure: those of its series, and what is known of the call only when it is made.
+fn figure_labels(study: &Study<'_>, call: &MeasuredCall, labels: Labels) -> Labels {
     match study.remarks(DEPTH).first() {
-        Some(depth) if call.name == "getcwd" => labels(call.name).with(PATH_DEPTH, depth),
-        _ => labels(call.name),
+        Some(depth) if call.name == "getcwd" => labels.with(PATH_DEPTH, depth),
+        _ => labels,
     }
 }
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
+    if study.method_version < IN_WORK_TOO {
+        figures_of(study, findings, labels, true);
+        among(study, findings, &labels(FLOOR).with("order", "sweep"));
+        return;
+    }
+    figures_of(study, findings, in_work, true);
+    figures_of(study, findings, repeated, false);
+    among(study, findings, &among_others());
+}
+
+/// The floor among other calls.
+fn among(study: &Study<'_>, findings: &mut Findings, labels: &Labels) {
+    if let Some(estimate) = study.sample("call", labels).as_ref().and_then(Estimate::undisturbed) {
+        let own = call_gates(study, &CALLS[0], &estimate, None);
+        findings.publish(study, Figure::batches("os.system_call.time", labels.clone(), &estimate).gates(own));
+    }
+}
+
+/// The figures of all calls whose series have the labels that `of` makes of their names, with the service of each where it is wanted.
+fn figures_of(study: &Study<'_>, findings: &mut Findings, of: fn(&str) -> Labels, services: bool) {
     let draws = study.method_version >= SETTLES_BEFORE_EACH_BATCH;
     let estimator = if draws { Estimate::of_draws } else { Estimate::undisturbed };
     let sample = |call: &str| {
-        let sample = study.sample("call", &labels(call))?;
+        let sample = study.sample("call", &of(call))?;
         Some(if draws { sample.by_median() } else { sample })
     };
     let floor = sample(FLOOR);
@@ -60,21 +80,19 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
         if let Some(single) = ring.as_ref().filter(|_| call.name == RING_BATCHED) {
             own.push(Gate::at_most(&BATCHED, estimate.named("{} in a batch"), single.value).because("one alone"));
         }
-        let labels = figure_labels(study, call);
-        findings.publish(study, Figure::batches("os.system_call.time", labels.clone(), &estimate).gates(own));
-        let floor = floor.as_ref().filter(|_| enters_alone(call) && call.name != FUNCTION && !is_filtered(study));
-        if let Some(net) = floor.and_then(|floor| Estimate::net_of(&sample, floor, estimator)) {
+        let named = figure_labels(study, call, of(call.name));
+        findings.publish(study, Figure::batches("os.system_call.time", named, &estimate).gates(own));
+        let takes_floor = services && enters_alone(call) && call.name != FUNCTION && !is_filtered(study);
+        let Some(floor) = floor.as_ref().filter(|_| takes_floor) else { continue };
+        if let Some(net) = Estimate::net_of(&sample, floor, estimator) {
             let own =
                 vec![gates::net_resolved(&net, estimate.value), consistent(&net, &estimate, floor_estimate.as_ref())];
+            let named = figure_labels(study, call, labels(call.name));
             findings.publish(
                 study,
-                Figure::batches("os.system_call.service", labels, &net).of_gross(estimate.value).gates(own),
+                Figure::batches("os.system_call.service", named, &net).of_gross(estimate.value).gates(own),
             );
         }
-    }
-    if let Some(estimate) = study.sample("call", &among_others()).as_ref().and_then(Estimate::undisturbed) {
-        let own = call_gates(study, &CALLS[0], &estimate, None);
-        findings.publish(study, Figure::batches("os.system_call.time", among_others(), &estimate).gates(own));
     }
 }
 

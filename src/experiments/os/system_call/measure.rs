@@ -1,22 +1,25 @@
-//! The calls of a launch: in blocks, and the floor once more among the others.
+//! The calls of a launch: in ordinary work, repeated, and the floor once more among the others.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use super::{CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, VDSO, among_others, labels};
+use super::{
+    CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, VDSO, among_others, in_work, labels,
+    repeated,
+};
 use crate::results::problem::Problem;
-use crate::results::quantity::Labels;
 use crate::rig::Rig;
+use crate::rig::placed::{SharedLoop, WORK_LONGER};
 use crate::rig::sampler::{Sizing, Timed, Workload};
 use crate::sys::clock::Source;
+use crate::sys::placed::{Around, Operation};
 use crate::sys::process::{self, Trial};
 use crate::sys::ring::{self, Ring};
-use crate::sys::system_call::RepeatableCall;
 use crate::sys::{clock, counters, system_call};
 
-/// Calls in a batch of a block, at least: with 64 the clock probe before them adds a hundredth.
+/// Calls in a batch, at least: with 64 the clock probe before them adds a hundredth.
 const CALLS_PER_BATCH: u64 = 256;
 /// Calls in a batch among other calls, at least.
 const CALLS_AMONG_OTHERS: u64 = 512;
@@ -31,10 +34,22 @@ const HANDED_OVER: u32 = 3;
 /// Longest path of a working directory (PATH_MAX).
 const LONGEST_PATH: usize = 4096;
 
+/// What the calls of a launch work on.
+struct Means {
+    zero: File,
+    null: File,
+    single: Option<RefCell<Ring>>,
+    batched: Option<RefCell<Ring>>,
+}
+
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let cannot_open = |error: std::io::Error| Problem::new(format!("cannot open a device file: {error}"));
-    let zero = File::open("/dev/zero").map_err(cannot_open)?;
-    let null = File::options().write(true).open("/dev/null").map_err(cannot_open)?;
+    let means = Means {
+        zero: File::open("/dev/zero").map_err(cannot_open)?,
+        null: File::options().write(true).open("/dev/null").map_err(cannot_open)?,
+        single: Ring::of(1).ok().map(RefCell::new),
+        batched: Ring::of(ring::ENTRIES).ok().map(RefCell::new),
+    };
     let filtered = process::is_filtered();
     if filtered {
         rig.remark(FILTERED, &"a system-call filter is installed");
@@ -47,20 +62,24 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         }
     }
     if calls.iter().any(|call| call.name == "getcwd") {
-        let mut path = RepeatableCall::current_directory(LONGEST_PATH);
-        path.repeat(1);
-        rig.remark(DEPTH, &path.memory().split(|&byte| byte == b'/').skip(1).count());
+        let path = Operation::current_directory(LONGEST_PATH).memory();
+        rig.remark(DEPTH, &path.split(|&byte| byte == b'/').skip(1).count());
     }
-    let all = |rig: &Rig<'_>| -> Result<Vec<Workload<'_>>, Problem> {
-        calls.iter().map(|call| workload(rig, call, &zero, &null)).collect()
-    };
-    let (blocks, sweep) = (all(rig)?, all(rig)?);
+    let mut blocks = Vec::new();
+    let mut sweep = Vec::new();
+    let batches = rig.batches();
+    for around in [Around::Work, Around::Nothing] {
+        for call in &calls {
+            let Some(operation) = operation(call.name, &means) else { continue };
+            let placed = rig.placed_loop(vec![operation], around)?;
+            blocks.push(workload(rig, call, &placed, around)?);
+            if around == Around::Nothing {
+                sweep.push(in_sweep(workload(rig, call, &placed, around)?, batches));
+            }
+        }
+    }
     rig.sample_in_blocks(blocks)?;
-    if calls.first().is_some_and(|call| call.name == FLOOR) {
-        let batches = rig.batches();
-        rig.sample_first(sweep.into_iter().map(|calls| in_sweep(calls, batches)).collect())?;
-    }
-    Ok(())
+    if calls.first().is_some_and(|call| call.name == FLOOR) { rig.sample_first(sweep) } else { Ok(()) }
 }
 
 /// A call as it takes turns with others: what ran before each batch is its warm-up, and nobody waits for a level.
@@ -69,37 +88,40 @@ fn in_sweep(calls: Workload<'_>, batches: u32) -> Workload<'_> {
     Workload { labels: among_others(), sizing, at_most: Some(batches), ..calls }
 }
 
-/// A batch of a call.
-fn workload<'a>(rig: &Rig<'_>, call: &MeasuredCall, zero: &'a File, null: &'a File) -> Result<Workload<'a>, Problem> {
-    Ok(match call.name {
-        FLOOR => repeats(labels(call.name), system_call::REFUSED, RepeatableCall::refused()),
-        "getpid" => repeats(labels(call.name), system_call::process_number(), RepeatableCall::process_number()),
-        "getppid" => repeats(labels(call.name), system_call::parent_number(), RepeatableCall::parent_number()),
-        FUNCTION => answers(labels(call.name), system_call::parent_number(), system_call::parent_numbers_in_function),
-        "gettid" => repeats(labels(call.name), system_call::thread_number(), RepeatableCall::thread_number()),
-        "read_dev_zero" => repeats(labels(call.name), 1, RepeatableCall::read_byte(zero.as_fd())),
-        "write_dev_null" => repeats(labels(call.name), 1, RepeatableCall::write_byte(null.as_fd())),
-        "getcwd" => {
-            let mut path = RepeatableCall::current_directory(LONGEST_PATH);
-            repeats(labels(call.name), path.repeat(1), path)
-        }
-        "clock_gettime" => repeats(labels(call.name), 0, RepeatableCall::monotonic_time()),
-        "sched_yield" => yields(call, rig.source()?, rig.ticks(LONGEST_YIELDS)),
-        // A clock that steps back would add to the sum.
-        VDSO => {
-            let mut last = clock::monotonic();
-            answers(labels(call.name), 0, move |calls| {
-                let mut back = 0;
-                for _ in 0..calls {
-                    let before = std::mem::replace(&mut last, clock::monotonic());
-                    back += i64::from(last < before);
-                }
-                back
-            })
-        }
-        RING => ring_workload(call, 1)?,
-        _ => ring_workload(call, ring::ENTRIES)?,
+/// A call as loops make it; none where there is no ring.
+fn operation<'a>(call: &str, means: &'a Means) -> Option<Operation<'a>> {
+    Some(match call {
+        FLOOR => Operation::refused(),
+        "getpid" => Operation::process_number(),
+        "getppid" => Operation::parent_number(),
+        FUNCTION => Operation::parent_number_in_function(),
+        "gettid" => Operation::thread_number(),
+        "read_dev_zero" => Operation::read(means.zero.as_fd(), 1),
+        "write_dev_null" => Operation::write(means.null.as_fd(), 1, 1),
+        "getcwd" => Operation::current_directory(LONGEST_PATH),
+        "clock_gettime" => Operation::monotonic_time(),
+        "sched_yield" => Operation::yield_processor(),
+        VDSO => clock::monotonic_operation(),
+        RING => Ring::operation(means.single.as_ref()?),
+        _ => Ring::operation(means.batched.as_ref()?),
     })
+}
+
+/// Batches of a call in its loop.
+fn workload<'a>(
+    rig: &Rig<'_>,
+    call: &MeasuredCall,
+    placed: &SharedLoop<'a>,
+    around: Around,
+) -> Result<Workload<'a>, Problem> {
+    let labels = if around == Around::Work { in_work(call.name) } else { repeated(call.name) };
+    let operations = if call.name == RING_BATCHED { u64::from(ring::ENTRIES) } else { 1 };
+    let sizing = match around {
+        Around::Work => Sizing::ByTimes(WORK_LONGER),
+        Around::Nothing => Sizing::AtLeast(CALLS_PER_BATCH / operations),
+    };
+    let workload = rig.in_loop("call", labels, operations, placed, around)?.sized(sizing);
+    Ok(if call.name == "sched_yield" { yields(workload, rig.source()?, rig.ticks(LONGEST_YIELDS)) } else { workload })
 }
 
 /// Whether a call can be made at all, tried in a child process where a filter might kill who makes it.
@@ -110,11 +132,11 @@ fn available(call: &str, filtered: bool) -> Result<(), String> {
             "getpid" => system_call::process_number() > 0,
             "getppid" | FUNCTION => system_call::parent_number() >= 0,
             "gettid" => system_call::thread_number() > 0,
-            "getcwd" => RepeatableCall::current_directory(LONGEST_PATH).repeat(1) > 0,
-            "clock_gettime" => RepeatableCall::monotonic_time().repeat(1) == 0,
+            "getcwd" => Operation::current_directory(LONGEST_PATH).once() > 0,
+            "clock_gettime" => Operation::monotonic_time().once() == 0,
             "sched_yield" => system_call::yield_processor() == 0,
             FLOOR => system_call::refused() == system_call::REFUSED,
-            _ if needs_ring => Ring::new().is_ok_and(|mut ring| ring.no_operations(1).is_ok()),
+            _ if needs_ring => Ring::of(1).is_ok_and(|mut ring| ring.no_operations().is_ok()),
             _ => true,
         });
         match tried {
@@ -127,42 +149,30 @@ fn available(call: &str, filtered: bool) -> Result<(), String> {
             Err(error) => return Err(format!("cannot try it in a child process: {error}")),
         }
     }
-    if needs_ring && let Err(error) = Ring::new() {
+    if needs_ring && let Err(error) = Ring::of(1) {
         return Err(format!("io_uring is not available: {error} (see sysctl kernel.io_uring_disabled)"));
     }
     Ok(())
 }
 
-/// A system call that always gives the same answer.
-fn repeats(labels: Labels, right: i64, mut call: RepeatableCall<'_>) -> Workload<'_> {
-    answers(labels, right, move |calls| call.repeat(calls))
-}
-
-/// Calls that all give the same answer, made so many times by a function that sums the answers up.
-fn answers<'a>(labels: Labels, right: i64, mut make: impl FnMut(u64) -> i64 + 'a) -> Workload<'a> {
-    Workload::of("call", labels, 1, move |calls| {
-        let (sum, expected) = (make(calls), right * calls as i64);
-        if sum == expected { Ok(()) } else { Err(format!("the return values sum to {sum} instead of {expected}")) }
-    })
-    .sized(Sizing::AtLeast(CALLS_PER_BATCH))
-}
-
 /// Yields, which hand the CPU to another task that wants it, for milliseconds each. Where there is one, a batch would take
 /// seconds and all calls of the launch with it: such batches end early and count as preempted.
-fn yields<'a>(call: &MeasuredCall, source: Source, longest: f64) -> Workload<'a> {
+fn yields(workload: Workload<'_>, source: Source, longest: f64) -> Workload<'_> {
     let handed_over = Rc::new(Cell::new(0_u32));
     let noticed = Rc::clone(&handed_over);
-    let mut yielding = RepeatableCall::yield_processor();
-    Workload::self_timed("call", labels(call.name), 1, move |calls| {
+    let Workload { mut work, .. } = workload;
+    let guarded = move |calls: u64| {
         let began = source.stamp().ticks;
         if handed_over.get() >= HANDED_OVER {
             return Ok(Timed::Preempted(source.stamp().ticks - began));
         }
-        let mut sum = 0_i64;
-        let mut left = calls;
+        let (mut own, mut left) = (Timed::Whole, calls);
         while left > 0 {
             let part = left.min(YIELDS_IN_A_ROW);
-            sum += yielding.repeat(part);
+            own = match (own, work(part)?) {
+                (Timed::Ticks(sum), Timed::Ticks(more)) => Timed::Ticks(sum + more),
+                (_, timed) => timed,
+            };
             left -= part;
             let span = source.stamp().ticks - began;
             if span as f64 > longest {
@@ -170,10 +180,9 @@ fn yields<'a>(call: &MeasuredCall, source: Source, longest: f64) -> Workload<'a>
                 return Ok(Timed::Preempted(span));
             }
         }
-        if sum == 0 { Ok(Timed::Whole) } else { Err(format!("the return values sum to {sum} instead of 0")) }
-    })
-    .sized(Sizing::AtLeast(CALLS_PER_BATCH))
-    .prepared(move || {
+        Ok(own)
+    };
+    Workload { work: Box::new(guarded), ..workload }.prepared(move || {
         if noticed.get() < HANDED_OVER {
             // Each yield to another task is a switch that the kernel counts.
             let before = counters::thread().involuntary_switches;
@@ -185,45 +194,4 @@ fn yields<'a>(call: &MeasuredCall, source: Source, longest: f64) -> Workload<'a>
         }
         Ok(())
     })
-}
-
-fn ring_workload<'a>(call: &MeasuredCall, count: u32) -> Result<Workload<'a>, Problem> {
-    let mut ring = Ring::new().map_err(|error| Problem::new(format!("cannot set up an io_uring: {error}")))?;
-    Ok(Workload::of("call", labels(call.name), u64::from(count), move |turns| {
-        for _ in 0..turns {
-            match ring.no_operations(count) {
-                Ok(completed) if completed == count => {}
-                Ok(completed) => return Err(format!("{completed} of {count} no-operations completed")),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        Ok(())
-    })
-    .sized(Sizing::AtLeast(CALLS_PER_BATCH / u64::from(count))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_answers_as_expected() {
-        assert_eq!(system_call::refused(), system_call::REFUSED);
-        assert_eq!(system_call::process_number(), i64::from(std::process::id()));
-        assert_eq!(RepeatableCall::monotonic_time().repeat(3), 0);
-        assert_eq!(RepeatableCall::refused().repeat(5), 5 * system_call::REFUSED);
-        assert_eq!(RepeatableCall::process_number().repeat(0), 0);
-        assert_eq!(system_call::parent_numbers_in_function(3), 3 * system_call::parent_number());
-    }
-
-    #[test]
-    fn a_wrong_answer_voids_the_batch() {
-        let mut answer = 0;
-        let mut workload = answers(labels("getpid"), 7, move |calls| {
-            answer += calls as i64;
-            7 * calls as i64 + i64::from(answer >= 12)
-        });
-        assert!((workload.work)(8).is_ok());
-        assert!((workload.work)(8).is_err());
-    }
 }

@@ -82,7 +82,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
     measures: "kernel entry and exit, and the work of a dozen system calls",
-    method_version: 5,
+    method_version: 6,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
     needs: &[],
@@ -156,24 +156,42 @@ const DEPTH: &str = "getcwd.depth";
 const FILTERED: &str = "filtered";
 /// The method version from which calls settle anew before each batch, and not once in a launch.
 const SETTLES_BEFORE_EACH_BATCH: u32 = 4;
+/// The method version from which calls are in ordinary work too, at places that are drawn.
+const IN_WORK_TOO: u32 = 6;
 /// getppid in a separate function.
 const FUNCTION: &str = "getppid_in_function";
 const VDSO: &str = "clock_gettime_vdso";
 const RING: &str = "io_uring_nop";
 const RING_BATCHED: &str = "io_uring_nop_batched";
 
+/// Label of what surrounds a call.
+const AFTER: &str = "after";
+/// Its value where the call is one among ordinary work.
+const IN_WORK: &str = "work";
+
 fn labels(call: &str) -> Labels {
     Labels::of([("call", call)])
 }
 
+/// Labels of a call in ordinary work: what a program pays.
+pub(in crate::experiments) fn in_work(call: &str) -> Labels {
+    labels(call).with(AFTER, IN_WORK)
+}
+
+/// Labels of a call after itself.
+fn repeated(call: &str) -> Labels {
+    labels(call).with(AFTER, "same_call")
+}
+
 /// The floor among other calls.
 fn among_others() -> Labels {
-    labels(FLOOR).with("order", "sweep")
+    labels(FLOOR).with(AFTER, "other_calls")
 }
 
 /// The summary shows the floor and what users know by name.
 fn common_call(labels: &Labels) -> bool {
-    labels.get("order").is_none() && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
+    labels.get(AFTER) == Some(IN_WORK)
+        && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.

@@ -1,7 +1,8 @@
 //! What calls are expected to cost: the way in and out, and instructions.
 
 use super::{
-    CALLS, CLOCK_INSTRUCTIONS, FUNCTION, MeasuredCall, RING_BATCHED, VDSO, among_others, enters_alone, labels,
+    CALLS, CLOCK_INSTRUCTIONS, FUNCTION, MeasuredCall, RING_BATCHED, VDSO, among_others, enters_alone, in_work, labels,
+    repeated,
 };
 use crate::experiments::PredictionInput;
 use crate::experiments::constants::{
@@ -14,7 +15,9 @@ use crate::sys::ring;
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let entry = KernelEntry::known(by);
     let served = CALLS.iter().filter(|call| enters_alone(call) && call.name != FUNCTION);
-    let calls = CALLS.iter().map(|call| entry.prediction(call, labels(call.name)));
+    let calls = CALLS
+        .iter()
+        .flat_map(|call| [in_work(call.name), repeated(call.name)].map(|labels| entry.prediction(call, labels)));
     let floor = entry.prediction(&CALLS[0], among_others());
     calls.chain([floor]).chain(served.map(|call| entry.service(call))).collect()
 }

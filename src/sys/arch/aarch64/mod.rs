@@ -4,6 +4,7 @@
 //! the Neoverse and Cortex cores for latencies.
 
 pub mod branches;
+pub mod pieces;
 pub mod stream;
 pub mod system_call;
 

@@ -3,12 +3,11 @@
 //! Sources: Arm Architecture Reference Manual (SVC); Linux Documentation/arch/arm64.
 
 use std::arch::asm;
-use std::num::NonZeroU64;
 
-use crate::sys::arch::{ChildTask, GAP, multiply_chain};
+use crate::sys::arch::{ChildTask, multiply_chain};
 
 /// Makes a system call with up to three arguments; the answer is the kernel's, negative for an error number. The instruction begins a
-/// [line of code](repeated_call), like the return to it.
+/// line of code, like the return to it.
 ///
 /// # Safety
 ///
@@ -22,59 +21,6 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
             in("x2") arguments[2], options(nostack));
     };
     answer
-}
-
-/// Makes the same system call so many times and sums up the answers, in a loop of 20 bytes that begins a line of 64 bytes.
-/// [`GAP`](crate::sys::arch::GAP) bytes of no-operations separate it from the next branch.
-///
-/// # Safety
-///
-/// As for [`system_call`]; the call must be sound as many times.
-#[inline(never)]
-pub unsafe fn repeated_call(number: i64, arguments: [i64; 3], times: NonZeroU64) -> i64 {
-    let mut sum = 0_i64;
-    // SAFETY: as for `system_call`; the kernel keeps X1, X2 and X8. The labels are local to the one copy of this function.
-    unsafe {
-        asm!(
-            ".p2align 6",
-            "2:",
-            "mov x0, {first}",
-            "svc 0",
-            "add {sum}, {sum}, x0",
-            "subs {times}, {times}, #1",
-            "b.ne 2b",
-            ".rept {gap} / 4",
-            "nop",
-            ".endr",
-            gap = const GAP,
-            first = in(reg) arguments[0],
-            sum = inout(reg) sum,
-            times = inout(reg) times.get() => _,
-            in("x8") number, in("x1") arguments[1], in("x2") arguments[2],
-            out("x0") _, options(nostack)
-        );
-    }
-    sum
-}
-
-/// Calls a function so many times and sums up what it returns, in a loop within a line.
-#[inline(never)]
-pub fn repeated_function(function: extern "C" fn() -> i64, times: NonZeroU64) -> i64 {
-    let mut sum = 0_i64;
-    // SAFETY: the function follows the C calling convention, whose scratch registers are declared; the others hold the numbers.
-    unsafe {
-        asm!(
-            ".p2align 6",
-            "2:",
-            "blr x20",
-            "add x21, x21, x0",
-            "subs x22, x22, #1",
-            "b.ne 2b",
-            in("x20") function, inout("x21") sum, inout("x22") times.get() => _,
-            out("x0") _, clobber_abi("C")
-        );
-    }
-    sum
 }
 
 /// Makes a system call with four arguments; see [`system_call`].

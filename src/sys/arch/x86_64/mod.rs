@@ -4,6 +4,7 @@
 //! uops.info.
 
 pub mod branches;
+pub mod pieces;
 pub mod stream;
 pub mod system_call;
 

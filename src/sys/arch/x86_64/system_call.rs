@@ -3,12 +3,11 @@
 //! Sources: Intel SDM volume 2 (SYSCALL); System V AMD64 ABI, A.2.1.
 
 use std::arch::asm;
-use std::num::NonZeroU64;
 
-use crate::sys::arch::{ChildTask, GAP, multiply_chain};
+use crate::sys::arch::{ChildTask, multiply_chain};
 
 /// Makes a system call with up to three arguments; the answer is the kernel's, negative for an error number. The instruction begins a
-/// [line of code](repeated_call), like the return to it.
+/// line of code, like the return to it.
 ///
 /// # Safety
 ///
@@ -23,57 +22,6 @@ pub unsafe fn system_call(number: i64, arguments: [i64; 3]) -> i64 {
             in("rdx") arguments[2], lateout("rcx") _, lateout("r11") _, options(nostack));
     };
     answer
-}
-
-/// Makes the same system call so many times and sums up the answers, in a loop of 13 bytes that begins a line of 64 bytes.
-/// [`GAP`](crate::sys::arch::GAP) bytes of no-operations separate it from the next branch.
-///
-/// # Safety
-///
-/// As for [`system_call`]; the call must be sound as many times.
-#[inline(never)]
-pub unsafe fn repeated_call(number: i64, arguments: [i64; 3], times: NonZeroU64) -> i64 {
-    let mut sum = 0_i64;
-    // SAFETY: as for `system_call`; the kernel keeps RDI, RSI and RDX. The labels are local to the one copy of this function.
-    unsafe {
-        asm!(
-            ".p2align 6",
-            "2:",
-            "mov rax, {number}",
-            "syscall",
-            "add {sum}, rax",
-            "dec {times}",
-            "jnz 2b",
-            ".nops {gap}",
-            gap = const GAP,
-            number = in(reg) number,
-            sum = inout(reg) sum,
-            times = inout(reg) times.get() => _,
-            in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2],
-            out("rax") _, out("rcx") _, out("r11") _, options(nostack)
-        );
-    }
-    sum
-}
-
-/// Calls a function so many times and sums up what it returns, in a loop within a line.
-#[inline(never)]
-pub fn repeated_function(function: extern "C" fn() -> i64, times: NonZeroU64) -> i64 {
-    let mut sum = 0_i64;
-    // SAFETY: the function follows the C calling convention, whose scratch registers are declared; the others hold the numbers.
-    unsafe {
-        asm!(
-            ".p2align 6",
-            "2:",
-            "call r12",
-            "add r13, rax",
-            "dec r14",
-            "jnz 2b",
-            in("r12") function, inout("r13") sum, inout("r14") times.get() => _,
-            out("rax") _, clobber_abi("C")
-        );
-    }
-    sum
 }
 
 /// Makes a system call with four arguments; see [`system_call`].

@@ -1,0 +1,540 @@
+//! Loops around operations whose place in memory and whose surroundings are drawn.
+//!
+//! What a short operation costs depends on the code around it, because branch predictors remember it. A loop that a compiler lays out
+//! has one surrounding in a build, and measures that. These loops are composed of pieces at run time: work as programs do it, with
+//! branches, calls and returns, and the operations at a drawn place in it. Each has several placements.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::io;
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
+
+use super::arch::{NOTHING, PIECES, Piece, branch_back, see_new_code};
+use super::memory::page_size;
+
+/// Operations in a loop, at most.
+const MOST_OPERATIONS: usize = 2;
+/// Numbers that the work reads; the pieces know how many.
+const NUMBERS: usize = 1024;
+/// The numbers repeat after so many, as programs meet the same data again: predictors learn the branches from what ran before them.
+const PERIOD: std::ops::Range<usize> = 16..128;
+/// One of so many numbers has a bit set that decides a branch.
+const RARE: u32 = 4;
+/// Pieces of work before and after the operations of a turn, at least and at most: up to a few hundred cycles.
+const WORK: std::ops::Range<usize> = 4..16;
+/// Pieces of code next to a loop, at most, which do not run or run once.
+const NEIGHBOURS: usize = 8;
+/// A loop begins at any multiple of this in a page, as compilers place functions.
+const ALIGNED: usize = 16;
+
+/// What stands around the operations of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Around {
+    /// Work as programs do it, before and after.
+    Work,
+    /// Nothing: the operations follow each other.
+    Nothing,
+}
+
+/// What a loop does with an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Call,
+    Function,
+    /// Stores 1 into the word and makes the call, which wakes whoever waits for it.
+    Wake,
+    /// Makes the call until the word is not 0, and stores 0 into it.
+    Wait,
+}
+
+impl Kind {
+    fn piece(self) -> Piece {
+        match self {
+            Kind::Call => Piece::Call,
+            Kind::Function => Piece::Function,
+            Kind::Wake => Piece::Wake,
+            Kind::Wait => Piece::Wait,
+        }
+    }
+}
+
+/// An operation as the pieces read it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Number of the call, or address of the function.
+    number: i64,
+    arguments: [i64; 6],
+    expected: i64,
+    word: *const AtomicI64,
+}
+
+/// What the pieces read and write.
+#[repr(C)]
+struct Control {
+    turns: u64,
+    skip: u64,
+    exit: *const u8,
+    data: *mut u32,
+    stop: *const AtomicI64,
+    state: [u64; 2],
+    wrong: i64,
+    rows: [Row; MOST_OPERATIONS],
+}
+
+/// An operation that a loop can make any number of times: a system call or a function, with its memory and the answer it must give.
+#[derive(Debug, Clone)]
+pub struct Operation<'a> {
+    kind: Kind,
+    row: Row,
+    memory: Arc<[AtomicI64]>,
+    /// What must stay for as long as the operation, besides what it borrows.
+    _held: Option<Arc<dyn Any + Send + Sync>>,
+    borrowed: PhantomData<BorrowedFd<'a>>,
+}
+
+impl<'a> Operation<'a> {
+    /// A system call.
+    ///
+    /// # Safety
+    ///
+    /// The call must be sound with these arguments any number of times for as long as the lifetime lasts.
+    pub(super) unsafe fn call(number: i64, arguments: [i64; 6], expected: i64) -> Self {
+        let row = Row { number, arguments, expected, word: std::ptr::null() };
+        Operation { kind: Kind::Call, row, memory: Arc::new([]), _held: None, borrowed: PhantomData }
+    }
+
+    /// The same with memory of so many bytes, to which one of the arguments points. It begins with the bytes of `first`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`call`](Self::call). The kernel must stay within the memory.
+    pub(super) unsafe fn with_memory(mut self, argument: usize, bytes: usize, first: i64) -> Self {
+        self.memory =
+            (0..bytes.div_ceil(8).max(1)).map(|index| AtomicI64::new(if index == 0 { first } else { 0 })).collect();
+        self.row.arguments[argument] = self.memory.as_ptr() as i64;
+        self
+    }
+
+    /// A call of futex(2) that wakes those who wait for a word to become 1.
+    ///
+    /// # Safety
+    ///
+    /// As for [`call`](Self::call). The word must be valid for as long as the lifetime lasts.
+    pub(super) unsafe fn waking(mut self, word: *const AtomicI64) -> Self {
+        (self.kind, self.row.word) = (Kind::Wake, word);
+        self
+    }
+
+    /// A call of futex(2) that waits for a word to become 1.
+    ///
+    /// # Safety
+    ///
+    /// As for [`waking`](Self::waking).
+    pub(super) unsafe fn waiting(mut self, word: *const AtomicI64) -> Self {
+        (self.kind, self.row.word) = (Kind::Wait, word);
+        self
+    }
+
+    /// A function with an argument.
+    ///
+    /// # Safety
+    ///
+    /// The function must be sound with the argument any number of times for as long as the lifetime lasts. It must not unwind.
+    pub(super) unsafe fn function(
+        function: extern "C" fn(*mut c_void) -> i64,
+        argument: *mut c_void,
+        expected: i64,
+    ) -> Self {
+        let row = Row {
+            number: function as usize as i64,
+            arguments: [argument as i64, 0, 0, 0, 0, 0],
+            expected,
+            word: std::ptr::null(),
+        };
+        Operation { kind: Kind::Function, row, memory: Arc::new([]), _held: None, borrowed: PhantomData }
+    }
+
+    /// The same operation, which holds what it borrows.
+    ///
+    /// # Safety
+    ///
+    /// `what` must keep all that the operation borrows.
+    pub(super) unsafe fn holding(self, what: Arc<dyn Any + Send + Sync>) -> Operation<'static> {
+        let Operation { kind, row, memory, .. } = self;
+        Operation { kind, row, memory, _held: Some(what), borrowed: PhantomData }
+    }
+
+    /// The same operation with another answer.
+    #[must_use]
+    pub fn answering(mut self, expected: i64) -> Self {
+        self.row.expected = expected;
+        self
+    }
+
+    /// The answer that it must give.
+    pub fn expected(&self) -> i64 {
+        self.row.expected
+    }
+
+    /// Its memory as bytes.
+    pub fn memory(&self) -> Vec<u8> {
+        let words = self.memory.iter().map(|word| word.load(std::sync::atomic::Ordering::Relaxed));
+        words.flat_map(i64::to_ne_bytes).collect()
+    }
+
+    /// Makes a system call once, and returns the answer.
+    pub fn once(&self) -> i64 {
+        debug_assert!(self.kind == Kind::Call);
+        let [first, second, third, fourth, ..] = self.row.arguments;
+        // SAFETY: the call is sound with its arguments, by the contract of `call`.
+        unsafe { super::arch::system_call_of_four(self.row.number, [first, second, third, fourth]) }
+    }
+}
+
+/// Code that may be executed.
+#[derive(Debug)]
+struct Executable {
+    start: NonNull<c_void>,
+    length: NonZeroUsize,
+}
+
+// SAFETY: nobody writes the code after it was made, and any thread may run it.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
+
+impl Executable {
+    /// Memory with this content. Some systems refuse to make written memory executable, and allow it for a file in memory.
+    fn of(content: &[u8]) -> io::Result<Self> {
+        let length =
+            NonZeroUsize::new(content.len().next_multiple_of(page_size())).ok_or(io::ErrorKind::InvalidInput)?;
+        let made = Self::anonymous(content, length)
+            .or_else(|refused| Self::from_file(content, length).map_err(|_| refused))?;
+        // SAFETY: the mapping is as long as that and readable.
+        see_new_code(unsafe { std::slice::from_raw_parts(made.start.as_ptr().cast::<u8>(), length.get()) });
+        Ok(made)
+    }
+
+    fn anonymous(content: &[u8], length: NonZeroUsize) -> io::Result<Self> {
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new private anonymous mapping at an address of the kernel's choice collides with nothing.
+        let start = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_PRIVATE) }?;
+        let made = Executable { start, length };
+        // SAFETY: the mapping is new, writable and at least as long. Small pages, so that every launch has them.
+        unsafe {
+            let _ = madvise(start, length.get(), MmapAdvise::MADV_NOHUGEPAGE);
+            start.cast::<u8>().as_ptr().copy_from_nonoverlapping(content.as_ptr(), content.len());
+            mprotect(start, length.get(), ProtFlags::PROT_READ | ProtFlags::PROT_EXEC)?;
+        }
+        Ok(made)
+    }
+
+    fn from_file(content: &[u8], length: NonZeroUsize) -> io::Result<Self> {
+        let mut file = super::create::in_memory(c"code")?;
+        io::Write::write_all(&mut file, content)?;
+        file.set_len(length.get() as u64)?;
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_EXEC;
+        // SAFETY: a new mapping at an address of the kernel's choice collides with nothing. The file is nobody else's.
+        let start = unsafe { mmap(None, length, protection, MapFlags::MAP_PRIVATE, &file, 0) }?;
+        Ok(Executable { start, length })
+    }
+
+    fn at(&self, offset: usize) -> *const u8 {
+        debug_assert!(offset < self.length.get());
+        // SAFETY: the offset lies inside the mapping.
+        unsafe { self.start.cast::<u8>().as_ptr().add(offset) }
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and who runs the code holds it.
+        let _ = unsafe { munmap(self.start, self.length.get()) };
+    }
+}
+
+/// Where a loop and its end stand in the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    entry: usize,
+    exit: usize,
+}
+
+/// Loops around the same kinds of operations at several places.
+#[derive(Debug)]
+struct Placements {
+    code: Executable,
+    places: Vec<Place>,
+}
+
+/// Appends drawn pieces of work.
+fn add_work(code: &mut Vec<u8>, random: &mut fastrand::Rng, count: usize) {
+    let first = PIECES.iter().position(|&piece| piece == Piece::Mix).unwrap_or(0);
+    for _ in 0..count {
+        code.extend(PIECES[random.usize(first..PIECES.len())].code());
+    }
+}
+
+/// Appends a loop among drawn neighbours.
+fn add_loop(code: &mut Vec<u8>, random: &mut fastrand::Rng, kinds: &[Kind], around: Around, stops: bool) -> Place {
+    let start = (code.len() + random.usize(0..page_size())).next_multiple_of(ALIGNED);
+    while code.len() < start {
+        code.extend(NOTHING);
+    }
+    add_work(code, random, NEIGHBOURS);
+    while !code.len().is_multiple_of(ALIGNED) {
+        code.extend(NOTHING);
+    }
+    let entry = code.len();
+    let work = |code: &mut Vec<u8>, random: &mut fastrand::Rng| {
+        if around == Around::Work {
+            let count = random.usize(WORK);
+            add_work(code, random, count);
+        }
+    };
+    code.extend(Piece::Entry.code());
+    let top = code.len();
+    code.extend(Piece::Top.code());
+    work(code, random);
+    for (index, kind) in kinds.iter().enumerate() {
+        code.extend(kind.piece().code());
+        if stops && index == 0 {
+            code.extend(Piece::Stop.code());
+        }
+    }
+    work(code, random);
+    code.extend(Piece::Count.code());
+    let distance = code.len() - top;
+    code.extend(branch_back(distance));
+    let count = random.usize(0..NEIGHBOURS);
+    add_work(code, random, count);
+    let exit = code.len();
+    code.extend(Piece::Exit.code());
+    add_work(code, random, NEIGHBOURS);
+    Place { entry, exit }
+}
+
+/// A loop around operations, at one of several places.
+pub struct PlacedLoop<'a> {
+    placements: Placements,
+    control: Box<Control>,
+    /// What the work reads, and two numbers that it writes.
+    _data: Box<[u32]>,
+    place: usize,
+    /// The word that ends a loop without an end, and the memory of the operations.
+    _held: (Arc<AtomicI64>, Vec<Operation<'a>>),
+}
+
+// SAFETY: the pointers are to memory that the value holds, or that the contracts of its operations name.
+unsafe impl Send for PlacedLoop<'_> {}
+
+impl<'a> PlacedLoop<'a> {
+    /// A loop around operations, at most two, at so many places.
+    ///
+    /// # Errors
+    ///
+    /// The system allows no executable memory.
+    pub fn draw(
+        random: &mut fastrand::Rng,
+        operations: Vec<Operation<'a>>,
+        around: Around,
+        places: usize,
+    ) -> io::Result<Self> {
+        let never = Arc::new(AtomicI64::new(0));
+        let stop = Arc::as_ptr(&never);
+        Self::with(random, (never, operations), stop, (around, places), false)
+    }
+
+    /// The same that ends, when the first operation has given its answer, if a word is not 0.
+    ///
+    /// # Errors
+    ///
+    /// As for [`draw`](Self::draw).
+    ///
+    /// # Safety
+    ///
+    /// The word must be valid for as long as the loop.
+    pub(super) unsafe fn stopping(
+        random: &mut fastrand::Rng,
+        operations: Vec<Operation<'a>>,
+        stop: *const AtomicI64,
+        places: usize,
+    ) -> io::Result<Self> {
+        Self::with(random, (Arc::new(AtomicI64::new(0)), operations), stop, (Around::Work, places), true)
+    }
+
+    fn with(
+        random: &mut fastrand::Rng,
+        held: (Arc<AtomicI64>, Vec<Operation<'a>>),
+        stop: *const AtomicI64,
+        (around, places): (Around, usize),
+        stops: bool,
+    ) -> io::Result<Self> {
+        let operations = &held.1;
+        if operations.is_empty() || operations.len() > MOST_OPERATIONS || places == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let kinds: Vec<Kind> = operations.iter().map(|operation| operation.kind).collect();
+        let mut code = Vec::new();
+        let places = (0..places).map(|_| add_loop(&mut code, random, &kinds, around, stops)).collect();
+        let placements = Placements { code: Executable::of(&code)?, places };
+        let period: Vec<u32> = (0..random.usize(PERIOD)).map(|_| drawn_number(random)).collect();
+        let mut data: Box<[u32]> = period.iter().copied().cycle().take(NUMBERS + 64).collect();
+        let rows = [operations[0].row, operations[operations.len() - 1].row];
+        let data_start = data.as_mut_ptr();
+        let control = Control {
+            turns: 0,
+            skip: 0,
+            exit: std::ptr::null(),
+            data: data_start,
+            stop,
+            state: [random.u64(0..NUMBERS as u64), random.u64(..)],
+            wrong: 0,
+            rows,
+        };
+        let mut made = PlacedLoop { placements, control: Box::new(control), _data: data, place: 0, _held: held };
+        made.place(0);
+        Ok(made)
+    }
+
+    /// Goes to one of the places; there are as many as were asked for, and then they begin again.
+    pub fn place(&mut self, index: usize) {
+        self.place = index % self.placements.places.len();
+        self.control.exit = self.placements.code.at(self.placements.places[self.place].exit);
+    }
+
+    /// Turns with the operations.
+    ///
+    /// # Errors
+    ///
+    /// Some answer was wrong.
+    pub fn run(&mut self, turns: u64) -> Result<(), String> {
+        self.enter(turns, false);
+        match self.control.wrong {
+            0 => Ok(()),
+            wrong => Err(format!("an answer differs from the expected one in the bits {wrong:#x}")),
+        }
+    }
+
+    /// The same turns without the operations: the work around them alone.
+    pub fn rest(&mut self, turns: u64) {
+        self.enter(turns, true);
+    }
+
+    fn enter(&mut self, turns: u64, skip: bool) {
+        if turns == 0 {
+            self.control.wrong = 0;
+            return;
+        }
+        (self.control.turns, self.control.skip) = (turns, u64::from(skip));
+        let entry = self.placements.code.at(self.placements.places[self.place].entry);
+        // SAFETY: a loop begins there, composed of pieces that keep the C calling convention. It reads and writes the control block, the
+        // data that this value holds, and what its operations may, by their contracts. There is a row for each piece with an operation.
+        unsafe {
+            let enter: extern "C" fn(*mut Control) = std::mem::transmute(entry);
+            enter(&raw mut *self.control);
+        }
+    }
+}
+
+/// A number of the data: rare in the two lowest bits, which decide branches.
+fn drawn_number(random: &mut fastrand::Rng) -> u32 {
+    let rare = |bit: u32, random: &mut fastrand::Rng| u32::from(random.u32(0..RARE) == 0) << bit;
+    let bits = rare(0, random) | rare(1, random);
+    random.u32(..) & !3 | bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    extern "C" fn count(argument: *mut c_void) -> i64 {
+        // SAFETY: the tests give the address of a number that lives as long as the loop.
+        unsafe { *argument.cast::<i64>() += 1 };
+        7
+    }
+
+    fn counting(calls: &mut i64) -> Operation<'static> {
+        // SAFETY: the number outlives the loop in each test.
+        unsafe { Operation::function(count, std::ptr::from_mut(calls).cast(), 7) }
+    }
+
+    #[test]
+    fn every_turn_makes_each_operation_once_at_every_place() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for around in [Around::Work, Around::Nothing] {
+            let (mut first, mut second) = (0, 0);
+            let operations = vec![counting(&mut first), counting(&mut second)];
+            let mut placed = PlacedLoop::draw(&mut random, operations, around, 50).unwrap();
+            for place in 0..50 {
+                placed.place(place);
+                placed.run(place as u64).unwrap();
+                placed.rest(1000);
+            }
+            drop(placed);
+            assert_eq!((first, second), (49 * 25, 49 * 25), "{around:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_answer_is_an_error_once() {
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut calls = 0;
+        let operation = counting(&mut calls).answering(6);
+        let mut placed = PlacedLoop::draw(&mut random, vec![operation], Around::Work, 1).unwrap();
+        assert!(placed.run(3).unwrap_err().contains("0x1"));
+        placed.rest(3);
+        assert!(placed.run(0).is_ok());
+    }
+
+    #[test]
+    fn system_calls_give_their_answers() {
+        let mut random = fastrand::Rng::with_seed(5);
+        // SAFETY: it has no argument and touches no memory.
+        let parent = unsafe { Operation::call(libc::SYS_getppid, [0; 6], 0) };
+        let right = parent.once();
+        let mut placed = PlacedLoop::draw(&mut random, vec![parent.clone().answering(right)], Around::Work, 3).unwrap();
+        placed.run(100).unwrap();
+        let mut wrong = PlacedLoop::draw(&mut random, vec![parent.answering(right + 1)], Around::Nothing, 3).unwrap();
+        assert!(wrong.run(100).is_err());
+    }
+
+    #[test]
+    fn a_word_ends_a_loop_after_its_first_operation() {
+        let mut random = fastrand::Rng::with_seed(6);
+        let stop = AtomicI64::new(1);
+        let (mut first, mut second) = (0, 0);
+        let operations = vec![counting(&mut first), counting(&mut second)];
+        // SAFETY: the word outlives the loop.
+        let mut placed = unsafe { PlacedLoop::stopping(&mut random, operations, &raw const stop, 2) }.unwrap();
+        placed.run(1000).unwrap();
+        stop.store(0, Ordering::Relaxed);
+        placed.place(1);
+        placed.run(10).unwrap();
+        drop(placed);
+        assert_eq!((first, second), (11, 10));
+    }
+
+    #[test]
+    fn placements_differ() {
+        let mut code = Vec::new();
+        let mut random = fastrand::Rng::with_seed(7);
+        let places: Vec<Place> =
+            (0..100).map(|_| add_loop(&mut code, &mut random, &[Kind::Call], Around::Work, false)).collect();
+        let mut lengths: Vec<usize> = places.iter().map(|place| place.exit - place.entry).collect();
+        lengths.sort_unstable();
+        assert!(lengths[10] + 100 < lengths[90], "{lengths:?}");
+        let offsets: std::collections::BTreeSet<usize> = places.iter().map(|place| place.entry % 4096).collect();
+        assert!(offsets.len() > 60);
+        assert!(places.iter().all(|place| place.entry.is_multiple_of(ALIGNED)));
+    }
+}
