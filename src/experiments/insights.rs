@@ -154,8 +154,7 @@ impl<'a> Found<'a> {
         } else {
             format!("Mitigations in force add work at each kernel entry: {}.", mitigations.join(", "))
         };
-        let batched =
-            self.find(Primitive::of("os.system_call.time", &[("call", "io_uring_nop_batched"), ("after", "work")]));
+        let batched = self.find(Primitive::of("os.system_call.time", &[("call", "io_uring_nop_batched")]));
         let gain = batched.and_then(|(_, batched)| Some((batched, Ratio::of(call, batched, 1.0)?)));
         let advice = gain.map_or_else(
             || "Combine small system calls, for example by larger buffers.".to_owned(),

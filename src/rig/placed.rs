@@ -19,7 +19,7 @@ pub type SharedLoop<'a> = Rc<RefCell<PlacedLoop<'a>>>;
 /// Code cannot be placed by lot.
 pub fn no_place(error: &std::io::Error) -> Problem {
     Problem::new(format!("cannot place code in executable memory: {error}"))
-        .hint("allow it (SELinux execmem, systemd MemoryDenyWriteExecute), or run outside of what forbids it")
+        .hint("a security policy forbids code in written memory: allow it for sysdyno, or run outside of that policy")
 }
 
 impl Rig<'_> {

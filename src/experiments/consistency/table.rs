@@ -9,7 +9,7 @@ macro_rules! of {
     };
 }
 
-const ENOSYS: FigureName = of!("os.system_call.time", "call" = "enosys", "after" = "work");
+const ENOSYS: FigureName = of!("os.system_call.time", "call" = "enosys");
 const CALL: FigureName = of!("cpu.procedure_call.time", "args" = "0", "chain" = "throughput", "code" = "registers");
 const CREATE_JOIN: FigureName = of!("os.thread_creation.time", "how" = "create_join");
 const FORK_WAIT: FigureName =
@@ -122,7 +122,7 @@ pub(super) const RULES: &[Invariant] = &[
                 [Operand::Number(0.5, Unit::Cycles)]),
             pair!([Operand::Cycles(1.0, CALL)] AtLeast(0.0) [Operand::Number(1.0, Unit::Cycles)]),
             pair!([one(ENOSYS)] AtLeast(0.0) [Operand::Figure(10.0, CALL)]),
-            pair!([one(of!("os.system_call.time", "call" = "getppid", "after" = "work"))] AtLeast(0.03) [one(ENOSYS)]),
+            pair!([one(of!("os.system_call.time", "call" = "getppid"))] AtLeast(0.03) [one(ENOSYS)]),
             pair!([one(NET)] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
         ],
     },
@@ -229,7 +229,7 @@ pub(super) const RULES: &[Invariant] = &[
         pairs: &[
             pair!([one(of!("cpu.cycle_time"))] Near(0.01)
                 [Operand::Period(1.0, of!("cpu.frequency.core"))]),
-            pair!([one(of!("os.system_call.time", "call" = "clock_gettime", "after" = "same_call"))] Near(0.6)
+            pair!([one(of!("os.system_call.time", "call" = "clock_gettime"))] Near(0.6)
                 [one(of!("cpu.timer.overhead", "method" = "clock_gettime_syscall"))]),
         ],
     },

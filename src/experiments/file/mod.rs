@@ -14,7 +14,7 @@ use super::constants::{
 };
 use super::{Need, PredictionInput, limits, no_caveats};
 use crate::evaluate::study::Study;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::machine::{Machine, Mounted};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
@@ -191,13 +191,9 @@ pub fn predict_direct(by: &PredictionInput<'_>, order: Order, prediction: Predic
 
 /// The way into the kernel and back.
 pub fn entered(by: &PredictionInput<'_>, prediction: Prediction) -> Prediction {
-    if let Some(found) = by.metric("os.system_call.time", &in_work("enosys")) {
+    if let Some(found) = paid(by.known, "enosys") {
         let range = (found.value, found.value * 0.8, found.value * 1.5);
-        return prediction.software(
-            "kernel entry and exit",
-            range,
-            Basis::metric("os.system_call.time after=work call=enosys"),
-        );
+        return prediction.software("kernel entry and exit", range, Basis::metric("os.system_call.time call=enosys"));
     }
     let range = CycleTime::known(by).of(KERNEL_ROUND_TRIP.times(1.0));
     prediction.software("kernel entry and exit", range, KERNEL_ROUND_TRIP.basis())

@@ -34,6 +34,17 @@ const FEWEST_SESSIONS: usize = 2;
 /// Sessions below which a design borrows what sessions of other designs differ by: few hours of a machine resemble each other.
 const ENOUGH_SESSIONS: usize = 8;
 
+/// The labels that a figure has now. Older records have repeated system calls only, without a label that says so.
+fn surrounded(metric: &str, labels: Labels) -> Labels {
+    if metric != "os.system_call.time" || labels.get("after").is_some() {
+        return labels;
+    }
+    match (labels.get("order"), labels.get("call")) {
+        (Some(_), Some(call)) => Labels::of([("after", "other_calls"), ("call", call)]),
+        _ => labels.with("after", "same_call"),
+    }
+}
+
 impl Record {
     /// Reads a record as `scripts/keep-record` writes it; none where it is not one.
     pub fn parse(name: &str, text: &str) -> Option<Record> {
@@ -41,7 +52,9 @@ impl Record {
         let body = text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<&str>>().join("\n");
         let mut rows = csv::Reader::from_reader(body.as_bytes());
         let figure = |row: csv::StringRecord| {
-            Some((row.get(0)?.to_owned(), Labels::parse(row.get(1)?)?, row.get(2)?.parse::<f64>().ok()?))
+            let (metric, labels) = (row.get(0)?.to_owned(), Labels::parse(row.get(1)?)?);
+            let labels = surrounded(&metric, labels);
+            Some((metric, labels, row.get(2)?.parse::<f64>().ok()?))
         };
         let figures = rows.records().map(|row| figure(row.ok()?)).collect::<Option<Vec<_>>>()?;
         let hypervisor = head("hypervisor").unwrap_or_default();

@@ -65,7 +65,7 @@ use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::constants::{STACK_TCP, constants};
 use crate::experiments::heading::heading;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
@@ -242,8 +242,7 @@ fn phase_gates(study: &Study<'_>, path: ConnectionPath, phase: &str, estimate: &
     let range = held(2);
     let after = if range > 0.0 { held(1) } else { 0.0 };
     gates.push(Gate::few(&PORTS, "connections in TIME_WAIT hold {} of the port range", after, range, PORT_SHARE));
-    let enosys =
-        study.known.iter().find(|metric| metric.name == "os.system_call.time" && metric.labels == in_work("enosys"));
+    let enosys = paid(study.known, "enosys");
     if let Some(enosys) = enosys {
         let least = enosys.value * if phase == "setup" { 2.0 } else { 1.0 };
         gates.push(Gate::at_least(&CALLS, estimate.named("{}"), least).because("the kernel entries of this phase"));

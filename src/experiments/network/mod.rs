@@ -18,7 +18,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{
     CONTEXT_SWITCH, CycleTime, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants,
 };
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::experiments::{Need, PredictionInput};
 use crate::machine::{InterfaceKind, Machine};
 use crate::peer::authentication::Secret;
@@ -230,13 +230,15 @@ impl Terms {
     /// From figures of this run where there are some, else from the constants table.
     fn known(by: &PredictionInput<'_>) -> Self {
         let cycle = CycleTime::known(by);
-        let measured = |name: &str, wanted: &dyn Fn(&Labels) -> bool| {
-            let found = by.known.iter().find(|metric| metric.name == name && wanted(&metric.labels))?;
+        let ranged = |found: &Metric| {
             let range = (found.value, found.value * 0.8, found.value * 1.5);
-            Some((range, Basis::metric(&format!("{name} {}", found.labels))))
+            (range, Basis::metric(&format!("{} {}", found.name, found.labels)))
         };
-        let enters = |labels: &Labels| *labels == in_work("enosys");
-        let entry = measured("os.system_call.time", &enters)
+        let measured = |name: &str, wanted: &dyn Fn(&Labels) -> bool| {
+            by.known.iter().find(|metric| metric.name == name && wanted(&metric.labels)).map(ranged)
+        };
+        let entry = paid(by.known, "enosys")
+            .map(ranged)
             .unwrap_or_else(|| (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()));
         let through =
             |labels: &Labels| labels.get("between") == Some("processes") && labels.get("through") == Some("pipe");

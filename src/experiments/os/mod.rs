@@ -18,7 +18,7 @@ use crate::statistics::summary::median;
 /// run, between the fastest of them and half the pace of the slowest, because a call that is repeated runs on predictors that know
 /// it and other code does not; else at the constant's.
 fn kernel_work(by: &PredictionInput<'_>, instructions: f64) -> ((f64, f64, f64), Basis) {
-    let time = |call: &str| by.metric("os.system_call.time", &system_call::in_work(call)).map(|found| found.value);
+    let time = |call: &str| system_call::paid(by.known, call).map(|found| found.value);
     let paces: Vec<f64> = time("enosys").map_or_else(Vec::new, |floor| {
         system_call::WORK
             .iter()

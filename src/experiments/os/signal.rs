@@ -5,17 +5,17 @@
 //! # Method
 //!
 //! sysdyno installs a handler for SIGUSR1 over itself (**install**), and sends SIGUSR1 to its own thread
-//! (**deliver_self**). Each operation runs in a loop, in batches of 256. The batch divided by its operations is the
-//! cost of one, in core cycles by the clock probes around each batch. Each batch follows 65 536 branches in random
-//! directions and 0.2 ms of its operation, both untimed (blocks, as in os.system_call).
+//! (**deliver_self**). Each operation runs in ordinary work, from loops at drawn places, in batches of 256 (as in os.system_call). What
+//! the same work takes without the operation is taken off. The rest divided by the operations is the cost of one, in
+//! core cycles by the clock probes around each batch. Each batch follows 65 536 branches in random directions and 0.2 ms
+//! of its operation, both untimed (blocks).
 //!
 //! **install** calls sigaction(2) of the C library. **deliver_self** makes a direct tgkill(2), and the kernel delivers
 //! the signal before that call returns. The kernel saves the registers on the user stack and runs the handler, which
 //! adds one to a counter. The return of the handler enters the kernel again (rt_sigreturn(2)), which restores the
 //! registers.
 //!
-//! The timed interval also contains the sum of the return values, and one subtraction and one branch per operation.
-//! Every return value is checked. A batch of signals is discarded unless the handler ran exactly once for each signal.
+//! Every return value is checked, without a branch. A batch of signals is discarded unless the handler ran exactly once for each signal.
 //! The same launch times getppid(2) in the same way, as the lower limit of the gates.
 //!
 //! # Prediction
@@ -48,7 +48,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, constants};
 use crate::experiments::heading::heading;
 use crate::experiments::os::kernel_work;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::problem::Problem;
@@ -146,7 +146,7 @@ fn labels(how: &str) -> Labels {
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cycle = CycleTime::known(by);
-    let bare = by.metric("os.system_call.time", &in_work("getppid"));
+    let bare = paid(by.known, "getppid");
     let (entry, basis) = match bare {
         Some(bare) => {
             ((bare.value, bare.value * 0.7, bare.value * 1.3), Basis::metric("os.system_call.time call=getppid"))
@@ -252,7 +252,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         install.shown(),
         deliver.shown()
     ));
-    let call = study.metric("os.system_call.time", &in_work("getppid"));
+    let call = paid(study.known, "getppid");
     if let Some(ratio) = call.and_then(|call| Ratio::of(&deliver, call, 1.0)) {
         findings.say(format!(
             "This is as much as {} calls of getppid. Two of them are kernel entry and exit, to send the signal and to \

@@ -64,7 +64,7 @@ use crate::experiments::constants::{
     THREAD_SWITCH, THREAD_TASK, WAKE_OTHER_CPU,
 };
 use crate::experiments::heading::heading;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::document::Metric;
 use crate::results::prediction::{Basis, Prediction};
@@ -192,11 +192,10 @@ impl Costs {
         let cycle = CycleTime::known(by);
         let child = Labels::of([("how", "vfork_wait"), ("child", SAME)]).with("resident", 0);
         let child = by.metric("os.process_creation.time", &child).map(|metric| metric.value);
-        let (entry, entry_basis) = match by.metric("os.system_call.time", &in_work("enosys")) {
-            Some(floor) => (
-                (floor.value, floor.value * 0.9, floor.value * 1.5),
-                Basis::metric("os.system_call.time after=work call=enosys"),
-            ),
+        let (entry, entry_basis) = match paid(by.known, "enosys") {
+            Some(floor) => {
+                ((floor.value, floor.value * 0.9, floor.value * 1.5), Basis::metric("os.system_call.time call=enosys"))
+            }
             None => (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()),
         };
         Costs { cycle, child, entry, entry_basis }

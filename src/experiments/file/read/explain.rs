@@ -4,7 +4,7 @@ use super::super::{BLOCK, DeviceClass, Order};
 use super::{CACHES, COLD, DEPTH_RATE, DEPTHS, DIRECT, SIZES, TIME, TOUCH_RATIO, WARM, judge, labels};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::results::document::{Grade, Metric};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::{Ratio, in_brackets, scaled};
@@ -69,7 +69,7 @@ fn saturation(rates: &[Metric]) -> Option<String> {
 /// What a read consists of: the parts that follow from the figures.
 pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) {
     let value = |order: Order, cache: &str| findings.metric(TIME, &labels(order, cache, bytes)).cloned();
-    let entry = study.metric("os.system_call.time", &in_work("enosys"));
+    let entry = paid(study.known, "enosys");
     let shown = |value: f64| quantity(value, Unit::Nanoseconds);
     let (direct, cold, warm) = (value(Order::Random, DIRECT), value(Order::Random, COLD), value(Order::Random, WARM));
     let next = value(Order::Sequential, COLD);

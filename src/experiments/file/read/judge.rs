@@ -12,7 +12,7 @@ use crate::evaluate::study::Study;
 use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::{BLOCK, DeviceClass, NO_DEVICE, taken};
 use crate::experiments::limits;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
@@ -337,7 +337,7 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
 
 /// A read out of the cache is a system call and a copy.
 fn warm_floor(study: &Study<'_>, own: f64) -> Gate {
-    let entry = study.metric("os.system_call.time", &in_work("enosys"));
+    let entry = paid(study.known, "enosys");
     let entry = entry.map_or(0.0, |found| found.value);
     let reason = format!("a rejected system call takes {} and a copy of a block {COPY_FLOOR} ns", time(entry));
     Gate::at_least(&WARM_FLOOR, Number::time(own).named("{}"), entry + COPY_FLOOR).because(reason)

@@ -9,8 +9,8 @@
 //! pages. A batch whose count is not the expected one is discarded. A second metric is the number of pages that a
 //! fault maps.
 //!
-//! Each touch waits until the one before it is complete (`lfence`). Otherwise the core starts the next accesses before
-//! the fault is taken. Each batch follows 65 536 branches in random directions and 0.2 ms of the same faults, both
+//! Small pages are touched between ordinary work, from loops at drawn places (as in os.system_call). What the same work takes
+//! without the touches is taken off. Touches of huge pages wait until the one before is complete (`lfence`). Each batch follows 65 536 branches in random directions and 0.2 ms of the same faults, both
 //! untimed (blocks, as in os.system_call). The kind file_cold does not wait and has no blocks.
 //!
 //! - **anonymous_write**: the first write to a private page. The kernel finds a page, clears it and maps it.
@@ -59,8 +59,8 @@
 //! - The system can give pages of other sizes than small and huge (`hugepages-*kB/enabled`), and small pages if it
 //!   finds no free huge page. The faults on default pages are counted.
 //! - Accesses that overlap a fault change its cost, and the layout of the loop decides. On an AMD Zen 4 guest the first
-//!   read of a page took 2480 or 3010 cycles in loops at two places of a line. If each read waits, it takes 2840 at
-//!   both.
+//!   read of a page took 2480 or 3010 cycles in loops at two places of a line. Work at drawn places makes this scatter, which the
+//!   interval contains.
 //! - The cost of a fault divided by the page size is not a latency. It is the cost per byte if the program uses all
 //!   bytes, so compare it with a bandwidth.
 //!

@@ -3,7 +3,7 @@
 use super::{Pairing, SAME, judge};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::results::document::Metric;
 use crate::results::quantity::{DISTANCE, Labels, Unit};
 use crate::results::ratio::{Order, Ratio, unresolved_difference};
@@ -61,7 +61,7 @@ fn gross_and_net(study: &Study<'_>, findings: &Findings) -> Option<String> {
             net.shown(),
             net.cycles.map_or_else(String::new, |cycles| format!(" ({} cycles)", times(cycles))),
         ));
-        let floor = study.metric("os.system_call.time", &in_work("enosys"));
+        let floor = paid(study.known, "enosys");
         if let Some(ratio) = floor.and_then(|floor| Ratio::of(net, floor, 1.0)) {
             text.push_str(&format!(" This is {} times the smallest system call.", ratio.text()));
         }

@@ -9,7 +9,7 @@ use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::sample::Sample;
 use crate::evaluate::study::Study;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::results::document::{Axis, Curve};
 use crate::results::quantity::{CoreCycles, DISTANCE, Labels, Unit};
 use crate::results::verdict::Gate;
@@ -137,7 +137,7 @@ pub(super) fn proof(study: &Study<'_>, labels: &Labels, gross: &Estimate) -> Gat
 
 /// G8: a hop contains two system calls.
 pub(super) fn two_calls(study: &Study<'_>, gross: &Estimate, pairing: &Pairing) -> Option<Gate> {
-    let floor = study.metric("os.system_call.time", &in_work("getppid"))?;
+    let floor = paid(study.known, "getppid")?;
     let cycles = floor.cycles.filter(|_| gross.unit == Unit::Cycles);
     (pairing.placement == SAME)
         .then(|| gates::floor(&TWO_CALLS, gross, 2.0 * cycles.unwrap_or(floor.value)).because("two system calls"))
@@ -151,7 +151,7 @@ pub(super) fn symmetry(study: &Study<'_>, pairing: &Pairing) -> Option<Gate> {
         crate::statistics::summary::median(&values)
     };
     let (there, back) = (half("there")?, half("back")?);
-    let call = study.metric("os.system_call.time", &in_work("getppid"));
+    let call = paid(study.known, "getppid");
     let waiting = 2.0 * call.map_or(0.0, |call| call.value);
     let difference = (study.nanoseconds((there - back).abs()) - waiting).max(0.0);
     let share = difference / study.nanoseconds(f64::midpoint(there, back));

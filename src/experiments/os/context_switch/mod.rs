@@ -9,13 +9,15 @@
 //! other has gone to sleep, so every **handoff** is one context switch.
 //!
 //! A batch is many round trips between two clock reads of one task. The cost of a handoff is the batch divided by twice
-//! its round trips. On one CPU, each batch follows 65 536 branches in random directions and 0.2 ms of handoffs, both
-//! untimed (blocks, as in os.system_call). The handoffs between CPUs alternate with these blocks, so that the other
+//! its round trips. Both tasks do ordinary work between their calls, from loops at drawn places (as in os.system_call). What the
+//! same work takes without the calls is taken off. On one CPU, each batch follows 65 536 branches in random directions and 0.2 ms of
+//! handoffs, both untimed (blocks). The handoffs between CPUs alternate with these blocks, so that the other
 //! CPU sleeps in between.
 //!
 //! - **time**: the gross handoff. It contains the two system calls, the wake-up and the switch.
 //! - **pipe_overhead**: one task writes a byte to its own pipe and reads it, without waiting or waking. It runs in the
-//!   same launch, alternately with the handoffs.
+//!   same launch, alternately with the handoffs, in a process with one thread. In a process with several, the kernel counts the users
+//!   of a file around each call. The net switch of threads is less the overhead with several.
 //! - **net**: the handoff less that overhead. It contains the switch, the wake-up and the sleeping part of read(). It
 //!   is published if it exceeds three times its error and a quarter of the handoff.
 //!
@@ -58,8 +60,9 @@
 //! - Half of the gross cost is system calls, and tools rarely state whether they print gross or net. A tool that prints
 //!   the round trip prints two handoffs.
 //! - Calls through a C library can add two mispredicted returns per handoff, where the kernel clears return predictions
-//!   (see os.system_call). On AMD Zen 4 such a handoff costs a quarter more. The system calls here are inline, and each
-//!   begins a line of code. Without that, the layout of a build changed a handoff by 15 % there.
+//!   (see os.system_call). On AMD Zen 4 such a handoff costs a quarter more.
+//! - A loop that a compiler lays out measures its own layout. Two builds of one source differed by 10 to 15 % on AMD Zen 4.
+//! - A second thread in the process adds 5 to 7 % to each read and write of a pipe on AMD Zen 5.
 //! - sched_yield() need not switch, because the scheduler may run the same task again.
 //! - A pipe cost that was measured elsewhere or under load can make the net switch negative.
 //! - Mitigations that clear predictors on a switch apply only to some pairs of processes.

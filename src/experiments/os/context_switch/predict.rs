@@ -4,7 +4,7 @@ use super::{Pairing, SAME, pairings};
 use crate::experiments::PredictionInput;
 use crate::experiments::constants::{Constant, CycleTime, KERNEL_ROUND_TRIP, constants, guest_exit};
 use crate::experiments::os::kernel_work;
-use crate::experiments::os::system_call::in_work;
+use crate::experiments::os::system_call::paid;
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
 
@@ -63,12 +63,12 @@ struct Cost<'a> {
 impl Cost<'_> {
     /// Entering and leaving the kernel a number of times: as measured, else from the constants table.
     fn entries(&self, prediction: Prediction, times: f64) -> Prediction {
-        let measured = self.by.metric("os.system_call.time", &in_work("enosys"));
+        let measured = paid(self.by.known, "enosys");
         let (range, basis) = match measured {
             Some(floor) => (
                 // Other calls than the floor leave the kernel by the same way, some of them less straight.
                 (floor.value * times, floor.value * times * 0.9, floor.value * times * 1.3),
-                Basis::metric("os.system_call.time after=work call=enosys"),
+                Basis::metric("os.system_call.time call=enosys"),
             ),
             None => (self.cycle.of(KERNEL_ROUND_TRIP.times(times)), KERNEL_ROUND_TRIP.basis()),
         };

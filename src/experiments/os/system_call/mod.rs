@@ -4,19 +4,25 @@
 //!
 //! # Method
 //!
-//! sysdyno makes each call directly with the system-call instruction, in a loop of one call. The time of a batch
-//! divided by its calls is the cost of one call. Clock probes around the batch convert it into core cycles.
+//! sysdyno makes each call directly with the system-call instruction, and measures it in two surroundings:
 //!
-//! Calls are measured in **blocks**. A block begins with 65 536 branches in random directions, which leave nothing of
-//! earlier code in the branch predictors. Then come 0.2 ms of the call, untimed (in the first block 1 ms), and a
-//! batch of at least 256 calls. Each round has a block of every call, in random order. The results are therefore
-//! costs of repeated calls, learned anew. sysdyno also measures the floor among other calls (`order=sweep`). Batches
-//! of at least 512 calls of all kinds then alternate in random order, without random branches.
+//! - **after=work**: one call in ordinary work of 50 to 400 cycles. This is the cost that a program pays. The work has branches,
+//!   calls and returns, and its data is in the first cache. A batch runs it with the call and then without. The difference divided
+//!   by the calls is the cost of one call.
+//! - **after=same_call**: the call again and again.
 //!
-//! The loop is in assembly, begins a line of 64 bytes, and ends in it. No other branch follows within 192 bytes.
+//! The loops are composed of pieces of assembly, in executable memory. Each launch draws eight placements of each loop, one for
+//! each batch. A placement is the pieces of work, the place of the call among them, the code next to the loop, and the offset in
+//! a page.
+//! The environment of a launch has a drawn size, so the stack begins elsewhere. The seed is in the log. A result is the
+//! median over all placements of all launches, and its interval contains their scatter.
 //!
-//! The timed interval contains only the calls and the sum of their return values. One subtraction and one branch per
-//! call overlap with the call. The sum must match the expected return values. Otherwise the batch is discarded.
+//! Before a batch come 65 536 branches in random directions and 0.2 ms of its loop, untimed (blocks). The branches
+//! leave nothing of earlier code in the branch predictors. A batch has at least 256 repeated calls, or lasts 100 µs in work. Each round has a block of every
+//! call, in random order. The floor is also measured among other calls (**after=other_calls**). Batches of at least 512 calls of all kinds then
+//! alternate in random order, without random branches.
+//!
+//! Every return value is compared with the expected one, without a branch. A batch with a wrong value is discarded.
 //!
 //! - **enosys**: the number of no existing system call, which the kernel refuses at once. It is the floor.
 //! - **getpid**, **getppid**, **gettid**: return a number.
@@ -29,7 +35,7 @@
 //!   each counted.
 //!
 //! The metric **time** is the cost of the whole call. The metric **service** is the kernel's work for the call. It is
-//! the whole cost minus the floor of the same launch, both from blocks. Kernel entry waits for earlier instructions, so
+//! the whole cost minus the floor of the same launch, both in ordinary work. Kernel entry waits for earlier instructions, so
 //! entry and service do not overlap and sysdyno can subtract the floor. Service is published if it exceeds three times
 //! its error and a quarter of the whole cost.
 //!
@@ -52,8 +58,10 @@
 //! - What ran before decides. The kernel's code keeps the predictions that it began with, right or wrong, for seconds.
 //!   On an AMD Zen 4 guest getpid took 472, 515, 520 or 536 cycles, and the level changed between batches. After
 //!   random branches it takes 472 in every batch. Programs see any of these levels.
-//! - The code around a call matters. On AMD Zen 4, getppid takes 565 cycles here. If a return follows its loop in the
-//!   same line, it takes 428.
+//! - The code around a call matters. On AMD Zen 4, a loop of getppid takes 565 cycles, and 428 if a return follows it in the same
+//!   line. In ordinary work it takes about 440. A loop that a compiler lays out measures its own layout.
+//! - A call waits until earlier instructions are complete, and later ones begin after it. Work before and after a call overlaps less, which
+//!   is a part of the cost in work. A clock read in user mode overlaps with other work, so it costs less there than repeated.
 //! - If a call has two costs, its batches contain both. The result is their median, and `modes` has both.
 //! - Where mitigations are active, the kernel clears return predictions. The return of a C library function then waits
 //!   for its address, which may cost more than the whole service of the call. Tools that call a library in their loop
@@ -75,6 +83,7 @@ use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
 use crate::experiments::heading::heading;
 use crate::experiments::{Experiment, Publication};
+use crate::results::document::Metric;
 use crate::results::quantity::{Labels, Unit};
 
 /// The row of the table.
@@ -174,8 +183,19 @@ fn labels(call: &str) -> Labels {
 }
 
 /// Labels of a call in ordinary work: what a program pays.
-pub(in crate::experiments) fn in_work(call: &str) -> Labels {
+fn in_work(call: &str) -> Labels {
     labels(call).with(AFTER, IN_WORK)
+}
+
+/// What a call costs a program, of the results so far. Older runs know the repeated call only, without a label.
+pub(in crate::experiments) fn paid<'m>(known: &'m [Metric], call: &str) -> Option<&'m Metric> {
+    let is_call = |metric: &&Metric| metric.name == "os.system_call.time" && metric.labels.get("call") == Some(call);
+    known.iter().filter(is_call).find(|metric| is_headline(&metric.labels))
+}
+
+/// Whether a figure is the one of its call that a program pays.
+fn is_headline(labels: &Labels) -> bool {
+    labels.get("order").is_none() && labels.get(AFTER).is_none_or(|after| after == IN_WORK)
 }
 
 /// Labels of a call after itself.
@@ -190,8 +210,7 @@ fn among_others() -> Labels {
 
 /// The summary shows the floor and what users know by name.
 fn common_call(labels: &Labels) -> bool {
-    labels.get(AFTER) == Some(IN_WORK)
-        && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
+    is_headline(labels) && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.
