@@ -284,18 +284,19 @@ fn a_throttled_disk_is_asked_for_each_read_and_its_pace_is_theirs() {
     let stamped = Stamped::write(&disk.place().join("file"), 16 * MIB, 9).unwrap();
     let (buffered, direct) = (stamped.buffered().unwrap(), stamped.direct().unwrap());
     file::advise(&buffered, Advice::Random).unwrap();
+    let Some(throttle) = Throttle::of(&disk, PACE) else { return };
+    throttle.enter();
     judged("reads of a disk that may serve 200 in a second", || {
         for (how, from) in [("direct", &direct), ("cold", &buffered)] {
             stamped.evict().unwrap();
-            let throttle = Throttle::of(&disk, PACE).map_err(Judgement::Disturbed)?;
-            throttle.enter();
+            let before = throttle.reads();
             let places = random_places(16 * MIB, 400, 5);
             let began = Instant::now();
             let times = times_of(&stamped, from, &places);
             let elapsed = began.elapsed().as_secs_f64();
             // The throttle's own account: each read went through it, and nothing else.
-            let (reads, bytes) = throttle.reads();
-            drop(throttle);
+            let after = throttle.reads();
+            let (reads, bytes) = (after.0 - before.0, after.1 - before.1);
             if (reads, bytes) != (400, 400 * BLOCK as u64) {
                 return Err(wrong(format!("{how}: the throttle counts {reads} reads of {bytes} bytes")));
             }

@@ -1,7 +1,8 @@
 //! The size of the file cache against a truth that the test sets: the limit of a control group, for the groups that the program
 //! makes and for a whole machine that is no larger than its group.
 //!
-//! Control groups are made for the tests and removed. Where they cannot be made the tests fail and say so.
+//! Control groups are made for the tests and removed. Where they cannot be made the tests fail and say so, unless no version has the
+//! controller.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
 mod support;
@@ -9,14 +10,14 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::places::{for_anybody, nobody};
+use support::places::{Group, for_anybody, nobody};
 use support::runs::{PROGRAM, edit_log, measuring, metrics, result, state, text, told};
 use support::truth::{self, Judgement};
 use tempfile::TempDir;
@@ -61,60 +62,19 @@ fn is_limit(metric: &Value, limit: u64) -> bool {
     bytes <= limit && limit - bytes <= (0.02 * limit).max(MIB as f64)
 }
 
-/// A control group with a limit on memory; removed at the end.
-struct Group(PathBuf);
-
-impl Group {
-    fn of(mebibytes: u64) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("sysdyno-test-cache-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let places = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-        for (mount, file) in places {
-            let group = Path::new(mount).join(&name);
-            // Both versions can be mounted below a directory that is no group.
-            let is_group = Path::new(mount).join("cgroup.procs").exists();
-            if is_group && fs::create_dir(&group).is_ok() {
-                // From here on dropping it removes it.
-                let group = Group(group);
-                if fs::write(group.0.join(file), (mebibytes * MIB).to_string()).is_ok() {
-                    // Version 2 gives the controller to children where that is switched on.
-                    let _ = fs::write(group.0.join("cgroup.subtree_control"), "+memory");
-                    return group;
-                }
-            }
-        }
-        panic!("a control group with a limit is needed here, as root");
-    }
-
-    /// Runs a script in it; a group below it holds the processes, so that version 2 lets others be made beside that one.
-    fn script(&self, directory: &Path, words: &str) -> Output {
-        let inner = self.0.join("inner");
-        fs::create_dir_all(&inner).unwrap();
-        let output = script(directory, &format!("echo $$ > {}/cgroup.procs; {words}", inner.display()));
-        let left: Vec<PathBuf> = fs::read_dir(&self.0)
-            .unwrap()
-            .chain(fs::read_dir(&inner).unwrap())
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.is_dir() && *path != inner)
-            .collect();
-        assert!(left.is_empty(), "{left:?}");
-        output
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        for directory in [self.0.join("inner"), self.0.clone()] {
-            // Processes that have just ended may count for a moment.
-            for _ in 0..50 {
-                if !directory.exists() || fs::remove_dir(&directory).is_ok() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
-    }
+/// Runs a shell script in a group. What it makes there must be gone at its end.
+fn script_in(group: &Group, directory: &Path, words: &str) -> Output {
+    let inner = group.inner();
+    let output = script(directory, &format!("echo $$ > {}/cgroup.procs; {words}", inner.display()));
+    let left: Vec<PathBuf> = fs::read_dir(&group.place)
+        .unwrap()
+        .chain(fs::read_dir(&inner).unwrap())
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir() && *path != inner)
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    output
 }
 
 /// Compares the figures of a run with the limits of its groups.
@@ -147,6 +107,8 @@ fn of_limits(result: &Value) -> Result<(), Judgement> {
 
 #[test]
 fn groups_of_known_size_have_caches_of_that_size() {
+    // The program makes groups like this one.
+    let Some(_) = Group::of_memory(64) else { return };
     let _alone = measuring();
     truth::judged("groups of 64 and 128 MiB", || {
         let (keep, place) = place();
@@ -167,6 +129,8 @@ fn groups_of_known_size_have_caches_of_that_size() {
 
 #[test]
 fn pages_that_are_taken_back_early_widen_the_interval_of_a_group_and_no_more() {
+    // The program makes groups like this one.
+    let Some(_) = Group::of_memory(64) else { return };
     let (keep, place) = place();
     let _alone = measuring();
     let (files, over) = (keep.path().join("files"), AtomicBool::new(false));
@@ -200,14 +164,14 @@ fn pages_that_are_taken_back_early_widen_the_interval_of_a_group_and_no_more() {
 #[test]
 fn a_machine_no_larger_than_its_group_is_filled_to_the_limit() {
     let limit = 384;
-    let group = Group::of(limit);
+    let Some(group) = Group::of_memory(limit) else { return };
     for (with, words) in
         [("holes of a sparse file", "--full-cache"), ("files written", "--full-cache=files --scratch-limit 750M")]
     {
         let (keep, place) = place();
         let _alone = measuring();
         let words = format!("$PROGRAM run file.cache_size --quick --no-progress {words} --scratch files -o run");
-        let output = group.script(keep.path(), &words);
+        let output = script_in(&group, keep.path(), &words);
         assert!(output.status.success(), "{}", told(&output));
         assert!(text(&output.stderr).contains("warning: --full-cache"), "{}", told(&output));
         let result = result(&place);
@@ -241,12 +205,12 @@ struct Reclaim<'a>(&'a Group);
 impl Reclaim<'_> {
     /// Takes back what it can. The kernel complains where that is not all.
     fn now(&self) {
-        let _ = fs::write(self.0.0.join("memory.force_empty"), "0");
-        let _ = fs::write(self.0.0.join("memory.reclaim"), format!("{}M", 4096));
+        let _ = fs::write(self.0.place.join("memory.force_empty"), "0");
+        let _ = fs::write(self.0.place.join("memory.reclaim"), format!("{}M", 4096));
     }
 
     fn charged(&self) -> u64 {
-        let of = |file: &str| fs::read_to_string(self.0.0.join(file)).ok()?.trim().parse().ok();
+        let of = |file: &str| fs::read_to_string(self.0.place.join(file)).ok()?.trim().parse().ok();
         of("memory.usage_in_bytes").or_else(|| of("memory.current")).unwrap()
     }
 
@@ -269,7 +233,7 @@ fn beside(group: &Group, keep: &Path, words: &str, other: impl FnOnce(&Path, &At
     let words = format!("$PROGRAM run file.cache_size --quick --no-progress {words} --scratch files -o run");
     std::thread::scope(|scope| {
         scope.spawn(|| other(&files, &over));
-        let output = group.script(keep, &words);
+        let output = script_in(group, keep, &words);
         over.store(true, Ordering::Relaxed);
         output
     })
@@ -284,7 +248,7 @@ fn of_machine(result: &Value) -> &Value {
 #[test]
 fn what_is_taken_back_early_is_not_the_end_of_the_cache() {
     let limit = 384 * MIB;
-    let group = Group::of(limit / MIB);
+    let Some(group) = Group::of_memory(limit / MIB) else { return };
     let (keep, place) = place();
     let _alone = measuring();
     let reclaim = Reclaim(&group);
@@ -306,7 +270,7 @@ fn what_is_taken_back_early_is_not_the_end_of_the_cache() {
         "truncate -s {} plain; cat plain > /dev/null; fincore --bytes --noheadings --output RES plain",
         2 * limit
     );
-    let output = group.script(keep.path(), &plain);
+    let output = script_in(&group, keep.path(), &plain);
     assert!(output.status.success(), "{}", told(&output));
     let truth: f64 = text(&output.stdout).trim().parse().unwrap_or_else(|_| panic!("{}", told(&output)));
     let metric = of_machine(&result);
@@ -318,7 +282,7 @@ fn what_is_taken_back_early_is_not_the_end_of_the_cache() {
 #[test]
 fn a_cache_that_is_held_down_is_a_lower_bound() {
     let limit = 384 * MIB;
-    let group = Group::of(limit / MIB);
+    let Some(group) = Group::of_memory(limit / MIB) else { return };
     let (keep, place) = place();
     let _alone = measuring();
     let reclaim = Reclaim(&group);
@@ -340,10 +304,10 @@ fn a_cache_that_is_held_down_is_a_lower_bound() {
 #[test]
 fn a_filling_that_ends_for_want_of_time_says_at_least() {
     let limit = 384 * MIB;
-    let group = Group::of(limit / MIB);
+    let Some(group) = Group::of_memory(limit / MIB) else { return };
     let (keep, place) = place();
     let _alone = measuring();
-    let (reclaim, inner) = (Reclaim(&group), group.0.join("inner/cgroup.procs"));
+    let (reclaim, inner) = (Reclaim(&group), group.place.join("inner/cgroup.procs"));
     let output = beside(&group, keep.path(), "--full-cache --time 2s", |files, over| {
         if !reclaim.wait(files, limit / 4, over) {
             return;

@@ -279,10 +279,10 @@ const WIDEST: f64 = 0.1;
 fn a_group_of_twice_the_memory_caches_twice_as_much() {
     let _turn = measuring();
     let keep = tempfile::tempdir().unwrap();
+    let (Some(small), Some(large)) = (Group::of_memory(64), Group::of_memory(128)) else { return };
     judged("groups of 64 and 128 MiB", || {
-        let groups = [64, 128].map(Group::of_memory);
         let inside = |group: &Group| format!("echo $$ >'{}/cgroup.procs'; {{}}", group.place.display());
-        let conditions = [inside(&groups[0]), inside(&groups[1])];
+        let conditions = [inside(&small), inside(&large)];
         let measured = ["file.cache_size", "--time", "9s", "--", "--full-cache"];
         let (comparison, output) = live(keep.path(), [&conditions[0], &conditions[1]], &measured);
         let found = rows(&comparison, "file.cache_size.bytes");

@@ -180,7 +180,7 @@ fn loops(result: &Value) -> Vec<(&Value, f64)> {
 
 #[test]
 fn half_a_cpu_is_named_and_does_not_hang() {
-    let group = Group::of_half_a_cpu();
+    let Some(group) = Group::of_half_a_cpu() else { return };
     let _alone = measuring();
     let compare = || -> Result<(), Judgement> {
         let (keep, place) = place();

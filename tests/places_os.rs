@@ -2,7 +2,8 @@
 //! rights, programs that cannot be executed, a run that is killed. What cannot be had is named with its reason, everything
 //! else is measured, and no task is left.
 //!
-//! Control groups are made for the test and removed. Where a place cannot be made the test fails and says why.
+//! Control groups are made for the test and removed. Where a place cannot be made the test fails and says why, unless no version has
+//! the controller.
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 #![allow(unsafe_code, reason = "a system-call filter is installed before the program is started")]
 
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use nix::unistd::Uid;
 use serde_json::Value;
-use support::places::{for_anybody, nobody};
+use support::places::{Group, for_anybody, nobody};
 use support::runs::{ended, measuring, metrics, of_others, processes_in, program, result, told, wait_until};
 use sysdyno::testing::sys::affinity;
 use tempfile::TempDir;
@@ -229,55 +230,21 @@ fn threads_by_any_call_that_is_left() {
     }
 }
 
-/// A control group with a limit on tasks; removed when the value is dropped.
-struct FewTasks(PathBuf);
-
-impl FewTasks {
-    fn make(most: u32) -> Self {
-        let mut tried = Vec::new();
-        for mount in ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"] {
-            let group = Path::new(mount).join(format!("sysdyno-test-{most}-{}", std::process::id()));
-            if Path::new(mount).join("cgroup.controllers").exists() {
-                // Already on in most places.
-                let _ = fs::write(Path::new(mount).join("cgroup.subtree_control"), "+pids");
-            }
-            let made = fs::create_dir(&group).and_then(|()| fs::write(group.join("pids.max"), most.to_string()));
-            match made {
-                Ok(()) => return FewTasks(group),
-                Err(error) => tried.push(format!("{}: {error}", group.display())),
-            }
-            let _ = fs::remove_dir(&group);
-        }
-        panic!("a control group with a limit on tasks is needed here, as root: {}", tried.join("; "));
-    }
-
-    /// Has a command enter the group before it becomes the program.
-    fn enter(&self, command: &mut Command) {
-        let tasks = std::ffi::CString::new(self.0.join("cgroup.procs").to_str().unwrap()).unwrap();
-        let enter = move || {
-            // SAFETY: opens, writes and closes a file by a path that the closure owns; no lock, no heap.
-            let written = unsafe {
-                let file = libc::open(tasks.as_ptr(), libc::O_WRONLY);
-                let written = libc::write(file, c"0".as_ptr().cast(), 1);
-                libc::close(file);
-                written
-            };
-            if written == 1 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+/// Has a command enter the group before it becomes the program.
+fn enter(group: &Group, command: &mut Command) {
+    let tasks = std::ffi::CString::new(group.place.join("cgroup.procs").to_str().unwrap()).unwrap();
+    let enter = move || {
+        // SAFETY: opens, writes and closes a file by a path that the closure owns; no lock, no heap.
+        let written = unsafe {
+            let file = libc::open(tasks.as_ptr(), libc::O_WRONLY);
+            let written = libc::write(file, c"0".as_ptr().cast(), 1);
+            libc::close(file);
+            written
         };
-        // SAFETY: as said above.
-        unsafe { command.pre_exec(enter) };
-    }
-}
-
-impl Drop for FewTasks {
-    fn drop(&mut self) {
-        for _ in 0..50 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
+        if written == 1 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: as said above.
+    unsafe { command.pre_exec(enter) };
 }
 
 /// Room for the run and its launch, and for nothing that the launch would make.
@@ -289,16 +256,16 @@ fn assert_no_room(found: &Value) {
 
 #[test]
 fn twenty_tasks_are_enough_and_two_leave_no_room() {
-    let few = FewTasks::make(20);
-    let (_keep, found) = run(&[], &[PROCESSES, THREADS], |command| few.enter(command));
+    let Some(few) = Group::of_tasks(20) else { return };
+    let (_keep, found) = run(&[], &[PROCESSES, THREADS], |command| enter(&few, command));
     assert_there(&found, CHILD, &[("how", "fork_exec_wait"), ("image", "dynamic")]);
     assert_there(&found, THREAD, &[("how", "create_join"), ("by", "kernel")]);
     for name in [CHILD, THREAD] {
         let reasons = reasons(&found, name, &[]);
         assert!(reasons.iter().all(|reason| of_others(reason)), "{name}: {reasons:?}");
     }
-    let two = FewTasks::make(2);
-    let (_keep, found) = run(&[], &[CALLS, PROCESSES, THREADS], |command| two.enter(command));
+    let Some(two) = Group::of_tasks(2) else { return };
+    let (_keep, found) = run(&[], &[CALLS, PROCESSES, THREADS], |command| enter(&two, command));
     assert_no_room(&found);
 }
 

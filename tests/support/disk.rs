@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::fuse::own_mounts;
 use super::namespaces::must;
+use super::places::Group;
 
 /// Bytes of a disk: more than any test of it needs.
 const BYTES: u64 = 128 << 20;
@@ -69,56 +70,36 @@ impl Drop for Disk {
     }
 }
 
-/// The files of a controller in a version of control groups: where groups are, the limit, the counters.
-struct Version {
-    root: &'static str,
-    limit: &'static str,
-}
-
-const VERSIONS: [Version; 2] = [
-    Version { root: "/sys/fs/cgroup/blkio", limit: "blkio.throttle.read_iops_device" },
-    Version { root: "/sys/fs/cgroup", limit: "io.max" },
-];
+/// What limits the reads of a disk in a second, in both versions of control groups.
+const OLD: &str = "blkio.throttle.read_iops_device";
+const NEW: &str = "io.max";
 
 /// A control group whose processes may read so often from a disk. It is removed with the value, and this process leaves it.
 pub struct Throttle {
-    group: PathBuf,
-    version: &'static Version,
+    group: Group,
     disk: String,
 }
 
 impl Throttle {
-    /// Makes it; why not, where no version of control groups limits the reads of a disk here.
-    pub fn of(disk: &Disk, reads_per_second: u32) -> Result<Self, String> {
-        let mut reasons = Vec::new();
-        for version in &VERSIONS {
-            let root = Path::new(version.root);
-            // Version 2 gives the controller to children where that is switched on.
-            let _ = fs::write(root.join("cgroup.subtree_control"), "+io");
-            let group = root.join(format!("sysdyno-test-{}", std::process::id()));
-            let is_group = root.join("cgroup.procs").exists();
-            if !is_group || fs::create_dir(&group).is_err() {
-                reasons.push(format!("no control group can be made in {}", version.root));
-                continue;
-            }
-            // From here on dropping it removes it.
-            let throttle = Throttle { group, version, disk: disk.number() };
-            match throttle.limit(reads_per_second) {
-                Ok(()) => return Ok(throttle),
-                Err(reason) => reasons.push(reason),
-            }
-        }
-        Err(reasons.join(", "))
+    /// Makes it. None where it is noted that no group has a limit here, as in [`Group::make`].
+    pub fn of(disk: &Disk, reads_per_second: u32) -> Option<Self> {
+        let disk = disk.number();
+        let group = Group::make(&[
+            ("/sys/fs/cgroup/blkio", OLD, &format!("{disk} {reads_per_second}")),
+            ("/sys/fs/cgroup", NEW, &format!("{disk} riops={reads_per_second}")),
+        ])?;
+        Some(Throttle { group, disk })
+    }
+
+    fn is_new(&self) -> bool {
+        self.group.place.join(NEW).exists()
     }
 
     /// Changes the limit.
-    pub fn limit(&self, reads_per_second: u32) -> Result<(), String> {
-        let (file, disk) = (self.group.join(self.version.limit), &self.disk);
-        let line = match self.version.limit {
-            "io.max" => format!("{disk} riops={reads_per_second}"),
-            _ => format!("{disk} {reads_per_second}"),
-        };
-        fs::write(&file, line).map_err(|error| format!("{}: {error}", file.display()))
+    pub fn limit(&self, reads_per_second: u32) {
+        let (file, before) = if self.is_new() { (NEW, "riops=") } else { (OLD, "") };
+        let line = format!("{} {before}{reads_per_second}", self.disk);
+        fs::write(self.group.place.join(file), line).unwrap();
     }
 
     /// Takes this process in. The limit is of a disk that no other test reads.
@@ -128,24 +109,26 @@ impl Throttle {
 
     /// The file that takes processes in.
     pub fn processes(&self) -> PathBuf {
-        self.group.join("cgroup.procs")
+        self.group.place.join("cgroup.procs")
     }
 
     /// Reads that the disk has served to the group, and their bytes.
     pub fn reads(&self) -> (u64, u64) {
-        let of =
-            |file: &str, name: &str| counted(&fs::read_to_string(self.group.join(file)).unwrap(), &self.disk, name);
-        match self.version.limit {
-            "io.max" => (of("io.stat", "rios="), of("io.stat", "rbytes=")),
-            _ => (of("blkio.throttle.io_serviced", "Read="), of("blkio.throttle.io_service_bytes", "Read=")),
+        let of = |file: &str, name: &str| {
+            counted(&fs::read_to_string(self.group.place.join(file)).unwrap(), &self.disk, name)
+        };
+        if self.is_new() {
+            (of("io.stat", "rios="), of("io.stat", "rbytes="))
+        } else {
+            (of("blkio.throttle.io_serviced", "Read="), of("blkio.throttle.io_service_bytes", "Read="))
         }
     }
 }
 
 impl Drop for Throttle {
     fn drop(&mut self) {
-        let _ = fs::write(Path::new(self.version.root).join("cgroup.procs"), std::process::id().to_string());
-        let _ = fs::remove_dir(&self.group);
+        let above = self.group.place.parent().unwrap();
+        let _ = fs::write(above.join("cgroup.procs"), std::process::id().to_string());
     }
 }
 

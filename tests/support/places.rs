@@ -10,6 +10,7 @@ use nix::unistd::Uid;
 use tempfile::TempDir;
 
 use super::runs::PROGRAM;
+use super::truth;
 
 /// A directory that anybody may write to, with a copy of the program that anybody may start.
 pub fn for_anybody() -> (TempDir, PathBuf) {
@@ -37,8 +38,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Half a CPU.
-    pub fn of_half_a_cpu() -> Self {
+    /// Half a CPU. None where it is noted that no group has a limit here, as in [`Group::make`].
+    pub fn of_half_a_cpu() -> Option<Self> {
         Group::make(&[
             ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"),
             ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "50000"),
@@ -47,17 +48,17 @@ impl Group {
     }
 
     /// 256 MiB of memory.
-    pub fn of_little_memory() -> Self {
+    pub fn of_little_memory() -> Option<Self> {
         Group::of_memory(256)
     }
 
     /// 16 MiB of memory.
-    pub fn of_too_little_memory() -> Self {
+    pub fn of_too_little_memory() -> Option<Self> {
         Group::of_memory(16)
     }
 
     /// So many MiB of memory.
-    pub fn of_memory(mebibytes: u32) -> Self {
+    pub fn of_memory(mebibytes: u64) -> Option<Self> {
         let limit = format!("{mebibytes}M");
         Group::make(&[
             ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", &limit),
@@ -65,41 +66,64 @@ impl Group {
         ])
     }
 
-    /// `(mount point, file of the limit, text of the limit)`; version 1 first, where both are mounted it has the controllers.
-    fn make(places: &[(&str, &str, &str)]) -> Self {
+    /// So many tasks.
+    pub fn of_tasks(most: u32) -> Option<Self> {
+        let most = most.to_string();
+        Group::make(&[("/sys/fs/cgroup/pids", "pids.max", &most), ("/sys/fs/cgroup", "pids.max", &most)])
+    }
+
+    /// `(mount point, file of the limit, text of the limit)`. Version 1 comes first: where both are mounted it has the controllers.
+    /// A test is not judged where version 2 is alone and has no such controller. Everywhere else a missing group fails the test.
+    pub fn make(places: &[(&str, &str, &str)]) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("sysdyno-test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut tried = Vec::new();
-        for &(mount, file, limit) in places {
-            let group = Path::new(mount).join(&name);
-            if Path::new(mount).join("cgroup.controllers").exists() {
+        for &(mount, file, limit) in places.iter().filter(|(mount, ..)| is_group(Path::new(mount))) {
+            let (mount, controller) = (Path::new(mount), file.split('.').next().unwrap());
+            if let Ok(controllers) = fs::read_to_string(mount.join("cgroup.controllers")) {
+                if tried.is_empty() && !controllers.split_whitespace().any(|found| found == controller) {
+                    let why = format!("control groups of version 2 are alone and have no controller of {controller}");
+                    truth::not_judged("a control group with a limit", &why);
+                    return None;
+                }
                 // Already on in most places.
-                let controller = file.split('.').next().unwrap();
-                let _ = fs::write(Path::new(mount).join("cgroup.subtree_control"), format!("+{controller}"));
+                let _ = fs::write(mount.join("cgroup.subtree_control"), format!("+{controller}"));
             }
-            let made = Path::new(mount)
-                .join("cgroup.procs")
-                .metadata()
-                .and_then(|_| fs::create_dir(&group))
-                .and_then(|()| fs::write(group.join(file), limit));
+            let group = mount.join(&name);
+            let made = fs::create_dir(&group).and_then(|()| fs::write(group.join(file), limit));
             match made {
-                Ok(()) => return Group { place: group },
+                Ok(()) => return Some(Group { place: group }),
                 Err(error) => tried.push(format!("{}: {error}", group.join(file).display())),
             }
             let _ = fs::remove_dir(&group);
         }
         panic!("a control group with a limit is needed here, as root: {}", tried.join("; "));
     }
+
+    /// A group below it for processes. Version 2 then lets others be made next to that one.
+    pub fn inner(&self) -> PathBuf {
+        let _ = fs::write(self.place.join("cgroup.subtree_control"), "+memory");
+        let inner = self.place.join("inner");
+        fs::create_dir_all(&inner).unwrap();
+        inner
+    }
+}
+
+/// Both versions can be mounted below a directory that is no group.
+fn is_group(directory: &Path) -> bool {
+    directory.join("cgroup.procs").exists()
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Processes that have just ended may count for a moment.
-        for _ in 0..50 {
-            if fs::remove_dir(&self.place).is_ok() {
-                return;
+        for directory in [self.place.join("inner"), self.place.clone()] {
+            // Processes that have just ended may count for a moment.
+            for _ in 0..50 {
+                if !directory.exists() || fs::remove_dir(&directory).is_ok() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
             }
-            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

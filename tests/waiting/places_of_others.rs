@@ -286,7 +286,7 @@ fn the_stack_that_is_asked_for_is_enough() {
 
 #[test]
 fn a_group_with_too_little_memory_is_refused_before_measuring() {
-    let group = Group::of_too_little_memory();
+    let Some(group) = Group::of_too_little_memory() else { return };
     let (_keep, place) = place();
     let script = "echo $$ > \"$GROUP/cgroup.procs\"; exec \"$PROGRAM\" run cpu.loop --quick -o \"$PLACE\"";
     let mut command = Command::new("bash");
