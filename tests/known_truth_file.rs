@@ -267,6 +267,27 @@ fn readers_of_a_device_that_serves_four_at_a_time_stand_in_four_lines() {
 }
 
 #[test]
+fn cached_pages_of_an_overlay_are_those_of_the_file_below() {
+    let disk = Disk::make();
+    let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| disk.place().join(name));
+    for directory in [&lower, &upper, &work, &merged] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    let [lower, upper, work] = [lower, upper, work].map(|layer| layer.display().to_string());
+    let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    must(&["mount", "-t", "overlay", "-o", &layers, "overlay", merged.to_str().unwrap()]);
+    let stamped = Stamped::write(&merged.join("file"), MIB, 1).unwrap();
+    let buffered = stamped.buffered().unwrap();
+    file::advise(&buffered, Advice::Random).unwrap();
+    stamped.evict().unwrap();
+    times_of(&stamped, &buffered, &random_places(MIB, 9, 3));
+    let cached = stamped.cached_pages().unwrap();
+    drop((stamped, buffered));
+    must(&["umount", merged.to_str().unwrap()]);
+    assert_eq!(cached, 9);
+}
+
+#[test]
 fn the_counters_of_both_versions_of_control_groups_are_read() {
     let old = "7:1 Read 400\n7:1 Write 3\n7:1 Total 403\n7:10 Read 9\nTotal 412\n";
     assert_eq!(

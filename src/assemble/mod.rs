@@ -260,6 +260,7 @@ fn fill(section: &mut Section, experiment: &Experiment, findings: Findings, laun
         let refused = !section.rejected.is_empty() && section.rejected.iter().all(|figure| figure.gates.is_empty());
         if refused {
             section.outcome = Outcome::Skipped;
+            section.hint = section.rejected.iter().find_map(|figure| figure.hint.clone());
         }
         let why = if refused { "no result is available here" } else { "every result failed a gate" };
         section.reason =

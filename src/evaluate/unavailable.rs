@@ -1,5 +1,7 @@
 //! Figures that launches could not take. The launches noted the reason while they measured.
 
+use crate::results::document::Rejected;
+use crate::results::evidence::Remark;
 use crate::results::quantity::Labels;
 
 use super::findings::Findings;
@@ -22,26 +24,27 @@ pub fn name_unavailable(study: &Study<'_>, findings: &mut Findings) {
                 .collect();
             let figures = if predicted.is_empty() { vec![&labels] } else { predicted };
             for labels in figures {
-                refuse(findings, metric, labels, &remark.value);
+                refuse(findings, metric, labels, remark);
             }
         } else if let Some(series) = remark.what.strip_prefix(FAILED) {
             let (_, labels) = series.split_once(' ').unwrap_or((series, ""));
             for prediction in study.predictions.iter().filter(|prediction| prediction.labels.to_string() == labels) {
-                refuse(findings, &prediction.metric, &prediction.labels, &remark.value);
+                refuse(findings, &prediction.metric, &prediction.labels, remark);
             }
         } else if let Some(part) = remark.what.strip_prefix(OLD).filter(|part| !is_published(findings, part)) {
             let experiment = study.launches.first().map_or("", |launch| launch.experiment.as_str());
-            refuse(findings, experiment, &Labels::of([("part", part)]), &remark.value);
+            refuse(findings, experiment, &Labels::of([("part", part)]), remark);
         }
     }
 }
 
 /// Adds a reason for a figure, unless it or one with more labels is published or refused already.
-fn refuse(findings: &mut Findings, metric: &str, labels: &Labels, reason: &str) {
+fn refuse(findings: &mut Findings, metric: &str, labels: &Labels, remark: &Remark) {
     let published = findings.metrics.iter().map(|found| (&found.name, &found.labels));
     let refused = findings.rejected.iter().map(|found| (&found.name, &found.labels));
     if !published.chain(refused).any(|(name, of)| name == metric && of.includes(labels)) {
-        findings.cannot(metric, labels.clone(), reason);
+        let reason = Rejected::of(metric.to_owned(), labels.clone(), remark.value.clone(), Vec::new());
+        findings.rejected.push(Rejected { hint: remark.hint.clone(), ..reason });
     }
 }
 

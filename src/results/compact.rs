@@ -464,7 +464,7 @@ impl Absent {
         Absent {
             name: rejected.name.clone(),
             labels: rejected.labels.to_string(),
-            reason: rejected.reason.clone(),
+            reason: rejected.why(),
             headline: rejected.headline,
             refused: !rejected.gates.is_empty(),
         }

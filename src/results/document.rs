@@ -421,6 +421,9 @@ pub struct Rejected {
     pub headline: bool,
     /// Why it is not a result.
     pub reason: String,
+    /// What to do about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// The gates that were applied.
     pub gates: Vec<Gate>,
 }
@@ -428,7 +431,12 @@ pub struct Rejected {
 impl Rejected {
     /// Without what its experiment says of it.
     pub fn of(name: String, labels: Labels, reason: String, gates: Vec<Gate>) -> Self {
-        Rejected { name, labels, phrase: String::new(), headline: false, reason, gates }
+        Rejected { name, labels, phrase: String::new(), headline: false, reason, hint: None, gates }
+    }
+
+    /// The reason, with what to do about it.
+    pub fn why(&self) -> String {
+        self.hint.as_ref().map_or_else(|| self.reason.clone(), |hint| format!("{} ({hint})", self.reason))
     }
 }
 

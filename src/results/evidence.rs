@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::problem::Problem;
 use super::quantity::Labels;
 
 /// Counters of one launch, taken around its measuring part. Times are nanoseconds.
@@ -73,16 +74,24 @@ pub struct Remark {
     pub what: String,
     /// Its value as text.
     pub value: String,
+    /// What the user can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// What remarks begin with that name figures which cannot be had.
 const UNAVAILABLE: &str = "unavailable ";
 
 impl Remark {
+    /// A fact without advice.
+    pub fn of(what: &str, value: &dyn fmt::Display) -> Self {
+        Remark { what: what.to_owned(), value: value.to_string(), hint: None }
+    }
+
     /// Why a figure cannot be had, or every figure of a metric that has these labels.
-    pub fn unavailable(metric: &str, labels: &Labels, why: &dyn fmt::Display) -> Self {
+    pub fn unavailable(metric: &str, labels: &Labels, why: &Problem) -> Self {
         let what = format!("{UNAVAILABLE}{metric} {labels}");
-        Remark { what: what.trim_end().to_owned(), value: why.to_string() }
+        Remark { hint: why.hint.clone(), ..Remark::of(what.trim_end(), &why.what) }
     }
 
     /// The metric and the labels of what cannot be had; none for a remark on anything else.
@@ -100,11 +109,11 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_read_as_it_was_written() {
         for labels in [Labels::none(), Labels::of([("call", "getppid")]).with("bytes", 4096)] {
-            let remark = Remark::unavailable("os.system_call.time", &labels, &"a filter refuses it");
+            let remark = Remark::unavailable("os.system_call.time", &labels, &Problem::new("a filter refuses it"));
             assert_eq!(remark.unavailable_figures(), Some(("os.system_call.time", labels)));
             assert_eq!(remark.value, "a filter refuses it");
         }
-        let other = |what: &str| Remark { what: what.to_owned(), value: String::new() };
+        let other = |what: &str| Remark::of(what, &"");
         assert_eq!(other("library").unavailable_figures(), None);
         assert_eq!(other("unavailable os.system_call.time getppid").unavailable_figures(), None);
     }

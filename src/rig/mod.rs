@@ -297,11 +297,16 @@ impl<'a> Rig<'a> {
 
     /// Notes a fact that a verdict or an analysis needs.
     pub fn remark(&mut self, what: &str, value: &dyn std::fmt::Display) {
-        self.evidence.remarks.push(Remark { what: what.to_owned(), value: value.to_string() });
+        self.evidence.remarks.push(Remark::of(what, value));
     }
 
     /// Says that a figure cannot be had here, or every figure of a metric that has these labels, and why.
     pub fn unavailable(&mut self, metric: &str, labels: &Labels, why: &dyn std::fmt::Display) {
+        self.unavailable_for(metric, labels, &Problem::new(why.to_string()));
+    }
+
+    /// The same where the user can do something about it.
+    pub fn unavailable_for(&mut self, metric: &str, labels: &Labels, why: &Problem) {
         self.evidence.remarks.push(Remark::unavailable(metric, labels, why));
     }
 

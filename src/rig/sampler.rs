@@ -174,7 +174,7 @@ impl Taken {
         for (workload, reason) in workloads.iter().zip(self.reasons) {
             if let Some(value) = reason {
                 let labels = if workload.labels.is_empty() { String::new() } else { format!(" {}", workload.labels) };
-                remarks.push(Remark { what: format!("wrong.{}{labels}", workload.name), value });
+                remarks.push(Remark::of(&format!("wrong.{}{labels}", workload.name), &value));
             }
         }
         let mut series = Vec::with_capacity(workloads.len());

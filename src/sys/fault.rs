@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 
 use super::arch::serialise;
 use super::create;
@@ -230,8 +231,8 @@ pub fn nameless_file(directory: &Path, content: &[u8]) -> std::io::Result<File> 
     Ok(file)
 }
 
-/// Small pages of the first `bytes` of a file that are in the page cache: by cachestat(2), or on kernels before 6.5 by
-/// mincore(2), which tells the truth to the owner of a file only.
+/// Small pages of the first `bytes` of a file that are in the page cache: by cachestat(2). Where that cannot tell, by mincore(2),
+/// which tells the truth to the owner of a file only.
 pub fn cached_pages(file: &File, bytes: usize) -> std::io::Result<u64> {
     residency(file, 0, bytes as u64).map_or_else(|_| cached_pages_by_mincore(file, bytes), |found| Ok(found.cached))
 }
@@ -245,12 +246,16 @@ pub struct Residency {
     pub evicted: u64,
 }
 
-/// The residency of a part of a file by cachestat(2), which changes nothing; an error on kernels before 6.5.
+/// The residency of a part of a file by cachestat(2), which changes nothing. An error on kernels before 6.5, and on an overlay:
+/// there the pages belong to the file below, and cachestat(2) counts none.
 pub fn residency(file: &File, offset: u64, length: u64) -> std::io::Result<Residency> {
     #[repr(C)]
     struct CachestatRange {
         offset: u64,
         length: u64,
+    }
+    if fstatfs(file)?.filesystem_type() == OVERLAYFS_SUPER_MAGIC {
+        return Err(std::io::ErrorKind::Unsupported.into());
     }
     let range = CachestatRange { offset, length };
     // Cached, dirty, being written, evicted, evicted recently.

@@ -539,7 +539,7 @@ fn children(counts: Option<[f64; 3]>, remark: Option<&str>) -> Document {
             launch.series.push(Series::plain("children", labels(), Unit::One, counts.to_vec()));
         }
         if let Some(what) = remark.filter(|_| last) {
-            let remark = Remark { what: what.to_owned(), value: String::new() };
+            let remark = Remark::of(what, &"");
             launch.evidence.as_mut().unwrap().remarks.push(remark);
         }
     });

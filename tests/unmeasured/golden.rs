@@ -14,6 +14,7 @@ use sysdyno::testing::report::{content, csv, html, json, markdown, terminal, tex
 use sysdyno::testing::results::document::{Document, Outcome};
 use sysdyno::testing::results::evidence::Remark;
 use sysdyno::testing::results::log::{self, Log, LogWriter};
+use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::Labels;
 
 /// Every stored log.
@@ -166,11 +167,11 @@ fn a_figure_that_launches_could_not_take_has_their_reason() {
         launch.series.retain(|series| series.labels.get("code") != Some("memory"));
         let remarks = &mut launch.evidence.as_mut().unwrap().remarks;
         for (code, why) in [("memory", "there is no memory"), ("memory", "a later reason"), ("registers", "measured")] {
-            remarks.push(Remark::unavailable("cpu.loop.overhead", &Labels::of([("code", code)]), &why));
+            remarks.push(Remark::unavailable("cpu.loop.overhead", &Labels::of([("code", code)]), &Problem::new(why)));
         }
         // So older versions wrote it, of a part that was measured and of one that was not.
         for (what, why) in [("cannot.compiled", "measured"), ("cannot.other_loop", "there is no such loop")] {
-            remarks.push(Remark { what: what.to_owned(), value: why.to_owned() });
+            remarks.push(Remark::of(what, &why));
         }
     }
     let document = assemble::document(&log);
@@ -179,6 +180,25 @@ fn a_figure_that_launches_could_not_take_has_their_reason() {
     let expected =
         ["cpu.loop.overhead code=memory: there is no memory", "cpu.loop part=other_loop: there is no such loop"];
     assert_eq!(found.collect::<Vec<String>>(), expected);
+}
+
+#[test]
+fn a_section_without_any_figure_has_the_hint_of_the_first_that_has_one() {
+    let mut log = read("complete");
+    let hints = [("memory", None), ("registers", Some("buy another")), ("compiled", Some("a later hint"))];
+    for launch in log.launches.iter_mut().filter(|launch| launch.experiment == "cpu.loop") {
+        launch.series.clear();
+        let remarks = hints.iter().map(|&(code, hint)| {
+            let why = Problem { what: format!("there is no {code}"), hint: hint.map(str::to_owned) };
+            Remark::unavailable("cpu.loop.overhead", &Labels::of([("code", code)]), &why)
+        });
+        launch.evidence.as_mut().unwrap().remarks.extend(remarks);
+    }
+    let document = assemble::document(&log);
+    let section = document.experiments.iter().find(|section| section.id == "cpu.loop").unwrap();
+    assert_eq!((section.outcome, section.hint.as_deref()), (Outcome::Skipped, Some("buy another")), "{section:?}");
+    assert!(section.reason.as_ref().unwrap().ends_with("there is no memory"), "{:?}", section.reason);
+    assert_eq!(section.rejected[1].why(), "there is no registers (buy another)");
 }
 
 #[test]

@@ -224,8 +224,11 @@ impl Stamped {
     }
 
     /// Gate G32: every byte of the file was written to its device, as far as the file system tells.
-    pub fn sound(&self) -> Result<Sound, String> {
-        check_extents(&self.file, self.bytes)
+    pub fn sound(&self) -> Result<Sound, Problem> {
+        check_extents(&self.file, self.bytes).map_err(|why| {
+            Problem::new(format!("the test file does not contain what was written: {why}"))
+                .hint("choose a file system that stores files unchanged, with --scratch DIR")
+        })
     }
 
     /// Small pages of the file in the page cache.

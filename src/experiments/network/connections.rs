@@ -134,7 +134,7 @@ fn measure_loopback(rig: &mut Rig<'_>, ends: &[CloseMode], count: u32) -> Result
         for path in LOOPBACK_PATHS.into_iter().filter(|path| path.placement == Some(placement)) {
             let ends = if path.ipv6 { &[CloseMode::Abort] } else { ends };
             if let Err(problem) = connect_all(rig, &mut partner, path, ends, count) {
-                rig.unavailable(TIME, &path.all_phases(), &problem.what);
+                rig.unavailable_for(TIME, &path.all_phases(), &problem);
                 // A partner that was left in the middle of its work is of no more use.
                 partner = Partner::on_loopback(Some(cpu), &[])?;
             }

@@ -154,7 +154,7 @@ pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'st
             Err(problem) => {
                 for protocol in ["tcp", "udp"] {
                     let missing = Kind { ipv6, ..kind(protocol, 1, Some(placement)) };
-                    rig.unavailable(TIME, &missing.way(), &problem.what);
+                    rig.unavailable_for(TIME, &missing.way(), &problem);
                 }
             }
         }
@@ -165,7 +165,7 @@ pub(super) fn lines_to(rig: &mut Rig<'_>, partner: &mut Partner, placement: &'st
             socket,
             echo: None,
         })),
-        Err(problem) => rig.unavailable(TIME, &kind("unix", 1, Some(placement)).way(), &problem.what),
+        Err(problem) => rig.unavailable_for(TIME, &kind("unix", 1, Some(placement)).way(), &problem),
     }
     with_every_datagram(lines)
 }

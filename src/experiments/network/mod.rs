@@ -90,7 +90,7 @@ fn on_loopback(
     }
     match measure(rig) {
         Err(problem) if rig.setup().access.is_some() => {
-            rig.unavailable(metric, &Labels::of([("path", "loopback")]), &problem.what);
+            rig.unavailable_for(metric, &Labels::of([("path", "loopback")]), &problem);
             Ok(())
         }
         measured => measured,

@@ -36,7 +36,7 @@ pub(super) fn missing(document: &Document) -> PagePart {
         part.head("Results that are not published");
         let mut table = Table::new("", &["result", "reason"]);
         for found in document.experiments.iter().flat_map(|section| &section.rejected) {
-            table.row(vec![Cell::of(record(&found.name, &found.labels)), Cell::of(&found.reason)]);
+            table.row(vec![Cell::of(record(&found.name, &found.labels)), Cell::of(found.why())]);
         }
         part.add(Piece::Table(table));
     }

@@ -12,7 +12,7 @@ pub(super) fn tell(part: &mut PagePart, section: &Section) {
         part.head("Not published");
         let mut table = Table::new("", &["result", "reason"]);
         for found in &section.rejected {
-            table.row(vec![Cell::of(record(&found.name, &found.labels)), Cell::of(&found.reason)]);
+            table.row(vec![Cell::of(record(&found.name, &found.labels)), Cell::of(found.why())]);
         }
         part.add(Piece::Table(table));
     }

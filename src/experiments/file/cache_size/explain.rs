@@ -1,6 +1,6 @@
 //! Where the cache ends, and why.
 
-use super::{BYTES, LIMITS, SLOWER, SWEEP, bounded, full};
+use super::{BYTES, LIMITS, SLOWER, SWEEP, UNCONFIRMED, bounded, full};
 use crate::evaluate::findings::Findings;
 use crate::evaluate::study::Study;
 use crate::results::drawing_note::{MarkPlace, Scale};
@@ -91,6 +91,8 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
             "{word}. The median read of a cached block took {hit}, of a block that was not cached {miss}{}.",
             if confirms { format!(" ({})", by_times(miss.value / hit.value)) } else { String::new() }
         ));
+    } else if let Some(why) = study.remarks(UNCONFIRMED).first() {
+        findings.say(format!("No read times confirm the result, because {why}."));
     }
     match (study.prediction(BYTES, &full()), findings.metric(BYTES, &full())) {
         (Some(prediction), None) => findings.say(format!(

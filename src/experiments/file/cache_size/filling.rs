@@ -166,7 +166,7 @@ impl Filling {
             }
             FillWith::Files => {
                 let stamped = Stamped::write(&path, self.step, space.seed()).map_err(|problem| problem.what)?;
-                stamped.sound()?;
+                stamped.sound().map_err(|problem| problem.what)?;
                 stamped.evict()?;
                 (stamped.buffered()?, self.step)
             }

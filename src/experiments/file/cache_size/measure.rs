@@ -1,6 +1,6 @@
 //! Bounded mode: one pass over a file in a control group of known size.
 
-use super::{BYTES, LIMITS, bounded, filling, wanted};
+use super::{BYTES, LIMITS, UNCONFIRMED, bounded, filling, wanted};
 use crate::experiments::file::BLOCK;
 use crate::experiments::file::control_group::Group;
 use crate::experiments::file::stamped_file::Stamped;
@@ -52,21 +52,22 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
     for &limit in wanted(rig.setup().profile) {
         let room = machine::memory_room_bytes().unwrap_or(u64::MAX).min(rig.memory());
         let reason = if file_bytes(limit) > most {
-            format!(
-                "the measurement needs a file of {}, and its share is {} of the {} of scratch space ({}, --scratch \
-                 DIR)",
+            Problem::new(format!(
+                "the measurement needs a file of {}, and its share is {} of the {} of scratch space",
                 size(file_bytes(limit)),
                 size(most),
-                size(space.bytes),
-                rig.setup().file_bound()
-            )
+                size(space.bytes)
+            ))
+            .hint(format!("allow more ({}), or choose a place with --scratch DIR", rig.setup().file_bound()))
         } else if limit > room {
-            format!("a limit of {} has no effect, because a launch may have only {}", size(limit), size(room))
+            let (limit, room) = (size(limit), size(room));
+            Problem::new(format!("a limit of {limit} has no effect, because a launch may have only {room}"))
+                .hint("free memory, or raise the memory limit of the control group")
         } else {
             limits.push(limit);
             continue;
         };
-        rig.unavailable(BYTES, &bounded(limit), &reason);
+        rig.unavailable_for(BYTES, &bounded(limit), &reason);
     }
     if limits.is_empty() {
         return Ok(());
@@ -75,15 +76,15 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let group = match Group::enter(rig.conductor(), limits[0]) {
         Ok(group) => group,
         Err(problem) => {
-            rig.unavailable(BYTES, &Labels::of([("mode", "bounded")]), &said(&problem));
+            rig.unavailable_for(BYTES, &Labels::of([("mode", "bounded")]), &problem);
             return Ok(());
         }
     };
     drop(group);
     let path = space.directory.join(FILE);
     let stamped = Stamped::obtain(&path, file_for_all(rig.setup().profile, rig.memory(), most), space.seed())?;
-    if let Err(reason) = stamped.sound() {
-        rig.unavailable(BYTES, &Labels::of([("mode", "bounded")]), &reason);
+    if let Err(problem) = stamped.sound() {
+        rig.unavailable_for(BYTES, &Labels::of([("mode", "bounded")]), &problem);
         return Ok(());
     }
     for limit in limits {
@@ -101,10 +102,6 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
 fn file_for_all(profile: Profile, memory: u64, most: u64) -> u64 {
     let fits = |&&limit: &&u64| file_bytes(limit) <= most && limit <= memory;
     file_bytes(wanted(profile).iter().rev().find(fits).copied().unwrap_or(LIMITS[0]))
-}
-
-fn said(problem: &Problem) -> String {
-    problem.hint.as_ref().map_or_else(|| problem.what.clone(), |hint| format!("{} ({hint})", problem.what))
 }
 
 /// What one pass showed.
@@ -130,7 +127,7 @@ impl PassResult {
         let mut buffer = Buffer::new(request as usize);
         let end = file_bytes(limit);
         // What is allocated from here on is charged to the group.
-        let group = Group::enter(rig.conductor(), limit).map_err(|problem| said(&problem))?;
+        let group = Group::enter(rig.conductor(), limit).map_err(|problem| problem.what)?;
         let mut at = 0;
         while at < end {
             read_on(&reader, stamped, &mut buffer, at)?;
@@ -169,6 +166,11 @@ impl PassResult {
             let at = rig.random().u64(..end / unit) * unit;
             // An answer that would have to wait begins to fetch the block, which is therefore none for the misses.
             let (ticks, outcome) = rig.timed(|| file::read_if_cached(reader, buffer.get(), at));
+            if outcome.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EOPNOTSUPP)) {
+                // An overlay has no such reads. They confirm the size, which does not come from them.
+                rig.remark(UNCONFIRMED, &"the file system does not restrict reads to cached data");
+                return Ok(());
+            }
             if outcome.map_err(|error| format!("cannot restrict a read to cached data: {error}"))?.is_some() {
                 stamped.check(buffer.get(), at)?;
                 self.hit.push(ticks);

@@ -29,7 +29,8 @@
 //!
 //! Read times confirm the result. After the pass sysdyno reads random blocks of 4 KiB only if they are cached
 //! (preadv2(2) with RWF_NOWAIT) and times each read. The share of successful reads must equal the share of resident
-//! pages. Then it reads other blocks, which are not cached, from the device and times them the same way.
+//! pages. Then it reads other blocks, which are not cached, from the device and times them the same way. An overlay
+//! supports no such reads, so nothing confirms the result there.
 //!
 //! # Prediction
 //!
@@ -102,6 +103,9 @@ pub const EXPERIMENT: Experiment = Experiment {
 const BYTES: &str = "file.cache_size.bytes";
 
 const SWEEP: &str = "file.cache_size.sweep";
+
+/// Remark: why no read times confirm the size.
+const UNCONFIRMED: &str = "unconfirmed";
 
 /// Limits of the groups: large against what else is charged to them, small against any machine.
 const LIMITS: [u64; 3] = [64 << 20, 128 << 20, 256 << 20];

@@ -42,12 +42,12 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let room = ((space.bytes / 100 * SHARE).min(space.left_to(FILES)) / FILE) as usize;
     let mut plan: Vec<(Order, usize)> = races(rig.setup().profile).collect();
     for (order, processes) in plan.extract_if(.., |(_, processes)| *processes > room) {
-        let why = format!(
-            "only {room} files of {} fit into the remaining scratch space of this run ({})",
-            quantity(FILE as f64, Unit::Bytes),
-            rig.setup().file_bound()
-        );
-        rig.unavailable(TIME, &labels(order, processes), &why);
+        let why = Problem::new(format!(
+            "only {room} files of {} fit into the remaining scratch space of this run",
+            quantity(FILE as f64, Unit::Bytes)
+        ));
+        let hint = format!("allow more ({}), or choose a place with --scratch DIR", rig.setup().file_bound());
+        rig.unavailable_for(TIME, &labels(order, processes), &why.hint(hint));
     }
     if plan.is_empty() {
         return Ok(());
@@ -56,18 +56,15 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     for number in 0..plan.iter().map(|&(_, processes)| processes).max().unwrap_or(0) {
         let path = space.directory.join(format!("{FILES}{number}"));
         let file = Stamped::obtain(&path, FILE, space.seed())?;
-        let sound = |why: String| {
-            Problem::new(format!("the test file does not contain what was written: {why}"))
-                .hint("choose a file system that stores files unchanged, with --scratch DIR")
-        };
-        file.sound().map_err(sound)?;
+        file.sound()?;
         files.push(file);
     }
     let opened: Result<Vec<std::fs::File>, String> = files.iter().map(Stamped::direct).collect();
     let opened = match opened {
         Ok(opened) => opened,
         Err(why) => {
-            rig.unavailable(TIME, &Labels::none(), &why);
+            let why = Problem::new(why).hint("choose another file system with --scratch DIR");
+            rig.unavailable_for(TIME, &Labels::none(), &why);
             return Ok(());
         }
     };

@@ -40,7 +40,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut failed = None;
     for (via, outcome) in outcomes {
         if let Err(problem) = outcome {
-            rig.unavailable(TIME, &Labels::of([("via", via)]), &problem.what);
+            rig.unavailable_for(TIME, &Labels::of([("via", via)]), &problem);
             failed.get_or_insert(problem);
         }
     }

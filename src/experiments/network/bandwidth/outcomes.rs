@@ -12,7 +12,7 @@ pub(super) fn keep(rig: &mut Rig<'_>, outcomes: Vec<CaseResult>) -> Result<(), P
     let none = outcomes.iter().all(Result::is_err);
     let failed: Vec<(Case, Problem)> = outcomes.into_iter().filter_map(Result::err).collect();
     for (case, problem) in &failed {
-        rig.unavailable(RATE, &case.labels(), &problem.what);
+        rig.unavailable_for(RATE, &case.labels(), problem);
     }
     match failed.into_iter().next() {
         Some((_, problem)) if none => Err(problem),
