@@ -279,7 +279,8 @@ const WIDEST: f64 = 0.1;
 fn a_group_of_twice_the_memory_caches_twice_as_much() {
     let _turn = measuring();
     let keep = tempfile::tempdir().unwrap();
-    let (Some(small), Some(large)) = (Group::of_memory(64), Group::of_memory(128)) else { return };
+    let Some(small) = Group::of_memory(64) else { return };
+    let Some(large) = Group::of_memory(128) else { return };
     judged("groups of 64 and 128 MiB", || {
         let inside = |group: &Group| format!("echo $$ >'{}/cgroup.procs'; {{}}", group.place.display());
         let conditions = [inside(&small), inside(&large)];

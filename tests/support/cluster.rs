@@ -344,6 +344,8 @@ fn configure(place: &Path, nodes: u32, more: &str) {
          PartitionName=all Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE MaxTime=60 State=UP\n"
     );
     fs::write(place.join("etc/slurm.conf"), configuration).unwrap();
+    // None of these plugins uses control groups. That of version 2 asks systemd for one, and that of version 1 needs nothing.
+    fs::write(place.join("etc/cgroup.conf"), "CgroupPlugin=cgroup/v1\n").unwrap();
     let leaves = if nodes > half {
         format!("SwitchName=leaf2 Nodes=n[{}-{nodes}]\nSwitchName=spine Switches=leaf[1-2]\n", half + 1)
     } else {
