@@ -8,6 +8,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
+use super::disk::Disk;
 use super::namespaces::{FAR, Namespaces, off_the_measured_cpu};
 use super::runs::wait_until;
 
@@ -40,19 +41,23 @@ pub fn listens(namespaces: &Namespaces, port: u16) {
     });
 }
 
-/// nfs-ganesha on the far side with one file, and the address of that file.
-pub fn ganesha(namespaces: &Namespaces) -> (Daemon, String) {
+/// nfs-ganesha on the far side with one file, the disk that it is on, and the address of that file. It cannot serve every file
+/// system: an overlay has no handles of files.
+pub fn ganesha(namespaces: &Namespaces) -> ((Daemon, Disk), String) {
+    let disk = Disk::make();
+    let file = disk.place().join("export/file");
+    let export = file.parent().unwrap();
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let mut bytes = vec![0; BYTES];
     fastrand::Rng::with_seed(1).fill(&mut bytes);
-    fs::create_dir(at("export")).unwrap();
-    fs::write(at("export/file"), &bytes).unwrap();
+    fs::create_dir(export).unwrap();
+    fs::write(&file, &bytes).unwrap();
     let configuration = format!(
         "NFS_CORE_PARAM {{ Protocols = 3; NFS_Port = {NFS_PORT}; MNT_Port = {MOUNT_PORT}; Enable_NLM = false; \
          Enable_RQUOTA = false; }}\nNFS_KRB5 {{ Active_krb5 = false; }}\nEXPORT {{ Export_Id = 1; Path = {0}; Pseudo = /x; \
          Protocols = 3; Access_Type = RO; Squash = No_Root_Squash; Transports = TCP; SecType = sys; FSAL {{ Name = VFS; }} }}\n",
-        at("export")
+        export.display()
     );
     fs::write(at("configuration"), configuration).unwrap();
     // In the foreground it ends with this process group.
@@ -65,8 +70,8 @@ pub fn ganesha(namespaces: &Namespaces) -> (Daemon, String) {
     let mut command = Namespaces::command(&namespaces.far, "sh", &["-c", &script]);
     off_the_measured_cpu(&mut command);
     let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let url = format!("nfs://{FAR}:{NFS_PORT}{}?mountport={MOUNT_PORT}", at("export/file"));
+    let url = format!("nfs://{FAR}:{NFS_PORT}{}?mountport={MOUNT_PORT}", file.display());
     let daemon = Daemon { process, directory };
     listens(namespaces, NFS_PORT);
-    (daemon, url)
+    ((daemon, disk), url)
 }
