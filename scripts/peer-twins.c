@@ -2,15 +2,19 @@
  * The operations of other benchmarks, written out plainly, so that a difference between their figures and ours can be put down
  * to one property at a time. Each prints the mean nanoseconds of one operation, as those benchmarks do.
  *
- *   cc -O2 -o twins peer-twins.c      (-static for those that stand for ours)
+ *   cc -O2 -pthread -o twins peer-twins.c      (-static for those that stand for ours)
  *   ./twins NAME
+ *   ./twins in-work      (all operations in ordinary work: a line of name, nanoseconds and core cycles for each)
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -165,10 +169,176 @@ static double vfork_wait(void)
     return (now() - start) / count;
 }
 
+/* Ordinary work: words are counted in a hash table. */
+enum { WORDS = 64, LONGEST = 12, SLOTS = 256 };
+static char text[WORDS][LONGEST];
+static struct slot {
+    const char *word;
+    unsigned count;
+} slots[SLOTS];
+
+static unsigned hash(const char *word)
+{
+    unsigned sum = 2166136261u;
+    while (*word)
+        sum = (sum ^ (unsigned char)*word++) * 16777619u;
+    return sum;
+}
+
+static struct slot *find(const char *word)
+{
+    unsigned at = hash(word) % SLOTS;
+    while (slots[at].word && strcmp(slots[at].word, word))
+        at = (at + 1) % SLOTS;
+    return &slots[at];
+}
+
+static unsigned count_word(const char *word)
+{
+    struct slot *slot = find(word);
+    if (!slot->word)
+        slot->word = word;
+    if (++slot->count > 1000000)
+        slot->count = 1;
+    return slot->count;
+}
+
+static void write_text(void)
+{
+    for (int i = 0; i < WORDS; i++) {
+        int letters = 3 + rand() % (LONGEST - 3);
+        for (int k = 0; k < letters; k++)
+            text[i][k] = 'a' + rand() % 26;
+    }
+}
+
+enum operation { NONE, REFUSED, GETPID, GETPPID, GETTID, READ, WRITE, GETCWD, CLOCK, YIELD, PIPE, EVENTFD, OPERATIONS };
+static const char *const operation_names[OPERATIONS] = {
+    "none", "enosys", "getpid", "getppid", "gettid", "read_dev_zero", "write_dev_null",
+    "getcwd", "clock_gettime", "sched_yield", "pipe", "eventfd",
+};
+static int zero, null, own_pipe[2], own_eventfd;
+static char path[4096];
+
+/* An operation; its answer goes into a sum that is looked at. */
+ALWAYS_IN_LINE long operate(enum operation which)
+{
+    static struct timespec t;
+    static char byte;
+    static uint64_t one = 1;
+    switch (which) {
+    case REFUSED: return in_line(-1, 0, 0, 0);
+    case GETPID: return in_line(SYS_getpid, 0, 0, 0);
+    case GETPPID: return in_line(SYS_getppid, 0, 0, 0);
+    case GETTID: return in_line(SYS_gettid, 0, 0, 0);
+    case READ: return in_line(SYS_read, zero, (long)&byte, 1);
+    case WRITE: return in_line(SYS_write, null, (long)&byte, 1);
+    case GETCWD: return in_line(SYS_getcwd, (long)path, sizeof path, 0);
+    case CLOCK: return in_line(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0);
+    case YIELD: return in_line(SYS_sched_yield, 0, 0, 0);
+    case PIPE:
+        return in_line(SYS_write, own_pipe[1], (long)&byte, 1) + in_line(SYS_read, own_pipe[0], (long)&byte, 1);
+    case EVENTFD:
+        return in_line(SYS_write, own_eventfd, (long)&one, 8) + in_line(SYS_read, own_eventfd, (long)&one, 8);
+    default: return 0;
+    }
+}
+
+static volatile long looked_at;
+
+ALWAYS_IN_LINE double work_with(enum operation which, long turns)
+{
+    long sum = 0;
+    double start = now();
+    for (long i = 0; i < turns; i++) {
+        sum += count_word(text[i % WORDS]);
+        sum += operate(which);
+        sum += count_word(text[i * 7 % WORDS]);
+    }
+    double took = now() - start;
+    looked_at = sum;
+    return took;
+}
+
+/* A loop of its own for each operation, as a program has it. */
+#define LOOP(which) static double work_with_##which(long turns) { return work_with(which, turns); }
+LOOP(NONE) LOOP(REFUSED) LOOP(GETPID) LOOP(GETPPID) LOOP(GETTID) LOOP(READ)
+LOOP(WRITE) LOOP(GETCWD) LOOP(CLOCK) LOOP(YIELD) LOOP(PIPE) LOOP(EVENTFD)
+static double (*const loops[OPERATIONS])(long) = {
+    work_with_NONE, work_with_REFUSED, work_with_GETPID, work_with_GETPPID, work_with_GETTID, work_with_READ,
+    work_with_WRITE, work_with_GETCWD, work_with_CLOCK, work_with_YIELD, work_with_PIPE, work_with_EVENTFD,
+};
+
+/* Instructions that wait for each other, with a known latency. */
+#if defined(__x86_64__)
+enum { LATENCY = 3 };
+#define LINK "imul %0, %0\n"
+#elif defined(__aarch64__)
+enum { LATENCY = 1 };
+#define LINK "eor %0, %0, %0\n"
+#endif
+
+/* Nanoseconds of a core cycle: those of a chain, the fastest of some. */
+static double cycle(void)
+{
+    enum { LINKS = 8000, TRIES = 5 };
+    double best = 1e18;
+    for (int try = 0; try < TRIES; try++) {
+        unsigned long x = 3;
+        double start = now();
+        for (int i = 0; i < LINKS / 8; i++)
+            __asm__ volatile(LINK LINK LINK LINK LINK LINK LINK LINK : "+r"(x) : : "cc");
+        double took = (now() - start) / LINKS / LATENCY;
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, count, sizeof *values, ascending);
+    return values[count / 2];
+}
+
+/* What each operation adds to the work around it. The process has one thread: with several, the kernel counts the users of a
+ * file around each read and write. */
+static void in_work(void)
+{
+    enum { BATCHES = 61, WARM_UP = 200, TURNS = 400 };
+    static double nanoseconds[BATCHES], cycles[BATCHES];
+    zero = open("/dev/zero", O_RDONLY);
+    null = open("/dev/null", O_WRONLY);
+    own_eventfd = eventfd(0, 0);
+    check(zero >= 0 && null >= 0 && own_eventfd >= 0 && !pipe(own_pipe), "open");
+    write_text();
+    for (int which = NONE + 1; which < OPERATIONS; which++) {
+        for (int batch = 0; batch < BATCHES; batch++) {
+            double unit = cycle();
+            loops[which](WARM_UP);
+            double with = loops[which](TURNS);
+            loops[NONE](WARM_UP);
+            double without = loops[NONE](TURNS);
+            nanoseconds[batch] = (with - without) / TURNS;
+            cycles[batch] = nanoseconds[batch] / unit;
+        }
+        printf("%s %.2f %.1f\n", operation_names[which], median(nanoseconds, BATCHES), median(cycles, BATCHES));
+    }
+}
+
 int main(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
     double each;
+    if (!strcmp(name, "in-work")) {
+        in_work();
+        return 0;
+    }
     if (!strcmp(name, "hop-processes")) {
         each = hop(0, 1);
     } else if (!strcmp(name, "hop-processes-in-line")) {
