@@ -124,7 +124,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         .in_summary(),
     ],
     every: |_| 1,
-    seconds: |_| 0.2,
+    seconds: |_| 0.35,
     time_out: 30.0,
     memory: |setup, _| {
         ((RINGS[RINGS.len() - 1] * WORKING_SETS[WORKING_SETS.len() - 1]) as u64)

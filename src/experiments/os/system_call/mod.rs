@@ -104,7 +104,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::cost("os.system_call.service", Unit::Nanoseconds, "work of the kernel for it, above the floor"),
     ],
     every: |_| 1,
-    seconds: |_| 0.15,
+    seconds: |_| 0.2,
     time_out: 10.0,
     memory: crate::experiments::little_memory,
     huge_memory: None,
