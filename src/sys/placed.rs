@@ -162,6 +162,19 @@ impl<'a> Operation<'a> {
         Operation { kind: Kind::Function, row, memory: Arc::new([]), _held: None, borrowed: PhantomData }
     }
 
+    /// So many iterations of the multiply chain, of [`super::arch::CHAIN_CYCLES`] core cycles each, which overlap with nothing: known
+    /// truth for tests.
+    pub fn multiplying(iterations: u64) -> Operation<'static> {
+        extern "C" fn multiply(iterations: *mut c_void) -> i64 {
+            super::arch::serialise();
+            super::arch::multiply_chain(iterations as u64);
+            super::arch::serialise();
+            0
+        }
+        // SAFETY: the argument is a number.
+        unsafe { Operation::function(multiply, iterations as *mut c_void, 0) }
+    }
+
     /// The same operation, which holds what it borrows.
     ///
     /// # Safety
@@ -482,6 +495,22 @@ mod tests {
             }
             drop(placed);
             assert_eq!((first, second), (49 * 25, 49 * 25), "{around:?}");
+        }
+    }
+
+    #[test]
+    fn the_work_alone_is_the_work_around_the_operations() {
+        let mut random = fastrand::Rng::with_seed(8);
+        let mut calls = 0;
+        let mut placed = PlacedLoop::draw(&mut random, vec![counting(&mut calls)], Around::Work, 20).unwrap();
+        for place in 0..20 {
+            placed.place(place);
+            let begun = placed.control.state;
+            placed.run(100).unwrap();
+            let with = std::mem::replace(&mut placed.control.state, begun);
+            placed.rest(100);
+            assert_eq!(placed.control.state, with);
+            assert_ne!(with, begun);
         }
     }
 

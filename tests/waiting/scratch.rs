@@ -250,7 +250,8 @@ fn a_small_disk_is_not_filled() {
     let section = section(keep.path());
     assert_eq!(section["outcome"], "skipped", "{section}");
     let reason = section["reason"].as_str().unwrap();
-    assert!(reason.contains("needs a file of 96") && reason.contains("--scratch-limit"), "{reason}");
+    assert!(reason.contains("needs a file of 96"), "{reason}");
+    assert!(section["hint"].as_str().unwrap().contains("--scratch-limit"), "{section}");
     assert_eq!(fs::read_to_string(keep.path().join("names")).unwrap(), "lost+found\n");
 }
 
