@@ -219,11 +219,6 @@ struct Executable {
     length: NonZeroUsize,
 }
 
-// SAFETY: nobody writes the code after it was made, and any thread may run it.
-unsafe impl Send for Executable {}
-// SAFETY: as above.
-unsafe impl Sync for Executable {}
-
 impl Executable {
     /// Memory with this content. Some systems refuse to make written memory executable, and allow it for a file in memory.
     fn of(content: &[u8]) -> io::Result<Self> {
@@ -281,13 +276,6 @@ struct Place {
     exit: usize,
 }
 
-/// Loops around the same kinds of operations at several places.
-#[derive(Debug)]
-struct Placements {
-    code: Executable,
-    places: Vec<Place>,
-}
-
 /// Appends drawn pieces of work.
 fn add_work(code: &mut Vec<u8>, random: &mut fastrand::Rng, count: usize) {
     let first = PIECES.iter().position(|&piece| piece == Piece::Mix).unwrap_or(0);
@@ -337,7 +325,8 @@ fn add_loop(code: &mut Vec<u8>, random: &mut fastrand::Rng, kinds: &[Kind], arou
 
 /// A loop around operations, at one of several places.
 pub struct PlacedLoop<'a> {
-    placements: Placements,
+    code: Executable,
+    places: Vec<Place>,
     control: Box<Control>,
     /// What the work reads, and two numbers that it writes.
     _data: Box<[u32]>,
@@ -345,9 +334,6 @@ pub struct PlacedLoop<'a> {
     /// The word that ends a loop without an end, and the memory of the operations.
     _held: (Arc<AtomicI64>, Vec<Operation<'a>>),
 }
-
-// SAFETY: the pointers are to memory that the value holds, or that the contracts of its operations name.
-unsafe impl Send for PlacedLoop<'_> {}
 
 impl<'a> PlacedLoop<'a> {
     /// A loop around operations, at most two, at so many places.
@@ -398,7 +384,7 @@ impl<'a> PlacedLoop<'a> {
         let kinds: Vec<Kind> = operations.iter().map(|operation| operation.kind).collect();
         let mut code = Vec::new();
         let places = (0..places).map(|_| add_loop(&mut code, random, &kinds, around, stops)).collect();
-        let placements = Placements { code: Executable::of(&code)?, places };
+        let code = Executable::of(&code)?;
         let period: Vec<u32> = (0..random.usize(PERIOD)).map(|_| drawn_number(random)).collect();
         let mut data: Box<[u32]> = period.iter().copied().cycle().take(NUMBERS + 64).collect();
         let rows = [operations[0].row, operations[operations.len() - 1].row];
@@ -413,15 +399,15 @@ impl<'a> PlacedLoop<'a> {
             wrong: 0,
             rows,
         };
-        let mut made = PlacedLoop { placements, control: Box::new(control), _data: data, place: 0, _held: held };
+        let mut made = PlacedLoop { code, places, control: Box::new(control), _data: data, place: 0, _held: held };
         made.place(0);
         Ok(made)
     }
 
     /// Goes to one of the places; there are as many as were asked for, and then they begin again.
     pub fn place(&mut self, index: usize) {
-        self.place = index % self.placements.places.len();
-        self.control.exit = self.placements.code.at(self.placements.places[self.place].exit);
+        self.place = index % self.places.len();
+        self.control.exit = self.code.at(self.places[self.place].exit);
     }
 
     /// Turns with the operations.
@@ -448,7 +434,7 @@ impl<'a> PlacedLoop<'a> {
             return;
         }
         (self.control.turns, self.control.skip) = (turns, u64::from(skip));
-        let entry = self.placements.code.at(self.placements.places[self.place].entry);
+        let entry = self.code.at(self.places[self.place].entry);
         // SAFETY: a loop begins there, composed of pieces that keep the C calling convention. It reads and writes the control block, the
         // data that this value holds, and what its operations may, by their contracts. There is a row for each piece with an operation.
         unsafe {

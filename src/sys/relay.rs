@@ -174,7 +174,7 @@ impl Control {
     }
 }
 
-/// A member's life: takes, works, passes on, until it is told to stop.
+/// Takes, works, passes on, until the mode asks a member to stop.
 fn serve<P: Passage>(
     passages: &[P],
     control: &Control,
@@ -208,10 +208,20 @@ fn serve<P: Passage>(
     }
 }
 
-/// Settles a member on its CPU and says so.
-fn begin(control: &Control, member: usize, cpu: u32) {
-    let ready = affinity::restrict(&[cpu]).is_ok();
-    control.field(member, READY).store(if ready { 1 } else { -1 }, Ordering::Release);
+/// A member's life: settles on its CPU, says so, and serves with its burden, from a loop at drawn places or not.
+fn live<P: Passage>(
+    passages: &Arc<Vec<P>>,
+    control: &Arc<Control>,
+    member: usize,
+    cpu: u32,
+    (burden, placed): (Burden, Option<(u64, usize)>),
+) {
+    let load = Load::new(burden);
+    let placed = placed.map(|placed| member_loop(passages, control, member, placed)).transpose();
+    let settled = placed.and_then(|placed| affinity::restrict(&[cpu]).map(|()| placed));
+    control.field(member, READY).store(if settled.is_ok() { 1 } else { -1 }, Ordering::Release);
+    // The caller gives up where a member does not settle, and ends it.
+    serve(passages, control, member, &load, settled.ok().flatten());
 }
 
 impl<P: Passage> Relay<P> {
@@ -235,24 +245,17 @@ impl<P: Passage> Relay<P> {
         }
         relay.work_on(circle.burden.working_set);
         for (member, &cpu) in circle.cpus.iter().enumerate().skip(1) {
-            let placed = circle.placed.map(|placed| member_loop(&relay.passages, &relay.control, member, placed));
             if circle.threads {
-                relay.start_thread(member, cpu, circle.burden, placed.transpose()?)?;
+                relay.start_thread(member, cpu, circle)?;
             } else {
-                relay.start_process(member, cpu, circle.burden, placed.transpose()?)?;
+                relay.start_process(member, cpu, circle)?;
             }
         }
         relay.wait_for_members(members)?;
         Ok(relay)
     }
 
-    fn start_process(
-        &mut self,
-        member: usize,
-        cpu: u32,
-        burden: Burden,
-        placed: Option<PlacedLoop<'static>>,
-    ) -> io::Result<()> {
+    fn start_process(&mut self, member: usize, cpu: u32, circle: &Circle) -> io::Result<()> {
         let parent = std::process::id();
         // SAFETY: the child serves on memory that it shares or copied, and leaves with _exit(2), which runs nothing of the
         // parent's.
@@ -260,9 +263,7 @@ impl<P: Passage> Relay<P> {
             ForkResult::Parent { child } => self.processes.push(child),
             ForkResult::Child => {
                 if process::die_with_parent(parent) {
-                    let load = Load::new(burden);
-                    begin(&self.control, member, cpu);
-                    serve(&self.passages, &self.control, member, &load, placed);
+                    live(&self.passages, &self.control, member, cpu, (circle.burden, circle.placed));
                 }
                 // SAFETY: ends this process at once.
                 unsafe { libc::_exit(0) }
@@ -271,19 +272,10 @@ impl<P: Passage> Relay<P> {
         Ok(())
     }
 
-    fn start_thread(
-        &mut self,
-        member: usize,
-        cpu: u32,
-        burden: Burden,
-        placed: Option<PlacedLoop<'static>>,
-    ) -> io::Result<()> {
+    fn start_thread(&mut self, member: usize, cpu: u32, circle: &Circle) -> io::Result<()> {
         let (passages, control) = (Arc::clone(&self.passages), Arc::clone(&self.control));
-        self.threads.push(std::thread::Builder::new().spawn(move || {
-            let load = Load::new(burden);
-            begin(&control, member, cpu);
-            serve(&passages, &control, member, &load, placed);
-        })?);
+        let has = (circle.burden, circle.placed);
+        self.threads.push(std::thread::Builder::new().spawn(move || live(&passages, &control, member, cpu, has))?);
         Ok(())
     }
 

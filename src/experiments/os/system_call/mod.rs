@@ -12,8 +12,8 @@
 //! - **after=same_call**: the call again and again.
 //!
 //! The loops are composed of pieces of assembly, in executable memory. Each launch draws eight placements of each loop, one for
-//! each batch. A placement is the pieces of work, the place of the call among them, the code next to the loop, and the offset in
-//! a page.
+//! each batch. A placement is the pieces of work, the place of the call among them, neighbouring code, and an
+//! offset in its page.
 //! The environment of a launch has a drawn size, so the stack begins elsewhere. The seed is in the log. A result is the
 //! median over all placements of all launches, and its interval contains their scatter.
 //!
