@@ -98,6 +98,9 @@ fn next_start(keep: &Path, output: &str) -> Output {
 
 #[test]
 fn a_signal_ends_the_run_and_nothing_is_left() {
+    if !is_limited() {
+        return;
+    }
     let (keep, files) = place();
     let before = names(&files);
     for (number, signal) in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().enumerate() {
@@ -119,6 +122,9 @@ fn a_signal_ends_the_run_and_nothing_is_left() {
 
 #[test]
 fn what_a_killed_run_leaves_is_gone_after_the_next_start() {
+    if !is_limited() {
+        return;
+    }
     let (keep, files) = place();
     let before = names(&files);
     let mut random = fastrand::Rng::new();
@@ -144,6 +150,9 @@ fn what_a_killed_run_leaves_is_gone_after_the_next_start() {
 
 #[test]
 fn a_run_that_lives_keeps_its_files_while_another_starts() {
+    if !is_limited() {
+        return;
+    }
     let (keep, files) = place();
     let run = begin(keep.path(), "run");
     let conductor = run.id();
@@ -304,6 +313,9 @@ fn watched(keep: &Path, mebibytes: u32, words: &str) -> (Output, u64) {
 
 #[test]
 fn all_experiments_together_keep_to_the_limit() {
+    if !is_limited() {
+        return;
+    }
     let (keep, _) = place();
     let run = "$PROGRAM run file --quick --no-progress --scratch small -o run --scratch-limit 150M";
     let (output, largest) = watched(keep.path(), 300, run);
