@@ -285,7 +285,7 @@ pub mod sys {
         pub use crate::sys::naming::Maker;
     }
     pub mod placed {
-        pub use crate::sys::placed::{Around, Operation, PlacedLoop};
+        pub use crate::sys::placed::{Around, PlacedLoop};
     }
     pub mod process {
         pub use crate::sys::process::host_name;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use sysdyno::testing::sys::child::{self, Image, STATUS, Task};
 use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::memory::{Pages, Resident};
-use sysdyno::testing::sys::placed::{Around, Operation, PlacedLoop};
+use sysdyno::testing::sys::placed::{Around, PlacedLoop};
 use sysdyno::testing::sys::signal::{self, Handled};
 use sysdyno::testing::sys::system_call;
 use sysdyno::testing::sys::thread::{self, Attributes, Bare, Body, CloneCall};
@@ -135,30 +135,6 @@ fn a_handler_that_computes_is_longer_by_just_that() {
         let chain = |length| lowest(200, || (0..50).for_each(|_| arch::multiply_chain(length)));
         let longer = chain(LONGER_CHAIN) - chain(HANDLER_CHAIN);
         within((signals(computes_more, 50) - signals(computes, 50)) / longer, 0.98, 1.02)
-    });
-}
-
-/// Of the time of a chain among work, nothing but the work is taken off, at whatever place. Pieces of work overlap less around a chain
-/// that waits for them: one in fifty allows for 120 cycles.
-#[test]
-fn work_around_an_operation_is_taken_off_and_nothing_else() {
-    const PLACES: usize = 16;
-    let _turn = alone();
-    timed("a chain in ordinary work", || {
-        let chain = lowest(200, || (0..20).for_each(|_| arch::multiply_chain(HANDLER_CHAIN)));
-        let operations = vec![Operation::multiplying(HANDLER_CHAIN)];
-        let mut placed = PlacedLoop::draw(&mut fastrand::Rng::new(), operations, Around::Work, PLACES).unwrap();
-        let mut most = 0.0_f64;
-        for place in 0..PLACES {
-            placed.place(place);
-            let whole = lowest(50, || placed.run(20).unwrap());
-            let rest = lowest(50, || placed.rest(20));
-            most = most.max(rest / chain);
-            within((whole - rest) / chain, 0.98, 1.035)?;
-        }
-        // Otherwise it would not matter whether the work is taken off.
-        eprintln!("most {most}");
-        within(most, 0.04, 0.5)
     });
 }
 

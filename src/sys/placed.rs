@@ -27,7 +27,7 @@ const NUMBERS: usize = 1024;
 const PERIOD: std::ops::Range<usize> = 16..128;
 /// One of so many numbers has a bit set that decides a branch.
 const RARE: u32 = 4;
-/// Pieces of work before and after the operations of a turn, at least and at most: up to a few hundred cycles.
+/// Pieces of work before and after the operations of a turn, at least and at most: up to a hundred cycles on AMD Zen 5.
 const WORK: std::ops::Range<usize> = 4..16;
 /// Pieces of code next to a loop, at most, which do not run or run once.
 const NEIGHBOURS: usize = 8;
@@ -100,7 +100,7 @@ pub struct Operation<'a> {
     borrowed: PhantomData<BorrowedFd<'a>>,
 }
 
-impl<'a> Operation<'a> {
+impl Operation<'_> {
     /// A system call.
     ///
     /// # Safety
@@ -160,19 +160,6 @@ impl<'a> Operation<'a> {
             word: std::ptr::null(),
         };
         Operation { kind: Kind::Function, row, memory: Arc::new([]), _held: None, borrowed: PhantomData }
-    }
-
-    /// So many iterations of the multiply chain, of [`super::arch::CHAIN_CYCLES`] core cycles each, which overlap with nothing: known
-    /// truth for tests.
-    pub fn multiplying(iterations: u64) -> Operation<'static> {
-        extern "C" fn multiply(iterations: *mut c_void) -> i64 {
-            super::arch::serialise();
-            super::arch::multiply_chain(iterations as u64);
-            super::arch::serialise();
-            0
-        }
-        // SAFETY: the argument is a number.
-        unsafe { Operation::function(multiply, iterations as *mut c_void, 0) }
     }
 
     /// The same operation, which holds what it borrows.

@@ -238,8 +238,7 @@ impl Terms {
             by.known.iter().find(|metric| metric.name == name && wanted(&metric.labels)).map(ranged)
         };
         let entry = paid(by.known, "enosys")
-            .map(ranged)
-            .unwrap_or_else(|| (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()));
+            .map_or_else(|| (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()), ranged);
         let through =
             |labels: &Labels| labels.get("between") == Some("processes") && labels.get("through") == Some("pipe");
         let near = |labels: &Labels| through(labels) && labels.get("placement") == Some(SAME_CPU);

@@ -6,7 +6,7 @@
 //!
 //! sysdyno makes each call directly with the system-call instruction, and measures it in two surroundings:
 //!
-//! - **after=work**: one call in ordinary work of 50 to 400 cycles. This is the cost that a program pays. The work has branches,
+//! - **after=work**: one call in ordinary work of up to some 100 cycles. This is the cost that a program pays. The work has branches,
 //!   calls and returns, and its data is in the first cache. A batch runs it with the call and then without. The difference divided
 //!   by the calls is the cost of one call.
 //! - **after=same_call**: the call again and again.
