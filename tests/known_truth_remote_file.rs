@@ -9,7 +9,7 @@
 mod support;
 
 use std::fs;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -318,8 +318,10 @@ fn all_ways_in_one_run_stand_beside_local_files() {
 
 #[test]
 fn what_is_no_file_on_another_machine_is_said() {
-    // Nobody listens there: a port that was free a moment ago.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A port that is bound refuses connections while no task listens there, and no other program gets it.
+    let bound = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let free = bound.local_addr().unwrap().as_socket().unwrap();
     assert!(TcpStream::connect(free).is_err());
     let nowhere = format!("nfs://{free}/export/file?mountport={}", free.port());
     for (words, code, said) in [

@@ -201,7 +201,7 @@ mod tests {
         let plain = || {
             Prediction::of(
                 "os.system_call.time",
-                Labels::of([("call", "getppid")]),
+                Labels::of([("after", "same_call"), ("call", "getppid")]),
                 crate::results::quantity::Unit::Nanoseconds,
             )
         };
