@@ -44,12 +44,6 @@ struct Means {
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let cannot_open = |error: std::io::Error| Problem::new(format!("cannot open a device file: {error}"));
-    let means = Means {
-        zero: File::open("/dev/zero").map_err(cannot_open)?,
-        null: File::options().write(true).open("/dev/null").map_err(cannot_open)?,
-        single: Ring::of(1).ok().map(RefCell::new),
-        batched: Ring::of(ring::ENTRIES).ok().map(RefCell::new),
-    };
     let filtered = process::is_filtered();
     if filtered {
         rig.remark(FILTERED, &"a system-call filter is installed");
@@ -61,6 +55,17 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             Err(reason) => rig.unavailable("os.system_call.time", &labels(call.name), &reason),
         }
     }
+    // A filter can kill a process that makes a ring.
+    let ring = |name: &str, count| {
+        let wanted = calls.iter().any(|call| call.name == name);
+        wanted.then(|| Ring::of(count).ok().map(RefCell::new)).flatten()
+    };
+    let means = Means {
+        zero: File::open("/dev/zero").map_err(cannot_open)?,
+        null: File::options().write(true).open("/dev/null").map_err(cannot_open)?,
+        single: ring(RING, 1),
+        batched: ring(RING_BATCHED, ring::ENTRIES),
+    };
     if calls.iter().any(|call| call.name == "getcwd") {
         let path = Operation::current_directory(LONGEST_PATH).memory();
         rig.remark(DEPTH, &path.split(|&byte| byte == b'/').skip(1).count());
