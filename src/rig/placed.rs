@@ -1,4 +1,4 @@
-//! Workloads of operations whose code is placed by lot.
+//! Workloads with random code placement.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,20 +10,20 @@ use crate::sys::placed::{Around, Operation, PlacedLoop};
 use super::Rig;
 use super::sampler::{MOST_BLOCKS, Timed, Workload};
 
-/// A batch in ordinary work is so many times as long as others: its operations are a part of it.
+/// Factor by which a batch in ordinary work is longer than other batches, because only a part of its time belongs to the operations.
 pub const WORK_LONGER: u32 = 4;
 
-/// A loop that a workload and what surrounds it share.
+/// A loop that the closures of a workload share.
 pub type SharedLoop<'a> = Rc<RefCell<PlacedLoop<'a>>>;
 
-/// Code cannot be placed by lot.
+/// The problem of a system that allows no executable memory.
 pub fn no_place(error: &std::io::Error) -> Problem {
     Problem::new(format!("cannot place code in executable memory: {error}"))
         .hint("a security policy forbids code in written memory: allow it for sysdyno, or run outside of that policy")
 }
 
 impl Rig<'_> {
-    /// A loop around operations, at a place of its own for each block of a launch. Drawn by the launch's seed.
+    /// A loop around operations, with one placement for each block of a launch. The launch's seed decides the placements.
     pub fn placed_loop<'a>(
         &mut self,
         operations: Vec<Operation<'a>>,
@@ -33,7 +33,7 @@ impl Rig<'_> {
         Ok(Rc::new(RefCell::new(placed.map_err(|error| no_place(&error))?)))
     }
 
-    /// A workload of turns of a loop. Its time is that of the operations: in work, what the same work takes without them is taken off.
+    /// A workload of turns of a loop. In ordinary work, its time is the difference of the same turns with and without the operations.
     pub fn in_loop<'a>(
         &self,
         name: &str,
@@ -54,7 +54,7 @@ impl Rig<'_> {
         Ok(workload.placed(move |block| moved.borrow_mut().place(block as usize)))
     }
 
-    /// Times work on something, and takes off what a part of that work takes by itself.
+    /// A function that times `run` and then `rest`, and returns the difference in ticks.
     pub fn less_rest<A, Run, Rest>(
         &self,
         run: Run,
@@ -73,7 +73,7 @@ impl Rig<'_> {
             let rest = source.stamp().ticks - between;
             // The sampler takes the bias of one interval off, and here are two.
             let own = between - began - rest + bias.round() as i64;
-            // A part that takes longer than the whole was interrupted.
+            // If the rest takes longer than the whole, it was interrupted.
             Ok(if own > 0 { Timed::Ticks(own) } else { Timed::Preempted(0) })
         })
     }

@@ -14,7 +14,7 @@ pub type Work<'a> = Box<dyn FnMut(u64) -> Result<Timed, String> + 'a>;
 /// Work around a batch that is not timed.
 pub type Untimed<'a> = Box<dyn FnMut() -> Result<(), String> + 'a>;
 
-/// Goes to one of the places of a workload's code, by the number of its batch.
+/// Selects the code placement of a batch by its number.
 pub type Placing<'a> = Box<dyn FnMut(u32) + 'a>;
 
 /// Reads what the kernel counts for the other tasks that take part in a workload, without adding to it.
@@ -107,7 +107,7 @@ pub struct Workload<'a> {
     pub waits: bool,
     /// Batches of this workload, where they shall be fewer than the launch takes of others.
     pub at_most: Option<u32>,
-    /// Puts its code at the place of a batch, before its warm-up.
+    /// Selects the code placement of a batch, before its warm-up.
     pub place: Option<Placing<'a>>,
     /// Done before each batch, untimed.
     pub prepare: Option<Untimed<'a>>,
@@ -208,7 +208,7 @@ impl<'a> Workload<'a> {
         self
     }
 
-    /// Code that has several places.
+    /// Sets the function that selects a code placement.
     #[must_use]
     pub fn placed(mut self, place: impl FnMut(u32) + 'a) -> Self {
         self.place = Some(Box::new(place));

@@ -151,12 +151,12 @@ pub enum Access {
 pub struct Touches {
     placed: PlacedLoop<'static>,
     access: Access,
-    /// The next place, and the distance to the one after it.
+    /// Address of the next touch, and the distance between touches in bytes.
     next: Arc<[AtomicI64; 2]>,
 }
 
 impl Touches {
-    /// Loops at so many places.
+    /// A loop with a number of random placements.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Touches {
         Ok(Touches { placed: PlacedLoop::draw(random, vec![operation], Around::Work, places)?, access, next })
     }
 
-    /// Goes to one of the places of the loop.
+    /// Selects a placement of the loop.
     pub fn place(&mut self, index: usize) {
         self.placed.place(index);
     }

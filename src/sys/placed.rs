@@ -1,8 +1,9 @@
-//! Loops around operations whose place in memory and whose surroundings are drawn.
+//! Timed loops with random code placement.
 //!
-//! What a short operation costs depends on the code around it, because branch predictors remember it. A loop that a compiler lays out
-//! has one surrounding in a build, and measures that. These loops are composed of pieces at run time: work as programs do it, with
-//! branches, calls and returns, and the operations at a drawn place in it. Each has several placements.
+//! The cost of a short operation depends on the code around it, because branch predictors use addresses and earlier branches. A compiled
+//! loop has one layout in each build, and its time includes the effect of that layout. A [`PlacedLoop`] is composed at run time, in
+//! executable memory, of pieces of assembly ([`Piece`]). They are work with branches, calls and returns, and the operations between them.
+//! Each loop has several placements, and a caller measures all of them.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -19,38 +20,38 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonym
 use super::arch::{NOTHING, PIECES, Piece, branch_back, see_new_code};
 use super::memory::page_size;
 
-/// Operations in a loop, at most.
+/// Most operations in one turn of a loop.
 const MOST_OPERATIONS: usize = 2;
-/// Numbers that the work reads; the pieces know how many.
+/// Length of the array that the work reads. The pieces mask their index with it.
 const NUMBERS: usize = 1024;
-/// The numbers repeat after so many, as programs meet the same data again: predictors learn the branches from what ran before them.
+/// Period of the data in this array. Branch predictors learn a short period, as they learn the data of a program.
 const PERIOD: std::ops::Range<usize> = 16..128;
-/// One of so many numbers has a bit set that decides a branch.
+/// Inverse probability that a branch on the data takes its rarer direction.
 const RARE: u32 = 4;
-/// Pieces of work before and after the operations of a turn, at least and at most: up to a hundred cycles on AMD Zen 5.
+/// Number of pieces of work on each side of the operations. A turn takes up to 100 cycles without the operations on AMD Zen 5.
 const WORK: std::ops::Range<usize> = 4..16;
-/// Pieces of code next to a loop, at most, which do not run or run once.
+/// Most pieces of code between the end of a loop and its return, and their number before and after the loop.
 const NEIGHBOURS: usize = 8;
-/// A loop begins at any multiple of this in a page, as compilers place functions.
+/// Alignment of a loop in bytes, the same that compilers give to functions.
 const ALIGNED: usize = 16;
 
-/// What stands around the operations of a loop.
+/// Code around the operations of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Around {
-    /// Work as programs do it, before and after.
+    /// Ordinary work before and after them.
     Work,
-    /// Nothing: the operations follow each other.
+    /// None. The operations repeat.
     Nothing,
 }
 
-/// What a loop does with an operation.
+/// How a loop executes an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Call,
     Function,
-    /// Stores 1 into the word and makes the call, which wakes whoever waits for it.
+    /// Stores 1 in the word, then makes the call, which wakes the waiting task.
     Wake,
-    /// Makes the call until the word is not 0, and stores 0 into it.
+    /// Makes the call until the word differs from 0, then stores 0 in it.
     Wait,
 }
 
@@ -65,7 +66,7 @@ impl Kind {
     }
 }
 
-/// An operation as the pieces read it.
+/// An operation in memory, in the layout that the pieces of assembly read.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Row {
@@ -76,7 +77,7 @@ struct Row {
     word: *const AtomicI64,
 }
 
-/// What the pieces read and write.
+/// State of a loop in memory, in the layout that the pieces of assembly read and write.
 #[repr(C)]
 struct Control {
     turns: u64,
@@ -95,7 +96,7 @@ pub struct Operation<'a> {
     kind: Kind,
     row: Row,
     memory: Arc<[AtomicI64]>,
-    /// What must stay for as long as the operation, besides what it borrows.
+    /// Owner of the data that the operation refers to, if the operation does not borrow it.
     _held: Option<Arc<dyn Any + Send + Sync>>,
     borrowed: PhantomData<BorrowedFd<'a>>,
 }
@@ -256,7 +257,7 @@ impl Drop for Executable {
     }
 }
 
-/// Where a loop and its end stand in the code.
+/// Offsets of a loop's entry and exit in the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     entry: usize,
@@ -315,15 +316,15 @@ pub struct PlacedLoop<'a> {
     code: Executable,
     places: Vec<Place>,
     control: Box<Control>,
-    /// What the work reads, and two numbers that it writes.
+    /// Array that the work reads, followed by two numbers that it writes.
     _data: Box<[u32]>,
     place: usize,
-    /// The word that ends a loop without an end, and the memory of the operations.
+    /// Default stop word, and the operations, which own memory that the code uses.
     _held: (Arc<AtomicI64>, Vec<Operation<'a>>),
 }
 
 impl<'a> PlacedLoop<'a> {
-    /// A loop around operations, at most two, at so many places.
+    /// A loop around one or two operations, with a number of random placements.
     ///
     /// # Errors
     ///
@@ -339,7 +340,7 @@ impl<'a> PlacedLoop<'a> {
         Self::with(random, (never, operations), stop, (around, places), false)
     }
 
-    /// The same that ends, when the first operation has given its answer, if a word is not 0.
+    /// The same with a stop word. The loop ends after the first operation of a turn if the word differs from 0.
     ///
     /// # Errors
     ///
@@ -391,13 +392,13 @@ impl<'a> PlacedLoop<'a> {
         Ok(made)
     }
 
-    /// Goes to one of the places; there are as many as were asked for, and then they begin again.
+    /// Selects a placement, by its number modulo the number of placements.
     pub fn place(&mut self, index: usize) {
         self.place = index % self.places.len();
         self.control.exit = self.code.at(self.places[self.place].exit);
     }
 
-    /// Turns with the operations.
+    /// Runs a number of turns with the operations.
     ///
     /// # Errors
     ///
@@ -410,7 +411,7 @@ impl<'a> PlacedLoop<'a> {
         }
     }
 
-    /// The same turns without the operations: the work around them alone.
+    /// Runs the same turns without the operations. Only the work runs.
     pub fn rest(&mut self, turns: u64) {
         self.enter(turns, true);
     }

@@ -27,7 +27,7 @@ pub struct Circle {
     pub threads: bool,
     /// What each member does while it has the token.
     pub burden: Burden,
-    /// Seed and number of the placements of the loops, for two members without a burden. Without it they are where the compiler put them.
+    /// Seed and number of the random placements of the loops, for two members without a burden. None for compiled loops.
     pub placed: Option<(u64, usize)>,
 }
 
@@ -87,7 +87,7 @@ pub struct Relay<P: Passage> {
     loops: Option<RefCell<Loops>>,
 }
 
-/// The loop of the caller, and one like the other member's: its work takes as long.
+/// The loop of the caller, and a copy of the other member's loop, whose work takes as long.
 struct Loops {
     own: PlacedLoop<'static>,
     other: PlacedLoop<'static>,
@@ -111,7 +111,7 @@ impl Loops {
     }
 }
 
-/// The loop of a member. It ends when it has taken the token in another mode than the plain one.
+/// The loop of a member. It ends after it has taken the token if the mode is not the plain one.
 fn member_loop<P: Passage>(
     passages: &Arc<Vec<P>>,
     control: &Arc<Control>,

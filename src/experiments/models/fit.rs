@@ -38,7 +38,7 @@ const ENOUGH_SESSIONS: usize = 8;
 /// clock read differs between designs by up to this.
 const ONE_DESIGN: f64 = 2.0;
 
-/// The labels that a figure has now. Older records have repeated system calls only, without a label that says so.
+/// The current labels of a figure. System calls of older records are repeated calls, without the label `after`.
 fn surrounded(metric: &str, labels: Labels) -> Labels {
     if metric != "os.system_call.time" || labels.get("after").is_some() {
         return labels;

@@ -93,7 +93,7 @@ fn in_sweep(calls: Workload<'_>, batches: u32) -> Workload<'_> {
     Workload { labels: among_others(), sizing, at_most: Some(batches), ..calls }
 }
 
-/// A call as loops make it; none where there is no ring.
+/// The operation of a call. None if the call needs a ring and none could be set up.
 fn operation<'a>(call: &str, means: &'a Means) -> Option<Operation<'a>> {
     Some(match call {
         FLOOR => Operation::refused(),
