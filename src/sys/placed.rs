@@ -9,6 +9,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::io;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::num::NonZeroUsize;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
@@ -53,6 +54,8 @@ enum Kind {
     Wake,
     /// Makes the call until the word differs from 0, then stores 0 in it.
     Wait,
+    /// Queues submissions in a ring, makes the call, and takes their completions.
+    Ring,
 }
 
 impl Kind {
@@ -62,6 +65,7 @@ impl Kind {
             Kind::Function => Piece::Function,
             Kind::Wake => Piece::Wake,
             Kind::Wait => Piece::Wait,
+            Kind::Ring => Piece::Ring,
         }
     }
 }
@@ -74,11 +78,13 @@ struct Row {
     number: i64,
     arguments: [i64; 6],
     expected: i64,
+    /// A word that a task waits for, or the queues of a ring.
     word: *const AtomicI64,
 }
 
 /// State of a loop in memory, in the layout that the pieces of assembly read and write.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Control {
     turns: u64,
     skip: u64,
@@ -141,6 +147,16 @@ impl Operation<'_> {
     /// As for [`waking`](Self::waking).
     pub(super) unsafe fn waiting(mut self, word: *const AtomicI64) -> Self {
         (self.kind, self.row.word) = (Kind::Wait, word);
+        self
+    }
+
+    /// A call of io_uring_enter(2) on a ring with these queues. The second argument of the call is the number of no-operations.
+    ///
+    /// # Safety
+    ///
+    /// As for [`call`](Self::call). The queues must be valid for as long as the lifetime lasts, and no other thread may use them.
+    pub(super) unsafe fn on_ring(mut self, queues: *const AtomicI64) -> Self {
+        (self.kind, self.row.word) = (Kind::Ring, queues);
         self
     }
 
@@ -257,11 +273,48 @@ impl Drop for Executable {
     }
 }
 
-/// Offsets of a loop's entry and exit in the code.
+/// Offsets of a loop's entry and exit in the code, and of its control block and data in their pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     entry: usize,
     exit: usize,
+    control: usize,
+    data: usize,
+}
+
+/// Memory for a value at any offset within a page. Loads wait for earlier stores to the same offset in another page, so offsets decide
+/// costs, and an allocator gives the same ones in every run of a build.
+struct Shifting<T> {
+    memory: Box<[MaybeUninit<T>]>,
+    offset: usize,
+}
+
+impl<T: Copy> Shifting<T> {
+    fn of(value: T) -> Self {
+        let values = 2 + page_size().div_ceil(size_of::<T>());
+        let mut made: Self = Shifting { memory: Box::new_uninit_slice(values), offset: 0 };
+        // SAFETY: the memory is as large as the value.
+        unsafe { made.at().write(value) };
+        made
+    }
+
+    /// Moves the value to an offset, which is aligned for it.
+    fn shift(&mut self, offset: usize) {
+        let value = *self.get();
+        self.offset = offset % page_size();
+        // SAFETY: the memory has a page more than the value needs.
+        unsafe { self.at().write(value) };
+    }
+
+    fn at(&mut self) -> *mut T {
+        // SAFETY: the offset is less than a page.
+        unsafe { self.memory.as_mut_ptr().byte_add(self.offset).cast() }
+    }
+
+    fn get(&mut self) -> &mut T {
+        // SAFETY: there is a value, since `of`.
+        unsafe { &mut *self.at() }
+    }
 }
 
 /// Appends drawn pieces of work.
@@ -308,16 +361,17 @@ fn add_loop(code: &mut Vec<u8>, random: &mut fastrand::Rng, kinds: &[Kind], arou
     let exit = code.len();
     code.extend(Piece::Exit.code());
     add_work(code, random, NEIGHBOURS);
-    Place { entry, exit }
+    let mut offset = || random.usize(0..page_size() / ALIGNED) * ALIGNED;
+    Place { entry, exit, control: offset(), data: offset() }
 }
 
 /// A loop around operations, at one of several places.
 pub struct PlacedLoop<'a> {
     code: Executable,
     places: Vec<Place>,
-    control: Box<Control>,
+    control: Shifting<Control>,
     /// Array that the work reads, followed by two numbers that it writes.
-    _data: Box<[u32]>,
+    data: Shifting<[u32; NUMBERS + 64]>,
     place: usize,
     /// Default stop word, and the operations, which own memory that the code uses.
     _held: (Arc<AtomicI64>, Vec<Operation<'a>>),
@@ -374,20 +428,19 @@ impl<'a> PlacedLoop<'a> {
         let places = (0..places).map(|_| add_loop(&mut code, random, &kinds, around, stops)).collect();
         let code = Executable::of(&code)?;
         let period: Vec<u32> = (0..random.usize(PERIOD)).map(|_| drawn_number(random)).collect();
-        let mut data: Box<[u32]> = period.iter().copied().cycle().take(NUMBERS + 64).collect();
+        let data = Shifting::of(std::array::from_fn(|index| period[index % period.len()]));
         let rows = [operations[0].row, operations[operations.len() - 1].row];
-        let data_start = data.as_mut_ptr();
         let control = Control {
             turns: 0,
             skip: 0,
             exit: std::ptr::null(),
-            data: data_start,
+            data: std::ptr::null_mut(),
             stop,
             state: [random.u64(0..NUMBERS as u64), random.u64(..)],
             wrong: 0,
             rows,
         };
-        let mut made = PlacedLoop { code, places, control: Box::new(control), _data: data, place: 0, _held: held };
+        let mut made = PlacedLoop { code, places, control: Shifting::of(control), data, place: 0, _held: held };
         made.place(0);
         Ok(made)
     }
@@ -395,7 +448,10 @@ impl<'a> PlacedLoop<'a> {
     /// Selects a placement, by its number modulo the number of placements.
     pub fn place(&mut self, index: usize) {
         self.place = index % self.places.len();
-        self.control.exit = self.code.at(self.places[self.place].exit);
+        let Place { exit, control, data, .. } = self.places[self.place];
+        self.data.shift(data);
+        self.control.shift(control);
+        (self.control.get().exit, self.control.get().data) = (self.code.at(exit), self.data.at().cast());
     }
 
     /// Runs a number of turns with the operations.
@@ -405,7 +461,7 @@ impl<'a> PlacedLoop<'a> {
     /// Some answer was wrong.
     pub fn run(&mut self, turns: u64) -> Result<(), String> {
         self.enter(turns, false);
-        match self.control.wrong {
+        match self.control.get().wrong {
             0 => Ok(()),
             wrong => Err(format!("an answer differs from the expected one in the bits {wrong:#x}")),
         }
@@ -418,16 +474,16 @@ impl<'a> PlacedLoop<'a> {
 
     fn enter(&mut self, turns: u64, skip: bool) {
         if turns == 0 {
-            self.control.wrong = 0;
+            self.control.get().wrong = 0;
             return;
         }
-        (self.control.turns, self.control.skip) = (turns, u64::from(skip));
+        (self.control.get().turns, self.control.get().skip) = (turns, u64::from(skip));
         let entry = self.code.at(self.places[self.place].entry);
         // SAFETY: a loop begins there, composed of pieces that keep the C calling convention. It reads and writes the control block, the
         // data that this value holds, and what its operations may, by their contracts. There is a row for each piece with an operation.
         unsafe {
             let enter: extern "C" fn(*mut Control) = std::mem::transmute(entry);
-            enter(&raw mut *self.control);
+            enter(self.control.at());
         }
     }
 }
@@ -479,11 +535,11 @@ mod tests {
         let mut placed = PlacedLoop::draw(&mut random, vec![counting(&mut calls)], Around::Work, 20).unwrap();
         for place in 0..20 {
             placed.place(place);
-            let begun = placed.control.state;
+            let begun = placed.control.get().state;
             placed.run(100).unwrap();
-            let with = std::mem::replace(&mut placed.control.state, begun);
+            let with = std::mem::replace(&mut placed.control.get().state, begun);
             placed.rest(100);
-            assert_eq!(placed.control.state, with);
+            assert_eq!(placed.control.get().state, with);
             assert_ne!(with, begun);
         }
     }

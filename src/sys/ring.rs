@@ -1,58 +1,149 @@
 //! io_uring: system calls by a queue in shared memory.
 
-use std::cell::RefCell;
 use std::ffi::c_void;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
 
 use io_uring::{IoUring, opcode, types};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::file::Buffer;
-use super::placed::Operation;
-
-/// A ring that only ever carries no-operations, so many at once.
-pub struct Ring {
-    ring: IoUring,
-    count: u32,
-}
+use super::placed::{Around, Operation, PlacedLoop};
 
 /// Entries of the submission queue: the longest batch that can be submitted at once.
 pub const ENTRIES: u32 = 32;
+
+/// Parameters of io_uring_setup(2), which the kernel completes.
+#[repr(C)]
+#[derive(Default)]
+struct Parameters {
+    submissions: u32,
+    completions: u32,
+    others: [u32; 8],
+    submission: Offsets,
+    completion: Offsets,
+}
+
+/// Offsets in the mapping of a queue: those of head, tail and mask first, then by the indices below.
+#[repr(C)]
+#[derive(Default)]
+struct Offsets {
+    head: u32,
+    tail: u32,
+    mask: u32,
+    others: [u32; 7],
+}
+
+/// Index of the submission queue's array of indices in [`Offsets::others`].
+const INDICES: usize = 3;
+/// Index of the completion queue's entries there.
+const COMPLETIONS: usize = 2;
+
+/// The queues of a ring, in the layout that the pieces of assembly read.
+#[repr(C)]
+struct Queues {
+    submission_tail: *mut c_void,
+    submission_mask: u64,
+    submissions: *mut c_void,
+    completion_head: *mut c_void,
+    completion_tail: *mut c_void,
+    completion_mask: u64,
+    completions: *mut c_void,
+}
+
+/// A mapping of a part of a ring.
+struct Mapping {
+    start: NonNull<c_void>,
+    length: NonZeroUsize,
+}
+
+impl Mapping {
+    fn of(ring: &OwnedFd, offset: i64, bytes: usize) -> std::io::Result<Self> {
+        let length = NonZeroUsize::new(bytes).ok_or(std::io::ErrorKind::InvalidInput)?;
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let flags = MapFlags::MAP_SHARED | MapFlags::MAP_POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice collides with nothing.
+        let start = unsafe { mmap(None, length, protection, flags, ring, offset) }?;
+        Ok(Mapping { start, length })
+    }
+
+    fn at(&self, offset: u32) -> *mut c_void {
+        debug_assert!((offset as usize) < self.length.get());
+        // SAFETY: the kernel gave the offset, which lies inside the mapping.
+        unsafe { self.start.as_ptr().byte_add(offset as usize) }
+    }
+
+    fn number(&self, offset: u32) -> u64 {
+        // SAFETY: there is an aligned number, which the kernel wrote before it gave the offset.
+        u64::from(unsafe { self.at(offset).cast::<u32>().read_volatile() })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own.
+        let _ = unsafe { munmap(self.start, self.length.get()) };
+    }
+}
+
+/// A ring that only ever carries no-operations, so many at once.
+pub struct Ring {
+    queues: Queues,
+    count: u32,
+    _mapped: [Mapping; 3],
+    ring: OwnedFd,
+}
 
 impl Ring {
     /// Sets up a ring for so many no-operations at once, at most [`ENTRIES`]. Fails where the kernel has none, or forbids it
     /// (`kernel.io_uring_disabled`, a system-call filter).
     pub fn of(count: u32) -> std::io::Result<Self> {
-        Ok(Ring { ring: IoUring::new(ENTRIES)?, count: count.min(ENTRIES) })
+        let mut parameters = Parameters::default();
+        // SAFETY: the kernel writes within the parameters.
+        let made = unsafe { libc::syscall(libc::SYS_io_uring_setup, ENTRIES, &raw mut parameters) };
+        let made = nix::errno::Errno::result(made)?;
+        // SAFETY: the kernel made this descriptor for this value alone.
+        let ring = unsafe { OwnedFd::from_raw_fd(made as i32) };
+        let Parameters { submissions, completions, submission, completion, .. } = parameters;
+        let (indices, entries) = (submission.others[INDICES], completion.others[COMPLETIONS]);
+        // Offsets of io_uring(7), and lengths of an index, a completion and a submission in bytes.
+        let first = Mapping::of(&ring, 0, (indices + 4 * submissions) as usize)?;
+        let second = Mapping::of(&ring, 0x800_0000, (entries + 16 * completions) as usize)?;
+        let third = Mapping::of(&ring, 0x1000_0000, 64 * submissions as usize)?;
+        for index in 0..submissions {
+            // SAFETY: the array of indices has one for each submission.
+            unsafe { first.at(indices + 4 * index).cast::<u32>().write_volatile(index) };
+        }
+        let queues = Queues {
+            submission_tail: first.at(submission.tail),
+            submission_mask: first.number(submission.mask),
+            submissions: third.at(0),
+            completion_head: second.at(completion.head),
+            completion_tail: second.at(completion.tail),
+            completion_mask: second.number(completion.mask),
+            completions: second.at(entries),
+        };
+        Ok(Ring { queues, count: count.min(ENTRIES), _mapped: [first, second, third], ring })
     }
 
-    /// Submits its no-operations with one system call that waits for them all, and takes their completions. Returns how many completed
-    /// well.
-    pub fn no_operations(&mut self) -> std::io::Result<u32> {
-        let entry = opcode::Nop::new().build();
-        {
-            let mut queue = self.ring.submission();
-            for _ in 0..self.count {
-                // SAFETY: a no-operation refers to no memory that would have to outlive it.
-                if unsafe { queue.push(&entry) }.is_err() {
-                    return Err(std::io::Error::other("the submission queue is full"));
-                }
-            }
+    /// Submits its no-operations with one system call that waits for them all, and takes their completions.
+    pub fn operation(&self) -> Operation<'_> {
+        const GET_EVENTS: i64 = 1;
+        let count = i64::from(self.count);
+        let arguments = [i64::from(self.ring.as_raw_fd()), count, count, GET_EVENTS, 0, 0];
+        // SAFETY: the call refers to no memory but that of the ring, which the operation borrows and no other thread can use.
+        unsafe {
+            let call = Operation::call(libc::SYS_io_uring_enter, arguments, count);
+            call.on_ring((&raw const self.queues).cast())
         }
-        self.ring.submit_and_wait(self.count as usize)?;
-        Ok(self.ring.completion().filter(|completion| completion.result() == 0).count() as u32)
     }
 
-    /// The same for [placed loops](super::placed): the answer is how many completed well.
-    pub fn operation(ring: &RefCell<Ring>) -> Operation<'_> {
-        extern "C" fn submit(ring: *mut c_void) -> i64 {
-            // SAFETY: the operation gives the address of a ring that it borrows.
-            let ring = unsafe { &*ring.cast::<RefCell<Ring>>() };
-            ring.try_borrow_mut().ok().and_then(|mut ring| ring.no_operations().ok()).map_or(-1, i64::from)
-        }
-        let expected = i64::from(ring.borrow().count);
-        // SAFETY: the function gets what it expects, for as long as it is borrowed. It returns every error.
-        unsafe { Operation::function(submit, std::ptr::from_ref(ring).cast_mut().cast(), expected) }
+    /// Whether its no-operations complete.
+    pub fn works(&self) -> bool {
+        let placed = PlacedLoop::draw(&mut fastrand::Rng::new(), vec![self.operation()], Around::Nothing, 1);
+        placed.is_ok_and(|mut placed| placed.run(1).is_ok())
     }
 }
 
@@ -141,13 +232,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_operations_complete_at_every_place() {
+        // A system without io_uring gives the reason.
+        let Ok(ring) = Ring::of(5) else { return };
+        assert!(Ring::of(1).unwrap().works());
+        let mut random = fastrand::Rng::with_seed(9);
+        let operation = ring.operation();
+        let mut placed = PlacedLoop::draw(&mut random, vec![operation.clone()], Around::Work, 4).unwrap();
+        for place in 0..4 {
+            placed.place(place);
+            placed.run(100).unwrap();
+            placed.rest(100);
+        }
+        drop(placed);
+        let mut wrong = PlacedLoop::draw(&mut random, vec![operation.answering(4)], Around::Nothing, 1).unwrap();
+        assert!(wrong.run(1).is_err());
+        drop(wrong);
+        // SAFETY: the tail is a number of the ring, which this thread alone uses.
+        let submitted = unsafe { ring.queues.submission_tail.cast::<u32>().read_volatile() };
+        assert_eq!(submitted, 5 * 401);
+    }
+
+    #[test]
     fn every_read_of_a_ring_is_whole_and_checked() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = directory.path().join("file");
         let content: Vec<u8> = (0..64_usize).flat_map(|block| vec![block as u8; 4096]).collect();
         std::fs::write(&path, content).unwrap();
         let file = File::open(&path).unwrap();
-        // A system without io_uring says so.
+        // A system without io_uring gives the reason.
         let Ok(mut ring) = ReadRing::new(8, 4096) else { return };
         let mut left = (0..64_u64).collect::<Vec<_>>();
         let mut seen = [false; 64];

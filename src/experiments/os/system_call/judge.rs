@@ -24,8 +24,7 @@ const FLOOR_SLACK: f64 = 0.03;
 const CONSISTENT: f64 = 0.1;
 
 /// Of a call in ordinary work: it depends on the work. In C programs that hash words between two calls, a call cost 3 % less to
-/// 7 % more than here, and up to 10 % more at another level of optimisation. Loops that a compiler made, such as those of
-/// io_uring, differ by 4 % between builds. All on a Zen 5 guest.
+/// 7 % more than here, and up to 10 % more at another level of optimisation. All on a Zen 5 guest.
 const OF_PROGRAMS: Precision = Precision { target: 0.08, between: 0.05, busy: 0.05 };
 
 rules! {

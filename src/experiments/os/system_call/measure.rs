@@ -1,6 +1,6 @@
 //! The calls of a launch: in ordinary work, repeated, and the floor once more among the others.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -38,8 +38,8 @@ const LONGEST_PATH: usize = 4096;
 struct Means {
     zero: File,
     null: File,
-    single: Option<RefCell<Ring>>,
-    batched: Option<RefCell<Ring>>,
+    single: Option<Ring>,
+    batched: Option<Ring>,
 }
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
@@ -58,7 +58,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     // A filter can kill a process that makes a ring.
     let ring = |name: &str, count| {
         let wanted = calls.iter().any(|call| call.name == name);
-        wanted.then(|| Ring::of(count).ok().map(RefCell::new)).flatten()
+        wanted.then(|| Ring::of(count).ok()).flatten()
     };
     let means = Means {
         zero: File::open("/dev/zero").map_err(cannot_open)?,
@@ -107,8 +107,8 @@ fn operation<'a>(call: &str, means: &'a Means) -> Option<Operation<'a>> {
         "clock_gettime" => Operation::monotonic_time(),
         "sched_yield" => Operation::yield_processor(),
         VDSO => clock::monotonic_operation(),
-        RING => Ring::operation(means.single.as_ref()?),
-        _ => Ring::operation(means.batched.as_ref()?),
+        RING => means.single.as_ref()?.operation(),
+        _ => means.batched.as_ref()?.operation(),
     })
 }
 
@@ -141,7 +141,7 @@ fn available(call: &str, filtered: bool) -> Result<(), String> {
             "clock_gettime" => Operation::monotonic_time().once() == 0,
             "sched_yield" => system_call::yield_processor() == 0,
             FLOOR => system_call::refused() == system_call::REFUSED,
-            _ if needs_ring => Ring::of(1).is_ok_and(|mut ring| ring.no_operations().is_ok()),
+            _ if needs_ring => Ring::of(1).is_ok_and(|ring| ring.works()),
             _ => true,
         });
         match tried {

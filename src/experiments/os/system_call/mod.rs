@@ -14,7 +14,8 @@
 //! The loops are composed of pieces of assembly, in executable memory. Each launch draws eight placements of each loop, one for
 //! each batch. A placement is the pieces of work, the place of the call among them, neighbouring code, and an
 //! offset in its page.
-//! The environment of a launch has a drawn size, so the stack begins elsewhere. The seed is in the log. A result is the
+//! Each placement has its own offsets of the data in their pages. The environment of a launch has a drawn size, so the stack begins
+//! elsewhere. The seed is in the log. A result is the
 //! median over all placements of all launches, and its interval contains their scatter.
 //!
 //! Before a batch come 65 536 branches in random directions and 0.2 ms of its loop, untimed (blocks). The branches
@@ -32,7 +33,7 @@
 //! - **clock_gettime**: a clock read that enters the kernel. **clock_gettime_vdso**: the same as programs make it.
 //! - **sched_yield**: with no other task to run.
 //! - **io_uring_nop**: one no-operation through the ring per system call. **io_uring_nop_batched**: 32 per system call,
-//!   each counted.
+//!   each counted. The loop fills the submissions, enters the kernel, and takes the completions, as a C library does inline.
 //!
 //! The metric **time** is the cost of the whole call. The metric **service** is the kernel's work for the call. It is
 //! the whole cost minus the floor of the same launch, both in ordinary work. Kernel entry waits for earlier instructions, so
@@ -91,7 +92,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
     measures: "kernel entry and exit, and the work of a dozen system calls",
-    method_version: 6,
+    method_version: 7,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
     needs: &[],

@@ -39,6 +39,21 @@ pieces! {
         "orr x24, x24, x0" "b 9f"
         "2:" "str xzr, [x9]"
         "9:" "add x20, x20, #72";
+    Ring:
+        "ldr x9, [x19, #8]" "cbnz x9, 9f"
+        "ldr x9, [x20, #64]" "ldp x10, x11, [x9]" "ldr x12, [x9, #16]" "ldr w13, [x10]" "ldr w14, [x20, #16]"
+        "1:" "and w15, w13, w11" "add x15, x12, x15, lsl #6"
+        "stp xzr, xzr, [x15]" "stp xzr, xzr, [x15, #16]" "stp xzr, xzr, [x15, #32]" "stp xzr, xzr, [x15, #48]"
+        "add w13, w13, #1" "subs w14, w14, #1" "b.ne 1b" "stlr w13, [x10]"
+        "ldr x8, [x20]" "ldp x0, x1, [x20, #8]" "ldp x2, x3, [x20, #24]" "ldp x4, x5, [x20, #40]"
+        "svc 0"
+        "ldr x9, [x20, #56]" "eor x9, x9, x0" "orr x24, x24, x9"
+        "ldr x9, [x20, #64]" "ldp x10, x11, [x9, #24]" "ldp x12, x13, [x9, #40]" "ldr w14, [x10]" "ldar w15, [x11]"
+        "sub w9, w15, w14" "ldr x11, [x20, #16]" "eor x9, x9, x11" "orr x24, x24, x9"
+        "2:" "cmp w14, w15" "b.eq 3f" "and w9, w14, w12" "add x9, x13, x9, lsl #4" "ldrsw x9, [x9, #8]" "orr x24, x24, x9"
+        "add w14, w14, #1" "b 2b"
+        "3:" "stlr w14, [x10]"
+        "9:" "add x20, x20, #72";
     Stop:
         "ldr x9, [x19, #32]" "ldr x9, [x9]" "orr x9, x9, x24" "cbz x9, 6f" "ldr x9, [x19, #16]" "br x9" "6:";
     Count:

@@ -38,6 +38,22 @@ pieces! {
         "or rbp, rax" "jmp 9f"
         "2:" "mov qword ptr [rax], 0"
         "9:" "add r12, 72";
+    Ring:
+        "cmp qword ptr [rbx + 8], 0" "jne 9f"
+        "mov r8, [r12 + 64]" "mov rdx, [r8]" "mov esi, [rdx]" "mov edi, [r12 + 16]" "pxor xmm0, xmm0"
+        "1:" "mov eax, esi" "and eax, [r8 + 8]" "shl rax, 6" "add rax, [r8 + 16]"
+        "movups [rax], xmm0" "movups [rax + 16], xmm0" "movups [rax + 32], xmm0" "movups [rax + 48], xmm0"
+        "inc esi" "dec edi" "jnz 1b" "mov [rdx], esi"
+        "mov rax, [r12]" "mov rdi, [r12 + 8]" "mov rsi, [r12 + 16]" "mov rdx, [r12 + 24]" "mov r10, [r12 + 32]"
+        "mov r8, [r12 + 40]" "mov r9, [r12 + 48]"
+        "syscall"
+        "xor rax, [r12 + 56]" "or rbp, rax"
+        "mov r8, [r12 + 64]" "mov rdx, [r8 + 24]" "mov esi, [rdx]" "mov rax, [r8 + 32]" "mov edi, [rax]"
+        "mov eax, edi" "sub eax, esi" "xor rax, [r12 + 16]" "or rbp, rax"
+        "2:" "cmp esi, edi" "je 3f" "mov eax, esi" "and eax, [r8 + 40]" "shl rax, 4" "add rax, [r8 + 48]"
+        "movsxd rax, dword ptr [rax + 8]" "or rbp, rax" "inc esi" "jmp 2b"
+        "3:" "mov [rdx], esi"
+        "9:" "add r12, 72";
     Stop:
         "mov rax, [rbx + 32]" "mov rax, [rax]" "or rax, rbp" "jz 6f" "jmp qword ptr [rbx + 16]" "6:";
     Count:
