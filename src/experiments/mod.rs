@@ -82,7 +82,7 @@ pub struct Experiment {
     /// Metrics of earlier experiments that its prediction uses when they are there.
     pub uses: &'static [&'static str],
     /// Rules that its figures must pass, beside those of every experiment.
-    pub rules: &'static [Rule],
+    pub rules: &'static [&'static Rule],
     /// Numbers from the literature that only its predictions use.
     pub constants: &'static [Constant],
     /// Metrics that it publishes.

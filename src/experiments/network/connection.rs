@@ -54,7 +54,7 @@
 use super::connections::{ConnectionPath, LOOPBACK_PATHS, PORT_SHARE, TIME, measure};
 use super::{
     LOOPBACK, OTHER_CPU, Terms, counted, net_below_gross, others, path_sentence, path_terms, quantile_of_shots,
-    round_trip, shortest_round_trip, wakes,
+    remote_metric, round_trip, shortest_round_trip, wakes,
 };
 use crate::evaluate::estimate::Estimate;
 use crate::evaluate::figure::Figure;
@@ -69,8 +69,9 @@ use crate::experiments::os::system_call::paid;
 use crate::experiments::{Experiment, PredictionInput, Publication};
 use crate::results::prediction::{Basis, Prediction};
 use crate::results::quantity::{Labels, Unit};
+use crate::results::ratio::Order;
 use crate::results::verdict::Gate;
-use crate::results::wording::{Shown, by_times};
+use crate::results::wording::by_times;
 use crate::setup::Setup;
 use crate::statistics::summary::median;
 
@@ -290,12 +291,13 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let Some(peer) = study.setup.peer.as_ref() {
         findings.say(path_sentence(study, peer));
         let path = ConnectionPath { ipv6: peer.is_ipv6(), placement: None };
-        if let (Some(setup), Some((round_trip, _))) = (time(findings, path, "setup"), round_trip(study.known, peer)) {
-            let (setup, round_trip) = (setup.shown(), Shown::of(round_trip, Unit::Nanoseconds));
+        if let (Some(setup), Some(trip)) = (time(findings, path, "setup"), remote_metric(study.known, peer, "tcp")) {
+            let is_apart = matches!(Order::of(&setup, trip), Order::Larger(_) | Order::Smaller(_));
+            let (setup, trip) = (setup.shown(), trip.shown());
+            let times = if is_apart { format!(" ({})", by_times(setup.value / trip.value)) } else { String::new() };
             findings.say(format!(
-                "Over the remote path a handshake takes {setup}, and a TCP round trip {round_trip} ({}). The call waits \
-                 for one answer, not for one and a half.",
-                by_times(setup.value / round_trip.value)
+                "Over the remote path a handshake takes {setup}, and a TCP round trip {trip}{times}. The call waits for one \
+                 answer, not for one and a half."
             ));
         }
         if let (Some(close), Some(teardown)) = (time(findings, path, "close"), time(findings, path, "teardown")) {

@@ -202,7 +202,7 @@ pub(super) fn line(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess
             let reason = format!("{} with several reads in flight", quantity(rate, Unit::BytesPerSecond));
             all.push(Gate::near(&OF_PATH, estimate.named("{} for each byte"), 1e9 / rate, SLOPE).because(reason));
         }
-        findings.publish(study, Figure::shots("file.remote_read.per_byte", of, &estimate, None).gates(all));
+        findings.publish(study, Figure::derived("file.remote_read.per_byte", of, &estimate).gates(all));
     }
 }
 
