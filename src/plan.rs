@@ -2,7 +2,7 @@
 
 use crate::experiments::{self, Experiment};
 use crate::machine::Machine;
-use crate::results::log::Step;
+use crate::results::log::{Record, Step};
 use crate::results::problem::Problem;
 use crate::results::wording::duration;
 use crate::setup::Setup;
@@ -42,6 +42,14 @@ pub struct Plan {
     pub peak_bytes: u64,
     /// Remarks for the user, such as a limit that cuts rounds.
     pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// The plan as the log has it.
+    pub fn record(&self) -> Record {
+        let Plan { steps, rounds, estimated_seconds, .. } = self;
+        Record::Plan { steps: steps.clone(), rounds: *rounds, estimated_seconds: *estimated_seconds }
+    }
 }
 
 /// The experiments that words select: identifiers, chapters, or everything when there are none.

@@ -5,10 +5,20 @@
 #![allow(missing_docs, reason = "each item is documented where it is defined")]
 
 pub mod assemble {
-    pub use crate::assemble::{document, known_metrics};
+    pub use crate::assemble::{document, figures, known_metrics};
 }
 
 pub mod conduct {
+    pub use crate::conduct::{Host, Recording, run_on};
+    pub mod directory {
+        pub use crate::conduct::directory::RunDirectory;
+    }
+    pub mod interrupt {
+        pub use crate::conduct::interrupt::Interrupt;
+    }
+    pub mod launch {
+        pub use crate::conduct::launch::Ended;
+    }
     pub mod mesh {
         pub mod meeting {
             pub use crate::conduct::mesh::meeting::{MOST_BYTES, look};
@@ -121,6 +131,10 @@ pub mod peer {
     pub mod session {
         pub use crate::peer::session::{SessionContext, serve};
     }
+}
+
+pub mod plan {
+    pub use crate::plan::plan;
 }
 
 pub mod report {

@@ -146,6 +146,7 @@ impl RunDirectory {
         &self.path
     }
 
+    /// Its log.
     pub fn log(&self) -> PathBuf {
         self.path.join(LOG)
     }

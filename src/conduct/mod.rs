@@ -18,6 +18,7 @@ pub mod figures;
 pub mod fleet_place;
 mod held_memory;
 pub mod history;
+mod host;
 pub mod interrupt;
 pub mod launch;
 pub mod live;
@@ -31,7 +32,7 @@ pub mod scratch;
 pub mod serve;
 mod worth;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::assemble::{self, OUT_OF_TIME};
 use crate::experiments::file::control_group;
@@ -55,6 +56,8 @@ use crate::sys::clock::Source;
 use beside::Beside;
 use directory::RunDirectory;
 use held_memory::HeldMemory;
+pub use host::Host;
+use host::ThisMachine;
 use interrupt::Interrupt;
 use launch::Ended;
 use progress::Progress;
@@ -118,22 +121,12 @@ pub fn run(
         writer.write(&quiet)?;
         clock
     } else {
-        writer.write(&Record::Machine { machine: Box::new(setup.machine.clone()) })?;
+        describe(setup, &mut writer)?;
         writer.write(&quiet)?;
-        if let Some(peer) = &setup.peer {
-            writer.write(&Record::Peer(Box::new(peer.clone())))?;
-        }
-        if let Some(remote) = &setup.remote {
-            writer.write(&Record::Remote(Box::new(remote.clone())))?;
-        }
         if let Some(history) = history {
             writer.write(&Record::History(history))?;
         }
-        writer.write(&Record::Plan {
-            steps: plan.steps.clone(),
-            rounds: plan.rounds,
-            estimated_seconds: plan.estimated_seconds,
-        })?;
+        writer.write(&plan.record())?;
         None
     };
     let clock = if let Some(clock) = clock {
@@ -153,9 +146,43 @@ pub fn run(
     let makes_files = plan.running.iter().any(|experiment| experiment.makes_files());
     let none = || Problem::new("this run has no directory for files").hint("choose a place with --scratch DIR");
     let scratch = if makes_files { Scratch::make(setup) } else { Err(none()) };
-    let began = Instant::now();
     let memory = HeldMemory::of(setup);
-    Conductor { setup, plan, directory, progress, interrupt, writer, clock, began, scratch, memory }.conduct()
+    let host = &mut ThisMachine::now(interrupt);
+    Conductor { setup, plan, directory, progress, interrupt, writer, clock, host, scratch, memory }.conduct()
+}
+
+/// Writes what the setup says of the machines.
+fn describe(setup: &Setup, writer: &mut LogWriter) -> Result<(), Problem> {
+    writer.write(&Record::Machine { machine: Box::new(setup.machine.clone()) })?;
+    if let Some(peer) = &setup.peer {
+        writer.write(&Record::Peer(Box::new(peer.clone())))?;
+    }
+    if let Some(remote) = &setup.remote {
+        writer.write(&Record::Remote(Box::new(remote.clone())))?;
+    }
+    Ok(())
+}
+
+/// Runs a plan on a host without a machine: nothing here is measured, and no file but the log is made.
+///
+/// # Errors
+///
+/// As for [`run`].
+pub fn run_on(
+    host: &mut dyn Host,
+    setup: &Setup,
+    plan: &Plan,
+    clock: Clock,
+    recording: Recording,
+    interrupt: &Interrupt,
+) -> Result<RunOutcome, Problem> {
+    let Recording { directory, mut writer, .. } = recording;
+    describe(setup, &mut writer)?;
+    writer.write(&plan.record())?;
+    writer.write(&Record::Clock(clock.clone()))?;
+    let (scratch, memory) = (Err(Problem::new("this run has no files")), HeldMemory::default());
+    let progress = &Progress::new(false, None);
+    Conductor { setup, plan, directory, progress, interrupt, writer, clock, host, scratch, memory }.conduct()
 }
 
 struct Conductor<'a> {
@@ -166,7 +193,7 @@ struct Conductor<'a> {
     interrupt: &'a Interrupt,
     writer: LogWriter,
     clock: Clock,
-    began: Instant,
+    host: &'a mut dyn Host,
     /// The directory for files, where an experiment of the plan needs one.
     scratch: Result<Scratch, Problem>,
     /// Memory between the launches that take much of it.
@@ -225,7 +252,7 @@ impl Conductor<'_> {
     }
 
     fn elapsed(&self) -> f64 {
-        self.began.elapsed().as_secs_f64()
+        self.host.elapsed()
     }
 
     fn rounds(&mut self) -> Result<Stop, Problem> {
@@ -394,7 +421,6 @@ impl Conductor<'_> {
         let elapsed = self.elapsed();
         let left = Known::of(self.plan, self.setup, state).seconds_left(round, experiment, after, elapsed);
         self.progress.show(experiment.id, elapsed, left);
-        let began = Instant::now();
         // A launch that fills the cache may take the time of the run.
         let filling = self.fill_seconds(round).filter(|_| experiment.makes_files()).unwrap_or(0.0);
         let large = self.large(experiment, state);
@@ -406,7 +432,7 @@ impl Conductor<'_> {
             let next = after.first().and_then(|next| self.large(next, state));
             self.memory.hold(bytes, next.unwrap_or(0));
         }
-        state.note(experiment.id, &ended, began.elapsed().as_secs_f64());
+        state.note(experiment.id, &ended, self.elapsed() - elapsed);
         if let Ended::Failed(problem) = &ended {
             self.progress.say(&format!("{}: launch {} failed: {}", experiment.id, state.number, problem.what));
             if state.given_up(experiment.id) {
@@ -462,10 +488,7 @@ impl Conductor<'_> {
         };
         let at = self.elapsed();
         self.writer.write(&Record::Launch { launch: number, round, experiment: experiment.to_owned(), at, first })?;
-        let began = Instant::now();
-        let (ended, records) = launch::launch(&request, Duration::from_secs_f64(time_out), self.interrupt);
-        // A launch that was killed could not do this itself.
-        control_group::remove_own();
+        let (ended, records) = self.host.launch(&request, Duration::from_secs_f64(time_out));
         let mut series = Vec::new();
         for record in records {
             if let Record::Series { series: one, .. } = &record {
@@ -480,7 +503,7 @@ impl Conductor<'_> {
         self.writer.write(&Record::LaunchEnd {
             launch: number,
             experiment: experiment.to_owned(),
-            seconds: began.elapsed().as_secs_f64(),
+            seconds: self.elapsed() - at,
             failed,
             interrupted: ended == Ended::Interrupted,
         })?;

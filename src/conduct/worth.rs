@@ -453,7 +453,7 @@ mod tests {
     fn a_burst_of_others_is_waited_out_and_others_that_stay_are_not() {
         let with = |shares: &[(&'static str, f64, f64)]| {
             let gates = shares.iter().map(|&(id, share, bound)| {
-                let rule = Rule { id, severity: Severity::Disturbs, figures: "", demands: "", bounds: &[] };
+                let rule = Rule { path: "", id, severity: Severity::Disturbs, figures: "", demands: "", bounds: &[] };
                 Gate::at_most(&rule, Number::share(share).named("{}"), bound)
             });
             let verdict = Verdict::from_gates(gates.collect(), AgainstPrediction::None);

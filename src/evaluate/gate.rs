@@ -10,6 +10,8 @@ use super::estimate::Estimate;
 /// One rule for figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
+    /// Its path in the sources.
+    pub path: &'static str,
     /// Identifier, such as `G8`; several rules of one kind share it.
     pub id: &'static str,
     /// What a failure does.
@@ -32,7 +34,8 @@ impl Rule {
 /// Declares the rules of a file: `NAME: "G8" Hard "figures", "what it demands, at least {}", cycles(BOUND);`.
 macro_rules! rules {
     ($($name:ident: $id:literal $severity:ident $figures:literal, $demands:literal $(, $scale:ident($bound:expr))*;)+) => {
-        $(pub(crate) const $name: $crate::evaluate::gate::Rule = $crate::evaluate::gate::Rule {
+        $(pub(crate) static $name: $crate::evaluate::gate::Rule = $crate::evaluate::gate::Rule {
+            path: concat!(module_path!(), "::", stringify!($name)),
             id: $id,
             severity: $crate::results::verdict::Severity::$severity,
             figures: $figures,
@@ -40,7 +43,7 @@ macro_rules! rules {
             bounds: &[$($crate::evaluate::gate::Number::$scale($bound)),*],
         };)+
         /// The rules of this file.
-        pub const RULES: &[$crate::evaluate::gate::Rule] = &[$($name),+];
+        pub const RULES: &[&$crate::evaluate::gate::Rule] = &[$(&$name),+];
     };
 }
 
@@ -123,7 +126,7 @@ impl Gate {
     /// A rule that compares no number with a bound: the sentence is its evidence.
     pub fn holds(rule: &Rule, pass: bool, sentence: impl Into<String>) -> Self {
         let evidence = sentence.into();
-        Gate { id: rule.id.to_owned(), pass, severity: rule.severity, evidence, numbers: None }
+        Gate { id: rule.id.to_owned(), pass, severity: rule.severity, evidence, numbers: None, rule: rule.path }
     }
 
     /// The number is the bound or above.

@@ -94,6 +94,9 @@ pub struct Gate {
     /// The numbers of the evidence, where the rule compares one number with a bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numbers: Option<GateNumbers>,
+    /// Path of the rule in the sources. It is not published.
+    #[serde(skip)]
+    pub rule: &'static str,
 }
 
 /// The verdict on one figure.
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     fn gate(severity: Severity, pass: bool) -> Gate {
-        Gate { id: "G0".to_owned(), pass, severity, evidence: "for the test".to_owned(), numbers: None }
+        Gate { id: "G0".to_owned(), pass, severity, evidence: "for the test".to_owned(), numbers: None, rule: "" }
     }
 
     #[test]
