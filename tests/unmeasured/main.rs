@@ -26,6 +26,7 @@ mod log_contradictions;
 mod machine;
 mod machines_of_others;
 mod made;
+mod made_machine;
 mod mesh;
 mod methodology;
 mod neighbours;

@@ -83,7 +83,7 @@ fn quantities(text: &str) -> Vec<f64> {
 }
 
 /// What no sentence may say, and what each that compares must be able to show.
-fn assert_true(document: &Document, how: &str) {
+pub fn assert_true(document: &Document, how: &str) {
     for (section, sentence) in sentences(document) {
         let at = format!("{how}, {section}: {sentence}");
         for nonsense in ["NaN", "inf ", "inf.", " -0", "−0 ", " 0 ns", "×0.00)", "None", "Some("] {
