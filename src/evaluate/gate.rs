@@ -3,7 +3,7 @@
 
 use crate::results::gate_numbers::{GateNumbers, GateRelation, GateUnit};
 use crate::results::quantity::Unit;
-use crate::results::verdict::{Gate, Severity};
+use crate::results::verdict::{Gate, RulePath, Severity};
 
 use super::estimate::Estimate;
 
@@ -126,7 +126,14 @@ impl Gate {
     /// A rule that compares no number with a bound: the sentence is its evidence.
     pub fn holds(rule: &Rule, pass: bool, sentence: impl Into<String>) -> Self {
         let evidence = sentence.into();
-        Gate { id: rule.id.to_owned(), pass, severity: rule.severity, evidence, numbers: None, rule: rule.path }
+        Gate {
+            id: rule.id.to_owned(),
+            pass,
+            severity: rule.severity,
+            evidence,
+            numbers: None,
+            rule: RulePath(rule.path),
+        }
     }
 
     /// The number is the bound or above.

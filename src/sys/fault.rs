@@ -210,8 +210,9 @@ impl Touches {
         self.placed.run(memory.touches(step))
     }
 
-    /// The work around the same touches alone.
+    /// The work around the same touches alone. It writes to all memory of its own that touches write to.
     pub fn rest(&mut self, memory: &Untouched, step: usize) {
+        self.next[0].store(0, Ordering::Relaxed);
         self.placed.rest(memory.touches(step));
     }
 }

@@ -263,9 +263,9 @@ fn predictions_are_written_before_the_first_sample_of_their_experiment() {
         for step in plan["steps"].as_array().unwrap().iter().filter(|step| step["skipped"].is_null()) {
             let id = step["experiment"].as_str().unwrap();
             let whole = |line: &Value| of(line, "launch", id) && line["first"].is_null();
-            let last = lines.iter().rposition(|line| of(line, "prediction", id)).expect("every experiment predicts");
             // Other tests and a build run at the same time: the time of the run may end before its last experiments.
             let Some(launch) = lines.iter().position(whole) else { continue };
+            let last = lines.iter().rposition(|line| of(line, "prediction", id)).expect("every experiment predicts");
             launched += 1;
             let number = &lines[launch]["launch"];
             // An experiment of which no figure can be had here has no series.

@@ -284,7 +284,7 @@ fn failed(document: &Document) -> BTreeSet<&'static str> {
     let sections = || document.experiments.iter();
     let published = sections().flat_map(|section| &section.metrics).flat_map(|metric| &metric.verdict.gates);
     let rejected = sections().flat_map(|section| &section.rejected).flat_map(|figure| &figure.gates);
-    published.chain(rejected).filter(|gate| !gate.pass).map(|gate| gate.rule).collect()
+    published.chain(rejected).filter(|gate| !gate.pass).map(|gate| gate.rule.0).collect()
 }
 
 fn place() -> PathBuf {
@@ -345,7 +345,7 @@ fn no_rule_fails_on_the_made_machine() {
         published.chain(section.rejected.iter().map(|figure| (figure.name.clone(), &figure.gates)))
     });
     let failing = gates.flat_map(|(title, gates)| {
-        gates.iter().filter(|gate| !gate.pass).map(move |gate| format!("{} {title}: {}", gate.rule, gate.evidence))
+        gates.iter().filter(|gate| !gate.pass).map(move |gate| format!("{} {title}: {}", gate.rule.0, gate.evidence))
     });
     let failing: Vec<String> = failing.collect();
     assert!(failing.is_empty(), "{}", failing.join("\n"));
