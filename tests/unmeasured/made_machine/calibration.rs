@@ -1,7 +1,6 @@
 //! How often intervals, grades and comparisons are right, over a thousand made runs in calm and busy hours.
 
 use std::collections::BTreeMap;
-
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
