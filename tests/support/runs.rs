@@ -106,7 +106,7 @@ pub fn finished_run() -> &'static Path {
         let root = place_of_this_process();
         let _alone = measuring();
         let (output, place) = unspoilt(&root, |place| {
-            output(&["run", "cpu.loop", "--quick", "--seed", "11", "-o", place.to_str().unwrap()])
+            output(&["run", "cpu.loop", "--quick", "--time=3s", "--seed", "11", "-o", place.to_str().unwrap()])
         });
         assert!(output.status.success(), "{}", told(&output));
         place

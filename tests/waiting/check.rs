@@ -16,7 +16,7 @@ fn node() -> &'static Value {
     NODE.get_or_init(|| {
         let keep = tempfile::tempdir().unwrap();
         let place = keep.path().join("run");
-        let words = ["run", "--quick", "--no-history", "--json", "node", "-", "cpu.loop", "--output"];
+        let words = ["run", "--quick", "--time=1s", "--no-history", "--json", "node", "-", "cpu.loop", "--output"];
         let output = sysdyno(&words).arg(&place).output().unwrap();
         assert!(ended(&output), "{}", told(&output));
         serde_json::from_slice(&output.stdout).unwrap()
@@ -171,7 +171,7 @@ fn a_disturbed_node_is_not_odd() {
 #[test]
 fn without_limits_predictions_judge_and_nothing_stays() {
     let keep = tempfile::tempdir().unwrap();
-    let output = sysdyno(&["check", "--time", "3s"]).env("TMPDIR", keep.path()).output().unwrap();
+    let output = sysdyno(&["check", "--time=3s"]).env("TMPDIR", keep.path()).output().unwrap();
     assert!(output.status.code().is_some_and(|code| [0, 1, 3].contains(&code)), "{}", told(&output));
     assert_one_line(&output, "sysdyno: ");
     assert_eq!(keep.path().read_dir().unwrap().count(), 0, "the directory of the check is removed");

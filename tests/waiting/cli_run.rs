@@ -21,7 +21,7 @@ fn place() -> (TempDir, String) {
 /// A quick run of one experiment with more words.
 fn run(words: &[&str]) -> Output {
     let _alone = measuring();
-    output(&[&["run", "cpu.loop", "--quick"], words].concat())
+    output(&[&["run", "cpu.loop", "--quick", "--time=1s"], words].concat())
 }
 
 fn refused(output: &Output) -> String {
@@ -262,7 +262,8 @@ fn a_seed_decides_the_order_of_launches() {
 fn the_kernels_clock_measures_too() {
     let (_keep, place) = place();
     let _alone = measuring();
-    let words = ["run", "cpu.loop", "cpu.procedure_call", "--quick", "--clock", "monotonic_raw", "-o", &place];
+    let words =
+        ["run", "cpu.loop", "cpu.procedure_call", "--quick", "--time=1s", "--clock", "monotonic_raw", "-o", &place];
     let output = output(&words);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let result = result(Path::new(&place));
@@ -383,7 +384,17 @@ fn scratch_in_memory_is_said_at_once() {
     let _alone = measuring();
     let directory = tempfile::tempdir().unwrap();
     let run = directory.path().join("run");
-    let words = ["run", "cpu.loop", "--quick", "--no-progress", "--scratch", "/dev/shm", "-o", run.to_str().unwrap()];
+    let words = [
+        "run",
+        "cpu.loop",
+        "--quick",
+        "--time=1s",
+        "--no-progress",
+        "--scratch",
+        "/dev/shm",
+        "-o",
+        run.to_str().unwrap(),
+    ];
     let output = output(&words);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let talk = text(&output.stderr);

@@ -35,7 +35,7 @@ fn a_listener_that_never_accepts_and_a_closed_port_are_said() {
     namespaces.join();
     for (fault, said) in [("never_accept", "G28"), ("closed_port", "was refused")] {
         let peer = namespaces.peer(&["--pretend", fault]);
-        let (output, directory) = run(&namespaces, &peer, &["network.connection", "--quick"]);
+        let (output, directory) = run(&namespaces, &peer, &["network.connection", "--quick", "--time=3s"]);
         assert_eq!(output.status.code(), Some(1), "{fault}: {}", told(&output));
         assert!(reasons(&directory).contains(said), "{fault}: {}", reasons(&directory));
     }
@@ -158,7 +158,7 @@ fn the_path_to_the_peer_needs_no_loopback() {
         "nothing is predicted for it"
     );
     // Where both paths are wanted, the reason says what to do.
-    let (output, directory) = run(&namespaces, &peer, &["network.connection", "--quick"]);
+    let (output, directory) = run(&namespaces, &peer, &["network.connection", "--quick", "--time=3s"]);
     assert!(reasons(&directory).contains("does not answer"), "{}", told(&output));
     assert!(result(&directory.path().join("run")).to_string().contains("--path remote"));
 }

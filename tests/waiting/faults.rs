@@ -106,7 +106,7 @@ fn resume(place: &Path) -> Output {
 #[test]
 fn a_run_that_was_killed_is_reported_and_goes_on() {
     let _alone = measuring();
-    let going = Going::start(&["cpu.loop", "cpu.procedure_call", "--quick", "--seed", "3"]);
+    let going = Going::start(&["cpu.loop", "cpu.procedure_call", "--quick", "--time=3s", "--seed", "3"]);
     going.wait_for_rounds(2);
     kill(going.process(), Signal::SIGKILL).unwrap();
     let (killed, directory) = going.end();
@@ -155,7 +155,7 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
 
 fn assert_interrupted(signal: Signal, send: impl Fn(&Going)) {
     let _alone = measuring();
-    let going = Going::start(&["cpu", "--quick", "--no-progress"]);
+    let going = Going::start(&["cpu", "--quick", "--time=3s", "--no-progress"]);
     going.wait_for_rounds(2);
     let sent = Instant::now();
     send(&going);
@@ -207,7 +207,7 @@ fn an_interrupt_from_a_terminal_keeps_what_was_measured() {
 fn an_interrupt_at_any_moment_leaves_a_log_that_can_be_read() {
     let _alone = measuring();
     for milliseconds in [0, 30, 90, 180, 270, 400, 600] {
-        let going = Going::start(&["cpu.loop", "--quick"]);
+        let going = Going::start(&["cpu.loop", "--quick", "--time=3s"]);
         let log = going.place().join("log.jsonl");
         wait_until("a log", PATIENCE, || log.exists().then_some(()));
         std::thread::sleep(Duration::from_millis(milliseconds));
@@ -227,7 +227,7 @@ fn an_interrupt_at_any_moment_leaves_a_log_that_can_be_read() {
 #[test]
 fn a_launch_that_is_killed_fails_and_the_run_goes_on() {
     let _alone = measuring();
-    let going = Going::start(&["cpu.procedure_call", "--quick"]);
+    let going = Going::start(&["cpu.procedure_call", "--quick", "--time=3s"]);
     going.wait_for_rounds(1);
     wait_until("a launch to kill", PATIENCE, || {
         if let Some(launch) = going.launch() {

@@ -39,8 +39,18 @@ fn names(place: &Path) -> Vec<String> {
 fn a_run_of_a_node_is_one_line_and_one_file() {
     let keep = tempfile::tempdir().unwrap();
     let fleet = keep.path().join("fleet");
-    let words =
-        ["run", "cpu.loop", "--quick", "--into", fleet.to_str().unwrap(), "--keep", "node", "--label", "rack=r12"];
+    let words = [
+        "run",
+        "cpu.loop",
+        "--quick",
+        "--time=1s",
+        "--into",
+        fleet.to_str().unwrap(),
+        "--keep",
+        "node",
+        "--label",
+        "rack=r12",
+    ];
     let output = on_node("n7", &words).output().unwrap();
     assert!(ended(&output), "{}", told(&output));
     let said = text(&output.stdout);
@@ -94,7 +104,7 @@ fn an_unfinished_run_goes_on_for_its_node_alone() {
 fn a_node_without_shared_storage_answers_in_one_line_of_json() {
     let keep = tempfile::tempdir().unwrap();
     let place = keep.path().join("run");
-    let words = ["run", "--quick", "--output", place.to_str().unwrap(), "--json", "node", "-", "cpu.loop"];
+    let words = ["run", "--quick", "--time=1s", "--output", place.to_str().unwrap(), "--json", "node", "-", "cpu.loop"];
     let output = on_node("n9", &words).output().unwrap();
     assert!(ended(&output), "{}", told(&output));
     let said = text(&output.stdout);
@@ -114,7 +124,7 @@ fn names_that_are_paths_and_labels_that_are_none_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{label}: {}", told(&output));
     }
     // A name from the environment is no path: the host's own name is used.
-    let words = ["run", "cpu.loop", "--quick", "--into", fleet.to_str().unwrap(), "--keep", "node"];
+    let words = ["run", "cpu.loop", "--quick", "--time=1s", "--into", fleet.to_str().unwrap(), "--keep", "node"];
     let output = on_node("../../outside", &words).output().unwrap();
     assert!(ended(&output), "{}", told(&output));
     assert!(!keep.path().join("outside").exists());

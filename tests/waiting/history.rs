@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// A quick run with a state directory, the words behind it, and what it said of the history.
 fn run(state: &Path, place: &Path, words: &[&str]) -> (Output, Vec<String>) {
-    let mut command = sysdyno(&["run", "cpu.loop", "--quick", "--seed", "11", "--no-progress", "-o"]);
+    let mut command = sysdyno(&["run", "cpu.loop", "--quick", "--time=1s", "--seed", "11", "--no-progress", "-o"]);
     command.arg(place).args(words).env("XDG_STATE_HOME", state);
     // Beside a build, runs take the quieter CPU, and runs of different CPUs do not repeat each other.
     let cpu = result(finished_run())["run"]["cpu"].to_string();

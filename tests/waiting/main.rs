@@ -19,7 +19,10 @@ mod peer_export;
 mod peer_lies;
 mod peer_secrets;
 mod peer_through_ssh;
+mod places;
+mod places_memory;
 mod places_of_others;
+mod places_os;
 mod scratch;
 mod script;
 #[path = "../support/mod.rs"]

@@ -30,7 +30,7 @@ fn refused(output: &Output) -> String {
 fn going() -> (Leashed, TempDir, PathBuf) {
     let keep = tempfile::tempdir().unwrap();
     let place = keep.path().join("run");
-    let mut command = sysdyno(&["run", "cpu", "--quick", "--no-progress", "-o", place.to_str().unwrap()]);
+    let mut command = sysdyno(&["run", "cpu", "--quick", "--time=3s", "--no-progress", "-o", place.to_str().unwrap()]);
     let run = Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_until("a launch ends", Duration::from_secs(30), || {
         fs::read_to_string(place.join("log.jsonl")).unwrap_or_default().contains("launch_end").then_some(())

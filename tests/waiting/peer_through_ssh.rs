@@ -113,7 +113,7 @@ fn a_peer_through_ssh_measures_and_leaves_nothing_behind() {
     let sshd = Sshd::start();
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("run");
-    let output = sshd.run(&place, &["network.connection", "--quick"]).output().unwrap();
+    let output = sshd.run(&place, &["network.connection", "--quick", "--time=3s"]).output().unwrap();
     assert!(output.status.success(), "{}", told(&output));
     let result = result(&place);
     assert_eq!((&result["peer"]["started"], &result["peer"]["address"]), (&"ssh".into(), &FAR.into()));
@@ -150,7 +150,8 @@ fn a_host_that_cannot_be_reached_by_ssh_is_said() {
     let sshd = Sshd::start();
     fs::write(sshd.directory.path().join("authorized"), "").unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let output = sshd.run(&directory.path().join("run"), &["network.connection", "--quick"]).output().unwrap();
+    let output =
+        sshd.run(&directory.path().join("run"), &["network.connection", "--quick", "--time=3s"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     assert!(
         told(&output).contains("Permission denied") && told(&output).contains("hint: run `ssh HOST true`"),

@@ -30,7 +30,7 @@ fn place() -> (TempDir, PathBuf) {
 
 /// A quick run that does not hang.
 fn quick(words: &[&OsStr]) -> Output {
-    let mut command = sysdyno(&["run", "cpu.loop", "--quick", "--no-progress"]);
+    let mut command = sysdyno(&["run", "cpu.loop", "--quick", "--time=1s", "--no-progress"]);
     finished(command.args(words))
 }
 
@@ -115,7 +115,7 @@ fn a_directory_of_another_user_is_refused_even_by_root() {
     let runs = place.join("sysdyno-runs");
     fs::create_dir(&runs).unwrap();
     chown(&runs, Some(54_321), None).unwrap();
-    let words = ["run", "cpu.loop", "--quick", "--no-progress"];
+    let words = ["run", "cpu.loop", "--quick", "--time=1s", "--no-progress"];
     let output = sysdyno(&words).current_dir(&place).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
     assert_eq!(fs::read_dir(&runs).unwrap().count(), 0, "a refusal leaves nothing");
@@ -130,7 +130,8 @@ fn runs_of_a_fleet_are_not_written_to_places_of_another_user() {
     let elsewhere = keep.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let into = || {
-        let mut command = sysdyno(&["run", "cpu.loop", "--quick", "--no-progress", "--into", fleet.to_str().unwrap()]);
+        let mut command =
+            sysdyno(&["run", "cpu.loop", "--quick", "--time=1s", "--no-progress", "--into", fleet.to_str().unwrap()]);
         refused(&command.env("SLURM_JOB_ID", "17").env("SLURMD_NODENAME", "n1").output().unwrap())
     };
     let nodes = fleet.join("nodes");
@@ -160,7 +161,8 @@ fn under_sudo_runs_belong_to_the_user_who_called_it() {
     let (keep, program) = for_anybody();
     chown(keep.path(), Some(54_321), Some(54_321)).unwrap();
     let run = |before: &[&str], variables: &[(&str, &str)]| {
-        let words = [before, &[program.to_str().unwrap(), "run", "cpu.loop", "--quick", "--no-history"]].concat();
+        let words =
+            [before, &[program.to_str().unwrap(), "run", "cpu.loop", "--quick", "--time=1s", "--no-history"]].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).envs(variables.iter().copied()).current_dir(keep.path());
         let output = command.stdin(Stdio::null()).output().unwrap();
@@ -254,7 +256,9 @@ fn signals_that_were_ignored_at_the_start_stay_ignored() {
 fn a_small_stack_is_refused_before_measuring() {
     let (_keep, place) = place();
     let mut command = Command::new("prlimit");
-    command.args(["--stack=65536:65536", PROGRAM, "run", "cpu", "os", "--quick", "-o"]).arg(place.join("new"));
+    command
+        .args(["--stack=65536:65536", PROGRAM, "run", "cpu", "os", "--quick", "--time=1s", "-o"])
+        .arg(place.join("new"));
     let complaint = refused(&finished(&mut command));
     assert!(complaint.contains("64 KiB") && complaint.contains("ulimit -s"), "{complaint}");
     assert!(!place.join("new").exists());
@@ -355,7 +359,7 @@ fn a_directory_that_nobody_named_is_a_new_one() {
     let keep = tempfile::tempdir().unwrap();
     let _alone = measuring();
     let start = || {
-        let mut command = sysdyno(&["run", "cpu.loop", "--quick", "--no-progress"]);
+        let mut command = sysdyno(&["run", "cpu.loop", "--quick", "--time=1s", "--no-progress"]);
         command.current_dir(keep.path()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let ends = [start(), start(), start()].map(|run| run.wait_with_output().unwrap());

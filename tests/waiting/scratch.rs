@@ -92,7 +92,7 @@ fn begin(keep: &Path, output: &str) -> Child {
 
 /// A run of something else with the same place for files.
 fn next_start(keep: &Path, output: &str) -> Output {
-    let words = ["run", "cpu.loop", "--quick", "--no-progress", "--scratch", "files", "-o", output];
+    let words = ["run", "cpu.loop", "--quick", "--time=1s", "--no-progress", "--scratch", "files", "-o", output];
     program().args(words).current_dir(keep).stdin(Stdio::null()).output().unwrap()
 }
 
@@ -183,6 +183,7 @@ fn runs_with_one_process_number_share_a_place() {
             "run",
             "file.read",
             "--quick",
+            "--time=1s",
             "--no-progress",
         ]);
         command
@@ -341,7 +342,7 @@ fn a_quota_and_a_full_file_system_are_named_and_nothing_is_left() {
         let slow = Slow::mount(&files, Duration::ZERO, 2, 8 << 30);
         slow.set_quota(8 << 20, error);
         let run = keep.path().join(format!("run-{error}"));
-        let output = sysdyno(&["run", "file", "--quick", "--no-progress", "--scratch"])
+        let output = sysdyno(&["run", "file", "--quick", "--time=1s", "--no-progress", "--scratch"])
             .args([&files, Path::new("-o"), &run])
             .output()
             .unwrap();
@@ -427,6 +428,7 @@ fn a_current_directory_that_takes_no_files_skips_what_needs_them() {
         "file",
         "memory.page_fault",
         "--quick",
+        "--time=1s",
         "--no-progress",
         "-o",
     ]);
@@ -450,7 +452,8 @@ fn a_current_directory_that_takes_no_files_skips_what_needs_them() {
 #[test]
 fn files_of_a_moment_keep_to_the_limit_as_well() {
     let (_keep, files) = place();
-    let words = ["run", "memory.page_fault", "--quick", "--no-progress", "--scratch-limit", "1M", "--scratch"];
+    let words =
+        ["run", "memory.page_fault", "--quick", "--time=1s", "--no-progress", "--scratch-limit", "1M", "--scratch"];
     let output = tempfile::tempdir().unwrap();
     let run = output.path().join("run");
     let ran = sysdyno(&words).arg(&files).arg("-o").arg(&run).output().unwrap();

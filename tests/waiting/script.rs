@@ -128,7 +128,7 @@ fn the_pod_prints_its_result_in_one_line() {
     let words =
         container["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap().replace("/scratch", scratch));
     let mut command = sysdyno(&[]);
-    command.args(words).args(["cpu.loop", "--time", "1s"]).current_dir(scratch);
+    command.args(words).args(["cpu.loop", "--time=1s"]).current_dir(scratch);
     for variable in container["env"].as_array().unwrap() {
         let field = &variable["valueFrom"]["fieldRef"]["fieldPath"];
         let value = match field.as_str() {

@@ -4,21 +4,18 @@
 //! What the server was asked to take is no truth: it may wake up late. Figures are compared with its notes.
 //!
 //! These need root, as the machinery of the kernel that they use does; whoever runs them without is told so.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
 
 use std::fs::File;
 use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
+use crate::support::disk::{Disk, Loop, Throttle, counted};
+use crate::support::fuse::{Asked, Slow, own_mounts};
+use crate::support::namespaces::must;
+use crate::support::runs::{ended, measuring, metrics, sysdyno, told};
+use crate::support::truth::{self, Judgement};
 use serde_json::Value;
-use support::disk::{Disk, Loop, Throttle, counted};
-use support::fuse::{Asked, Slow, own_mounts};
-use support::namespaces::must;
-use support::runs::{ended, measuring, metrics, sysdyno, told};
-use support::truth::{self, Judgement};
 use sysdyno::testing::experiments::file::stamped_file::{BLOCK, Stamped};
 use sysdyno::testing::statistics::summary::{median, quantile};
 use sysdyno::testing::sys::file::{self, Advice, Buffer};

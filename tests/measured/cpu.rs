@@ -2,11 +2,8 @@
 //!
 //! All figures are ratios of best-of-many times taken in turns in one process on one CPU, because noise only adds time
 //! and drift of the clock hits neighbours in time alike. Nothing here is an absolute speed.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
-#[path = "support/truth.rs"]
-mod truth;
-
+use crate::support::truth;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

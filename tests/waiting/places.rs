@@ -3,9 +3,6 @@
 //!
 //! File systems are mounted in private namespaces that end with their process; control groups are made for the test and
 //! removed. Where a place cannot be made the test fails and says why: a place that is not tried is not known.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use nix::unistd::Uid;
-use serde_json::Value;
-use support::places::{Group, for_anybody, nobody};
-use support::runs::{
+use crate::support::places::{Group, for_anybody, nobody};
+use crate::support::runs::{
     Leashed, PROGRAM, accounted, copy_of_finished_run, ended, lines, measuring, metrics, processes_in, records, result,
     state, text, told, unspoilt, wait_until,
 };
-use support::truth::{self, Judgement};
+use crate::support::truth::{self, Judgement};
+use nix::unistd::Uid;
+use serde_json::Value;
 use sysdyno::testing::sys::affinity;
 use tempfile::TempDir;
 
@@ -217,7 +214,9 @@ fn loop_on(cpu: &str, all: &str) -> BTreeMap<String, (f64, String)> {
     let (_keep, place) = place();
     // The calling thread keeps to the measured CPU, the program must not.
     let mut command = Command::new("taskset");
-    command.args(["-c", all, PROGRAM, "run", "cpu.loop", "--quick", "--no-progress", "--cpu", cpu, "-o"]).arg(&place);
+    command
+        .args(["-c", all, PROGRAM, "run", "cpu.loop", "--quick", "--time=1s", "--no-progress", "--cpu", cpu, "-o"])
+        .arg(&place);
     let output = command.env("XDG_STATE_HOME", state()).stdin(Stdio::null()).output().unwrap();
     assert!(ended(&output), "{}", told(&output));
     let result = result(&place);

@@ -1,13 +1,6 @@
 //! Two conditions measured in turn: a change that a test makes is found with its size and nothing else is, and the first condition
 //! is restored, whatever happens. And the check of a node: what is beyond its limit is found. And the odd nodes of a cluster.
 
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-#[path = "live/fleet_slurm.rs"]
-mod fleet_slurm;
-#[path = "support/mod.rs"]
-mod support;
-
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -18,13 +11,10 @@ use serde_json::Value;
 use sysdyno::testing::statistics::summary::quantile;
 use sysdyno::testing::sys::{arch, system_call};
 
-use support::filter;
-use support::places::Group;
-use support::runs::{measuring, output, program, sysdyno, text, told};
-use support::truth::{Judgement, judged};
+use crate::support::filter;
+use crate::support::runs::{measuring, output, program, sysdyno, text, told};
+use crate::support::truth::{Judgement, judged};
 
-/// Filters of so many instructions make a system call longer by a tenth and more on every machine.
-const INSTRUCTIONS: usize = 400;
 /// Command that a filtered process runs, and the length of its filter.
 const COMMAND: &str = "SYSDYNO_TEST_COMMAND";
 const LENGTH: &str = "SYSDYNO_TEST_INSTRUCTIONS";
@@ -40,25 +30,7 @@ fn inner_filtered() {
 /// A condition of `--live`: each run behind a filter of so many instructions.
 fn behind_filter(instructions: usize) -> String {
     let exe = std::env::current_exe().unwrap();
-    format!("{LENGTH}={instructions} {COMMAND}=\"{{}}\" '{}' --ignored --exact inner_filtered", exe.display())
-}
-
-/// Nanoseconds of a system call on a thread behind a filter of so many instructions, or without one.
-fn call(instructions: usize) -> f64 {
-    let time = move || {
-        if instructions > 0 {
-            filter::install(instructions);
-        }
-        let batch = || {
-            let began = Instant::now();
-            for _ in 0..200 {
-                std::hint::black_box(system_call::parent_number());
-            }
-            began.elapsed().as_nanos() as f64 / 200.0
-        };
-        (0..300).map(|_| batch()).fold(f64::INFINITY, f64::min)
-    };
-    std::thread::spawn(time).join().unwrap()
+    format!("{LENGTH}={instructions} {COMMAND}=\"{{}}\" '{}' --ignored --exact live::inner_filtered", exe.display())
 }
 
 /// Time of a system call behind a filter of so many instructions, in the time of a chain of multiplies beside it: the core clock
@@ -115,45 +87,6 @@ fn live(root: &Path, conditions: [&str; 2], more: &[&str]) -> (Value, Output) {
 /// The compared results of a metric.
 fn rows<'a>(comparison: &'a Value, metric: &str) -> Vec<&'a Value> {
     comparison["rows"].as_array().unwrap().iter().filter(|row| row["metric"] == metric).collect()
-}
-
-#[test]
-fn a_filter_is_found_with_its_cost() {
-    let _turn = measuring();
-    let keep = tempfile::tempdir().unwrap();
-    judged("the cost of a filter", || {
-        let [before, filtered] = undisturbed(call, [0, INSTRUCTIONS]);
-        let (comparison, output) =
-            live(keep.path(), ["{}", &behind_filter(INSTRUCTIONS)], &["os.system_call", "cpu.loop", "--time", "15s"]);
-        // Nothing that makes no system call changed.
-        let loops = comparison["rows"].as_array().unwrap().iter().filter(|row| row["experiment"] == "cpu.loop");
-        for row in loops {
-            if row["finding"] == "worse" || row["finding"] == "better" {
-                return Judgement::Wrong(format!("a loop has no system call: {row}"));
-            }
-        }
-        let found = rows(&comparison, "os.system_call.time");
-        let found =
-            found.iter().find(|row| row["labels"]["call"] == "getppid" && row["labels"]["after"] == "work").copied();
-        let Some(row) = found else { return Judgement::Disturbed(format!("no call is compared: {}", told(&output))) };
-        let interval: Vec<f64> = row["interval"].as_array().unwrap().iter().map(|end| end.as_f64().unwrap()).collect();
-        let value = row["base"]["value"].as_f64().unwrap();
-        // The filter adds so many nanoseconds at least, whatever the loop around the call costs. A neighbour on the core makes
-        // it longer by a half at most.
-        let expected = (filtered - before) / value;
-        if row["finding"] == "inconclusive" {
-            return Judgement::Disturbed(format!("{row}"));
-        }
-        let right = row["finding"] == "worse" && interval[0] < 1.5 * expected && interval[1] > 0.9 * expected;
-        if right && output.status.code() == Some(1) {
-            Judgement::Right
-        } else {
-            Judgement::Wrong(format!(
-                "{expected} is expected, from {before} ns to {filtered} ns: {row}, {}",
-                output.status
-            ))
-        }
-    });
 }
 
 #[test]
@@ -274,30 +207,6 @@ fn a_link_of_half_the_rate_has_half_the_throughput() {
 
 /// The widest interval of a change that still says something of a half.
 const WIDEST: f64 = 0.1;
-
-#[test]
-fn a_group_of_twice_the_memory_caches_twice_as_much() {
-    let _turn = measuring();
-    let keep = tempfile::tempdir().unwrap();
-    let Some(small) = Group::of_memory(64) else { return };
-    let Some(large) = Group::of_memory(128) else { return };
-    judged("groups of 64 and 128 MiB", || {
-        let inside = |group: &Group| format!("echo $$ >'{}/cgroup.procs'; {{}}", group.place.display());
-        let conditions = [inside(&small), inside(&large)];
-        let measured = ["file.cache_size", "--time", "9s", "--", "--full-cache"];
-        let (comparison, output) = live(keep.path(), [&conditions[0], &conditions[1]], &measured);
-        let found = rows(&comparison, "file.cache_size.bytes");
-        let [row] = found.as_slice() else {
-            return Judgement::Disturbed(format!("one result is compared: {}", told(&output)));
-        };
-        let [_, low, high] = change_and_ends(row);
-        // The group holds the process as well.
-        let sizes = ["base", "new"].map(|side| row[side]["value"].as_f64().unwrap() / f64::from(1 << 20));
-        let right = row["finding"] == "better" && low < 1.1 && 0.9 < high;
-        let fits = (48.0..=64.0).contains(&sizes[0]) && (112.0..=128.0).contains(&sizes[1]);
-        if right && fits { Judgement::Right } else { Judgement::Wrong(format!("{sizes:?} MiB, {row}")) }
-    });
-}
 
 /// The change of a row, and the ends of its interval.
 fn change_and_ends(row: &Value) -> [f64; 3] {

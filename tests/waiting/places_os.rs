@@ -4,10 +4,7 @@
 //!
 //! Control groups are made for the test and removed. Where a place cannot be made the test fails and says why, unless no version has
 //! the controller.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 #![allow(unsafe_code, reason = "a system-call filter is installed before the program is started")]
-
-mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,10 +13,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::support::places::{Group, for_anybody, nobody};
+use crate::support::runs::{ended, measuring, metrics, of_others, processes_in, program, result, told, wait_until};
 use nix::unistd::Uid;
 use serde_json::Value;
-use support::places::{Group, for_anybody, nobody};
-use support::runs::{ended, measuring, metrics, of_others, processes_in, program, result, told, wait_until};
 use sysdyno::testing::sys::affinity;
 use tempfile::TempDir;
 
@@ -334,7 +331,7 @@ fn a_run_that_is_killed_leaves_no_task() {
         for milliseconds in [450, 600, 750, 1000] {
             let place = directory.path().join(format!("{experiment}-{milliseconds}"));
             let mut run = program()
-                .args(["run", experiment, "--quick", "--no-progress", "-o"])
+                .args(["run", experiment, "--quick", "--time=1s", "--no-progress", "-o"])
                 .arg(&place)
                 .current_dir(directory.path())
                 .stdin(Stdio::null())

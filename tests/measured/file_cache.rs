@@ -3,9 +3,6 @@
 //!
 //! Control groups are made for the tests and removed. Where they cannot be made the tests fail and say so, unless no version has the
 //! controller.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +10,13 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support::places::{Group, for_anybody, nobody};
+use crate::support::runs::{PROGRAM, edit_log, measuring, metrics, result, state, text, told};
+use crate::support::truth::{self, Judgement};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::places::{Group, for_anybody, nobody};
-use support::runs::{PROGRAM, edit_log, measuring, metrics, result, state, text, told};
-use support::truth::{self, Judgement};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -193,7 +190,7 @@ fn a_machine_no_larger_than_its_group_is_filled_to_the_limit() {
                 remarks.retain(|remark| remark["what"] != "full.bound");
             }
         });
-        let report = support::runs::output(&["report", place.to_str().unwrap(), "--format", "json"]);
+        let report = crate::support::runs::output(&["report", place.to_str().unwrap(), "--format", "json"]);
         let result: Value = serde_json::from_slice(&report.stdout).unwrap_or_else(|_| panic!("{}", told(&report)));
         assert_eq!(of_machine(&result)["at_least"], true, "{}", of_machine(&result));
     }

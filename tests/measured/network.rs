@@ -4,9 +4,6 @@
 //! A delay is made by a relay between two tunnels, which holds every packet, so TCP, UDP, ICMP and the handshake see the
 //! same. The relay shares CPUs with what it delays and is late now and then: it notes how long it held each packet, and that is
 //! the truth. A rate is made by the kernel's token bucket, whose own count of bytes is the truth.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,11 +11,11 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support::namespaces::{FAR6, Namespaces, Passed, Serving, must};
+use crate::support::runs::{PROGRAM, ended, measuring, result, text, told};
+use crate::support::tap::{Tap, answered};
+use crate::support::truth::{self, Found, Judgement};
 use serde_json::Value;
-use support::namespaces::{FAR6, Namespaces, Passed, Serving, must};
-use support::runs::{PROGRAM, ended, measuring, result, text, told};
-use support::tap::{Tap, answered};
-use support::truth::{self, Found, Judgement};
 use sysdyno::testing::statistics::summary::median;
 use tempfile::TempDir;
 
@@ -184,8 +181,8 @@ fn residence(hold: &[&str]) -> Result<[f64; 4], Judgement> {
     let result = result(&place);
     let gross = remote_time(&result, "tcp")?.value * 1e3;
     let net = trusted(&result, "network.round_trip.net", &[("protocol", "tcp"), ("bytes", "1")])? / 1e3;
-    let log = support::runs::lines(&place);
-    let at_peer: Vec<f64> = support::runs::records(&log, "series")
+    let log = crate::support::runs::lines(&place);
+    let at_peer: Vec<f64> = crate::support::runs::records(&log, "series")
         .into_iter()
         .filter(|series| {
             let labels = &series["labels"];
@@ -219,9 +216,9 @@ fn the_peers_residence_is_in_the_gross_figure_and_not_in_the_net_one() {
 /// A sender that fills a path sends what its congestion window holds in one go, and the ends of the time that counts cut such a
 /// train anywhere. Bytes of a train over the seconds that count.
 fn train(run: &Path, direction: &str) -> f64 {
-    let log = support::runs::lines(run);
+    let log = crate::support::runs::lines(run);
     let series = |name: &str| -> Vec<Vec<f64>> {
-        let all = support::runs::records(&log, "series").into_iter().filter(|series| {
+        let all = crate::support::runs::records(&log, "series").into_iter().filter(|series| {
             let labels = &series["labels"];
             series["name"] == name
                 && (&labels["direction"], &labels["path"], &labels["streams"])
@@ -328,8 +325,8 @@ fn a_small_receive_buffer_is_the_limit_and_is_named() {
         let place = directory.path().join("run");
         let labels = [("direction", "send"), ("path", "remote"), ("streams", "1")];
         let found = trusted(&result(&place), "network.bandwidth.rate", &labels)?;
-        let log = support::runs::lines(&place);
-        let sender = support::runs::records(&log, "series")
+        let log = crate::support::runs::lines(&place);
+        let sender = crate::support::runs::records(&log, "series")
             .into_iter()
             .find(|series| {
                 series["name"] == "sender"
@@ -341,7 +338,7 @@ fn a_small_receive_buffer_is_the_limit_and_is_named() {
         let window = sender[7].as_f64().unwrap();
         let round_trip = sender[4].as_f64().unwrap() / 1e6;
         let ratio = found * round_trip / window;
-        let report = support::runs::output(&["report", place.to_str().unwrap(), "--full"]);
+        let report = crate::support::runs::output(&["report", place.to_str().unwrap(), "--full"]);
         assert!(text(&report.stdout).contains("the receiver's window"), "another limit is named");
         // Full packets out, acknowledgements back. The kernel's smoothed round trip is that of one moment: the relay held packets
         // for less and for more within the run.
@@ -371,7 +368,7 @@ fn places_without_networks_end_with_reasons() {
     let (output, directory) = quick(&["network"], "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6");
     assert!(output.status.success(), "{}", told(&output));
     let without6 = result(&directory.path().join("run"));
-    assert!(!support::runs::metrics(&without6).is_empty(), "the loopback has figures");
+    assert!(!crate::support::runs::metrics(&without6).is_empty(), "the loopback has figures");
     let rejected = without6["experiments"][0]["rejected"].to_string();
     assert!(rejected.contains("\"ip\":\"6\""), "{rejected}");
     // Without privileges, without the right to send ICMP, and on one CPU.
@@ -408,12 +405,12 @@ fn both_ends_are_in_the_log_and_the_secret_is_not() {
     let place = directory.path().join("run");
     let log = std::fs::read_to_string(place.join("log.jsonl")).unwrap();
     assert!(!log.contains(&peer.secret), "the secret is in the log");
-    let lines = support::runs::lines(&place);
-    let met = support::runs::records(&lines, "peer")[0];
+    let lines = crate::support::runs::lines(&place);
+    let met = crate::support::runs::records(&lines, "peer")[0];
     assert_eq!((&met["address"], &met["interface"], &met["on_link"]), (&FAR6.into(), &"v0".into(), &true.into()));
     assert!(met["machine"]["fingerprint"].as_str().unwrap().len() == 16, "{met}");
     for name in ["peer.residence", "peer.cpu_time", "peer.counter", "busy"] {
-        assert!(support::runs::records(&lines, "series").iter().any(|series| series["name"] == name), "{name}");
+        assert!(crate::support::runs::records(&lines, "series").iter().any(|series| series["name"] == name), "{name}");
     }
     let result = result(&place);
     for protocol in ["tcp", "udp", "icmp"] {
@@ -422,7 +419,8 @@ fn both_ends_are_in_the_log_and_the_secret_is_not() {
     }
     assert_there(&result, "network.bandwidth.rate", &[("path", "remote"), ("ip", "6")]);
     assert_there(&result, "network.connection.time", &[("path", "remote"), ("phase", "setup")]);
-    let report = text(&support::runs::output(&["report", place.to_str().unwrap(), "--full"]).stdout).replace('\n', " ");
+    let report =
+        text(&crate::support::runs::output(&["report", place.to_str().unwrap(), "--full"]).stdout).replace('\n', " ");
     for words in ["The remote path leads from", "operating systems", "What limits each flow", "waits for one answer"] {
         assert!(report.contains(words), "{words} is missing");
     }

@@ -4,9 +4,6 @@
 //!
 //! The servers are nfs-ganesha, a real sshd under sshfs, and the program as a peer; they run in network namespaces that are
 //! removed again. Needs root.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -14,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use crate::support::namespaces::{FAR, Namespaces, Passed, Relay, Serving, must, off_the_measured_cpu};
+use crate::support::runs::{PROGRAM, ended, measuring, of_others, output, result, text, told};
+use crate::support::servers::{Daemon, NFS_PORT, ganesha, listens};
+use crate::support::tap::{Exchange, Tap, answered};
+use crate::support::truth::{self, Found, Judgement};
 use serde_json::Value;
-use support::namespaces::{FAR, Namespaces, Passed, Relay, Serving, must, off_the_measured_cpu};
-use support::runs::{PROGRAM, ended, measuring, of_others, output, result, text, told};
-use support::servers::{Daemon, NFS_PORT, ganesha, listens};
-use support::tap::{Exchange, Tap, answered};
-use support::truth::{self, Found, Judgement};
 
 /// Port of the server that sshfs reaches.
 const SSH_PORT: u16 = 2222;

@@ -2,12 +2,9 @@
 //! are known because the curve was made from them.
 //!
 //! Measured comparisons are differences of best-of-many within one process on one CPU, tried again when others disturb them.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
-mod support;
-
-use support::runs::{measuring, output, result, told};
-use support::truth::{self, Found, Judgement};
+use crate::support::runs::{measuring, output, result, told};
+use crate::support::truth::{self, Found, Judgement};
 
 use sysdyno::testing::experiments::memory::buffer;
 use sysdyno::testing::statistics::knee::{Staircase, staircase};

@@ -1,20 +1,17 @@
 //! Known truth for the mesh: four namespaces on two bridges with an uplink between them, whose rates a token bucket limits, and a
 //! second network that is the usual one. The real program is every member.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::support::namespaces::{Namespaces, must};
+use crate::support::runs::{PROGRAM, measuring, text, told, wait_until};
+use crate::support::truth::{self, Judgement};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::namespaces::{Namespaces, must};
-use support::runs::{PROGRAM, measuring, text, told, wait_until};
-use support::truth::{self, Judgement};
 use tempfile::TempDir;
 
 /// Rates of links, of the uplink, and of what node 4 sends, in Mbit/s.

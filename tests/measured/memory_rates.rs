@@ -1,9 +1,6 @@
 //! Known truth for bandwidth and page faults: work whose size a test knows, and devices whose delay a test makes.
 //!
 //! Comparisons are ratios within one process on one CPU and are tried again; no absolute speed is asserted.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,8 +8,8 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use support::disk::{Disk, Throttle};
-use support::truth::{self, Judgement, timed, within};
+use crate::support::disk::{Disk, Throttle};
+use crate::support::truth::{self, Judgement, timed, within};
 use sysdyno::testing::experiments::memory::buffer;
 use sysdyno::testing::experiments::memory::loaded_latency::readers;
 use sysdyno::testing::experiments::memory::pinned_threads::{Pass, Team};
@@ -251,7 +248,7 @@ fn inner_cold_faults() {
 fn cold_fault(disk: &Disk, throttle: &Throttle) -> Result<f64, String> {
     let before = throttle.reads().0;
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "inner_cold_faults", "--ignored", "--nocapture"])
+        .args(["--exact", "memory_rates::inner_cold_faults", "--ignored", "--nocapture"])
         .env("SYSDYNO_DISK", disk.place())
         .env("SYSDYNO_GROUP", throttle.processes())
         .output()

@@ -2,17 +2,13 @@
 //!
 //! Every comparison is a ratio or a difference of best-of-many within one process on one CPU, and is tried again: noise only
 //! adds time. No absolute speed is asserted.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 #![allow(unsafe_code, reason = "signal handlers are installed on threads of the test")]
 
-#[path = "support/filter.rs"]
-mod filter;
-#[path = "support/truth.rs"]
-mod truth;
-
+use crate::support::{filter, truth};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::support::truth::{timed, within};
 use sysdyno::testing::sys::child::{self, Image, STATUS, Task};
 use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::memory::{Pages, Resident};
@@ -21,7 +17,6 @@ use sysdyno::testing::sys::signal::{self, Handled};
 use sysdyno::testing::sys::system_call;
 use sysdyno::testing::sys::thread::{self, Attributes, Bare, Body, CloneCall};
 use sysdyno::testing::sys::{affinity, arch};
-use truth::{timed, within};
 
 /// Measurements take turns: on few CPUs two at once would measure each other.
 static TURN: Mutex<()> = Mutex::new(());

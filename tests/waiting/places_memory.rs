@@ -1,17 +1,14 @@
 //! Little memory: in a control group, and in a container's view of one without privileges. What fits is measured, what does not
 //! has its reason, and the limit is kept.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
-
-mod support;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::places::{Group, for_anybody, nobody};
+use crate::support::runs::{PROGRAM, ended, measuring, of_others, program, result, state, text, told};
 use nix::sys::prctl;
 use serde_json::Value;
-use support::places::{Group, for_anybody, nobody};
-use support::runs::{PROGRAM, ended, measuring, of_others, program, result, state, text, told};
 
 const RUN: &str = "run memory --quick --time 5 --no-progress";
 
@@ -119,7 +116,7 @@ fn huge_pages_that_are_switched_off_for_a_process_are_named() {
     prctl::set_thp_disable(true).unwrap();
     let told_off = fs::read_to_string("/proc/self/status").unwrap().contains("THP_enabled:\t0");
     let doctor = program().args(["doctor", "--json"]).output().unwrap();
-    let words = ["run", "memory.page_fault", "--quick", "--no-progress", "-o", "run"];
+    let words = ["run", "memory.page_fault", "--quick", "--time=1s", "--no-progress", "-o", "run"];
     let run = program().args(words).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
     prctl::set_thp_disable(false).unwrap();
     assert!(told_off, "the kernel tells it since Linux 5.0");

@@ -1,16 +1,14 @@
 //! Known truth for context switches: what a test puts into a hop must come out of it, and what is no switch must not pass
 //! for one. Everything is sampled by the rig itself, as in a launch.
-#![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
-#[path = "support/truth.rs"]
-mod truth;
-
+use crate::support::truth;
 use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::support::truth::timed;
 use sysdyno::testing::machine;
 use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::Labels;
@@ -27,7 +25,6 @@ use sysdyno::testing::sys::clock::{Source, monotonic_raw};
 use sysdyno::testing::sys::relay::{Burden, Circle, Relay};
 use sysdyno::testing::sys::spinner::{Duty, Spinner};
 use sysdyno::testing::sys::token::{Event, Futex, Passage, Pipe};
-use truth::timed;
 
 /// Measurements take turns: on few CPUs two at once would measure each other.
 static TURN: Mutex<()> = Mutex::new(());
