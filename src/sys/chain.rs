@@ -95,7 +95,7 @@ impl Arena {
     /// Lays a chain that visits the nodes in the given order, node `n` at the offset `place(n)`: a multiple of eight.
     ///
     /// The chain is walked once before it is laid, as numbers in `successors` (memory that callers keep from chain to
-    /// chain): the walk must be back at its start after exactly as many steps as there are nodes (gate G19). Then it is written,
+    /// chain): the walk must be back at its start after exactly as many steps as there are nodes. Then it is written,
     /// and every node is read again and compared. All this goes through the arena in ascending order, so that it takes
     /// seconds where a walk through the arena itself takes minutes.
     ///
@@ -172,8 +172,8 @@ impl Chain<'_> {
         self.nodes
     }
 
-    /// Walks through all nodes once, load by load, and holds the chain to being back at its start then and not before (gate
-    /// G19). The walk ends where it began.
+    /// Walks through all nodes once, load by load, and holds the chain to being back at its start then and not before. The walk
+    /// ends where it began.
     pub fn round(&mut self) -> Result<(), Broken> {
         let mut at = self.start;
         let mut met = 0;

@@ -14,7 +14,7 @@ use crate::evaluate::gate::{Number, Rule, rules};
 use crate::evaluate::gates;
 use crate::evaluate::precision::Precision;
 use crate::evaluate::study::Study;
-use crate::experiments::memory::footprint::{MEMORY, OVER_LAST_CACHE, labelled};
+use crate::experiments::memory::footprint::{MEMORY, labelled};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::verdict::Gate;
 use crate::results::wording::{interval, quantity};
@@ -69,9 +69,6 @@ rules! {
     THIRD_LEVEL: "G8" Noisy "`memory.latency.level` L3", "between {} and {}",
         cycles(THIRD_LEVEL_CYCLES.0), cycles(THIRD_LEVEL_CYCLES.1);
     MEMORY_LEVEL: "G8" Hard "`memory.latency.level` DRAM, `memory.latency.node`", "at least {}", time(MEMORY_FLOOR);
-    BEYOND_CACHES: "G18" Hard "`memory.latency.level`",
-        "DRAM is beyond {} times the larger of the reported and the found last cache", plain(OVER_LAST_CACHE as f64);
-    CLOSED: "G19" Hard "`memory.latency`", "a chain closes after exactly its number of links";
     FIRST_LEVEL: "G20" Hard "`memory.latency.level` L1", "a whole number of cycles from {} to {}, within {}",
         plain(FIRST_LEVEL_CYCLES.0), plain(FIRST_LEVEL_CYCLES.1), share(WHOLE_TOLERANCE);
     HUGE_NOT_DEARER: "G20" Noisy "`memory.latency.level`",
@@ -119,8 +116,7 @@ pub(super) fn publish_levels(
                 continue;
             };
             let time = in_time(study, &estimate);
-            let mut own = level_gates(study, level, found, &points, &estimate, before);
-            own.extend(gate_of_proof(study));
+            let mut own = level_gates(study, level, &points, &estimate, before);
             own.extend(memory.filter(|_| level.name != MEMORY).map(|memory| gate_of_cache(time, memory)));
             if pages == Pages::Huge
                 && let Some(small) = findings.metric("memory.latency.level", &level_labels(&level.name, Pages::Small))
@@ -186,17 +182,9 @@ fn memory_floor(study: &Study<'_>, estimate: &Estimate) -> Gate {
         .because("no DRAM opens a row and returns data in less")
 }
 
-/// G19: what every launch proved of its chains before it timed them.
-fn gate_of_proof(study: &Study<'_>) -> Option<Gate> {
-    let nodes: u64 = study.remarks("proven").iter().filter_map(|text| text.parse::<u64>().ok()).sum();
-    let evidence = format!("chains of {nodes} nodes in total closed after exactly as many steps");
-    (nodes > 0).then(|| Gate::holds(&CLOSED, true, evidence))
-}
-
 fn level_gates(
     study: &Study<'_>,
     level: &Named,
-    found: &FoundLevels,
     points: &[&FootprintPoint],
     estimate: &Estimate,
     before: Option<f64>,
@@ -222,13 +210,7 @@ fn level_gates(
         }
         "L2" => within(&SECOND_LEVEL, SECOND_LEVEL_CYCLES),
         "L3" => within(&THIRD_LEVEL, THIRD_LEVEL_CYCLES),
-        MEMORY => {
-            own.push(memory_floor(study, estimate));
-            let footprint = points.first().map_or(0.0, |point| point.bytes as f64);
-            let footprint = Number::bytes(footprint).named("footprint");
-            let reason = format!("{OVER_LAST_CACHE} times the last cache");
-            own.push(Gate::at_least(&BEYOND_CACHES, footprint, found.memory_from).because(reason));
-        }
+        MEMORY => own.push(memory_floor(study, estimate)),
         _ => {}
     }
     if let Some(before) = before {
