@@ -1,22 +1,31 @@
 //! Whole runs on the made machine, through the conductor: rounds, predictions, time limit and stopping rule are those of a real run.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
+use serde_json::json;
 use sysdyno::testing::conduct::directory::RunDirectory;
 use sysdyno::testing::conduct::interrupt::Interrupt;
 use sysdyno::testing::conduct::launch::Ended;
 use sysdyno::testing::conduct::{Host, Recording, run_on};
 use sysdyno::testing::experiments;
-use sysdyno::testing::plan;
+use sysdyno::testing::machine::{self, Machine};
 use sysdyno::testing::results::document::{Document, Grade, Outcome};
-use sysdyno::testing::results::log::{Header, Log, Record};
+use sysdyno::testing::results::log::{self, Header, Launch, Log, Record};
+use sysdyno::testing::results::quantity::Unit;
+use sysdyno::testing::results::series::Series;
 use sysdyno::testing::rig::request::Request;
 use sysdyno::testing::setup::{Profile, Setup};
+use sysdyno::testing::{assemble, plan};
 
 use super::calibration::{Hour, Noise};
 use super::truths::truth_of;
-use super::{Costs, description, recorded, spread, ticks_per_cycle};
+use super::{Costs, description, in_parallel, recorded, spread, ticks_per_cycle};
+use crate::report_truth::assert_true;
+use crate::support::trees::{MACHINES, tree};
 
 /// Launches of a large experiment that together have all of its series.
 const PARTS: usize = 2;
@@ -58,37 +67,104 @@ impl Host for MadeHost<'_> {
     }
 }
 
-/// The document of a run, and the seconds that it took by the clock of its host.
-fn conducted(place: &Path, profile: Profile, hour: Hour, seed: u64) -> (Document, f64) {
-    let described = description();
-    let mut setup = Setup::logged(described);
+/// A host that repeats the launches of a real run, in their order and with the time that they took.
+struct ReplayedHost<'a> {
+    run: &'a Log,
+    /// Launches made of each experiment.
+    made: BTreeMap<String, usize>,
+    seconds: f64,
+}
+
+impl Host for ReplayedHost<'_> {
+    fn launch(&mut self, request: &Request, _: Duration) -> (Ended, Vec<Record>) {
+        let is_like = |launch: &&Launch| {
+            launch.succeeded() && launch.experiment == request.experiment && launch.first == request.first
+        };
+        let launches: Vec<&Launch> = self.run.launches.iter().filter(is_like).collect();
+        let made = self.made.entry(format!("{} {}", request.experiment, request.first)).or_default();
+        let launch = launches[*made % launches.len()];
+        *made += 1;
+        self.seconds += launch.seconds.unwrap();
+        let (number, experiment) = (request.launch, request.experiment.clone());
+        let of_series =
+            |series: &Series| Record::Series { launch: number, experiment: experiment.clone(), series: series.clone() };
+        let mut records: Vec<Record> = launch.series.iter().map(of_series).collect();
+        let evidence = launch.evidence.clone().unwrap();
+        records.push(Record::Evidence { launch: number, experiment, evidence });
+        (Ended::Well, records)
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.seconds
+    }
+}
+
+/// Conducts a run on a host that is like the one of a log.
+fn conducted(place: &Path, like: &Log, host: &mut dyn Host, profile: Profile, seed: u64) -> Document {
+    let mut setup = Setup::logged(like);
     (setup.profile, setup.seed, setup.room) = (profile, seed, Ok(1 << 40));
-    let plan = plan::plan(experiments::TABLE, &setup, None).unwrap();
-    let header = Header { seed, profile: profile.name().to_owned(), ..described.header.clone() };
-    let (directory, writer) = RunDirectory::create(&place.join(format!("{hour:?}-{seed}")), &header).unwrap();
+    // A log of an older method has no figures for this build.
+    let is_there = |id: &str| like.launches.iter().any(|launch| launch.experiment == id && launch.succeeded());
+    let is_same =
+        |id: &str, version: u32| like.steps.iter().all(|step| step.experiment != id || step.method_version == version);
+    let known: Vec<_> = experiments::TABLE
+        .iter()
+        .copied()
+        .filter(|known| is_there(known.id) && is_same(known.id, known.method_version))
+        .collect();
+    let plan = plan::plan(&known, &setup, None).unwrap();
+    let header = Header { seed, profile: setup.profile.name().to_owned(), ..like.header.clone() };
+    let (directory, writer) = RunDirectory::create(place, &header).unwrap();
     let recording = Recording { directory, writer, resumed: None, history: None };
-    let mut host = MadeHost { described, noise: Noise::of(hour, seed), seconds: 0.0 };
-    let clock = described.clock.clone().unwrap();
-    let outcome = run_on(&mut host, &setup, &plan, clock, recording, &Interrupt::watch().unwrap()).unwrap();
-    (outcome.document, host.seconds)
+    let clock = like.clock.clone().unwrap();
+    run_on(host, &setup, &plan, clock, recording, &Interrupt::watch().unwrap()).unwrap().document
+}
+
+fn good_share(document: &Document) -> f64 {
+    let headline = || document.metrics().filter(|metric| metric.headline);
+    headline().filter(|metric| metric.grade == Grade::Good).count() as f64 / headline().count() as f64
+}
+
+/// Seconds until so many of the headline results are good, at the end of a round.
+fn seconds_until(log: &Log, share: f64) -> Option<f64> {
+    let until = |round: u32| {
+        let mut log = log.clone();
+        log.launches.retain(|launch| launch.round <= round);
+        log
+    };
+    let rounds: Vec<u32> = (1..=log.rounds).collect();
+    // Rounds seldom make fewer results good.
+    let before = rounds.partition_point(|round| good_share(&assemble::document(&until(*round))) < share);
+    let log = until(*rounds.get(before)?);
+    Some(log.launches.iter().filter_map(|launch| launch.seconds).sum())
+}
+
+/// A row of the table of whole runs.
+fn row(name: &str, document: &Document, place: &Path, predictions: &str) -> String {
+    let log = log::read(&place.join("log.jsonl")).unwrap();
+    let until = seconds_until(&log, 0.8).map_or("–".to_owned(), |seconds| format!("{seconds:.0} s"));
+    let good = good_share(document) * 100.0;
+    format!("| {name} | {:.0} s | {until} | {good:.0} % | {predictions} |", log.seconds)
 }
 
 #[test]
 fn a_run_on_the_made_machine_measures_everything_in_its_time() {
     let place = tempfile::tempdir().unwrap();
     let mut rows = vec![
-        "| hour | time | good headline results | predictions that hold the truth |".to_owned(),
-        "| --- | --: | --: | --: |".to_owned(),
+        "| run | time | 80 % of the headline results are good after | good at the end | predictions that hold the truth |"
+            .to_owned(),
+        "| --- | --: | --: | --: | --: |".to_owned(),
     ];
     for (hour, least_good) in [(Hour::Calm, 0.8), (Hour::Busy, 0.4)] {
-        let (document, seconds) = conducted(place.path(), Profile::Default, hour, 1);
-        let headline = || document.metrics().filter(|metric| metric.headline);
-        let good = headline().filter(|metric| metric.grade == Grade::Good).count() as f64 / headline().count() as f64;
+        let mut host = MadeHost { described: description(), noise: Noise::of(hour, 1), seconds: 0.0 };
+        let name = if hour == Hour::Calm { "made, calm" } else { "made, busy" };
+        let place = place.path().join(name);
+        let document = conducted(&place, description(), &mut host, Profile::Default, 1);
         assert!(document.run.complete, "{}", document.run.ended);
         for section in &document.experiments {
             assert!(section.outcome == Outcome::Measured, "{}: {:?}", section.id, section.reason);
         }
-        assert!(good >= least_good, "{hour:?}: {good}");
+        assert!(good_share(&document) >= least_good, "{name}: {}", good_share(&document));
         let (mut predicted, mut right) = (0, 0);
         for section in &document.experiments {
             let costs = Costs::of(description(), &section.id);
@@ -100,13 +176,111 @@ fn a_run_on_the_made_machine_measures_everything_in_its_time() {
                 right += u32::from((prediction.low..=prediction.high).contains(&truth));
             }
         }
-        let name = if hour == Hour::Calm { "calm" } else { "busy" };
-        rows.push(format!(
-            "| {name} | {seconds:.0} s | {:.0} % | {:.0} % of {predicted} |",
-            good * 100.0,
-            100.0 * f64::from(right) / f64::from(predicted)
-        ));
-        assert!(f64::from(right) >= 0.8 * f64::from(predicted), "{hour:?}: {right} of {predicted}");
+        assert!(f64::from(right) >= 0.8 * f64::from(predicted), "{name}: {right} of {predicted}");
+        let share = 100.0 * f64::from(right) / f64::from(predicted);
+        rows.push(row(name, &document, &place, &format!("{share:.0} % of {predicted}")));
+    }
+    for (name, run) in real_runs() {
+        let mut host = ReplayedHost { run: &run, made: BTreeMap::new(), seconds: 0.0 };
+        let place = place.path().join(&name);
+        let document = conducted(&place, &run, &mut host, Profile::Default, run.header.seed);
+        assert!(document.run.complete, "{name}: {}", document.run.ended);
+        let measured = document.experiments.iter().filter(|section| section.outcome == Outcome::Measured);
+        assert!(measured.count() >= 12, "{name}: too many methods are older, record another run");
+        rows.push(row(&name, &document, &place, "–"));
     }
     recorded("runs", &rows);
+}
+
+/// Default runs of real machines, by name: the logs in `tests/made/runs`, which `gzip -9n` made of theirs.
+fn real_runs() -> Vec<(String, Log)> {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/made/runs");
+    let mut logs: Vec<_> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path()).collect();
+    logs.sort();
+    let unpacked = tempfile::tempdir().unwrap();
+    let read = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap().trim_end_matches(".jsonl.gz").to_owned();
+        let output = Command::new("gzip").arg("-dc").arg(path).output().unwrap();
+        let whole = unpacked.path().join(&name);
+        fs::write(&whole, output.stdout).unwrap();
+        (name, log::read(&whole).unwrap())
+    };
+    logs.iter().map(read).collect()
+}
+
+/// The server with two sockets, with 64 cores in each.
+fn of_128_cpus() -> Machine {
+    let mut machine = serde_json::to_value(machine::detect(&tree("two-socket"), Path::new("/home"))).unwrap();
+    let halves = ["0-63", "64-127"];
+    let one = machine["cpu"]["logical"][0].clone();
+    let cpu = |number: u32| {
+        let mut cpu = one.clone();
+        cpu["cpu"] = number.into();
+        cpu["core_id"] = (number % 64).into();
+        cpu["package_id"] = (number / 64).into();
+        cpu["numa_node"] = (number / 64).into();
+        cpu["siblings"] = number.to_string().into();
+        cpu
+    };
+    machine["cpu"]["logical"] = (0..128).map(cpu).collect();
+    machine["cpu"]["count"] = json!([{"value": 128, "source": "/sys/devices/system/cpu/online"}]);
+    for cache in machine["caches"].as_array_mut().unwrap() {
+        let each: Vec<String> = (0..128).map(|number: u32| number.to_string()).collect();
+        cache["instances"] = if cache["level"] == 3 { json!(halves) } else { json!(each) };
+    }
+    for (node, cpus) in machine["memory"]["nodes"].as_array_mut().unwrap().iter_mut().zip(halves) {
+        node["cpus"] = cpus.into();
+    }
+    machine["limits"]["affinity"] = json!([{"value": "0-127", "source": "sched_getaffinity(2)"}]);
+    serde_json::from_value(machine).unwrap()
+}
+
+/// The description with the kernel's clock of nanoseconds, which each machine has. It reads later, so batches are longer.
+fn by_the_kernels_clock() -> Log {
+    let mut log = description().clone();
+    let clock = log.clock.as_mut().unwrap();
+    let scale = 1e9 / clock.hertz;
+    (clock.source, clock.hertz) = ("monotonic_raw".to_owned(), 1e9);
+    for launch in &mut log.launches {
+        for series in launch.series.iter_mut().filter(|series| series.unit == Unit::Ticks) {
+            let longer = if series.classes.0.is_empty() { 1 } else { 4 };
+            series.operations *= longer;
+            series.values.iter_mut().for_each(|value| *value *= scale * longer as f64);
+            series.clock.iter_mut().for_each(|ticks| *ticks *= scale);
+        }
+        let evidence = launch.evidence.as_mut().unwrap();
+        for ticks in [&mut evidence.ticks_per_cycle_before, &mut evidence.ticks_per_cycle_after] {
+            *ticks = ticks.map(|ticks| ticks * scale);
+        }
+    }
+    log
+}
+
+#[test]
+fn other_machines_are_measured_whole() {
+    let described = by_the_kernels_clock();
+    let place = tempfile::tempdir().unwrap();
+    let mut machines = MACHINES.map(|name| (name, machine::detect(&tree(name), Path::new("/home")))).to_vec();
+    machines.push(("128-cpus", of_128_cpus()));
+    in_parallel(&machines, |(name, machine)| {
+        let mut like = described.clone();
+        like.machine = machine.clone();
+        like.header.cpu = like.machine.usable_cpus().iter().next().unwrap();
+        let mut host = MadeHost { described: &described, noise: Noise::of(Hour::Calm, 2), seconds: 0.0 };
+        let document = conducted(&place.path().join(name), &like, &mut host, Profile::Quick, 2);
+        assert!(document.run.complete, "{name}: {}", document.run.ended);
+        let mut measured = 0;
+        for section in &document.experiments {
+            match section.outcome {
+                Outcome::Measured => measured += 1,
+                Outcome::Skipped => assert!(section.reason.is_some(), "{name}: {}", section.id),
+                Outcome::Failed => panic!("{name}: {} failed: {:?}", section.id, section.reason),
+            }
+        }
+        assert!(measured >= 12, "{name}: {measured} experiments are measured");
+        for metric in document.metrics() {
+            assert!(metric.value.is_finite() && metric.value > 0.0, "{name}: {} is {}", metric.title(), metric.value);
+        }
+        assert_true(&document, name);
+    });
 }
