@@ -1,6 +1,6 @@
 //! What will run: selection and machine become steps, each with its launches or the reason why it is skipped.
 
-use crate::experiments::{self, Experiment};
+use crate::experiments::{self, Experiment, names};
 use crate::machine::Machine;
 use crate::results::log::{Record, Step};
 use crate::results::problem::Problem;
@@ -52,31 +52,20 @@ impl Plan {
     }
 }
 
-/// The experiments that words select: identifiers, chapters, or everything when there are none.
+/// The experiments that words select: experiments, chapters, words of the field, or everything when there are none.
 pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, Problem> {
     if words.is_empty() {
         return Ok(experiments::TABLE.to_vec());
     }
+    let mut named: Vec<&Experiment> = Vec::new();
     for word in words {
-        if !experiments::TABLE.iter().any(|experiment| experiment.id == word || experiment.chapter() == word) {
-            return Err(unknown(word));
-        }
+        named.extend(names::selected(word).ok_or_else(|| unknown(word))?);
     }
-    let chosen =
-        |experiment: &&Experiment| words.iter().any(|word| experiment.id == word || experiment.chapter() == word);
-    Ok(experiments::TABLE.iter().copied().filter(chosen).collect())
+    Ok(experiments::TABLE.iter().copied().filter(|one| named.iter().any(|found| found.id == one.id)).collect())
 }
 
 fn unknown(word: &str) -> Problem {
-    let mut names: Vec<&str> = experiments::TABLE.iter().map(|experiment| experiment.id).collect();
-    names.extend(experiments::chapters());
-    // A user may know only the second half of an identifier.
-    let likeness = |name: &str| {
-        let half = name.split_once('.').map_or(name, |(_, half)| half);
-        strsim::jaro_winkler(name, word).max(strsim::jaro_winkler(half, word))
-    };
-    names.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
-    let near: Vec<&str> = names.iter().copied().filter(|name| likeness(name) > 0.7).take(3).collect();
+    let near = names::like(word);
     let hint = if near.is_empty() {
         format!("chapters are {}. `sysdyno list` shows every experiment", experiments::chapters().join(", "))
     } else {

@@ -14,9 +14,9 @@ use super::paint::ColourChoice;
 use super::script::ScriptOptions;
 use super::values::{new_directory, parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
 use crate::conduct::directory::Kept;
+use crate::experiments::names;
 use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
-use crate::plan;
 use crate::setup::{FillWith, Profile};
 use crate::sys::clock::Source;
 
@@ -36,7 +36,8 @@ const EXAMPLES: &str = concat!(
     "  sysdyno run cpu --json -        the result as JSON on standard output\n",
     "  sysdyno doctor                  what disturbs results here, and the command that changes it\n",
     "  sysdyno explain cpu.timer       the method of an experiment and what could fool us\n",
-    "  sysdyno report sysdyno-runs/X   the full report of a run, from its log\n",
+    "  sysdyno report                  the full report of the newest run, from its log\n",
+    "  sysdyno compare                 what changed between the two newest runs\n",
     "  sysdyno run network --peer ssh://HOST   also the path to another machine\n",
     "  sysdyno history                 what changed in the runs of this machine over time\n",
     "  sysdyno neighbours --for 1m     neighbours on the cores, second by second\n",
@@ -45,10 +46,31 @@ const EXAMPLES: &str = concat!(
     "130 interrupted (the log keeps what was measured).",
 );
 
+/// What is printed where nothing was typed: a line for each of these, a command and what it is for.
+const FIRST: [(&str, &str); 10] = [
+    ("run --quick", "a first look, in 20 seconds"),
+    ("run", "everything that this machine allows, in 2 minutes"),
+    ("run syscall", "one experiment, until its results are good"),
+    ("report", "the full report of the newest run"),
+    ("compare", "what changed between the two newest runs"),
+    ("compare --live A B", "what a setting costs, measured in turns"),
+    ("doctor", "what disturbs results here, and what to do"),
+    ("list", "every experiment"),
+    ("explain syscall", "how it is measured, and what could fool it"),
+    ("--help", "all commands and the exit codes"),
+];
+
+/// The text for those who typed nothing.
+pub(super) fn first() -> String {
+    let line = |(words, about): &(&str, &str)| format!("  sysdyno {words:<20} {about}\n");
+    let lines: String = FIRST.iter().map(line).collect();
+    format!("{ABOUT}.\n\nUsage: sysdyno <COMMAND> [OPTIONS]\n\n{lines}")
+}
+
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(name = "sysdyno", version, about = ABOUT, long_about = LONG_ABOUT, after_long_help = EXAMPLES, after_help = EXAMPLES)]
-#[command(arg_required_else_help = true, max_term_width = 100)]
+#[command(max_term_width = 100)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub verb: Verb,
@@ -62,12 +84,14 @@ pub fn command() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Measure, print the answer on one screen, and write a run directory
+    #[command(alias = "bench")]
     Run(RunOptions),
-    /// Show every experiment: what it measures, what it needs, whether it can run here
+    /// Show every experiment and whether it can run here (--all: what it measures and needs)
     List(ListOptions),
     /// Print how an experiment measures and predicts and what could fool it, or all gates or constants
     Explain(ExplainOptions),
-    /// Describe this machine, each fact with its source file
+    /// Describe this machine (--all: each fact with its source file)
+    #[command(alias = "info")]
     Machine(MachineOptions),
     /// Show what disturbs measurements here, by how much, and the command that changes it
     Doctor(DoctorOptions),
@@ -76,10 +100,12 @@ pub(super) enum Verb {
     /// Print predictions without a full run
     Predict(PredictOptions),
     /// Render the report of a run from its log
+    #[command(alias = "show")]
     Report(ReportOptions),
     /// Check this node in seconds: facts and key results against limits, in one line
     Check(CheckOptions),
     /// Compare two runs, or runs with runs: what changed, by how much, how sure
+    #[command(alias = "diff")]
     Compare(CompareOptions),
     /// Find the odd nodes of many, from the node files of their runs
     Fleet(FleetOptions),
@@ -97,9 +123,6 @@ pub(super) enum Verb {
     Completions(CompletionOptions),
     /// Print the manual page
     Man,
-    /// Measure one experiment once; `run` starts these
-    #[command(hide = true)]
-    Launch,
 }
 
 #[derive(Debug, Args)]
@@ -309,7 +332,7 @@ impl RunOptions {
     pub fn settled(mut self) -> Self {
         if let [first, second] = self.json.as_slice() {
             let word = second.to_string_lossy().into_owned();
-            let selects = plan::select(std::slice::from_ref(&word)).is_ok();
+            let selects = names::is_exact(&word);
             if first.as_os_str() == "node" && !selects {
                 self.json_node = true;
                 self.json = vec![second.clone()];
@@ -369,6 +392,9 @@ impl ClockChoice {
 
 #[derive(Debug, Args)]
 pub(super) struct ListOptions {
+    /// Also print what each experiment measures and needs
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -389,6 +415,9 @@ pub(super) struct ExplainOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct MachineOptions {
+    /// Print every fact with its source
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -431,12 +460,15 @@ pub(super) struct NeighbourOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct PredictOptions {
-    /// Experiments or chapters (default: everything)
+    /// Experiments or chapters (default: the costs that everybody asks for first)
     #[arg(value_name = "EXPERIMENT|CHAPTER")]
     pub selection: Vec<String>,
-    /// Predict from the results of this run, and show how good its predictions were
-    #[arg(long, value_name = "RUN", conflicts_with = "claims")]
-    pub from: Option<PathBuf>,
+    /// Print every prediction with its terms
+    #[arg(long)]
+    pub all: bool,
+    /// Predict from the results of this run (default: the newest run in sysdyno-runs), and show how good its predictions were
+    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with = "claims")]
+    pub from: Option<Option<PathBuf>>,
     /// Predict only from what the machine claims and the literature, without measuring
     #[arg(long)]
     pub claims: bool,
@@ -450,9 +482,9 @@ pub(super) struct PredictOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct ReportOptions {
-    /// Run directory, or the log in it. Formats for other programs also take the node.json in it
+    /// Run directory, its log, or its node.json, which has the results and no reasons (default: the newest run in sysdyno-runs)
     #[arg(value_name = "RUN")]
-    pub run: PathBuf,
+    pub run: Option<PathBuf>,
     /// Form of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,

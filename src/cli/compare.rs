@@ -1,6 +1,6 @@
 //! `sysdyno compare`: what changed between two sides of runs.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::answer::{self, Answer};
 use super::answer_options::AnswerOptions;
@@ -24,7 +24,8 @@ pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
     if options.live {
         return live(options);
     }
-    let [base, new] = [runs::named(&options.base)?, runs::named(&options.new)?].map(runs::each_once);
+    let [base, new] = sides(options)?;
+    let [base, new] = [runs::named(&base)?, runs::named(&new)?].map(runs::each_once);
     let comparison = compare::compare(&base, &new, options.across)?;
     let shared = base.iter().find(|run| new.iter().any(|other| other.run == run.run));
     if let Some(run) = shared.filter(|_| !comparison.is_with_itself()) {
@@ -32,6 +33,20 @@ pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
     }
     show(&comparison, &options.answer)?;
     Ok(exit_code(&comparison, &options.answer))
+}
+
+/// The runs that are compared: the named ones, and the newest ones in place of those that are not named.
+fn sides(options: &CompareOptions) -> Result<[PathBuf; 2], Problem> {
+    let sides = match (&options.base, &options.new) {
+        (Some(base), Some(new)) => return Ok([base.clone(), new.clone()]),
+        (Some(base), None) => [base.clone(), runs::newest(1)?.remove(0)],
+        _ => {
+            let [new, base] = runs::newest(2)?.try_into().expect("two runs were asked for");
+            [base, new]
+        }
+    };
+    talk::line(format_args!("comparing {} with {}", sides[0].display(), sides[1].display()));
+    Ok(sides)
 }
 
 /// Seconds of two conditions in turn, where nobody says how long.
@@ -46,7 +61,9 @@ const EVERYTHING: &str = "all";
 
 /// Measures two conditions in turn, and compares them.
 fn live(options: &CompareOptions) -> Result<u8, Failure> {
-    let condition = |command: &Path| Condition(command.to_string_lossy().into_owned());
+    let condition = |command: &Option<PathBuf>| {
+        Condition(command.as_deref().map_or_else(String::new, |command| command.to_string_lossy().into_owned()))
+    };
     let conditions = [condition(&options.base), condition(&options.new)];
     let machine = prepare::look_at_machine(None)?;
     let (cpu, words) = quietest::choose(options.cpu, &affinity::allowed(), &machine)?;
@@ -162,7 +179,7 @@ mod tests {
 
     #[test]
     fn without_names_what_fits_is_measured() {
-        let machine = crate::machine::detect(Path::new("/proc/nonexistent"), Path::new("/"));
+        let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], Profile::Quick);
         let chosen = |words: &[&str], seconds: f64| {
             choose(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), &setup, seconds)

@@ -26,12 +26,13 @@ use super::values::{new_directory, parse_duration};
     )
 )]
 pub(super) struct CompareOptions {
-    /// Run or runs to compare with, or with --live the command for the first condition
-    #[arg(value_name = "BASE")]
-    pub base: PathBuf,
-    /// Run or runs that may have changed, or with --live the command for the second condition
-    #[arg(value_name = "NEW")]
-    pub new: PathBuf,
+    /// Run or runs to compare with (default: the newest run in sysdyno-runs but one), or with --live the command for the first
+    /// condition
+    #[arg(value_name = "BASE", required_if_eq("live", "true"))]
+    pub base: Option<PathBuf>,
+    /// Run or runs that may have changed (default: the newest run), or with --live the command for the second condition
+    #[arg(value_name = "NEW", required_if_eq("live", "true"))]
+    pub new: Option<PathBuf>,
     /// With --live: experiments or chapters, or all (default: the experiments that fit into --time)
     #[arg(value_name = "EXPERIMENT|CHAPTER", requires = "live")]
     pub selection: Vec<String>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::arguments::ListOptions;
-use super::{DONE, Failure, json, print, terminal_width};
+use super::{DONE, Failure, cut, json, print, terminal_width};
 use crate::experiments::{self, Experiment};
 use crate::machine;
 use crate::report::terminal::plain_table;
@@ -36,9 +36,20 @@ pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
         print(&json(&entries)?)?;
         return Ok(DONE);
     }
-    let rows = entries.iter().map(row).collect();
-    let text = plain_table(&["experiment", "measures", "needs", "here"], rows, terminal_width());
-    print(&format!("{text}\n\nSelect by experiment or by chapter ({}).\n", experiments::chapters().join(", ")))?;
+    if options.all {
+        let rows = entries.iter().map(row).collect();
+        let text = plain_table(&["experiment", "measures", "needs", "here"], rows, terminal_width());
+        print(&format!("{text}\n\nSelect by experiment or by chapter ({}).\n", experiments::chapters().join(", ")))?;
+        return Ok(DONE);
+    }
+    let lines = entries.iter().map(|entry| {
+        let here = entry.reason.as_ref().map_or_else(String::new, |reason| format!(" (not here: {})", reason.what));
+        cut(&format!("{:<22} {}{here}", entry.id, entry.title), terminal_width()) + "\n"
+    });
+    print(&format!(
+        "{}Select by experiment or by chapter. What each measures and needs: --all.\n",
+        lines.collect::<String>()
+    ))?;
     Ok(DONE)
 }
 

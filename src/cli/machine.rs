@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::arguments::MachineOptions;
-use super::{DONE, Failure, json, print, terminal_width};
+use super::{DONE, Failure, cut, json, print, terminal_width};
 use crate::machine::{self, Machine};
 use crate::report::terminal::plain_table;
 use crate::results::problem::Problem;
@@ -16,8 +16,50 @@ pub(super) fn machine(options: &MachineOptions) -> Result<u8, Failure> {
     }
     let scratch = options.scratch.as_deref().unwrap_or(Path::new("."));
     let machine = machine::detect(&options.root, scratch);
-    print(&if options.json { json(&machine)? } else { describe(&machine) })?;
+    print(&match (options.json, options.all) {
+        (true, _) => json(&machine)?,
+        (_, true) => describe(&machine),
+        _ => in_brief(&machine),
+    })?;
     Ok(DONE)
+}
+
+/// Facts that decide most costs. A fact whose name begins with one of these counts, such as `node 0`.
+const BRIEF: [&str; 17] = [
+    "microarchitecture",
+    "topology",
+    "nominal frequency",
+    "L1d",
+    "L2",
+    "L3",
+    "transparent huge pages",
+    "node ",
+    "file system of",
+    "its disk",
+    "clock source",
+    "governor",
+    "idle states",
+    "spectre_v2",
+    "control groups",
+    "CPUs of the affinity mask",
+    "system-call filter",
+];
+
+/// Lines of facts that fit one screen.
+const LINES: usize = 19;
+
+/// The machine on one screen.
+fn in_brief(machine: &Machine) -> String {
+    let rows: Vec<_> = machine.sections().into_iter().flat_map(|section| section.rows).collect();
+    let told = rows.iter().filter(|row| BRIEF.iter().any(|name| row.name.starts_with(name))).take(LINES);
+    let lines = told.map(|row| cut(&format!("{:<26}{}", row.name, row.value), terminal_width()) + "\n");
+    let summary = cut(&machine.summary_line(), terminal_width());
+    format!(
+        "{summary}\nfingerprint {}\n{}All {} facts with their sources: --all.\n",
+        machine.fingerprint,
+        lines.collect::<String>(),
+        rows.len()
+    )
 }
 
 fn describe(machine: &Machine) -> String {

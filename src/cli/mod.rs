@@ -90,6 +90,16 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(WRONG_COMMAND);
     }
     let typed: Vec<OsString> = words.collect();
+    // Not for people, so no help and no suggestion names it.
+    if let [_, verb] = typed.as_slice()
+        && verb == "launch"
+    {
+        return code(launch::launch());
+    }
+    if typed.len() < 2 {
+        talk::line(arguments::first().trim_end());
+        return ExitCode::from(WRONG_COMMAND);
+    }
     let arguments = match Arguments::try_parse_from(&typed) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -118,8 +128,12 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Completions(options) => completions::completions(&options),
         Verb::Man => completions::manual(),
         Verb::Peer(options) => peer::peer(&options),
-        Verb::Launch => launch::launch(),
     };
+    code(outcome)
+}
+
+/// The exit code of a verb. A failure is printed.
+fn code(outcome: Result<u8, Failure>) -> ExitCode {
     ExitCode::from(outcome.unwrap_or_else(|failure| {
         complain(&failure.problem);
         failure.code
@@ -165,6 +179,15 @@ fn terminal_width() -> Option<u16> {
     // Scripts and pagers say how wide they are in COLUMNS.
     let said = || std::env::var("COLUMNS").ok()?.parse().ok();
     if stdout.is_terminal() { comfy_table::Table::new().width().or_else(said) } else { said() }
+}
+
+/// A line that fits the terminal, cut at its end where it is longer.
+fn cut(line: &str, width: Option<u16>) -> String {
+    let width = usize::from(width.unwrap_or(80));
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width - 1).collect::<String>().trim_end().to_owned() + "…"
 }
 
 /// A value as indented JSON with a final newline.

@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use super::arguments::PredictOptions;
-use super::{DONE, Failure, INTERRUPTED, json, print, terminal_width};
+use super::{DONE, Failure, INTERRUPTED, json, print, runs, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::{LOG, RunDirectory};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition};
 use crate::conduct::scratch::Temporary;
-use crate::experiments::PredictionInput;
 use crate::experiments::models::{self, coefficients};
+use crate::experiments::{PredictionInput, costs};
 use crate::machine;
 use crate::plan;
-use crate::report::terminal::plain_table;
+use crate::report::terminal::{folded, plain_table};
 use crate::results::document::{Document, Metric};
 use crate::results::log::{self, Log};
 use crate::results::prediction::{Part, Prediction};
@@ -29,7 +29,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
     let setup = Setup::of(machine, cpu, allowed, Profile::Default);
     let log = match &options.from {
-        Some(run) => Some(log::read(&RunDirectory::open(run)?.log())?),
+        Some(run) => Some(log::read(&RunDirectory::open(&runs::or_newest(run.as_deref())?)?.log())?),
         None if options.claims => None,
         None => Some(primitives(options.cpu)?),
     };
@@ -42,11 +42,24 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
         print(&json(&predictions)?)?;
         return Ok(DONE);
     }
-    let rows = predictions.iter().map(row).collect();
-    let text = plain_table(&["result", "predicted", "range", "terms"], rows, terminal_width());
-    print(&format!("{text}\n\n{}\n", basis(options, document.as_ref(), &predictions)))?;
+    let text = if options.all || !options.selection.is_empty() {
+        let rows = predictions.iter().map(row).collect();
+        plain_table(&["result", "predicted", "range", "terms"], rows, terminal_width())
+    } else {
+        let rows = costs::predicted(&predictions, ROWS).into_iter().map(|(name, found)| {
+            let range = interval([found.low, found.high], found.unit);
+            vec![name.to_owned(), quantity(found.value, found.unit), range]
+        });
+        let table = plain_table(&["cost", "predicted", "range"], rows.collect(), terminal_width());
+        format!("{table}\nAll {} predictions with their terms: --all.", predictions.len())
+    };
+    let basis = basis(options, document.as_ref(), &predictions);
+    print(&format!("{text}\n\n{}", folded(&basis, usize::from(terminal_width().unwrap_or(80)))))?;
     Ok(DONE)
 }
+
+/// Costs that fit one screen, with what the predictions are made from.
+const ROWS: usize = 12;
 
 /// What the predictions are made from, and how good such predictions are.
 fn basis(options: &PredictOptions, document: Option<&Document>, predictions: &[Prediction]) -> String {

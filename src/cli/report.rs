@@ -8,6 +8,7 @@ use super::{DONE, Failure, print, print_painted, runs, terminal_width, write_fil
 use crate::assemble;
 use crate::conduct::directory::{COMPACT, RunDirectory};
 use crate::conduct::figures;
+use crate::report::content::stored::Shown;
 use crate::report::exports::{self, Form, Scope};
 use crate::report::page::Page;
 use crate::report::reference::ReferenceRun;
@@ -22,11 +23,15 @@ use crate::sys::talk;
 const MOST_BYTES: u64 = 16 << 20;
 
 pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
-    let document = || document_of(&options.run);
+    let run = runs::or_newest(options.run.as_deref())?;
+    let document = || document_of(&run);
     if options.reference.is_some() && !shows_costs(options.format) {
         let problem = Problem::new("this format shows no reference run")
             .hint("use --format text, summary, html or markdown. `sysdyno compare` compares two runs as data");
         return Err(Failure::from(problem));
+    }
+    if let Some(text) = of_compact(options, &run)? {
+        return put(options, &text);
     }
     let page = |document: &Document| -> Result<Page, Problem> {
         Ok(if options.published {
@@ -62,19 +67,52 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
         Format::Json => json::render(&document()?)?,
         Format::Compact => compact::render(&document()?)?,
         Format::Csv => csv::render(&document()?)?,
-        Format::GoogleBenchmark => export(options, Form::GoogleBenchmark)?,
-        Format::Go => export(options, Form::Go)?,
-        Format::Bencher => export(options, Form::Bencher)?,
-        Format::GithubActionBenchmark => export(options, Form::GithubActionBenchmark)?,
-        Format::Otava => export(options, Form::Otava)?,
-        Format::OpenMetrics => export(options, Form::OpenMetrics)?,
-        Format::Junit => export(options, Form::Junit)?,
+        Format::GoogleBenchmark => export(options, &run, Form::GoogleBenchmark)?,
+        Format::Go => export(options, &run, Form::Go)?,
+        Format::Bencher => export(options, &run, Form::Bencher)?,
+        Format::GithubActionBenchmark => export(options, &run, Form::GithubActionBenchmark)?,
+        Format::Otava => export(options, &run, Form::Otava)?,
+        Format::OpenMetrics => export(options, &run, Form::OpenMetrics)?,
+        Format::Junit => export(options, &run, Form::Junit)?,
     };
+    put(options, &text)
+}
+
+/// Writes a report to where it was asked for.
+fn put(options: &ReportOptions, text: &str) -> Result<u8, Failure> {
     match file(options) {
-        Some(file) => write_file(file, &text, "--output")?,
-        None => print(&text)?,
+        Some(file) => write_file(file, text, "--output")?,
+        None => print(text)?,
     }
     Ok(DONE)
+}
+
+/// The report of a run without a log, in a format for people. None for a run with a log, and for other formats.
+fn of_compact(options: &ReportOptions, run: &Path) -> Result<Option<String>, Failure> {
+    let stored = if shows_costs(options.format) { stored(&without_log(run))? } else { None };
+    let Some(found) = stored else { return Ok(None) };
+    if options.published || options.reference.is_some() {
+        let problem = Problem::new(format!("{} has no log, which this page needs", run.display()))
+            .hint("give the run directory or its log.jsonl. `sysdyno compare` compares node.json files");
+        return Err(problem.into());
+    }
+    let shown = match options.format {
+        _ if options.full || options.screen.all => Shown::Everything,
+        Format::Summary => Shown::Headlines,
+        _ => Shown::Page,
+    };
+    let page = content::stored::page(&found, shown);
+    Ok(Some(match options.format {
+        Format::Html => html::render(&page),
+        Format::Markdown => markdown::render(&page),
+        _ => text::render(&page, terminal_width()),
+    }))
+}
+
+/// The node.json of a directory that has no log, else the place itself.
+fn without_log(run: &Path) -> PathBuf {
+    let alone = run.join(COMPACT);
+    if RunDirectory::open(run).is_err() && alone.is_file() { alone } else { run.to_path_buf() }
 }
 
 fn document_of(run: &Path) -> Result<Document, Problem> {
@@ -106,13 +144,10 @@ fn reference(options: &ReportOptions, document: &Document) -> Result<Option<Refe
 }
 
 /// The run in a form for another program.
-fn export(options: &ReportOptions, form: Form) -> Result<String, Problem> {
-    // A run that was copied without its log, which is large, has what other programs get.
-    let alone = options.run.join(COMPACT);
-    let has_log = RunDirectory::open(&options.run).is_ok();
-    let run = match stored(if has_log || !alone.is_file() { &options.run } else { &alone })? {
+fn export(options: &ReportOptions, run: &Path, form: Form) -> Result<String, Problem> {
+    let run = match stored(&without_log(run))? {
         Some(stored) => stored,
-        None => Compact::of(&document_of(&options.run)?),
+        None => Compact::of(&document_of(run)?),
     };
     exports::render(form, &run, if options.full { Scope::All } else { Scope::Headlines })
 }

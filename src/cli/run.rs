@@ -191,7 +191,7 @@ fn header(setup: &Setup, command: Vec<String>, identity: &Identity, options: &Ru
 fn start(output: Option<&Path>, header: Header) -> Result<Recording, Problem> {
     let (directory, writer) = match output {
         Some(path) => RunDirectory::create(path, &header)?,
-        None => RunDirectory::create_in(Path::new("sysdyno-runs"), header)?,
+        None => RunDirectory::create_in(Path::new(directory::RUNS), header)?,
     };
     Ok(Recording { directory, writer, resumed: None, history: None })
 }

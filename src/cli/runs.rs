@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::assemble;
 use crate::compare::PlacedRun;
-use crate::conduct::directory::{COMPACT, LOG};
+use crate::conduct::directory::{COMPACT, LOG, RUNS};
 use crate::results::compact::{Compact, bytes_of};
 use crate::results::problem::Problem;
+use crate::results::wording::count;
 use crate::sys::talk;
 
 /// Most runs of a side.
@@ -40,6 +41,34 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
     }
     runs.sort_by(|one, other| one.run.run.started.cmp(&other.run.run.started));
     Ok(runs)
+}
+
+/// The newest runs below the current directory, by when their logs were last written; the newest first.
+pub(super) fn newest(wanted: usize) -> Result<Vec<PathBuf>, Problem> {
+    let written = |run: &Path| {
+        let files = [LOG, COMPACT].map(|name| run.join(name).metadata().and_then(|file| file.modified()).ok());
+        files.into_iter().flatten().max()
+    };
+    let entries = Path::new(RUNS).read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = entries.filter(|path| is_run(path)).collect();
+    found.sort_by_key(|run| std::cmp::Reverse(written(run)));
+    if found.len() < wanted {
+        let there = count(found.len() as u64, "run", "runs");
+        return Err(Problem::new(format!("no run is named, and {RUNS} in this directory has {there}"))
+            .hint("name a run directory, or measure with `sysdyno run`"));
+    }
+    found.truncate(wanted);
+    Ok(found)
+}
+
+/// The run that was named, or the newest one.
+pub(super) fn or_newest(named: Option<&Path>) -> Result<PathBuf, Problem> {
+    if let Some(named) = named {
+        return Ok(named.to_path_buf());
+    }
+    let run = newest(1)?.remove(0);
+    talk::line(format_args!("the newest run: {}", run.display()));
+    Ok(run)
 }
 
 /// The runs without copies. A copy adds no measurement.

@@ -16,6 +16,9 @@ use crate::results::published::Published;
 use crate::sys::create::{self, Access};
 use crate::sys::{file, process};
 
+/// Directory of runs that have no other place, below the current one.
+pub const RUNS: &str = "sysdyno-runs";
+
 /// Files that are computed from the log, and the folder of drawings.
 const RESULT: &str = "result.json";
 pub const COMPACT: &str = "node.json";

@@ -342,7 +342,7 @@ fn failed(condition: &Condition, ended: ExitStatus, said: &File) -> Problem {
 
 /// The directory for the runs, where none was named.
 pub fn usual_place() -> PathBuf {
-    Path::new("sysdyno-runs").join(format!("live-{}", directory::identifier(&process::host_name())))
+    Path::new(directory::RUNS).join(format!("live-{}", directory::identifier(&process::host_name())))
 }
 
 #[cfg(test)]

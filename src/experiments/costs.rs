@@ -1,6 +1,7 @@
 //! The costs that everybody asks for first, with the names that the field has for them: the screen and the front page show these.
 
 use crate::results::document::{Cost, Metric, Section};
+use crate::results::prediction::Prediction;
 
 use super::models::primitives::Primitive;
 
@@ -95,14 +96,33 @@ const LEFT_OUT: &[&str] = &[
     "thread",
 ];
 
+/// How much is left out before a cost is: 0 for the most important ones.
+fn rank(name: &str) -> u32 {
+    LEFT_OUT.iter().rev().position(|left_out| *left_out == name).map_or(0, |place| place as u32 + 1)
+}
+
+/// Those that have a prediction, at most so many.
+pub fn predicted<'a>(predictions: &'a [Prediction], most: usize) -> Vec<(&'static str, &'a Prediction)> {
+    let of = |&(name, metric, labels): &Asked| {
+        let asked = Primitive::of(metric, labels);
+        Some((name, predictions.iter().find(|found| asked.is(&found.metric, &found.labels))?))
+    };
+    let mut found: Vec<_> = ASKED.iter().filter_map(of).collect();
+    while found.len() > most {
+        // Of the last of those that everybody asks for, where nothing else is left.
+        let least = (0..found.len()).max_by_key(|&place| rank(found[place].0)).unwrap_or(0);
+        found.remove(least);
+    }
+    found
+}
+
 /// Which figures of a run they are. Of two distances the near one is.
 pub fn costs(sections: &[Section]) -> Vec<Cost> {
     let of = |&(name, metric, labels): &Asked| {
         let asked = Primitive::of(metric, labels);
         let is = |found: &&Metric| asked.is(&found.name, &found.labels);
         let found = sections.iter().flat_map(|section| &section.metrics).find(is)?;
-        let rank = LEFT_OUT.iter().rev().position(|left_out| *left_out == name).map_or(0, |place| place as u32 + 1);
-        Some(Cost { name: name.to_owned(), rank, metric: found.name.clone(), labels: found.labels.clone() })
+        Some(Cost { name: name.to_owned(), rank: rank(name), metric: found.name.clone(), labels: found.labels.clone() })
     };
     ASKED.iter().filter_map(of).collect()
 }

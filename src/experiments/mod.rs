@@ -20,6 +20,7 @@ mod insights;
 mod limits;
 pub mod memory;
 pub mod models;
+pub mod names;
 pub mod network;
 pub mod os;
 pub mod phrases;
@@ -71,6 +72,8 @@ pub struct Experiment {
     pub title: &'static str,
     /// What it measures, in half a line.
     pub measures: &'static str,
+    /// Words of the field that select it, besides its identifier and the second half of that.
+    pub words: &'static [&'static str],
     /// Version of the method. A change that moves figures raises it: they are then a new series.
     pub method_version: u32,
     /// What is asked of its figures, and how far they move from run to run.

@@ -1,5 +1,5 @@
 //! What a run ends with: the answer on one screen. The machine, a verdict, how sure it is, the costs that everybody asks for
-//! first, what is special about the machine, what is missing. With the place of the report and a prompt it fits 24 lines at any width.
+//! first, what is special about the machine, what is missing. With the place of the report it has 21 lines at most, at any width.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::results::wording::{count, duration, factor, significant};
 use crate::statistics::summary::median;
 
 /// Lines of a screen.
-const LINES: usize = 22;
+const LINES: usize = 20;
 /// Columns where the width is unknown.
 const WIDTH: u16 = 80;
 /// Columns of one cost: name, measured, half of the interval, predicted.

@@ -46,6 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.division",
     title: "Integer division",
     measures: "one 64-bit division that waits for the one before it",
+    words: &["divide"],
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.004 },
     source: heading!("division.rs"),

@@ -79,14 +79,63 @@ fn the_version_is_the_packages() {
 fn no_arguments_show_the_help_as_an_error() {
     let output = output(&[]);
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-    assert!(output.stdout.is_empty() && text(&output.stderr).contains("Usage: sysdyno"), "{}", told(&output));
+    let first = text(&output.stderr);
+    assert!(output.stdout.is_empty() && first.contains("Usage: sysdyno"), "{}", told(&output));
+    assert!(first.lines().count() <= 20 && first.lines().all(|line| line.chars().count() <= 80), "{first}");
+}
+
+#[test]
+fn verbs_of_other_tools_lead_to_ours_and_inner_ones_are_not_named() {
+    for (typed, verb) in [("diff", "compare"), ("show", "report"), ("info", "machine"), ("bench", "run")] {
+        assert!(data(&[typed, "--help"]).contains(&format!("Usage: sysdyno {verb}")), "{typed}");
+    }
+    for typed in ["lunch", "launc", "launches", "start"] {
+        assert!(!refusal(&[typed]).contains("'launch'"), "{typed}");
+    }
+}
+
+#[test]
+fn without_a_run_the_newest_is_taken_and_named() {
+    let here = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| sysdyno(words).current_dir(here.path()).output().unwrap();
+    for words in [&["report"][..], &["compare"], &["predict", "--from"]] {
+        let output = run(words);
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        assert!(text(&output.stderr).contains("no run is named, and sysdyno-runs"), "{}", told(&output));
+    }
+    for name in ["older", "newer"] {
+        let place = here.path().join("sysdyno-runs").join(name);
+        fs::create_dir_all(&place).unwrap();
+        fs::copy(finished_run().join("log.jsonl"), place.join("log.jsonl")).unwrap();
+        let log = fs::File::options().append(true).open(place.join("log.jsonl")).unwrap();
+        let since = if name == "older" { 7200 } else { 3600 };
+        log.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(since)).unwrap();
+    }
+    let report = run(&["report", "--format", "summary"]);
+    assert!(report.status.success(), "{}", told(&report));
+    assert!(text(&report.stderr).contains("the newest run: sysdyno-runs/newer"), "{}", told(&report));
+    let compared = run(&["compare"]);
+    let named = "comparing sysdyno-runs/older with sysdyno-runs/newer";
+    assert!(text(&compared.stderr).contains(named), "{}", told(&compared));
+    let predicted = run(&["predict", "--from"]);
+    assert!(text(&predicted.stdout).contains("From the results of the run"), "{}", told(&predicted));
+}
+
+#[test]
+fn listings_fit_one_screen_and_have_the_rest_behind_an_option() {
+    for (words, all) in [(&["list"][..], "--all"), (&["machine"], "--all"), (&["predict", "--claims"], "--all")] {
+        let screen = data(words);
+        assert!((5..=24).contains(&screen.lines().count()), "{words:?}: {screen}");
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{words:?}: {screen}");
+        assert!(screen.contains(all), "{words:?}: {screen}");
+        assert!(data(&[words, &[all]].concat()).lines().count() > 2 * screen.lines().count(), "{words:?}");
+    }
 }
 
 #[test]
 fn unknown_verbs_and_flags_are_refused() {
     refusal(&["measure"]);
     refusal(&["run", "--fast"]);
-    refusal(&["report"]);
     refusal(&["explain"]);
     refusal(&["run", "--quick", "--rigorous"]);
     refusal(&["run", "--cpu", "one"]);
@@ -145,7 +194,7 @@ fn the_list_has_every_experiment() {
 
 #[test]
 fn the_machine_is_described_in_words_and_in_json() {
-    let description = data(&["machine"]);
+    let description = data(&["machine", "--all"]);
     assert!(description.contains("fingerprint") && description.contains("/proc/cpuinfo"), "{description}");
     let machine = json(&["machine", "--json"]);
     for part in ["fingerprint", "cpu", "caches", "memory", "storage", "network", "kernel", "limits"] {

@@ -112,3 +112,28 @@ fn planted_links_are_not_followed() {
     );
     assert!(names(&elsewhere).is_empty());
 }
+
+#[test]
+fn every_record_can_be_looked_at() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("records");
+    let found = fs::read_dir(records).unwrap().map(|entry| entry.unwrap().path().join("node.json"));
+    let found: Vec<PathBuf> = found.filter(|file| file.is_file()).collect();
+    assert!(found.len() > 10, "{} records have a node.json", found.len());
+    for file in &found {
+        let node: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let experiments = node["experiments"].as_array().unwrap();
+        let metrics = experiments.iter().flat_map(|experiment| experiment["metrics"].as_array().cloned());
+        let headline = metrics.flatten().find(|metric| metric["figures"][0]["headline"] == true);
+        for format in ["summary", "text", "html", "markdown"] {
+            let output = output(&["report", file.to_str().unwrap(), "--format", format]);
+            assert!(output.status.success(), "{}: {}", file.display(), told(&output));
+            let page = text(&output.stdout);
+            let name = headline.as_ref().map_or("no results", |metric| metric["name"].as_str().unwrap());
+            assert!(page.contains(name), "{}: {page}", file.display());
+            assert_eq!(page.contains("The machine"), format != "summary", "{format}: {page}");
+        }
+    }
+    let refused = output(&["report", found[0].to_str().unwrap(), "--published"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+    assert!(text(&refused.stderr).contains("has no log"), "{}", told(&refused));
+}

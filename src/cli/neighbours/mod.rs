@@ -1,6 +1,7 @@
 //! `sysdyno neighbours`: for which share of the time a neighbour uses the cores, while the machine does its own work.
 
 mod account;
+mod frame;
 mod open_metrics;
 mod table;
 
@@ -8,10 +9,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use account::CpuAccount;
+use frame::Frame;
 use nix::poll::poll;
 
 use super::arguments::NeighbourOptions;
-use super::{DONE, FAILED, Failure, print_on};
+use super::{DONE, FAILED, Failure, print_on, print_painted};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::prepare::counter_usable;
 use crate::machine::{self, Machine};
@@ -42,11 +44,15 @@ pub(super) fn neighbours(options: &NeighbourOptions) -> Result<u8, Failure> {
     let (interval, began) = (Duration::from_secs_f64(options.interval), Instant::now());
     let end = options.time.map(|seconds| began + Duration::from_secs_f64(seconds));
     let mut next = began + interval;
-    let mut read = print_on(&table::head(&account))?;
+    let mut frame = Frame::of(&account);
+    let mut read = frame.is_some() || print_on(&table::head(&account))?;
     while read {
         wait(end.map_or(next, |end| end.min(next)), &interrupt);
         account.add(&watch.take());
-        read = print_on(&table::lines(&account))?;
+        read = match &mut frame {
+            Some(frame) => print_painted(&frame.next(&account))?,
+            None => print_on(&table::lines(&account))?,
+        };
         if let Some(file) = &mut file {
             file.write(&open_metrics::text(&account));
         }

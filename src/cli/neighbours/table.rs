@@ -125,7 +125,8 @@ fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), text)
 }
 
-fn share(value: Option<f64>) -> String {
+/// A share in percent.
+pub(super) fn share(value: Option<f64>) -> String {
     known(value, percent)
 }
 

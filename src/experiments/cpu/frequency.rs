@@ -82,6 +82,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.frequency",
     title: "Clock frequencies",
     measures: "rate of the time-stamp counter, frequency and cycle time of the core",
+    words: &["ghz", "hertz", "turbo"],
     method_version: 1,
     precision: Precision { target: 0.1, between: 0.08, busy: 0.08 },
     source: heading!("frequency.rs"),

@@ -71,6 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.loop",
     title: "Loop overhead",
     measures: "one iteration of an empty loop: in registers, in memory, compiled",
+    words: &[],
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.002 },
     source: heading!("loop_cost.rs"),

@@ -98,6 +98,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.procedure_call",
     title: "Procedure call",
     measures: "call and return with 0 to 7 integer arguments, independent and chained",
+    words: &["call", "function", "function_call"],
     method_version: 4,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.004 },
     source: heading!("procedure_call.rs"),

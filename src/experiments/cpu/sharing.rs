@@ -128,6 +128,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.sharing",
     title: "Neighbours on the core",
     measures: "share and duration of the use of this core by a neighbour",
+    words: &["hyperthreading", "neighbours", "sibling", "smt"],
     method_version: 2,
     precision: Precision { target: 0.2, between: 0.0, busy: 0.0 },
     source: heading!("sharing.rs"),

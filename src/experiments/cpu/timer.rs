@@ -53,8 +53,7 @@
 //!
 //! - Intel SDM vol. 2 (RDTSC, RDTSCP, LFENCE, CPUID)
 //! - Paoloni, Intel 324264-001 (2010)
-//! - Linux lib/vdso/gettimeofday.c
-//! - clock_gettime(2)
+//! - Linux lib/vdso/gettimeofday.c, clock_gettime(2)
 
 use std::collections::BTreeMap;
 
@@ -87,6 +86,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.timer",
     title: "Timer overhead and resolution",
     measures: "overhead, bias, resolution and ordering of each method to read the time",
+    words: &["clock", "rdtsc", "clock_gettime"],
     method_version: 2,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.002 },
     source: heading!("timer.rs"),

@@ -83,6 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.loaded_latency",
     title: "Loaded latency",
     measures: "latency of a load from memory while the other CPUs read",
+    words: &[],
     method_version: 3,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("loaded_latency.rs"),

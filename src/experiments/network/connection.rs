@@ -80,6 +80,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "network.connection",
     title: "Connection setup and teardown",
     measures: "connect, first byte, close, orderly teardown and abort of a TCP connection",
+    words: &["accept", "connect", "handshake"],
     method_version: 2,
     precision: Precision { target: 0.15, between: 0.08, busy: 0.08 },
     source: heading!("connection.rs"),

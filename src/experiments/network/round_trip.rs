@@ -85,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "network.round_trip",
     title: "Round-trip time",
     measures: "time to an answer over TCP, UDP, ICMP and Unix sockets, by size, placement and pacing",
+    words: &["ping", "rtt"],
     method_version: 2,
     precision: Precision { target: 0.15, between: 0.05, busy: 0.12 },
     source: heading!("round_trip.rs"),

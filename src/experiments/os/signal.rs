@@ -67,6 +67,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.signal",
     title: "Signals",
     measures: "installing a signal handler, and handling a signal to oneself",
+    words: &["kill", "signals"],
     method_version: 3,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("signal.rs"),

@@ -46,8 +46,7 @@
 //! # References
 //!
 //! - clone(2), pthread_create(3), futex(2)
-//! - Linux kernel/fork.c
-//! - glibc nptl/pthread_create.c, nptl/allocatestack.c
+//! - Linux kernel/fork.c. glibc nptl/pthread_create.c, nptl/allocatestack.c
 //! - Drepper & Molnar, "The Native POSIX Thread Library for Linux", 2005
 
 use std::cell::RefCell;
@@ -86,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.thread_creation",
     title: "Thread creation",
     measures: "creation, first instruction and end of a thread, by C library and by kernel",
+    words: &["pthread", "thread", "threads"],
     method_version: 2,
     precision: Precision { target: 0.03, between: 0.015, busy: 0.025 },
     source: heading!("thread_creation.rs"),

@@ -18,6 +18,7 @@ mod methodology;
 mod operation;
 mod published_comparison;
 mod section;
+pub mod stored;
 mod summary;
 
 use std::collections::BTreeSet;

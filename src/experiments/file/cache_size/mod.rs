@@ -79,6 +79,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "file.cache_size",
     title: "Size of the file cache",
     measures: "how much file data stays in memory, in control groups of known size or on the machine",
+    words: &["page_cache"],
     method_version: 2,
     precision: Precision { target: 0.2, between: 0.02, busy: 0.02 },
     source: heading!("mod.rs"),

@@ -74,6 +74,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "file.contention",
     title: "Concurrent file reads",
     measures: "reads of a block by one to sixteen processes at once, each from its own file",
+    words: &[],
     method_version: 2,
     precision: Precision::OF_DEVICES,
     source: heading!("mod.rs"),

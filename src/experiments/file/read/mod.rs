@@ -76,6 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "file.read",
     title: "Local file reads",
     measures: "a block of a local file: direct, cold and warm, sequential and random, by file size",
+    words: &["fio"],
     method_version: 1,
     precision: Precision::OF_DEVICES,
     source: heading!("mod.rs"),

@@ -83,6 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "file.remote_read",
     title: "Remote file read",
     measures: "reads of a file on another machine (its memory, its disk), and the network's share",
+    words: &["nfs", "sshfs"],
     method_version: 1,
     precision: Precision::OF_DEVICES,
     source: heading!("mod.rs"),

@@ -86,6 +86,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.bandwidth",
     title: "Memory bandwidth",
     measures: "read, write and copy rates of every cache and of memory, with one and several threads",
+    words: &["memcpy", "stream"],
     method_version: 2,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),

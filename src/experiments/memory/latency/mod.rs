@@ -90,6 +90,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.latency",
     title: "Memory latency",
     measures: "latency of dependent loads by level, and the sizes of the levels",
+    words: &["cache", "caches", "dram", "l1", "l2", "l3", "tlb"],
     method_version: 2,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),

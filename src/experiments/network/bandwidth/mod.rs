@@ -76,6 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "network.bandwidth",
     title: "Peak bandwidth",
     measures: "payload per second at the receiver, by direction, streams and size of writes",
+    words: &["iperf", "throughput"],
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1, busy: 0.2 },
     source: heading!("mod.rs"),

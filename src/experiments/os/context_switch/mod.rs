@@ -89,6 +89,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.context_switch",
     title: "Context switch",
     measures: "switching processes and threads, waking other CPUs, moving a cache line",
+    words: &["ctx", "futex", "pipe", "switch", "wakeup"],
     method_version: 4,
     precision: Precision { target: 0.15, between: 0.04, busy: 0.1 },
     source: heading!("mod.rs"),

@@ -71,6 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.process_creation",
     title: "Process creation",
     measures: "fork, vfork, fork and exec, posix_spawn, by memory of the parent",
+    words: &["exec", "fork", "process", "spawn", "vfork"],
     method_version: 6,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),

@@ -92,6 +92,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
     measures: "kernel entry and exit, and the work of a dozen system calls",
+    words: &["syscall", "syscalls", "getpid"],
     method_version: 7,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),

@@ -1,0 +1,94 @@
+//! What users type for an experiment or a chapter: its identifier, the unique half of one, or a word of the field.
+
+use super::{Experiment, TABLE, chapters};
+
+/// Words of the field, and the chapter that each selects.
+const CHAPTERS: &[(&str, &str)] = &[
+    ("disk", "file"),
+    ("io", "file"),
+    ("storage", "file"),
+    ("mem", "memory"),
+    ("numa", "memory"),
+    ("ram", "memory"),
+    ("net", "network"),
+    ("socket", "network"),
+    ("tcp", "network"),
+    ("udp", "network"),
+    ("kernel", "os"),
+];
+
+/// Whether a word is the identifier of an experiment, or a chapter.
+pub fn is_exact(word: &str) -> bool {
+    TABLE.iter().any(|experiment| experiment.id == word || experiment.chapter() == word)
+}
+
+/// The experiments that a word selects. None where nothing or more than one has that name.
+pub fn selected(word: &str) -> Option<Vec<&'static Experiment>> {
+    let named = |name: &str| -> Vec<&'static Experiment> {
+        TABLE.iter().copied().filter(|experiment| experiment.id == name || experiment.chapter() == name).collect()
+    };
+    let word = word.to_lowercase().replace(['-', ' '], "_");
+    let halves = || TABLE.iter().copied().filter(|experiment| half(experiment.id) == word);
+    let found = named(&word);
+    if !found.is_empty() {
+        return Some(found);
+    }
+    if let [only] = halves().collect::<Vec<_>>().as_slice() {
+        return Some(vec![*only]);
+    }
+    if let Some(found) = TABLE.iter().find(|experiment| experiment.words.contains(&word.as_str())) {
+        return Some(vec![*found]);
+    }
+    CHAPTERS.iter().find(|(other, _)| *other == word).map(|(_, chapter)| named(chapter))
+}
+
+/// Names that are like a word, the likest first.
+pub fn like(word: &str) -> Vec<&'static str> {
+    let mut names: Vec<&str> = TABLE.iter().map(|experiment| experiment.id).chain(chapters()).collect();
+    let likeness = |name: &str| strsim::jaro_winkler(name, word).max(strsim::jaro_winkler(half(name), word));
+    names.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
+    names.into_iter().filter(|name| likeness(name) > 0.7).take(3).collect()
+}
+
+/// The second half of an identifier, which may be all that a user knows.
+fn half(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(_, half)| half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_field_select_experiments() {
+        for (typed, expected) in [
+            ("context-switch", "os.context_switch"),
+            ("context_switch", "os.context_switch"),
+            ("syscall", "os.system_call"),
+            ("System-Call", "os.system_call"),
+            ("fork", "os.process_creation"),
+            ("tlb", "memory.latency"),
+            ("timer", "cpu.timer"),
+        ] {
+            let found: Vec<&str> = selected(typed).unwrap().iter().map(|experiment| experiment.id).collect();
+            assert_eq!(found, [expected], "{typed}");
+        }
+        assert!(selected("disk").unwrap().iter().all(|experiment| experiment.chapter() == "file"));
+        // Memory and networks have a bandwidth, and nobody means both.
+        assert!(selected("bandwidth").is_none() && selected("xyzzy").is_none() && selected("").is_none());
+    }
+
+    #[test]
+    fn each_word_is_needed_and_selects_one_thing() {
+        let of_experiments = TABLE.iter().flat_map(|experiment| experiment.words).copied();
+        let mut words: Vec<&str> = of_experiments.chain(CHAPTERS.iter().map(|(word, _)| *word)).collect();
+        for word in &words {
+            assert!(!is_exact(word) && TABLE.iter().all(|found| half(found.id) != *word), "{word} is a name");
+            assert!(selected(word).is_some_and(|found| !found.is_empty()), "{word} selects nothing");
+        }
+        let all = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), all, "a word selects one thing");
+    }
+}
