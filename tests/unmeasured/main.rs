@@ -11,6 +11,7 @@ mod coefficients;
 mod compact;
 mod compare;
 mod creating;
+mod documents;
 mod drawings;
 mod english;
 mod evaluation;
