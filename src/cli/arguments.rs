@@ -460,7 +460,7 @@ pub(super) struct NeighbourOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct PredictOptions {
-    /// Experiments or chapters (default: the costs that everybody asks for first)
+    /// Experiments or chapters (default: the most common costs)
     #[arg(value_name = "EXPERIMENT|CHAPTER")]
     pub selection: Vec<String>,
     /// Print every prediction with its terms

@@ -345,8 +345,13 @@ fn what_is_no_run_is_refused() {
         let talk = text(&refused.stderr);
         assert!(talk.contains(said) && talk.contains("hint: ") && refused.stdout.is_empty(), "{said}: {talk}");
     }
-    // Reports need the log.
+    // Pages show what others wrote, and obey none of it.
     fs::write(&file, hostile().to_string()).unwrap();
-    let refused = output(&["report", file.to_str().unwrap()]);
-    assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+    for format in ["text", "summary", "html", "markdown"] {
+        let shown = output(&["report", file.to_str().unwrap(), "--format", format]);
+        assert!(shown.status.success(), "{}", told(&shown));
+        let page = text(&shown.stdout);
+        assert!(!page.contains('\x1b'), "{format}: {page:?}");
+        assert!(!page.contains("<failure/>") || !["html", "markdown"].contains(&format), "{format}: {page}");
+    }
 }

@@ -23,7 +23,7 @@ fn a_reference_of_another_machine_is_on_the_screen_and_in_the_ladder() {
     let reference = ReferenceRun::of(&Compact::of(&other), real()).unwrap();
     assert!(reference.name().starts_with(&other.run.id) && reference.name().contains("another machine"));
     let shown = screen::plain(&screen::screen(real(), None, Some(&reference)));
-    assert!(shown.lines().count() <= 22, "{shown}");
+    assert!(shown.lines().count() <= 20, "{shown}");
     // Both measured main memory, in other amounts of it.
     assert!(!shown.lines().any(|line| line.starts_with("memory ") && line.ends_with('–')), "{shown}");
     let load = real().metrics().find(|metric| metric.labels.get("level") == Some("DRAM")).unwrap();
