@@ -9,5 +9,6 @@ fn main() -> ExitCode {
         say(panic);
         std::process::abort();
     }));
-    sysdyno::main(std::env::args_os())
+    // Only this file reads the commit: a new one compiles nothing else.
+    sysdyno::main(std::env::args_os(), option_env!("SYSDYNO_COMMIT"))
 }

@@ -1,9 +1,11 @@
 //! What can be typed. Help, man page and completions are generated from these definitions.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::check_options::CheckOptions;
 use super::compare_options::CompareOptions;
@@ -81,6 +83,20 @@ pub fn command() -> clap::Command {
     Arguments::command()
 }
 
+/// What was typed. `--version` also prints what the program was built for and from, `-V` only the version.
+pub(super) fn parse(typed: &[OsString], commit: Option<&str>) -> Result<Arguments, clap::Error> {
+    // Definitions of clap own no text.
+    static BUILT: OnceLock<String> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let version = env!("CARGO_PKG_VERSION");
+        let commit = commit.map_or_else(String::new, |commit| format!("\ncommit: {commit}"));
+        format!("{version}\ntarget: {}{commit}\ncompiler: {}", env!("SYSDYNO_TARGET"), env!("SYSDYNO_RUSTC"))
+    });
+    let mut command = command().long_version(built.as_str());
+    let matches = command.try_get_matches_from_mut(typed)?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Measure, print the answer on one screen, and write a run directory
@@ -121,8 +137,8 @@ pub(super) enum Verb {
     Script(ScriptOptions),
     /// Print completions for a shell
     Completions(CompletionOptions),
-    /// Print the manual page
-    Man,
+    /// Print the manual page of the program, or of one command
+    Man(ManualOptions),
 }
 
 #[derive(Debug, Args)]
@@ -561,6 +577,12 @@ pub(super) struct PublishedOptions {
 pub(super) struct CompletionOptions {
     /// Shell
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManualOptions {
+    /// Command that the page describes; without it, the page describes all
+    pub command: Option<String>,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use clap::builder::Resettable;
 
-use super::arguments::{CompletionOptions, command};
+use super::arguments::{CompletionOptions, ManualOptions, command};
 use super::{DONE, Failure, print};
 use crate::results::problem::Problem;
 
@@ -13,8 +13,34 @@ pub(super) fn completions(options: &CompletionOptions) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
+pub(super) fn manual(options: &ManualOptions) -> Result<u8, Failure> {
+    match &options.command {
+        Some(verb) => page(verb),
+        None => whole(),
+    }
+}
+
+fn unwritten(error: &std::io::Error) -> Failure {
+    Failure::while_working(Problem::new(format!("cannot write the manual: {error}")))
+}
+
+/// The page of one verb, which refers to that of the program.
+fn page(verb: &str) -> Result<u8, Failure> {
+    let mut whole = command();
+    // This gives verbs the name of their page and the words before theirs.
+    whole.build();
+    let found = whole.find_subcommand(verb).filter(|verb| !verb.is_hide_set()).ok_or_else(|| {
+        Problem::new(format!("there is no command '{verb}'")).hint("`sysdyno --help` lists the commands")
+    })?;
+    let mut text = Vec::new();
+    let source = format!("sysdyno {}", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(found.clone()).source(source).render(&mut text).map_err(|error| unwritten(&error))?;
+    print(&format!("{}.SH \"SEE ALSO\"\n.BR sysdyno (1)\n", String::from_utf8_lossy(&text)))?;
+    Ok(DONE)
+}
+
 /// One page with all verbs: the overview, then a section for each, then the examples line by line.
-pub(super) fn manual() -> Result<u8, Failure> {
+fn whole() -> Result<u8, Failure> {
     let mut text = Vec::new();
     let whole = command();
     let examples = whole.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -29,7 +55,7 @@ pub(super) fn manual() -> Result<u8, Failure> {
             page.render_options_section(&mut text)
         })
     });
-    rendered.map_err(|error| Failure::while_working(Problem::new(format!("cannot write the manual: {error}"))))?;
+    rendered.map_err(|error| unwritten(&error))?;
     print(&format!("{}{}", String::from_utf8_lossy(&text), examples_section(&examples)))?;
     Ok(DONE)
 }

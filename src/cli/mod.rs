@@ -44,12 +44,10 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::results::problem::Problem;
 use crate::sys::{create, foreign, talk};
 
-use arguments::{Arguments, Verb};
+use arguments::Verb;
 
 /// Everything went as asked; skips with a reason included.
 const DONE: u8 = 0;
@@ -83,8 +81,8 @@ impl Failure {
     }
 }
 
-/// Parses, acts, and returns the exit code.
-pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+/// Parses, acts, and returns the exit code. The commit is that of the sources, if the build knew it.
+pub fn main(words: impl Iterator<Item = OsString>, commit: Option<&str>) -> ExitCode {
     if let Err(problem) = footing::has_stack() {
         complain(&problem);
         return ExitCode::from(WRONG_COMMAND);
@@ -100,7 +98,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         talk::line(arguments::first().trim_end());
         return ExitCode::from(WRONG_COMMAND);
     }
-    let arguments = match Arguments::try_parse_from(&typed) {
+    let arguments = match arguments::parse(&typed, commit) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are data and no error; everything else is talk.
@@ -126,7 +124,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Verb::Published(options) => published::published(&options),
         Verb::Script(options) => script::script(&options),
         Verb::Completions(options) => completions::completions(&options),
-        Verb::Man => completions::manual(),
+        Verb::Man(options) => completions::manual(&options),
         Verb::Peer(options) => peer::peer(&options),
     };
     code(outcome)

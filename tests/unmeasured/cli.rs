@@ -336,6 +336,31 @@ fn the_manual_renders_without_warnings() {
 }
 
 #[test]
+fn each_verb_has_a_page_of_the_manual() {
+    for verb in VERBS {
+        let page = data(&["man", verb]);
+        assert!(page.starts_with(".ie") && page.contains(&format!(".TH sysdyno-{verb} 1")), "{page}");
+        let rendered = feed("groff", &["-man", "-ww", "-Tutf8", "-K", "utf8", "-P-cbou"], &page);
+        assert_eq!(text(&rendered.stderr), "", "{verb}: groff warns");
+        assert!(text(&rendered.stdout).contains(&format!("sysdyno {verb}")), "{verb}");
+    }
+    for unknown in ["nothing", "launch"] {
+        let refused = output(&["man", unknown]);
+        assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+        assert!(text(&refused.stderr).contains("hint: "), "{}", told(&refused));
+    }
+}
+
+#[test]
+fn the_version_names_the_target() {
+    let long = data(&["--version"]);
+    let target = format!("target: {}-", std::env::consts::ARCH);
+    assert_eq!(long.lines().next(), Some(concat!("sysdyno ", env!("CARGO_PKG_VERSION"))), "{long}");
+    assert!(long.lines().any(|line| line.starts_with(&target)), "{long}");
+    assert_eq!(data(&["-V"]), concat!("sysdyno ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let report = finished_run().to_str().unwrap();
     for words in [&["explain", "cpu.timer"][..], &["list"], &["machine", "--json"], &["report", report]] {
