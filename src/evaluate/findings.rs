@@ -11,6 +11,7 @@ use crate::results::wording::{self, Shown};
 use super::estimate::Estimate;
 use super::figure::Figure;
 use super::gate::{Number, rules};
+use super::gates;
 use super::others;
 use super::study::Study;
 
@@ -60,6 +61,7 @@ impl Findings {
         // An infinite value is above zero as well.
         let value = if shown.value.is_finite() { shown.value } else { f64::NAN };
         gates.push(Gate::more_than(&POSITIVE, Number::of(value, shown.unit).named("{}"), 0.0));
+        gates.extend(gates::emulated(study));
         gates.extend(others::gates(study, &labels, &gates, estimate.account.long));
         let mut verdict = Verdict::from_gates(gates, against(&shown, better, prediction.as_ref()));
         if verdict.trust == Trust::Impossible {

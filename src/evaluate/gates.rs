@@ -67,6 +67,7 @@ rules! {
     ALONE: "G16" Contaminates "all results in cycles, single shots", "some of the batches ran without a neighbour on their core, or \
                                                 the result is the cost with a neighbour. Shots without one come from {} launches or \
                                                 half of them", plain(FEWEST_LAUNCHES as f64);
+    EMULATED: "emulator" Contaminates "all", "the processor executes the instructions itself";
     LAUNCHES: "G11" Noisy "all", "the result has at least {} launches", plain(FEWEST_LAUNCHES as f64);
     INTERVAL: "interval" Noisy "all except pairs of bounds", "with enough launches, half of the interval (within this run \
                                                            and between runs) is at most the target of the experiment";
@@ -175,6 +176,12 @@ pub fn alone(estimate: &Estimate) -> Option<Gate> {
         sharing.alone, sharing.shared, sharing.mixed
     );
     Some(Gate::holds(&ALONE, sharing.alone > 0 && !sharing.few, evidence))
+}
+
+/// What is timed under an emulator is translated code. It says nothing about a processor.
+pub fn emulated(study: &Study<'_>) -> Option<Gate> {
+    let emulator = study.setup.machine.cpu.emulator.as_ref()?;
+    Some(Gate::holds(&EMULATED, false, format!("{} executes the instructions ({})", emulator.value, emulator.source)))
 }
 
 /// G11: an interval over launches needs launches.

@@ -65,6 +65,9 @@ pub struct Cpu {
     pub features: Vec<String>,
     /// True when the processor says that a hypervisor runs below; not known on Arm.
     pub hypervisor: Option<Fact<bool>>,
+    /// What executes the instructions of this program, where the processor has another architecture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<Fact<String>>,
 }
 
 impl Cpu {
@@ -159,7 +162,21 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, affinity: &Claims<CpuList>, guest
     cpu.maximum_hertz = claimed.maximum;
     cpu.momentary_hertz = claimed.momentary;
     cpu.counter_hertz = claimed.counter;
+    if tree.is_live() {
+        cpu.emulator = emulator(cpu.architecture.as_ref(), std::env::consts::ARCH);
+    }
+    // Files describe the counter of the processor, and this program reads that of the emulator.
+    if cpu.emulator.is_some() {
+        cpu.counter_hertz = Claims::default();
+    }
     cpu
+}
+
+/// A processor executes no instructions of another architecture: an emulator in user mode does. It lets the kernel show its own.
+fn emulator(kernel: Option<&Fact<String>>, own: &str) -> Option<Fact<String>> {
+    let other = kernel.filter(|fact| fact.value != own)?;
+    let source = format!("{}: {}, and this program is built for {own}", other.source, other.value);
+    Some(Fact::new(format!("an emulator of {own}"), source))
 }
 
 /// How many CPUs there are. The mask counts where no file does, and first where the files count otherwise.
@@ -209,4 +226,19 @@ fn hypervisor(blocks: &CpuinfoBlocks, features: &std::collections::BTreeSet<Stri
 fn features(blocks: &CpuinfoBlocks) -> std::collections::BTreeSet<String> {
     let listed = blocks.text("flags").or_else(|| blocks.text("Features"));
     listed.map(|fact| fact.value.split_whitespace().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_of_another_architecture_shows_an_emulator() {
+        let kernel = |name: &str| Fact::new(name.to_owned(), "/proc/sys/kernel/arch");
+        let found = emulator(Some(&kernel("x86_64")), "aarch64").unwrap();
+        assert_eq!(found.value, "an emulator of aarch64");
+        assert_eq!(found.source, "/proc/sys/kernel/arch: x86_64, and this program is built for aarch64");
+        assert_eq!(emulator(Some(&kernel("aarch64")), "aarch64"), None);
+        assert_eq!(emulator(None, "aarch64"), None);
+    }
 }

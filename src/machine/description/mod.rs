@@ -95,6 +95,7 @@ impl Machine {
             "unnamed" => "guest".to_owned(),
             name => format!("{name} guest"),
         }));
+        parts.extend(self.cpu.emulator.as_ref().map(|fact| fact.value.clone()));
         parts.join(", ")
     }
 
@@ -124,6 +125,7 @@ impl Machine {
             None => "no hypervisor seen".to_owned(),
         });
         parts.extend(self.limits.container.best().map(|fact| format!("container ({})", fact.value)));
+        parts.extend(self.cpu.emulator.as_ref().map(|fact| fact.value.clone()));
         parts.extend((!self.hidden.is_empty()).then(|| "facts are hidden".to_owned()));
         parts.join(", ")
     }

@@ -13,6 +13,8 @@ pub(super) fn processor(machine: &Machine) -> Vec<FactRow> {
         FactRow::of("architecture", cpu.architecture.as_ref(), |name| {
             format!("{name}{}", if cpu.is_supported() { "" } else { " (not supported)" })
         }),
+        FactRow::plain("instructions executed by", cpu.emulator.as_ref())
+            .map(|row| row.with_note(Some("its speed is that of translated code, so no result is a cost".to_owned()))),
         identity(cpu),
         microarchitecture(cpu),
         FactRow::plain("microcode", cpu.microcode.as_ref()),
