@@ -484,7 +484,7 @@ pub(super) struct PredictOptions {
     pub all: bool,
     /// Predict from the results of this run (default: the newest run in sysdyno-runs), and show how good its predictions were
     #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with = "claims")]
-    pub from: Option<Option<PathBuf>>,
+    pub from: Option<Vec<PathBuf>>,
     /// Predict only from what the machine claims and the literature, without measuring
     #[arg(long)]
     pub claims: bool,

@@ -1,6 +1,6 @@
 //! `sysdyno predict`: every figure of this machine from a few seconds of primitives, without measuring the rest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::arguments::PredictOptions;
 use super::{DONE, Failure, INTERRUPTED, json, print, runs, terminal_width};
@@ -29,7 +29,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
     let setup = Setup::of(machine, cpu, allowed, Profile::Default);
     let log = match &options.from {
-        Some(run) => Some(log::read(&RunDirectory::open(&runs::or_newest(run.as_deref())?)?.log())?),
+        Some(run) => Some(log::read(&RunDirectory::open(&runs::or_newest(run.first().map(PathBuf::as_path))?)?.log())?),
         None if options.claims => None,
         None => Some(primitives(options.cpu)?),
     };

@@ -102,7 +102,7 @@ fn rank(name: &str) -> u32 {
 }
 
 /// Those that have a prediction, at most so many.
-pub fn predicted<'a>(predictions: &'a [Prediction], most: usize) -> Vec<(&'static str, &'a Prediction)> {
+pub fn predicted(predictions: &[Prediction], most: usize) -> Vec<(&'static str, &Prediction)> {
     let of = |&(name, metric, labels): &Asked| {
         let asked = Primitive::of(metric, labels);
         Some((name, predictions.iter().find(|found| asked.is(&found.metric, &found.labels))?))

@@ -120,9 +120,9 @@ fn every_record_can_be_looked_at() {
     let found: Vec<PathBuf> = found.filter(|file| file.is_file()).collect();
     assert!(found.len() > 10, "{} records have a node.json", found.len());
     for file in &found {
-        let node: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let node: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         let experiments = node["experiments"].as_array().unwrap();
-        let metrics = experiments.iter().flat_map(|experiment| experiment["metrics"].as_array().cloned());
+        let metrics = experiments.iter().filter_map(|experiment| experiment["metrics"].as_array().cloned());
         let headline = metrics.flatten().find(|metric| metric["figures"][0]["headline"] == true);
         for format in ["summary", "text", "html", "markdown"] {
             let output = output(&["report", file.to_str().unwrap(), "--format", format]);
