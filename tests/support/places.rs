@@ -1,8 +1,10 @@
 //! Places without privileges or with limits.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -17,9 +19,17 @@ pub fn for_anybody() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let program = directory.path().join("sysdyno");
-    fs::copy(PROGRAM, &program).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&program, &fs::read(PROGRAM).unwrap());
     (directory, program)
+}
+
+/// Makes a file that can be executed. Another process writes it: children of this one that have not executed yet hold all of its open
+/// files, and a file that is open for writing is "busy" to whoever executes it.
+pub fn executable(file: &Path, content: &[u8]) {
+    let mut command = Command::new("install");
+    let mut child = command.args(["-m", "755", "/dev/stdin"]).arg(file).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(content).unwrap();
+    assert!(child.wait().unwrap().success(), "install {}", file.display());
 }
 
 /// Words before a command that take every privilege away. The user has no other process on this machine.

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::support::places::executable;
 use crate::support::readers::reader;
 use crate::support::runs::{output, text, told};
 
@@ -38,8 +38,7 @@ fn feed(program: &str, words: &[&str], input: &str) -> Output {
 /// A program of a test: lines of a shell.
 fn program(place: &Path, name: &str, lines: &str) -> PathBuf {
     let file = place.join(name);
-    fs::write(&file, format!("#!/bin/sh\n{lines}\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&file, format!("#!/bin/sh\n{lines}\n").as_bytes());
     file
 }
 

@@ -1,12 +1,12 @@
 //! A peer that is brought along through ssh, to a real sshd in a network namespace: it comes up, is measured, and leaves
 //! nothing behind, also when the run is interrupted or killed. Needs root, for the namespaces and for sshd.
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::support::namespaces::{FAR, NEAR, Namespaces, must};
+use crate::support::places::executable;
 use crate::support::runs::{Leashed, PROGRAM, measuring, result, sysdyno, told, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -55,8 +55,7 @@ impl Sshd {
             at("user").display()
         );
         fs::create_dir(at("bin")).unwrap();
-        fs::write(at("bin/ssh"), wrapper).unwrap();
-        fs::set_permissions(at("bin/ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+        executable(&at("bin/ssh"), wrapper.as_bytes());
         let sshd = Sshd { namespaces, daemon, directory };
         wait_until("sshd listens", Duration::from_secs(10), || {
             let probe = sshd.near("/usr/bin/env", &["ssh", FAR, "true"]).output().unwrap();

@@ -116,7 +116,7 @@ fn huge_pages_that_are_switched_off_for_a_process_are_named() {
     prctl::set_thp_disable(true).unwrap();
     let told_off = fs::read_to_string("/proc/self/status").unwrap().contains("THP_enabled:\t0");
     let doctor = program().args(["doctor", "--json"]).output().unwrap();
-    let words = ["run", "memory.page_fault", "--quick", "--time=1s", "--no-progress", "-o", "run"];
+    let words = ["run", "memory.page_fault", "--quick", "--time=4s", "--no-progress", "-o", "run"];
     let run = program().args(words).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
     prctl::set_thp_disable(false).unwrap();
     assert!(told_off, "the kernel tells it since Linux 5.0");

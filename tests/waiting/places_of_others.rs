@@ -257,7 +257,7 @@ fn a_small_stack_is_refused_before_measuring() {
     let (_keep, place) = place();
     let mut command = Command::new("prlimit");
     command
-        .args(["--stack=65536:65536", PROGRAM, "run", "cpu", "os", "--quick", "--time=1s", "-o"])
+        .args(["--stack=65536:65536", PROGRAM, "run", "cpu", "os", "--quick", "--time=4s", "-o"])
         .arg(place.join("new"));
     let complaint = refused(&finished(&mut command));
     assert!(complaint.contains("64 KiB") && complaint.contains("ulimit -s"), "{complaint}");

@@ -331,7 +331,7 @@ fn a_run_that_is_killed_leaves_no_task() {
         for milliseconds in [450, 600, 750, 1000] {
             let place = directory.path().join(format!("{experiment}-{milliseconds}"));
             let mut run = program()
-                .args(["run", experiment, "--quick", "--time=1s", "--no-progress", "-o"])
+                .args(["run", experiment, "--quick", "--time=4s", "--no-progress", "-o"])
                 .arg(&place)
                 .current_dir(directory.path())
                 .stdin(Stdio::null())

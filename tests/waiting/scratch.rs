@@ -183,7 +183,7 @@ fn runs_with_one_process_number_share_a_place() {
             "run",
             "file.read",
             "--quick",
-            "--time=1s",
+            "--time=4s",
             "--no-progress",
         ]);
         command
@@ -342,7 +342,7 @@ fn a_quota_and_a_full_file_system_are_named_and_nothing_is_left() {
         let slow = Slow::mount(&files, Duration::ZERO, 2, 8 << 30);
         slow.set_quota(8 << 20, error);
         let run = keep.path().join(format!("run-{error}"));
-        let output = sysdyno(&["run", "file", "--quick", "--time=1s", "--no-progress", "--scratch"])
+        let output = sysdyno(&["run", "file", "--quick", "--time=4s", "--no-progress", "--scratch"])
             .args([&files, Path::new("-o"), &run])
             .output()
             .unwrap();
@@ -428,7 +428,7 @@ fn a_current_directory_that_takes_no_files_skips_what_needs_them() {
         "file",
         "memory.page_fault",
         "--quick",
-        "--time=1s",
+        "--time=4s",
         "--no-progress",
         "-o",
     ]);
@@ -453,7 +453,7 @@ fn a_current_directory_that_takes_no_files_skips_what_needs_them() {
 fn files_of_a_moment_keep_to_the_limit_as_well() {
     let (_keep, files) = place();
     let words =
-        ["run", "memory.page_fault", "--quick", "--time=1s", "--no-progress", "--scratch-limit", "1M", "--scratch"];
+        ["run", "memory.page_fault", "--quick", "--time=4s", "--no-progress", "--scratch-limit", "1M", "--scratch"];
     let output = tempfile::tempdir().unwrap();
     let run = output.path().join("run");
     let ran = sysdyno(&words).arg(&files).arg("-o").arg(&run).output().unwrap();

@@ -1,13 +1,13 @@
 //! The commands in scripts that `sysdyno script` prints, run as their engine runs them. No result is compared.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::support::places;
 use crate::support::readers::python;
 use crate::support::runs::{PROGRAM, ended, output, state, sysdyno, text, told};
 
@@ -17,8 +17,7 @@ fn script(name: &str) -> String {
 
 fn executable(place: &Path, name: &str, lines: &str) -> String {
     let file = place.join(name);
-    fs::write(&file, lines).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    places::executable(&file, lines.as_bytes());
     file.to_str().unwrap().to_owned()
 }
 

@@ -16,7 +16,7 @@ fn beside_a_spinner(cpu: u32, selection: &[&str], place: &Path) -> Option<Value>
     let mut spinner = Command::new("taskset");
     spinner.args(["-c", &cpu.to_string(), "bash", "-c", "while :; do :; done"]);
     let _spinner = Leashed(spinner.spawn().unwrap());
-    let words = ["run", "--quick", "--time=1s", "--no-progress", "-o", place.to_str().unwrap()];
+    let words = ["run", "--quick", "--no-progress", "-o", place.to_str().unwrap()];
     let output = output(&[&words[..], selection].concat());
     if told(&output).contains("the launch exceeded its time limit") {
         truth::not_judged("trust beside a spinner", "a launch did not end in its time");

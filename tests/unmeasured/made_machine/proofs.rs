@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use sysdyno::testing::experiments;
 
+use super::recorded;
+
 /// Tests that compare the published value on a real machine with a truth that they make.
 const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
     ("cpu.sharing.share", &["a_spinner_on_the_sibling_is_a_neighbour"]),
@@ -130,4 +132,29 @@ fn the_page_of_truths_is_what_the_tests_are() {
             assert!(sources.contains(&format!("fn {test}()")), "there is no test {test}");
         }
     }
+}
+
+/// Rows for the files of a folder of tests: how many tests each has, and what it is about.
+fn about_tests(folder: &str) -> Vec<String> {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+    let mut files: Vec<PathBuf> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let row = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let heading = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
+        let heading = heading.take_while(|line| !line.is_empty()).collect::<Vec<&str>>().join(" ");
+        let about = heading.split([':', ',', '.']).next().unwrap();
+        let count = text.matches("#[test]").count();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        (count > 0).then(|| format!("| `{folder}/{name}` | {count} | {about} |"))
+    };
+    files.iter().filter_map(row).collect()
+}
+
+#[test]
+fn the_page_of_trust_has_all_tests_on_real_machines() {
+    let mut rows = vec!["| tests | number | about |".to_owned(), "| --- | --: | --- |".to_owned()];
+    rows.extend(about_tests("measured"));
+    rows.extend(about_tests("waiting"));
+    recorded("tests", &rows);
 }
