@@ -106,7 +106,7 @@ fn resume(place: &Path) -> Output {
 #[test]
 fn a_run_that_was_killed_is_reported_and_goes_on() {
     let _alone = measuring();
-    let going = Going::start(&["cpu.loop", "cpu.procedure_call", "--quick", "--time=3s", "--seed", "3"]);
+    let going = Going::start(&["cpu.loop", "cpu.procedure_call", "--quick", "--time=8s", "--seed", "3"]);
     going.wait_for_rounds(2);
     kill(going.process(), Signal::SIGKILL).unwrap();
     let (killed, directory) = going.end();
@@ -155,7 +155,7 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
 
 fn assert_interrupted(signal: Signal, send: impl Fn(&Going)) {
     let _alone = measuring();
-    let going = Going::start(&["cpu", "--quick", "--time=3s", "--no-progress"]);
+    let going = Going::start(&["cpu", "--quick", "--time=8s", "--no-progress"]);
     going.wait_for_rounds(2);
     let sent = Instant::now();
     send(&going);
@@ -249,7 +249,7 @@ fn a_launch_that_is_killed_fails_and_the_run_goes_on() {
 #[test]
 fn a_launch_that_hangs_is_killed_in_its_time_and_the_run_goes_on() {
     let _alone = measuring();
-    let going = Going::start(&["cpu.procedure_call", "--quick"]);
+    let going = Going::start(&["cpu.procedure_call", "--quick", "--time=30s"]);
     going.wait_for_rounds(1);
     let stopped = wait_until("a launch to stop", PATIENCE, || {
         let launch = going.launch()?;
