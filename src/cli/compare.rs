@@ -35,18 +35,15 @@ pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
     Ok(exit_code(&comparison, &options.answer))
 }
 
-/// The runs that are compared: the named ones, and the newest ones in place of those that are not named.
+/// The runs that are compared: the named ones, and in place of those that are not named the newest that are left.
 fn sides(options: &CompareOptions) -> Result<[PathBuf; 2], Problem> {
-    let sides = match (&options.base, &options.new) {
-        (Some(base), Some(new)) => return Ok([base.clone(), new.clone()]),
-        (Some(base), None) => [base.clone(), runs::newest(1)?.remove(0)],
-        _ => {
-            let [new, base] = runs::newest(2)?.try_into().expect("two runs were asked for");
-            [base, new]
-        }
-    };
-    talk::line(format_args!("comparing {} with {}", sides[0].display(), sides[1].display()));
-    Ok(sides)
+    if let (Some(base), Some(new)) = (&options.base, &options.new) {
+        return Ok([base.clone(), new.clone()]);
+    }
+    let new = runs::newest(options.base.as_deref())?;
+    let base = options.base.clone().map_or_else(|| runs::newest(Some(&new)), Ok)?;
+    talk::line(format_args!("comparing {} with {}", base.display(), new.display()));
+    Ok([base, new])
 }
 
 /// Seconds of two conditions in turn, where nobody says how long.
@@ -61,9 +58,7 @@ const EVERYTHING: &str = "all";
 
 /// Measures two conditions in turn, and compares them.
 fn live(options: &CompareOptions) -> Result<u8, Failure> {
-    let condition = |command: &Option<PathBuf>| {
-        Condition(command.as_deref().map_or_else(String::new, |command| command.to_string_lossy().into_owned()))
-    };
+    let condition = |command: &Option<PathBuf>| Condition(command.clone().unwrap_or_default().display().to_string());
     let conditions = [condition(&options.base), condition(&options.new)];
     let machine = prepare::look_at_machine(None)?;
     let (cpu, words) = quietest::choose(options.cpu, &affinity::allowed(), &machine)?;

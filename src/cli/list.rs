@@ -44,7 +44,7 @@ pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
     }
     let lines = entries.iter().map(|entry| {
         let here = entry.reason.as_ref().map_or_else(String::new, |reason| format!(" (not here: {})", reason.what));
-        cut(&format!("{:<22} {}{here}", entry.id, entry.title), terminal_width()) + "\n"
+        cut(&format!("{:<22} {}{here}", entry.id, entry.title)) + "\n"
     });
     print(&format!(
         "{}Select by experiment or by chapter. What each measures and needs: --all.\n",

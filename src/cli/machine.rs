@@ -51,9 +51,9 @@ const LINES: usize = 19;
 /// The machine on one screen.
 fn in_brief(machine: &Machine) -> String {
     let rows: Vec<_> = machine.sections().into_iter().flat_map(|section| section.rows).collect();
-    let told = rows.iter().filter(|row| BRIEF.iter().any(|name| row.name.starts_with(name))).take(LINES);
-    let lines = told.map(|row| cut(&format!("{:<26}{}", row.name, row.value), terminal_width()) + "\n");
-    let summary = cut(&machine.summary_line(), terminal_width());
+    let brief = rows.iter().filter(|row| BRIEF.iter().any(|name| row.name.starts_with(name))).take(LINES);
+    let lines = brief.map(|row| cut(&format!("{:<26}{}", row.name, row.value)) + "\n");
+    let summary = cut(&machine.summary_line());
     format!(
         "{summary}\nfingerprint {}\n{}All {} facts with their sources: --all.\n",
         machine.fingerprint,

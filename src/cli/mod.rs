@@ -44,6 +44,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::report::screen;
 use crate::results::problem::Problem;
 use crate::sys::{create, foreign, talk};
 
@@ -180,12 +181,8 @@ fn terminal_width() -> Option<u16> {
 }
 
 /// A line that fits the terminal, cut at its end where it is longer.
-fn cut(line: &str, width: Option<u16>) -> String {
-    let width = usize::from(width.unwrap_or(80));
-    if line.chars().count() <= width {
-        return line.to_owned();
-    }
-    line.chars().take(width - 1).collect::<String>().trim_end().to_owned() + "…"
+fn cut(line: &str) -> String {
+    screen::cut(line, usize::from(terminal_width().unwrap_or(screen::WIDTH)))
 }
 
 /// A value as indented JSON with a final newline.

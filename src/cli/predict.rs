@@ -13,6 +13,7 @@ use crate::experiments::models::{self, coefficients};
 use crate::experiments::{PredictionInput, costs};
 use crate::machine;
 use crate::plan;
+use crate::report::screen;
 use crate::report::terminal::{folded, plain_table};
 use crate::results::document::{Document, Metric};
 use crate::results::log::{self, Log};
@@ -54,7 +55,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
         format!("{table}\nAll {} predictions with their terms: --all.", predictions.len())
     };
     let basis = basis(options, document.as_ref(), &predictions);
-    print(&format!("{text}\n\n{}", folded(&basis, usize::from(terminal_width().unwrap_or(80)))))?;
+    print(&format!("{text}\n\n{}", folded(&basis, usize::from(terminal_width().unwrap_or(screen::WIDTH)))))?;
     Ok(DONE)
 }
 

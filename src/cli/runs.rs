@@ -7,7 +7,6 @@ use crate::compare::PlacedRun;
 use crate::conduct::directory::{COMPACT, LOG, RUNS};
 use crate::results::compact::{Compact, bytes_of};
 use crate::results::problem::Problem;
-use crate::results::wording::count;
 use crate::sys::talk;
 
 /// Most runs of a side.
@@ -43,22 +42,20 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
     Ok(runs)
 }
 
-/// The newest runs below the current directory, by when their logs were last written; the newest first.
-pub(super) fn newest(wanted: usize) -> Result<Vec<PathBuf>, Problem> {
-    let written = |run: &Path| {
+/// The newest run below the current directory, by when its log was last written. Another run than this one.
+pub(super) fn newest(but: Option<&Path>) -> Result<PathBuf, Problem> {
+    let written = |run: &PathBuf| {
         let files = [LOG, COMPACT].map(|name| run.join(name).metadata().and_then(|file| file.modified()).ok());
         files.into_iter().flatten().max()
     };
+    let same = but.and_then(|run| run.canonicalize().ok());
     let entries = Path::new(RUNS).read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<PathBuf> = entries.filter(|path| is_run(path)).collect();
-    found.sort_by_key(|run| std::cmp::Reverse(written(run)));
-    if found.len() < wanted {
-        let there = count(found.len() as u64, "run", "runs");
-        return Err(Problem::new(format!("no run is named, and {RUNS} in this directory has {there}"))
-            .hint("name a run directory, or measure with `sysdyno run`"));
-    }
-    found.truncate(wanted);
-    Ok(found)
+    let others = entries.filter(|path| is_run(path) && (same.is_none() || path.canonicalize().ok() != same));
+    others.max_by_key(written).ok_or_else(|| {
+        let other = if but.is_some() { "no other run" } else { "no run" };
+        Problem::new(format!("no run is named, and {RUNS} in this directory has {other}"))
+            .hint("name a run directory, or measure with `sysdyno run`")
+    })
 }
 
 /// The run that was named, or the newest one.
@@ -66,7 +63,7 @@ pub(super) fn or_newest(named: Option<&Path>) -> Result<PathBuf, Problem> {
     if let Some(named) = named {
         return Ok(named.to_path_buf());
     }
-    let run = newest(1)?.remove(0);
+    let run = newest(None)?;
     talk::line(format_args!("the newest run: {}", run.display()));
     Ok(run)
 }

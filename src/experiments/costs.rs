@@ -96,12 +96,12 @@ const LEFT_OUT: &[&str] = &[
     "thread",
 ];
 
-/// How much is left out before a cost is: 0 for the most important ones.
+/// The rank of a cost, as [`Cost`] has it.
 fn rank(name: &str) -> u32 {
     LEFT_OUT.iter().rev().position(|left_out| *left_out == name).map_or(0, |place| place as u32 + 1)
 }
 
-/// Those that have a prediction, at most so many.
+/// The costs that have a prediction, with their short names. Above `most`, those of the highest rank are left out.
 pub fn predicted(predictions: &[Prediction], most: usize) -> Vec<(&'static str, &Prediction)> {
     let of = |&(name, metric, labels): &Asked| {
         let asked = Primitive::of(metric, labels);
@@ -109,7 +109,7 @@ pub fn predicted(predictions: &[Prediction], most: usize) -> Vec<(&'static str, 
     };
     let mut found: Vec<_> = ASKED.iter().filter_map(of).collect();
     while found.len() > most {
-        // Of the last of those that everybody asks for, where nothing else is left.
+        // Of several with this rank, the last one.
         let least = (0..found.len()).max_by_key(|&place| rank(found[place].0)).unwrap_or(0);
         found.remove(least);
     }

@@ -17,24 +17,26 @@ const CHAPTERS: &[(&str, &str)] = &[
     ("kernel", "os"),
 ];
 
+/// The experiment with an identifier, or those of a chapter.
+fn named(name: &str) -> Vec<&'static Experiment> {
+    TABLE.iter().copied().filter(|experiment| experiment.id == name || experiment.chapter() == name).collect()
+}
+
 /// Whether a word is the identifier of an experiment, or a chapter.
 pub fn is_exact(word: &str) -> bool {
-    TABLE.iter().any(|experiment| experiment.id == word || experiment.chapter() == word)
+    !named(word).is_empty()
 }
 
 /// The experiments that a word selects. None where nothing or more than one has that name.
 pub fn selected(word: &str) -> Option<Vec<&'static Experiment>> {
-    let named = |name: &str| -> Vec<&'static Experiment> {
-        TABLE.iter().copied().filter(|experiment| experiment.id == name || experiment.chapter() == name).collect()
-    };
     let word = word.to_lowercase().replace(['-', ' '], "_");
-    let halves = || TABLE.iter().copied().filter(|experiment| half(experiment.id) == word);
     let found = named(&word);
     if !found.is_empty() {
         return Some(found);
     }
-    if let [only] = halves().collect::<Vec<_>>().as_slice() {
-        return Some(vec![*only]);
+    let halves: Vec<_> = TABLE.iter().copied().filter(|experiment| half(experiment.id) == word).collect();
+    if halves.len() == 1 {
+        return Some(halves);
     }
     if let Some(found) = TABLE.iter().find(|experiment| experiment.words.contains(&word.as_str())) {
         return Some(vec![*found]);
@@ -42,7 +44,7 @@ pub fn selected(word: &str) -> Option<Vec<&'static Experiment>> {
     CHAPTERS.iter().find(|(other, _)| *other == word).map(|(_, chapter)| named(chapter))
 }
 
-/// Names that are like a word, the likest first.
+/// Up to three names that resemble a word, the most similar first.
 pub fn like(word: &str) -> Vec<&'static str> {
     let mut names: Vec<&str> = TABLE.iter().map(|experiment| experiment.id).chain(chapters()).collect();
     let likeness = |name: &str| strsim::jaro_winkler(name, word).max(strsim::jaro_winkler(half(name), word));
@@ -74,7 +76,7 @@ mod tests {
             assert_eq!(found, [expected], "{typed}");
         }
         assert!(selected("disk").unwrap().iter().all(|experiment| experiment.chapter() == "file"));
-        // Memory and networks have a bandwidth, and nobody means both.
+        // Two experiments have this second half: a user must choose.
         assert!(selected("bandwidth").is_none() && selected("xyzzy").is_none() && selected("").is_none());
     }
 

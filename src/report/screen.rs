@@ -12,7 +12,7 @@ use crate::statistics::summary::median;
 /// Lines of a screen.
 const LINES: usize = 20;
 /// Columns where the width is unknown.
-const WIDTH: u16 = 80;
+pub const WIDTH: u16 = 80;
 /// Columns of one cost: name, measured, half of the interval, predicted.
 const COST: usize = 40;
 /// Columns of the name of one.
@@ -350,7 +350,7 @@ pub(super) fn cut_before(text: &str, end: &str, width: usize) -> String {
 }
 
 /// Text of at most so many letters.
-pub(super) fn cut(text: &str, width: usize) -> String {
+pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }

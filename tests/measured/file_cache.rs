@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::support::places::{Group, for_anybody, nobody};
-use crate::support::runs::{PROGRAM, edit_log, measuring, metrics, result, state, text, told};
+use crate::support::runs::{edit_log, measuring, metrics, result, script, text, told};
 use crate::support::truth::{self, Judgement};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::signal::{Signal, kill};
@@ -27,18 +27,6 @@ fn place() -> (TempDir, PathBuf) {
     let place = keep.path().join("run");
     fs::create_dir(keep.path().join("files")).unwrap();
     (keep, place)
-}
-
-/// Runs a shell script in a directory, with the program as `$PROGRAM`.
-fn script(directory: &Path, words: &str) -> Output {
-    let mut command = Command::new("bash");
-    command
-        .args(["-euc", words])
-        .env("PROGRAM", PROGRAM)
-        .env("XDG_STATE_HOME", state())
-        .current_dir(directory)
-        .stdin(Stdio::null());
-    command.output().unwrap()
 }
 
 /// The figures of a run with their bytes, by mode and limit.

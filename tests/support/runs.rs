@@ -54,6 +54,18 @@ pub fn output(words: &[&str]) -> Output {
     sysdyno(words).output().unwrap()
 }
 
+/// Runs a shell script in a directory, with the program as `$PROGRAM`.
+pub fn script(directory: &Path, words: &str) -> Output {
+    let mut command = Command::new("bash");
+    command
+        .args(["-euc", words])
+        .env("PROGRAM", PROGRAM)
+        .env("XDG_STATE_HOME", state())
+        .current_dir(directory)
+        .stdin(Stdio::null());
+    command.output().unwrap()
+}
+
 /// How the program ended and what it said, for a failing assertion.
 pub fn told(output: &Output) -> String {
     format!("{}\nstdout: {}\nstderr: {}", output.status, text(&output.stdout), text(&output.stderr))

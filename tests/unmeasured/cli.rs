@@ -117,6 +117,9 @@ fn without_a_run_the_newest_is_taken_and_named() {
     let compared = run(&["compare"]);
     let named = "comparing sysdyno-runs/older with sysdyno-runs/newer";
     assert!(text(&compared.stderr).contains(named), "{}", told(&compared));
+    let compared = run(&["compare", "sysdyno-runs/newer"]);
+    let named = "comparing sysdyno-runs/newer with sysdyno-runs/older";
+    assert!(text(&compared.stderr).contains(named), "another run than the named one: {}", told(&compared));
     let predicted = run(&["predict", "--from"]);
     assert!(text(&predicted.stdout).contains("From the results of the run"), "{}", told(&predicted));
 }

@@ -3,26 +3,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 use crate::support::places::{Group, for_anybody, nobody};
-use crate::support::runs::{PROGRAM, ended, measuring, of_others, program, result, state, text, told};
+use crate::support::runs::{ended, measuring, of_others, program, result, script, text, told};
 use nix::sys::prctl;
 use serde_json::Value;
 
 const RUN: &str = "run memory --quick --time 5 --no-progress";
-
-/// Runs a shell script in a directory.
-fn script(directory: &Path, words: &str) -> Output {
-    let mut command = Command::new("bash");
-    command
-        .args(["-euc", words])
-        .env("PROGRAM", PROGRAM)
-        .env("XDG_STATE_HOME", state())
-        .current_dir(directory)
-        .stdin(Stdio::null());
-    command.output().unwrap()
-}
 
 fn section<'a>(result: &'a Value, id: &str) -> &'a Value {
     result["experiments"].as_array().unwrap().iter().find(|section| section["id"] == id).unwrap()

@@ -1,15 +1,18 @@
-//! What a watch shows on a terminal: a bar and the last minute of each CPU, redrawn in place.
+//! What `neighbours` shows on a terminal: for each CPU a bar of the last interval and the heights of those before, redrawn in place.
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 
+use super::super::terminal_width;
 use super::account::CpuAccount;
 use super::table;
+use crate::report::screen;
+use crate::results::wording::duration;
 
-/// Intervals that are shown of each CPU.
-const SHOWN: usize = 38;
+/// Intervals that are shown of each CPU: a minute, where an interval lasts a second.
+const SHOWN: usize = 60;
 /// Cells of a bar.
-const BAR: usize = 20;
+const BAR: usize = 4;
 /// CPUs above which lines are printed instead: a frame must fit the terminal.
 const MOST_CPUS: usize = 18;
 /// Heights of an interval: 0, and each eighth of the time that has begun.
@@ -22,11 +25,20 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// For a terminal that has room for all CPUs.
+    /// For a terminal that has room for all CPUs. A line that is folded there could not be replaced.
     pub(super) fn of(account: &CpuAccount) -> Option<Self> {
         let cpus = account.cores.len();
-        let fits = std::io::stdout().is_terminal() && cpus <= MOST_CPUS;
+        let is_wide = terminal_width().is_some_and(|width| width >= screen::WIDTH);
+        let fits = std::io::stdout().is_terminal() && is_wide && cpus <= MOST_CPUS;
         fits.then(|| Frame { last: vec![VecDeque::new(); cpus], drawn: false })
+    }
+
+    /// What stands above the lines.
+    pub(super) fn head(interval: f64) -> String {
+        format!(
+            "Share of the time in which a neighbour uses the core, and its last intervals of {}:\n",
+            duration(interval)
+        )
     }
 
     /// The text of the next interval. After the first one it goes up and replaces the one before.
@@ -39,8 +51,8 @@ impl Frame {
             if last.len() > SHOWN {
                 last.pop_front();
             }
-            let minute: String = last.iter().map(|share| height(*share)).collect();
-            text += &format!("\x1b[KCPU {:<4} {} {:>6}  {minute}\n", core.cpu, bar(share), table::share(share));
+            let heights: String = last.iter().map(|share| height(*share)).collect();
+            text += &format!("\x1b[KCPU {:<4}{}{:>6} {heights}\n", core.cpu, bar(share), table::share(share));
         }
         text
     }
@@ -68,8 +80,8 @@ mod tests {
         let mut frame = Frame { last: vec![VecDeque::new(); account.cores.len()], drawn: false };
         let first = frame.next(&account);
         assert_eq!(first.lines().count(), 2, "{first:?}");
-        assert!(first.starts_with("\x1b[KCPU 0    ███████░░░░░░░░░░░░░   33 %  ▃\n"), "{first:?}");
-        assert!(first.contains("CPU 3    ░░░░░░░░░░░░░░░░░░░░      –   \n"), "{first:?}");
+        assert!(first.starts_with("\x1b[KCPU 0   █░░░  33 % ▃\n"), "{first:?}");
+        assert!(first.contains("CPU 3   ░░░░     –  \n"), "{first:?}");
         let mut later = String::new();
         (0..2 * SHOWN).for_each(|_| later = frame.next(&account));
         assert!(later.starts_with("\x1b[2A\x1b[K") && later.contains(&"▃".repeat(SHOWN)), "{later:?}");

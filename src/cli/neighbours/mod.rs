@@ -45,7 +45,8 @@ pub(super) fn neighbours(options: &NeighbourOptions) -> Result<u8, Failure> {
     let end = options.time.map(|seconds| began + Duration::from_secs_f64(seconds));
     let mut next = began + interval;
     let mut frame = Frame::of(&account);
-    let mut read = frame.is_some() || print_on(&table::head(&account))?;
+    let head = if frame.is_some() { Frame::head(options.interval) } else { table::head(&account) };
+    let mut read = print_on(&head)?;
     while read {
         wait(end.map_or(next, |end| end.min(next)), &interrupt);
         account.add(&watch.take());
