@@ -12,7 +12,7 @@ use crate::results::wording::duration;
 /// Intervals that are shown of each CPU: a minute, where an interval lasts a second.
 const SHOWN: usize = 60;
 /// Cells of a bar.
-const BAR: usize = 4;
+const BAR: usize = 3;
 /// CPUs above which lines are printed instead: a frame must fit the terminal.
 const MOST_CPUS: usize = 18;
 /// Heights of an interval: 0, and each eighth of the time that has begun.
@@ -35,10 +35,7 @@ impl Frame {
 
     /// What stands above the lines.
     pub(super) fn head(interval: f64) -> String {
-        format!(
-            "Share of the time in which a neighbour uses the core, and its last intervals of {}:\n",
-            duration(interval)
-        )
+        format!("Neighbours on the cores now, and in the last intervals of {}:\n", duration(interval))
     }
 
     /// The text of the next interval. After the first one it goes up and replaces the one before.
@@ -52,7 +49,7 @@ impl Frame {
                 last.pop_front();
             }
             let heights: String = last.iter().map(|share| height(*share)).collect();
-            text += &format!("\x1b[KCPU {:<4}{}{:>6} {heights}\n", core.cpu, bar(share), table::share(share));
+            text += &format!("\x1b[KCPU {:<4}{} {:>6} {heights}\n", core.cpu, bar(share), table::share(share));
         }
         text
     }
@@ -80,8 +77,8 @@ mod tests {
         let mut frame = Frame { last: vec![VecDeque::new(); account.cores.len()], drawn: false };
         let first = frame.next(&account);
         assert_eq!(first.lines().count(), 2, "{first:?}");
-        assert!(first.starts_with("\x1b[KCPU 0   █░░░  33 % ▃\n"), "{first:?}");
-        assert!(first.contains("CPU 3   ░░░░     –  \n"), "{first:?}");
+        assert!(first.starts_with("\x1b[KCPU 0   █░░   33 % ▃\n"), "{first:?}");
+        assert!(first.contains("CPU 3   ░░░      –  \n"), "{first:?}");
         let mut later = String::new();
         (0..2 * SHOWN).for_each(|_| later = frame.next(&account));
         assert!(later.starts_with("\x1b[2A\x1b[K") && later.contains(&"▃".repeat(SHOWN)), "{later:?}");
