@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The conducting process never measures. It keeps off the measured CPU, sleeps while a launch runs, and holds no state
-//! that the log does not hold: predictions and the stopping rule read the log like any report does. That is why a run
+//! that the log does not hold: predictions and the stopping rule use the log like any report does. That is why a run
 //! that was interrupted, or killed, goes on with `--resume` as if nothing had happened.
 
 pub mod before;
@@ -43,7 +43,7 @@ use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
 use crate::results::between::History;
 use crate::results::document::Document;
-use crate::results::log::{self, Clock, Launch, Log, LogWriter, Record};
+use crate::results::log::{Clock, GrowingLog, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::series::Series;
@@ -148,7 +148,8 @@ pub fn run(
     let scratch = if makes_files { Scratch::make(setup) } else { Err(none()) };
     let memory = HeldMemory::of(setup);
     let host = &mut ThisMachine::now(interrupt);
-    Conductor { setup, plan, directory, progress, interrupt, writer, clock, host, scratch, memory }.conduct()
+    let log = GrowingLog::open(writer, &directory.log())?;
+    Conductor { setup, plan, directory, progress, interrupt, log, clock, host, scratch, memory }.conduct()
 }
 
 /// Writes what the setup says of the machines.
@@ -182,7 +183,8 @@ pub fn run_on(
     writer.write(&Record::Clock(clock.clone()))?;
     let (scratch, memory) = (Err(Problem::new("this run has no files")), HeldMemory::default());
     let progress = &Progress::new(false, None);
-    Conductor { setup, plan, directory, progress, interrupt, writer, clock, host, scratch, memory }.conduct()
+    let log = GrowingLog::open(writer, &directory.log())?;
+    Conductor { setup, plan, directory, progress, interrupt, log, clock, host, scratch, memory }.conduct()
 }
 
 struct Conductor<'a> {
@@ -191,7 +193,7 @@ struct Conductor<'a> {
     directory: RunDirectory,
     progress: &'a Progress,
     interrupt: &'a Interrupt,
-    writer: LogWriter,
+    log: GrowingLog,
     clock: Clock,
     host: &'a mut dyn Host,
     /// The directory for files, where an experiment of the plan needs one.
@@ -244,11 +246,7 @@ impl Conductor<'_> {
 
     fn finish(&mut self, complete: bool, reason: &str) -> Result<(), Problem> {
         let seconds = self.elapsed();
-        self.writer.write(&Record::Finish { at: directory::now(), complete, reason: reason.to_owned(), seconds })
-    }
-
-    fn log(&self) -> Result<Log, Problem> {
-        log::read(&self.directory.log())
+        self.log.write(Record::Finish { at: directory::now(), complete, reason: reason.to_owned(), seconds })
     }
 
     fn elapsed(&self) -> f64 {
@@ -259,7 +257,7 @@ impl Conductor<'_> {
         if self.plan.running.is_empty() {
             return Ok(Stop::NothingRuns);
         }
-        let log = self.log()?;
+        let log = self.log.log()?;
         let mut round = log.launches.iter().map(|launch| launch.round).max().unwrap_or(0);
         let mut state = Rounds { since: Beside::start(), ..Rounds::from(&log) };
         if let Some(stop) = self.first_round(&log, &mut state)? {
@@ -379,7 +377,7 @@ impl Conductor<'_> {
     }
 
     fn is_disturbed(&self, step: &Step) -> Result<bool, Problem> {
-        Ok(models::is_disturbed(step.experiment, &assemble::known_metrics(&self.log()?)))
+        Ok(models::is_disturbed(step.experiment, &assemble::known_metrics(&self.log.log()?)))
     }
 
     /// Writes the predictions of a step that a log does not have yet.
@@ -388,7 +386,7 @@ impl Conductor<'_> {
         if !self.plan.running.iter().any(|running| running.id == id) {
             return Ok(());
         }
-        let log = self.log()?;
+        let log = self.log.log()?;
         let known = assemble::known_metrics(&log);
         let by = PredictionInput { setup: self.setup, known: &known };
         let there: Vec<&Prediction> =
@@ -396,7 +394,7 @@ impl Conductor<'_> {
         let is_new = |new: &Prediction| !there.iter().any(|found| found.is_for(&new.metric, &new.labels));
         let asked = step.experiment.predictions(&by).into_iter().filter(|new| step.asks(new) && is_new(new));
         for prediction in asked {
-            self.writer.write(&Record::Prediction { experiment: id.to_owned(), prediction })?;
+            self.log.write(Record::Prediction { experiment: id.to_owned(), prediction })?;
         }
         Ok(())
     }
@@ -487,20 +485,20 @@ impl Conductor<'_> {
             conductor: std::process::id(),
         };
         let at = self.elapsed();
-        self.writer.write(&Record::Launch { launch: number, round, experiment: experiment.to_owned(), at, first })?;
+        self.log.write(Record::Launch { launch: number, round, experiment: experiment.to_owned(), at, first })?;
         let (ended, records) = self.host.launch(&request, Duration::from_secs_f64(time_out));
         let mut series = Vec::new();
         for record in records {
             if let Record::Series { series: one, .. } = &record {
                 series.push(one.clone());
             }
-            self.writer.write(&record)?;
+            self.log.write(record)?;
         }
         let failed = match &ended {
             Ended::Well | Ended::Interrupted => None,
             Ended::Failed(problem) => Some(problem.clone()),
         };
-        self.writer.write(&Record::LaunchEnd {
+        self.log.write(Record::LaunchEnd {
             launch: number,
             experiment: experiment.to_owned(),
             seconds: self.elapsed() - at,
@@ -521,7 +519,7 @@ impl Conductor<'_> {
         let others_cpus = state.since.as_ref().zip(now.as_ref()).and_then(|(since, now)| since.until(now));
         state.since = now;
         let others_cpus = others_cpus.map(|cpus| (cpus * 1e3).round() / 1e3);
-        self.writer.write(&Record::RoundEnd { round, disturbed, others_cpus })
+        self.log.write(Record::RoundEnd { round, disturbed, others_cpus })
     }
 
     /// The stopping rule: every experiment has reached its targets, or there are no more rounds. Experiments that have reached
@@ -544,7 +542,7 @@ impl Conductor<'_> {
         let looks = since.is_some_and(|since| nearly || since.is_multiple_of(ROUNDS_BETWEEN_LOOKS));
         let asks = self.progress.is_shown() && !state.insight_shown && (looks || state.ended == ROUNDS_BEFORE_INSIGHT);
         if looks || asks {
-            let log = self.log()?;
+            let log = self.log.log()?;
             if looks {
                 state.worth = Some(Worth::of(&assemble::figures(&log), self.setup, &state.launches));
             }

@@ -22,6 +22,7 @@ const CLOCK_DIFFERS: f64 = 2.0;
 /// The same where it says nothing of its counter but the delay loop and the nominal clock of its cores.
 const ROUGHLY: f64 = 4.0;
 
+#[derive(Clone)]
 pub(super) struct LogBuilder {
     header: Header,
     machine: Option<Machine>,
@@ -36,7 +37,7 @@ pub(super) struct LogBuilder {
     predicted: BTreeSet<(String, String, Labels)>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct LogParts {
     quiet: Vec<Check>,
     peer: Option<Box<Peer>>,

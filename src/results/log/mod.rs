@@ -320,6 +320,12 @@ fn ends_with_a_line(file: &File) -> std::io::Result<bool> {
 
 /// Reads a log. An unfinished last line is damage, not an error: everything before it is kept.
 pub fn read(path: &Path) -> Result<Log, Problem> {
+    let (builder, damage) = parts_of(path)?;
+    builder.finish(damage)
+}
+
+/// The records of a log in their order, and what was wrong with its last line.
+fn parts_of(path: &Path) -> Result<(LogBuilder, Option<String>), Problem> {
     let file = File::open(path).map_err(|error| {
         Problem::new(format!("cannot read the log {}: {error}", path.display()))
             .hint("give a run directory of `sysdyno run`, or its log.jsonl")
@@ -375,10 +381,31 @@ pub fn read(path: &Path) -> Result<Log, Problem> {
             Err(error) => unread = Some((index + 1, error)),
         }
     }
-    builder.finish(unread.map(|(number, _)| {
-        format!(
-            "line {number} is incomplete, because the run ended while it was \
-                                                     written"
-        )
-    }))
+    let damage =
+        unread.map(|(number, _)| format!("line {number} is incomplete, because the run ended while it was written"));
+    Ok((builder, damage))
+}
+
+/// A log that is being written, with everything in it so far.
+pub struct GrowingLog {
+    writer: LogWriter,
+    builder: LogBuilder,
+}
+
+impl GrowingLog {
+    /// A log that a writer appends to.
+    pub fn open(writer: LogWriter, path: &Path) -> Result<Self, Problem> {
+        Ok(GrowingLog { writer, builder: parts_of(path)?.0 })
+    }
+
+    /// Writes one record as one line.
+    pub fn write(&mut self, record: Record) -> Result<(), Problem> {
+        self.writer.write(&record)?;
+        self.builder.take(record).map_err(|why| Problem::new(format!("the log contradicts itself: {why}")))
+    }
+
+    /// What it has so far.
+    pub fn log(&self) -> Result<Log, Problem> {
+        self.builder.clone().finish(None)
+    }
 }
