@@ -4,9 +4,9 @@ use super::constants::{self, Constant};
 use super::memory::{buffer, streams};
 use super::{TABLE, file, limits, network, os};
 use crate::evaluate::gate::Rule;
-use crate::evaluate::{findings, gates, linearity, missing, others};
+use crate::evaluate::{findings, linearity, missing, others};
+use crate::experiments::prelude::*;
 use crate::results::verdict::Severity;
-use crate::results::wording::percent;
 
 /// Rules that more than one experiment applies, and those of each experiment in the order of the report.
 pub fn rules() -> Vec<&'static Rule> {

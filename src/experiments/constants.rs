@@ -3,9 +3,9 @@
 //! A prediction prefers a fact of this machine or a figure of this run; a constant is what is left. All are overridden by
 //! measurement as soon as an experiment publishes the quantity.
 
-use crate::machine::{CoreClass, Machine, Medium};
-use crate::results::prediction::Basis;
-use crate::results::quantity::{Labels, Nanoseconds};
+use crate::experiments::prelude::*;
+use crate::machine::{CoreClass, Medium};
+use crate::results::quantity::Nanoseconds;
 
 use super::PredictionInput;
 

@@ -1,7 +1,7 @@
 //! The costs that everybody asks for first, with the names that the field has for them: the screen and the front page show these.
 
-use crate::results::document::{Cost, Metric, Section};
-use crate::results::prediction::Prediction;
+use crate::experiments::prelude::*;
+use crate::results::document::{Cost, Section};
 
 use super::models::primitives::Primitive;
 

@@ -9,15 +9,12 @@ use std::time::Duration;
 use division::EXPERIMENT;
 
 use super::PredictionInput;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
+use crate::experiments::prelude::*;
 use crate::machine;
 use crate::results::log::{Clock, Launch, Record};
-use crate::results::problem::Problem;
-use crate::rig::Rig;
 use crate::rig::clock::{calibrate, counter_usable};
 use crate::rig::request::Request;
-use crate::setup::{Profile, Setup};
+use crate::setup::Profile;
 use crate::sys::affinity;
 use crate::sys::clock::{Source, monotonic_raw};
 

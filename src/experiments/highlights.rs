@@ -1,9 +1,7 @@
 //! What is most worth knowing about a machine, found in its figures: contradictions between figures, the largest surprises, claims that others deny, and what costs most beside what it is compared with.
 
-use crate::machine::Machine;
-use crate::results::document::{
-    CheckOutcome, CompositeCheck, Document, Grade, Highlight, HighlightKind, Metric, Section,
-};
+use crate::experiments::prelude::*;
+use crate::results::document::{CheckOutcome, CompositeCheck, Document, Grade, Highlight, HighlightKind, Section};
 
 use super::insights::{Weighted, insights};
 

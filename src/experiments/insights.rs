@@ -1,13 +1,11 @@
 //! What somebody who runs programs on this machine should know: comparisons of figures, each only where the intervals support it,
 //! with the reason that a fact of the machine gives, and what to do.
 
-use crate::machine::Machine;
-use crate::results::document::{Grade, Highlight, HighlightKind, Metric, Section};
-use crate::results::prediction::Prediction;
-use crate::results::quantity::Unit;
-use crate::results::ratio::{Ratio, against_prediction, scaled};
+use crate::experiments::prelude::*;
+use crate::results::document::{Grade, Highlight, HighlightKind, Section};
+use crate::results::ratio::{against_prediction, scaled};
 use crate::results::verdict::AgainstPrediction;
-use crate::results::wording::{Shown, capital, percent, times};
+use crate::results::wording::{capital, times};
 
 use super::models::primitives::{
     ECHO_ON_ONE_CPU, ECHO_ON_TWO_CPUS, IDLE_WAKE_UP, KERNEL_ENTRY, MEMORY_LOAD, Primitive, SWITCH, WRITE_FAULT,

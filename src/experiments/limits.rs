@@ -1,11 +1,8 @@
 //! Limits that the machine sets on a device or an interface, next to the rates that were measured.
 
 use super::file::file_system::FileSystem;
-use crate::evaluate::gate::rules;
-use crate::machine::{LimitedWork, Machine, Mounted, Shaper};
-use crate::results::quantity::Unit;
-use crate::results::verdict::Gate;
-use crate::results::wording::quantity;
+use crate::experiments::prelude::*;
+use crate::machine::{LimitedWork, Mounted, Shaper};
 use crate::sys::create::FILE_SIZE;
 
 /// Share of a limit from which on it is taken for what sets a rate: headers take a twentieth, and small buckets up to a fifth.

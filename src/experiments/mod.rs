@@ -13,6 +13,7 @@ pub mod costs;
 pub mod cpu;
 #[cfg(test)]
 mod example;
+pub mod experiment;
 pub mod file;
 pub mod heading;
 pub mod highlights;
@@ -24,19 +25,11 @@ pub mod names;
 pub mod network;
 pub mod os;
 pub mod phrases;
+pub mod prelude;
 
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::Rule;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::results::document::Metric;
 use crate::results::prediction::Prediction;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::rig::Rig;
-use crate::setup::Setup;
 
-use constants::Constant;
+pub use experiment::{Experiment, Nature, Need, PredictionInput, no_caveats};
 
 /// Every experiment, in the order of the report.
 pub const TABLE: &[&Experiment] = &[
@@ -62,58 +55,6 @@ pub const TABLE: &[&Experiment] = &[
     &file::remote_read::EXPERIMENT,
     &file::contention::EXPERIMENT,
 ];
-
-/// One row of the table.
-#[derive(Clone, Copy)]
-pub struct Experiment {
-    /// Identifier: chapter, dot, name.
-    pub id: &'static str,
-    /// Title of its section.
-    pub title: &'static str,
-    /// What it measures, in half a line.
-    pub measures: &'static str,
-    /// Words of the field that select it, besides its identifier and the second half of that.
-    pub words: &'static [&'static str],
-    /// Version of the method. A change that moves figures raises it: they are then a new series.
-    pub method_version: u32,
-    /// What is asked of its figures, and how far they move from run to run.
-    pub precision: Precision,
-    /// The leading `//!` comment of its source file: the methodology text.
-    pub source: &'static str,
-    /// What the run must have.
-    pub needs: &'static [Need],
-    /// Metrics of earlier experiments that its prediction uses when they are there.
-    pub uses: &'static [&'static str],
-    /// Rules that its figures must pass, beside those of every experiment.
-    pub rules: &'static [&'static Rule],
-    /// Numbers from the literature that only its predictions use.
-    pub constants: &'static [Constant],
-    /// Metrics that it publishes.
-    pub publishes: &'static [Publication],
-    /// It takes part in the first of so many rounds of a run.
-    pub every: fn(&Setup) -> u32,
-    /// Duration of one default launch on a machine of 3 GHz, in seconds: for the plan only.
-    pub seconds: fn(&Setup) -> f64,
-    /// A launch that takes longer than this many seconds has hung.
-    pub time_out: f64,
-    /// Bytes of memory that a launch takes at most, by the number of launches before it.
-    pub memory: fn(&Setup, u32) -> u64,
-    /// Bytes of these that it takes on huge pages, where it takes others on small ones beside them.
-    pub huge_memory: Option<fn(&Setup, u32) -> u64>,
-    /// Says what will be measured.
-    pub predict: fn(&PredictionInput<'_>) -> Vec<Prediction>,
-    /// Measures, in a launch of its own.
-    pub measure: Measuring,
-    /// Measures only what its other figures are predicted from, in a short launch of its own; none where nothing is.
-    pub measure_first: Option<Measuring>,
-    /// Turns what was logged into figures and curves.
-    pub figures: fn(&Study<'_>, &mut Findings),
-    /// Says what the figures mean, in words, tables and notes on drawings.
-    pub explain: fn(&Study<'_>, &mut Findings),
-}
-
-/// The timed part of an experiment.
-pub type Measuring = fn(&mut Rig<'_>) -> Result<(), Problem>;
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
 const READ_ALIKE: [(&str, u32); 21] = [
@@ -156,102 +97,6 @@ impl Experiment {
         let older = READ_ALIKE.iter().filter(|(id, _)| *id == self.id).map(|(_, version)| *version);
         older.chain([self.method_version]).collect()
     }
-}
-
-/// Something that a run must have for an experiment to take part in it.
-pub struct Need {
-    /// Which need it is.
-    pub id: &'static str,
-    /// In words, for `list`.
-    pub what: &'static str,
-    /// Whether this run has it; if not, why and what to do.
-    pub check: fn(&Setup) -> Result<(), Problem>,
-    /// What a reader of the results should know of it, one sentence each.
-    pub caveats: fn(&Setup) -> Vec<String>,
-}
-
-/// The caveats of a need that has none.
-fn no_caveats(_: &Setup) -> Vec<String> {
-    Vec::new()
-}
-
-/// A metric that an experiment publishes.
-pub struct Publication {
-    /// Name.
-    pub metric: &'static str,
-    /// Unit.
-    pub unit: Unit,
-    /// What it means, for `list` and the report.
-    pub meaning: &'static str,
-    /// A cost that more launches pin down, or a state of the machine that they only watch.
-    pub nature: Nature,
-    /// Which of its figures stand in the summary table.
-    pub headline: fn(&Labels) -> bool,
-}
-
-/// Whether repeating a measurement makes a figure more certain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
-    /// What an operation costs: its interval shrinks with launches, and the stopping rule waits for that.
-    Cost,
-    /// What the machine happened to do, such as its clock: launches watch it, they do not settle it.
-    State,
-}
-
-impl Publication {
-    /// What an operation costs, outside of the summary table.
-    pub const fn cost(metric: &'static str, unit: Unit, meaning: &'static str) -> Self {
-        Publication { metric, unit, meaning, nature: Nature::Cost, headline: |_| false }
-    }
-
-    /// What the machine happened to do, outside of the summary table.
-    pub const fn state(metric: &'static str, unit: Unit, meaning: &'static str) -> Self {
-        Publication { nature: Nature::State, ..Publication::cost(metric, unit, meaning) }
-    }
-
-    /// All of its figures stand in the summary table.
-    #[must_use]
-    pub const fn in_summary(self) -> Self {
-        self.in_summary_where(|_| true)
-    }
-
-    /// Figures with some labels stand in the summary table.
-    #[must_use]
-    pub const fn in_summary_where(self, headline: fn(&Labels) -> bool) -> Self {
-        Publication { headline, ..self }
-    }
-}
-
-/// What an experiment takes that needs memory for nothing but its records.
-pub fn little_memory(_: &Setup, _: u32) -> u64 {
-    1 << 20
-}
-
-/// What a prediction may be made from.
-pub struct PredictionInput<'a> {
-    /// What is known of the run before anything is timed.
-    pub setup: &'a Setup,
-    /// Figures of earlier experiments of this run.
-    pub known: &'a [Metric],
-}
-
-impl PredictionInput<'_> {
-    /// The earlier figure with a name and labels.
-    pub fn metric(&self, name: &str, labels: &Labels) -> Option<&Metric> {
-        self.known.iter().find(|metric| metric.name == name && metric.labels.same_figure(labels))
-    }
-}
-
-impl Experiment {
-    /// The chapter: the part of the identifier before the dot.
-    pub fn chapter(&self) -> &'static str {
-        self.id.split_once('.').map_or(self.id, |(chapter, _)| chapter)
-    }
-
-    /// The first of its needs that a run does not have, and why.
-    pub fn unmet(&self, setup: &Setup) -> Option<Problem> {
-        self.needs.iter().find_map(|need| (need.check)(setup).err())
-    }
 
     /// True when it needs the run's directory for files.
     pub fn makes_files(&self) -> bool {
@@ -261,21 +106,6 @@ impl Experiment {
     /// Says what will be measured: composed of primitives where they are known, else as its own file says.
     pub fn predictions(&self, by: &PredictionInput<'_>) -> Vec<Prediction> {
         (self.predict)(by).into_iter().map(|prediction| models::composed(by, prediction)).collect()
-    }
-
-    /// The publication of a metric.
-    pub fn publication(&self, metric: &str) -> Option<&'static Publication> {
-        self.publishes.iter().find(|publication| publication.metric == metric)
-    }
-
-    /// The methodology text, without the markers of a comment.
-    pub fn methodology(&self) -> String {
-        let mut text = String::new();
-        for line in self.source.lines().map_while(|line| line.strip_prefix("//!")) {
-            text.push_str(line.strip_prefix(' ').unwrap_or(line));
-            text.push('\n');
-        }
-        text
     }
 }
 

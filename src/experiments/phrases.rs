@@ -1,6 +1,7 @@
 //! What figures are called where people read: one table from metrics and labels to plain words. Keys stand in data only.
 
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::os::system_call;
+use crate::experiments::prelude::*;
 use crate::results::wording::mark;
 
 /// The metric in words.
@@ -78,14 +79,6 @@ const LABELS: &[(&str, &str, &str, &str)] = &[
     ("cpu.sharing.", "state", "shared", "core shared"),
     ("cpu.sharing.", "beside", "others", ""),
     ("cpu.sharing.", "beside", "own_cpu", "of this machine"),
-    ("os.system_call.", "call", "enosys", "empty (ENOSYS)"),
-    ("os.system_call.", "call", "clock_gettime_vdso", "clock_gettime in user mode (vDSO)"),
-    ("os.system_call.", "call", "getppid_in_function", "getppid through a function"),
-    ("os.system_call.", "call", "read_dev_zero", "read of /dev/zero"),
-    ("os.system_call.", "call", "write_dev_null", "write to /dev/null"),
-    ("os.system_call.", "call", "io_uring_nop", "no-operation through io_uring"),
-    ("os.system_call.", "call", "io_uring_nop_batched", "32 no-operations through io_uring, each"),
-    ("os.system_call.", "call", "*", "#"),
     ("os.system_call.", "order", "sweep", "among other calls"),
     ("os.system_call.", "after", "work", ""),
     ("os.system_call.", "after", "same_call", "repeated"),
@@ -229,6 +222,9 @@ pub fn phrase(metric: &str, labels: &Labels) -> String {
 
 /// A label in plain words; empty where it is the usual case.
 pub fn label(metric: &str, key: &str, value: &str) -> String {
+    if metric.starts_with("os.system_call.") && key == "call" {
+        return system_call::phrase(value).to_owned();
+    }
     let fits = |(begins, of, is, _): &&(&str, &str, &str, &str)| {
         metric.starts_with(begins) && *of == key && (*is == value || *is == "*")
     };

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use io_uring::{IoUring, opcode, types};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::file::Buffer;
-use super::placed::{Around, Operation, PlacedLoop};
+use super::placed::Operation;
 
 /// Entries of the submission queue: the longest batch that can be submitted at once.
 pub const ENTRIES: u32 = 32;
@@ -140,10 +141,18 @@ impl Ring {
         }
     }
 
-    /// Whether its no-operations complete.
-    pub fn works(&self) -> bool {
-        let placed = PlacedLoop::draw(&mut fastrand::Rng::new(), vec![self.operation()], Around::Nothing, 1);
-        placed.is_ok_and(|mut placed| placed.run(1).is_ok())
+    /// The same, which keeps the ring.
+    pub fn into_operation(self) -> Operation<'static> {
+        struct Held {
+            _ring: Ring,
+        }
+        // SAFETY: nothing uses the ring but the one thread that makes the operation. Any thread may unmap and close it.
+        unsafe impl Send for Held {}
+        // SAFETY: as above.
+        unsafe impl Sync for Held {}
+        let ring = Arc::new(Held { _ring: self });
+        // SAFETY: the operation borrows the ring alone.
+        unsafe { ring._ring.operation().holding(ring.clone()) }
     }
 }
 
@@ -229,13 +238,14 @@ impl ReadRing {
 
 #[cfg(test)]
 mod tests {
+    use super::super::placed::{Around, PlacedLoop};
     use super::*;
 
     #[test]
     fn no_operations_complete_at_every_place() {
         // A system without io_uring gives the reason.
         let Ok(ring) = Ring::of(5) else { return };
-        assert!(Ring::of(1).unwrap().works());
+        assert!(Ring::of(1).unwrap().into_operation().works());
         let mut random = fastrand::Rng::with_seed(9);
         let operation = ring.operation();
         let mut placed = PlacedLoop::draw(&mut random, vec![operation.clone()], Around::Work, 4).unwrap();

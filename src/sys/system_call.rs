@@ -1,8 +1,10 @@
 //! The system calls that are timed, made directly: no library between the caller and the kernel, no cancellation point, no
 //! cache of an answer.
 
-use std::ffi::c_void;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ffi::{CStr, c_void};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
 
 use super::arch::{align_code, system_call};
 use super::placed::Operation;
@@ -39,6 +41,33 @@ pub fn parent_number() -> i64 {
 extern "C" fn parent_number_in_function(_: *mut c_void) -> i64 {
     align_code();
     parent_number()
+}
+
+/// openat(2) and close(2). The descriptor is known only when the file is open, so both are in a function.
+#[inline(never)]
+extern "C" fn open_and_close(path: *mut c_void) -> i64 {
+    align_code();
+    let flags = i64::from(libc::O_RDONLY | libc::O_CLOEXEC);
+    // SAFETY: the caller gives a path that ends with a zero.
+    close(unsafe { system_call(libc::SYS_openat, [i64::from(libc::AT_FDCWD), path as i64, flags]) })
+}
+
+/// dup(2) and close(2).
+#[inline(never)]
+extern "C" fn duplicate_and_close(of: *mut c_void) -> i64 {
+    align_code();
+    // SAFETY: no memory. What has no descriptor is refused.
+    close(unsafe { system_call(libc::SYS_dup, [of as i64, 0, 0]) })
+}
+
+/// close(2) of a new descriptor, or the error number that stands for it.
+#[inline(always)]
+fn close(descriptor: i64) -> i64 {
+    if descriptor < 0 {
+        return descriptor;
+    }
+    // SAFETY: the descriptor is new, and nothing else knows it.
+    unsafe { system_call(libc::SYS_close, [descriptor, 0, 0]) }
 }
 
 /// gettid(2): the number of this thread.
@@ -128,9 +157,181 @@ impl<'a> Operation<'a> {
     pub fn current_directory(bytes: usize) -> Self {
         let arguments = [0, bytes as i64, 0, 0, 0, 0];
         // SAFETY: the kernel writes so many bytes into the memory at most.
-        let call = unsafe { Operation::call(libc::SYS_getcwd, arguments, 0).with_memory(0, bytes, 0) };
-        let length = call.once();
-        call.answering(length)
+        unsafe { Operation::call(libc::SYS_getcwd, arguments, 0).with_memory(0, bytes, 0) }.answering_as_now()
+    }
+
+    /// A call that fills so many bytes of memory, to which one of its arguments points.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Operation::call`]. The kernel must stay within the memory.
+    unsafe fn filling(number: i64, mut arguments: [i64; 6], argument: usize, bytes: usize, expected: i64) -> Self {
+        arguments[argument] = 0;
+        // SAFETY: by the contract of this function.
+        unsafe { Operation::call(number, arguments, expected).with_memory(argument, bytes, 0) }
+    }
+
+    /// The same operation with the answer that the kernel gives now.
+    fn answering_as_now(self) -> Self {
+        let answer = self.once();
+        self.answering(answer)
+    }
+
+    /// fstat(2).
+    pub fn status(of: BorrowedFd<'a>) -> Self {
+        let arguments = [i64::from(of.as_raw_fd()), 0, 0, 0, 0, 0];
+        // SAFETY: the kernel writes a status into the memory. The descriptor is open for the lifetime.
+        unsafe { Self::filling(libc::SYS_fstat, arguments, 1, size_of::<libc::stat>(), 0) }
+    }
+
+    /// newfstatat(2) of a path. The answer is that of the first call, an error number where nothing has that name.
+    pub fn status_of_path(path: &'static CStr) -> Self {
+        let arguments = [i64::from(libc::AT_FDCWD), path.as_ptr() as i64, 0, 0, 0, 0];
+        // SAFETY: the kernel reads the path, which is static, and writes a status into the memory.
+        unsafe { Self::filling(libc::SYS_newfstatat, arguments, 2, size_of::<libc::stat>(), 0) }.answering_as_now()
+    }
+
+    /// statx(2) of the basic facts of a path.
+    pub fn extended_status(path: &'static CStr) -> Self {
+        let basic = i64::from(libc::STATX_BASIC_STATS);
+        let arguments = [i64::from(libc::AT_FDCWD), path.as_ptr() as i64, 0, basic, 0, 0];
+        // SAFETY: the kernel reads the path, which is static, and writes a status into the memory.
+        unsafe { Self::filling(libc::SYS_statx, arguments, 4, size_of::<libc::statx>(), 0) }
+    }
+
+    /// faccessat(2): whether a path can be read.
+    pub fn access(path: &'static CStr) -> Self {
+        let arguments = [i64::from(libc::AT_FDCWD), path.as_ptr() as i64, i64::from(libc::R_OK), 0, 0, 0];
+        // SAFETY: the kernel reads the path, which is static.
+        unsafe { Operation::call(libc::SYS_faccessat, arguments, 0) }.answering_as_now()
+    }
+
+    /// openat(2) of a path for reading, and close(2). The answer is 0.
+    pub fn open_and_close(path: &'static CStr) -> Self {
+        // SAFETY: the path is static.
+        unsafe { Operation::function(open_and_close, path.as_ptr().cast_mut().cast(), 0) }
+    }
+
+    /// dup(2) and close(2). The answer is 0.
+    pub fn duplicate_and_close(of: BorrowedFd<'a>) -> Self {
+        // SAFETY: the function takes the argument for a number. The descriptor is open for the lifetime.
+        unsafe {
+            Operation::function(duplicate_and_close, std::ptr::without_provenance_mut(of.as_raw_fd() as usize), 0)
+        }
+    }
+
+    /// lseek(2) to the beginning of a file.
+    pub fn seek(of: BorrowedFd<'a>) -> Self {
+        // SAFETY: no memory. The descriptor is open for the lifetime.
+        unsafe { Operation::call(libc::SYS_lseek, [i64::from(of.as_raw_fd()), 0, 0, 0, 0, 0], 0) }
+    }
+
+    /// fcntl(2) that gets the status flags of a file.
+    pub fn status_flags(of: BorrowedFd<'a>) -> Self {
+        let arguments = [i64::from(of.as_raw_fd()), i64::from(libc::F_GETFL), 0, 0, 0, 0];
+        // SAFETY: no memory. The descriptor is open for the lifetime.
+        unsafe { Operation::call(libc::SYS_fcntl, arguments, 0) }.answering_as_now()
+    }
+
+    /// ioctl(2) that asks a file that is not a terminal for its terminal settings, as isatty(3) does.
+    pub fn is_terminal(of: BorrowedFd<'a>) -> Self {
+        let arguments = [i64::from(of.as_raw_fd()), libc::TCGETS as i64, 0, 0, 0, 0];
+        // SAFETY: the kernel writes the settings of a terminal into the memory, which is larger.
+        unsafe { Self::filling(libc::SYS_ioctl, arguments, 2, 256, 0) }.answering_as_now()
+    }
+
+    /// pread64(2) of so many bytes from the beginning of a file, which has them.
+    pub fn read_at(from: BorrowedFd<'a>, bytes: usize) -> Self {
+        let arguments = [i64::from(from.as_raw_fd()), 0, bytes as i64, 0, 0, 0];
+        // SAFETY: the kernel writes so many bytes into the memory at most. The descriptor is open for the lifetime.
+        unsafe { Self::filling(libc::SYS_pread64, arguments, 1, bytes, bytes as i64) }
+    }
+
+    /// pwrite64(2) of so many zeros to the beginning of a file.
+    pub fn write_at(to: BorrowedFd<'a>, bytes: usize) -> Self {
+        let arguments = [i64::from(to.as_raw_fd()), 0, bytes as i64, 0, 0, 0];
+        // SAFETY: the kernel reads so many bytes from the memory. The descriptor is open for the lifetime.
+        unsafe { Operation::call(libc::SYS_pwrite64, arguments, bytes as i64).with_memory(1, bytes, 0) }
+    }
+
+    /// getrandom(2) of 16 bytes.
+    pub fn random_bytes() -> Self {
+        // SAFETY: the kernel writes 16 bytes into the memory.
+        unsafe { Self::filling(libc::SYS_getrandom, [0, 16, 0, 0, 0, 0], 0, 16, 16) }
+    }
+
+    /// uname(2).
+    pub fn system_name() -> Self {
+        // SAFETY: the kernel writes its names into the memory.
+        unsafe { Self::filling(libc::SYS_uname, [0; 6], 0, size_of::<libc::utsname>(), 0) }
+    }
+
+    /// getrusage(2) of this process.
+    pub fn resource_usage() -> Self {
+        let arguments = [i64::from(libc::RUSAGE_SELF), 0, 0, 0, 0, 0];
+        // SAFETY: the kernel writes the usage into the memory.
+        unsafe { Self::filling(libc::SYS_getrusage, arguments, 1, size_of::<libc::rusage>(), 0) }
+    }
+
+    /// rt_sigprocmask(2) that gets the mask of blocked signals.
+    pub fn signal_mask() -> Self {
+        let arguments = [i64::from(libc::SIG_BLOCK), 0, 0, 8, 0, 0];
+        // SAFETY: the kernel writes a mask of eight bytes into the memory, and changes none.
+        unsafe { Self::filling(libc::SYS_rt_sigprocmask, arguments, 2, 8, 0) }
+    }
+
+    /// futex(2) that wakes the waiters of a word that has none.
+    pub fn wake_without_waiters() -> Self {
+        let arguments = [0, i64::from(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG), 1, 0, 0, 0];
+        // SAFETY: the word is in the memory. The kernel does not change it.
+        unsafe { Self::filling(libc::SYS_futex, arguments, 0, 8, 0) }
+    }
+
+    /// futex(2) that would wait for a word with another value, and returns at once.
+    pub fn wait_without_need() -> Self {
+        let arguments = [0, i64::from(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG), 1, 0, 0, 0];
+        // SAFETY: the word is in the memory. The kernel reads it.
+        unsafe { Self::filling(libc::SYS_futex, arguments, 0, 8, -i64::from(libc::EAGAIN)) }
+    }
+
+    /// epoll_pwait(2) of a set in which one descriptor is ready.
+    pub fn ready_event(set: BorrowedFd<'a>) -> Self {
+        let arguments = [i64::from(set.as_raw_fd()), 0, 1, 0, 0, 8];
+        // SAFETY: the kernel writes one event into the memory. The descriptor is open for the lifetime.
+        unsafe { Self::filling(libc::SYS_epoll_pwait, arguments, 1, size_of::<libc::epoll_event>(), 1) }
+    }
+
+    /// timerfd_gettime(2).
+    pub fn timer_state(timer: BorrowedFd<'a>) -> Self {
+        let arguments = [i64::from(timer.as_raw_fd()), 0, 0, 0, 0, 0];
+        // SAFETY: the kernel writes a timer's state into the memory. The descriptor is open for the lifetime.
+        unsafe { Self::filling(libc::SYS_timerfd_gettime, arguments, 1, size_of::<libc::itimerspec>(), 0) }
+    }
+
+    /// membarrier(2) among the threads of this process.
+    ///
+    /// # Errors
+    ///
+    /// The kernel cannot do it.
+    pub fn memory_barrier() -> io::Result<Self> {
+        let call = |command: libc::c_int| {
+            // SAFETY: no memory.
+            unsafe { Operation::call(libc::SYS_membarrier, [i64::from(command), 0, 0, 0, 0, 0], 0) }
+        };
+        match call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED).once() {
+            0 => Ok(call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)),
+            refused => Err(io::Error::from_raw_os_error(-refused as i32)),
+        }
+    }
+
+    /// An operation on a file, which it keeps open.
+    pub fn on_file(
+        file: impl AsFd + Send + Sync + 'static,
+        make: impl for<'f> Fn(BorrowedFd<'f>) -> Operation<'f>,
+    ) -> Operation<'static> {
+        let file = Arc::new(file);
+        // SAFETY: the operation borrows the file alone.
+        unsafe { make(file.as_fd()).holding(file.clone()) }
     }
 
     /// clock_gettime(2) of CLOCK_MONOTONIC. The answer is 0.

@@ -24,22 +24,8 @@
 
 use std::hint::black_box;
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::rules;
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::{ADDITION, CycleTime, constants};
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
-use crate::results::prediction::Prediction;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::number;
-use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Workload};
+use crate::experiments::constants::ADDITION;
+use crate::experiments::prelude::*;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -50,23 +36,19 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.004 },
     source: heading!("division.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
         Publication::cost("cpu.division.time", Unit::Nanoseconds, "one division in a chain of them").in_summary()
     ],
-    every: |_| 1,
     seconds: |_| 0.01,
     time_out: 10.0,
-    memory: little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 /// No core divides 64-bit numbers in fewer cycles.

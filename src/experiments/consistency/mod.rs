@@ -7,10 +7,8 @@
 mod table;
 
 use crate::experiments::phrases::phrase;
-use crate::machine::Machine;
-use crate::results::document::{CheckOutcome, Comparison, CompositeCheck, Metric};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::{percent, quantity};
+use crate::experiments::prelude::*;
+use crate::results::document::{CheckOutcome, Comparison, CompositeCheck};
 
 /// One rule and the comparisons that it consists of.
 pub struct Invariant {

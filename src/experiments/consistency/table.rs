@@ -1,7 +1,7 @@
 //! The rules. Numbers are those of the catalogue in docs/reference.md.
 
 use super::{FigureName, Invariant, Operand, Relation, Requirement};
-use crate::results::quantity::Unit;
+use crate::experiments::prelude::*;
 
 macro_rules! of {
     ($name:literal $(, $key:literal = $value:literal)*) => {

@@ -57,24 +57,10 @@
 //! - uops.info
 //! - McVoy & Staelin, USENIX 1996 (mhz)
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::CycleTime;
-use crate::experiments::heading::heading;
 use crate::experiments::models::coefficients;
-use crate::experiments::{Experiment, PredictionInput, Publication};
+use crate::experiments::prelude::*;
 use crate::machine::CoreClass;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{Shown, number, quantity, share};
-use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Workload};
+use crate::results::wording::share;
 use crate::sys::arch;
 
 /// The row of the table.
@@ -86,10 +72,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 1,
     precision: Precision { target: 0.1, between: 0.08, busy: 0.08 },
     source: heading!("frequency.rs"),
-    needs: &[],
-    uses: &[],
     rules: RULES,
-    constants: &[],
     publishes: &[
         Publication::state("cpu.frequency.tsc", Unit::Hertz, "rate of the counter that times all results").in_summary(),
         Publication::state(
@@ -105,16 +88,13 @@ pub const EXPERIMENT: Experiment = Experiment {
         ),
         Publication::state("cpu.cycle_time", Unit::Nanoseconds, "duration of one core cycle").in_summary(),
     ],
-    every: |_| 1,
     seconds: |_| 0.02,
     time_out: 10.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 /// Chains disagree by less than this, or their latencies are not what is assumed.

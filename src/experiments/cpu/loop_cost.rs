@@ -45,25 +45,9 @@
 
 use std::hint::black_box;
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
 use crate::evaluate::missing::name_unpaired;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::{ADDITION, CycleTime, PIPELINE_SLOT, constants, store_forwarding};
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::results::document::Metric;
-use crate::results::prediction::Prediction;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::Shown;
-use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Workload};
+use crate::experiments::constants::{ADDITION, PIPELINE_SLOT, store_forwarding};
+use crate::experiments::prelude::*;
 use crate::sys::arch;
 
 /// The row of the table.
@@ -71,27 +55,22 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "cpu.loop",
     title: "Loop overhead",
     measures: "one iteration of an empty loop: in registers, in memory, compiled",
-    words: &[],
     method_version: 1,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.002 },
     source: heading!("loop_cost.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
     constants: CONSTANTS,
     publishes: &[
         Publication::cost("cpu.loop.overhead", Unit::Nanoseconds, "one iteration of an empty loop").in_summary()
     ],
-    every: |_| 1,
     seconds: |_| 0.03,
     time_out: 10.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 /// Less than half a cycle per turn needs two taken branches per cycle and more: no core does it.

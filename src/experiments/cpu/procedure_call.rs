@@ -68,26 +68,11 @@
 use std::collections::BTreeMap;
 
 use super::compiled_calls::{self, MOST_ARGUMENTS};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
 use crate::evaluate::missing::name_unpaired;
-use crate::evaluate::precision::Precision;
 use crate::evaluate::sample::Sample;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::{CycleTime, PIPELINE_SLOT, call_and_return, constants, store_forwarding};
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::results::document::{Axis, Curve, Metric};
-use crate::results::prediction::Prediction;
-use crate::results::problem::Problem;
-use crate::results::quantity::{CoreCycles, Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::number;
-use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Workload};
+use crate::experiments::constants::{PIPELINE_SLOT, call_and_return, store_forwarding};
+use crate::experiments::prelude::*;
+use crate::results::quantity::CoreCycles;
 use crate::statistics::fit::least_squares;
 use crate::statistics::monotone::isotonic_residual;
 use crate::statistics::step::{Coefficient, StepFit, fit_step_over_launches};
@@ -102,7 +87,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 4,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.004 },
     source: heading!("procedure_call.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
     constants: CONSTANTS,
@@ -122,16 +106,13 @@ pub const EXPERIMENT: Experiment = Experiment {
         )
         .in_summary_where(through_memory),
     ],
-    every: |_| 1,
     seconds: |_| 0.2,
     time_out: 10.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 /// A call and a return are two taken branches: below one cycle no core makes both.

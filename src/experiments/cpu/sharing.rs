@@ -100,27 +100,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::evaluate::estimate::{Estimate, LEVEL};
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, PredictionInput, Publication};
+use crate::evaluate::estimate::LEVEL;
+use crate::experiments::prelude::*;
 use crate::machine::placement::Place;
-use crate::results::document::Metric;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{count, percent, significant};
-use crate::rig::Rig;
+use crate::results::wording::{count, significant};
 use crate::rig::companion::{Companion, Order};
 use crate::rig::width::{Branches, State};
-use crate::setup::Setup;
 use crate::statistics::distribution::student_factor;
-use crate::statistics::summary::{mean, median, quantile, standard_deviation};
+use crate::statistics::summary::{mean, quantile, standard_deviation};
 use crate::sys::{affinity, arch};
 
 /// The row of the table.
@@ -132,10 +119,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 2,
     precision: Precision { target: 0.2, between: 0.0, busy: 0.0 },
     source: heading!("sharing.rs"),
-    needs: &[],
-    uses: &[],
     rules: RULES,
-    constants: &[],
     publishes: &[
         Publication::state(
             SHARE,
@@ -145,16 +129,13 @@ pub const EXPERIMENT: Experiment = Experiment {
         .in_summary_where(|labels| labels.get("beside") == Some(OTHERS)),
         Publication::state(STRETCH, Unit::Nanoseconds, "time for which the core stays alone or shared"),
     ],
-    every: |_| 1,
     seconds: |_| 0.05,
     time_out: 10.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 const SHARE: &str = "cpu.sharing.share";

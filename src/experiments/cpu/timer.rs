@@ -57,27 +57,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::rules;
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::{
-    CPUID, Constant, CycleTime, KERNEL_ROUND_TRIP, constants, counter_reading, counter_step,
-};
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::results::prediction::Prediction;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::{Ratio, ratio_sentence, scaled};
-use crate::results::verdict::Gate;
-use crate::results::wording::number;
-use crate::rig::Rig;
-use crate::rig::sampler::Workload;
-use crate::statistics::summary::{clock_step, mean_of_uninterrupted, median, phase_concentration};
+use crate::experiments::constants::{CPUID, Constant, KERNEL_ROUND_TRIP, counter_reading, counter_step};
+use crate::experiments::prelude::*;
+use crate::results::ratio::{ratio_sentence, scaled};
+use crate::statistics::summary::{clock_step, mean_of_uninterrupted, phase_concentration};
 use crate::sys::arch::{self, ChainAt, ClockReader, READINGS_PER_ITERATION};
 use crate::sys::clock::{KERNEL_READERS, Source};
 
@@ -90,7 +73,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 2,
     precision: Precision { target: 0.01, between: 0.002, busy: 0.002 },
     source: heading!("timer.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
     constants: CONSTANTS,
@@ -101,16 +83,13 @@ pub const EXPERIMENT: Experiment = Experiment {
             .in_summary_where(own_pair),
         Publication::cost("cpu.timer.resolution", Unit::Nanoseconds, "step of the clock").in_summary_where(basic_clock),
     ],
-    every: |_| 1,
     seconds: |_| 0.08,
     time_out: 10.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 /// Series: mean length of an empty interval.

@@ -11,8 +11,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::experiments::prelude::*;
 use crate::machine::{self, MemoryGroups};
-use crate::results::problem::Problem;
 use crate::sys::process;
 
 /// Beginning of the names of such groups; number and start of the conducting process follow.

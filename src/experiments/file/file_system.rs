@@ -6,8 +6,8 @@
 use std::fs::File;
 use std::path::Path;
 
+use crate::experiments::prelude::*;
 use crate::machine::{self, Medium, Mounted, Storage};
-use crate::results::problem::Problem;
 use crate::sys::file;
 
 /// Magic numbers of statfs(2), with the type as the mount table names it.

@@ -13,12 +13,9 @@ use super::constants::{
     BLOCK_LAYER, CONTEXT_SWITCH, CycleTime, DISK_READ, DISK_READ_UNKNOWN, KERNEL_ROUND_TRIP, constants, disk_read,
 };
 use super::{Need, PredictionInput, limits, no_caveats};
-use crate::evaluate::study::Study;
 use crate::experiments::os::system_call::paid;
-use crate::machine::{Machine, Mounted};
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::problem::Problem;
-use crate::results::quantity::Labels;
+use crate::experiments::prelude::*;
+use crate::machine::Mounted;
 use file_system::FileSystem;
 
 constants! {

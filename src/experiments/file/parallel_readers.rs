@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::results::problem::Problem;
+use crate::experiments::prelude::*;
 use crate::sys::clock::Source;
 use crate::sys::file::{self, Buffer};
 use crate::sys::memory::SharedWords;

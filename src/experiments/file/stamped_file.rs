@@ -10,10 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::results::problem::Problem;
+use crate::experiments::prelude::*;
 use crate::sys::create::{self, Access, FILE_SIZE};
 use crate::sys::file::{self, Buffer, DeviceCounters, Direct};
-use crate::sys::memory::page_size;
 use crate::sys::{counters, fault, naming};
 
 /// Bytes of a stamped block. Pages may be larger; reads are whole pages then.

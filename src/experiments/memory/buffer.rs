@@ -1,15 +1,9 @@
 //! Memory for a measurement: its amount limited, its pages taken before they are read and looked up before anything is timed, with an
 //! account in the record that the figures are judged by.
 
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::study::Study;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{percent, quantity};
-use crate::rig::Rig;
+use crate::experiments::prelude::*;
 use crate::sys::arena::{Arena, Backing};
-use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages};
+use crate::sys::memory::{self, HUGE_PAGES_OFF};
 use crate::sys::numa;
 
 use super::footprint::{self, OVER_LAST_CACHE};

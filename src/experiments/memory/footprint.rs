@@ -1,11 +1,9 @@
 //! How much memory an experiment goes through at each level, and on which CPUs: shared by latency, bandwidth and loaded latency,
 //! so that all speak of the same footprints.
 
-use crate::evaluate::study::Study;
+use crate::experiments::prelude::*;
 use crate::machine::{Cache, CacheKind};
-use crate::results::quantity::{FOOTPRINT, Labels, Unit};
-use crate::results::wording::quantity;
-use crate::setup::Setup;
+use crate::results::quantity::FOOTPRINT;
 
 /// Main memory must be this many times as large as the last cache before a figure may carry its name (gate G18).
 pub const OVER_LAST_CACHE: u64 = 4;

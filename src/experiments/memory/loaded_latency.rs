@@ -46,35 +46,18 @@
 //! Intel Memory Latency Checker, loaded latencies. google/multichase, `multiload`. Little, Operations Research 1961.
 
 use crate::evaluate::distance::LINES;
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::constants;
-use crate::experiments::heading::heading;
 use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, MEMORY};
 use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
 use crate::experiments::memory::selection::Scattered;
 use crate::experiments::memory::streams;
-use crate::experiments::{Experiment, Need, PredictionInput, Publication, no_caveats};
-use crate::results::document::Metric;
-use crate::results::prediction::Prediction;
-use crate::results::problem::Problem;
-use crate::results::quantity::{DISTANCE, Labels, Unit};
+use crate::experiments::no_caveats;
+use crate::experiments::prelude::*;
+use crate::results::quantity::DISTANCE;
 use crate::results::ratio::{Order, unresolved_difference};
-use crate::results::verdict::Gate;
-use crate::results::wording::{Shown, quantity, times};
-use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Workload};
-use crate::setup::Setup;
-use crate::statistics::summary::median;
+use crate::results::wording::times;
 use crate::sys::chain::LOADS_PER_TURN;
 use crate::sys::clock::Source;
-use crate::sys::memory::Pages;
 use crate::sys::spinner::{Duty, Spinner};
 use crate::sys::stream::{LINE, Operation, Stream, Vectors};
 
@@ -83,7 +66,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.loaded_latency",
     title: "Loaded latency",
     measures: "latency of a load from memory while the other CPUs read",
-    words: &[],
     method_version: 3,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("loaded_latency.rs"),
@@ -109,12 +91,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 0.25,
     time_out: 60.0,
     memory: |setup, _| footprint::most_memory(setup, 2),
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 const LOADED: &str = "memory.loaded_latency.time";

@@ -1,13 +1,11 @@
 //! Which streams are measured with how many threads, and what rates to expect of them.
 
+use crate::experiments::prelude::*;
 use crate::machine::CoreClass;
-use crate::results::prediction::Basis;
-use crate::results::quantity::Labels;
 use crate::sys::stream::{LINE, Operation};
 
 use super::footprint::MEMORY;
-use crate::experiments::PredictionInput;
-use crate::experiments::constants::{Constant, CycleTime, constants};
+use crate::experiments::constants::Constant;
 
 constants! {
     /// Vectors that a core loads from its nearest cache in a cycle.

@@ -7,13 +7,11 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::rig::Rig;
-use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
+use crate::experiments::prelude::*;
+use crate::rig::sampler::{Expected, Timed};
 use crate::sys::counters;
 use crate::sys::fault::{self, HUGE_PAGE, Untouched};
-use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages, page_size};
+use crate::sys::memory::{self, HUGE_PAGES_OFF};
 
 /// Batches: the first touch of what was given back is dear to prepare, and the variance is between launches.
 const BATCHES: u32 = 20;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::Machine;
+use crate::experiments::prelude::*;
 
 /// What a coefficient may depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Of what the figures of each chapter are composed.
 
+use crate::experiments::prelude::*;
 use crate::results::prediction::Part::{BaseHardware, SoftwareOverhead};
-use crate::results::quantity::Labels;
 
 use super::model::Model;
 use super::primitives::{

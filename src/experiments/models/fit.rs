@@ -6,8 +6,8 @@ use super::coefficients::{Coefficients, Host, Ratio, Row, Score, design};
 use super::families::model;
 use super::key;
 use super::primitives::Primitive;
-use crate::results::quantity::Labels;
-use crate::statistics::summary::{median, quantile};
+use crate::experiments::prelude::*;
+use crate::statistics::summary::quantile;
 
 /// A run that was kept.
 #[derive(Debug, Clone)]

@@ -1,8 +1,7 @@
 //! Why a figure lies outside the range that was predicted for it, as far as the run itself decides that.
 
-use crate::machine::Machine;
-use crate::results::document::{Metric, Section};
-use crate::results::prediction::Prediction;
+use crate::experiments::prelude::*;
+use crate::results::document::Section;
 use crate::results::ratio::against_prediction;
 use crate::results::wording::{by_times, capital, count};
 

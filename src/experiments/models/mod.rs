@@ -9,12 +9,11 @@ pub mod misses;
 mod model;
 pub(super) mod primitives;
 
-use crate::results::document::Metric;
-use crate::results::prediction::{Basis, Part, Prediction};
-use crate::results::quantity::{DISTANCE, FOOTPRINT, Labels, PATH_DEPTH};
+use crate::experiments::prelude::*;
+use crate::results::prediction::Part;
+use crate::results::quantity::{DISTANCE, FOOTPRINT, PATH_DEPTH};
 
 use super::{Experiment, PredictionInput};
-use crate::setup::Setup;
 use crate::statistics::location::FEWEST_LAUNCHES;
 use coefficients::{Host, table};
 use families::model;

@@ -1,6 +1,6 @@
 //! Figures that others are made of.
 
-use crate::results::quantity::Labels;
+use crate::experiments::prelude::*;
 
 /// A figure that others are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,24 +56,11 @@ use super::{
     LOOPBACK, OTHER_CPU, Terms, counted, net_below_gross, others, path_sentence, path_terms, quantile_of_shots,
     remote_metric, round_trip, shortest_round_trip, wakes,
 };
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::rules;
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::{STACK_TCP, constants};
-use crate::experiments::heading::heading;
+use crate::experiments::constants::STACK_TCP;
 use crate::experiments::os::system_call::paid;
-use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 use crate::results::ratio::Order;
-use crate::results::verdict::Gate;
 use crate::results::wording::by_times;
-use crate::setup::Setup;
-use crate::statistics::summary::median;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -100,13 +87,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: super::every,
     seconds: |setup| super::seconds(setup, 3.0, 0.05),
     time_out: 60.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 /// Phases, in the order in which a connection lives.

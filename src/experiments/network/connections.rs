@@ -12,10 +12,8 @@ use super::{
     OTHER_CPU, SAME_CPU, Watch, nobody_accepts, on_loopback, other_cpu, partner_elsewhere, record_counters,
     remark_placement,
 };
+use crate::experiments::prelude::*;
 use crate::peer::client::Partner;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::rig::Rig;
 use crate::rig::shots::Looked;
 use crate::sys::socket;
 use crate::sys::tcp_counters::{ephemeral_ports, tcp_counters, time_wait};

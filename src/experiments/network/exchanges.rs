@@ -8,12 +8,9 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 
 use super::{OTHER_CPU, SAME_CPU, Watch, on_loopback, other_cpu, partner_elsewhere, remark_placement};
+use crate::experiments::prelude::*;
 use crate::peer::client::Partner;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::rig::Rig;
 use crate::rig::shots::{Answer, Interleaved, Shot};
-use crate::setup::Setup;
 use crate::sys::socket::{self, EchoSocket, bind_address_alone, icmp_echo};
 use crate::sys::spinner::{Duty, Spinner};
 

@@ -11,26 +11,18 @@ pub mod round_trip;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::gate::rules;
 use crate::evaluate::sample::Sample;
-use crate::evaluate::study::Study;
 use crate::experiments::constants::{
-    CONTEXT_SWITCH, CycleTime, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants,
+    CONTEXT_SWITCH, KERNEL_ROUND_TRIP, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING,
 };
 use crate::experiments::os::system_call::paid;
-use crate::experiments::{Need, PredictionInput};
-use crate::machine::{InterfaceKind, Machine};
+use crate::experiments::prelude::*;
+use crate::machine::InterfaceKind;
 use crate::peer::authentication::Secret;
 use crate::peer::client::Partner;
-use crate::results::document::{Metric, Quantiles};
+use crate::results::document::Quantiles;
 use crate::results::peer::Peer;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::rig::Rig;
-use crate::setup::{PeerAccess, Setup};
+use crate::setup::PeerAccess;
 use crate::statistics::location::launch_estimates;
 use crate::statistics::summary;
 use crate::sys::counters;

@@ -62,23 +62,11 @@ use super::{
     LOOPBACK, OTHER_CPU, SAME_CPU, Terms, net_below_gross, others, path_sentence, path_terms, quantile_label,
     quantile_of_shots,
 };
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Rule, rules};
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP, constants};
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::results::document::{Axis, Curve};
+use crate::evaluate::gate::Rule;
+use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP};
+use crate::experiments::prelude::*;
 use crate::results::peer::Peer;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::{Ratio, in_brackets};
-use crate::results::verdict::Gate;
-use crate::results::wording::{percent, quantity};
+use crate::results::ratio::in_brackets;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -111,13 +99,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: super::every,
     seconds: |setup| super::seconds(setup, 3.5, 0.45),
     time_out: 60.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 /// The curves over message sizes.

@@ -1,9 +1,6 @@
 //! The book of children that a launch keeps: made, reaped, left as expected.
 
-use crate::evaluate::gate::rules;
-use crate::evaluate::study::Study;
-use crate::results::quantity::Labels;
-use crate::results::verdict::Gate;
+use crate::experiments::prelude::*;
 use crate::results::wording::launches;
 
 rules! {

@@ -9,10 +9,8 @@ pub mod sweep;
 pub mod system_call;
 pub mod thread_creation;
 
-use super::PredictionInput;
 use super::constants::{CycleTime, KERNEL_INSTRUCTION};
-use crate::results::prediction::Basis;
-use crate::statistics::summary::median;
+use crate::experiments::prelude::*;
 
 /// What kernel code of a number of instructions is expected to cost, in nanoseconds: at the pace of the system calls of this
 /// run, between the fastest of them and half the pace of the slowest, because a call that is repeated runs on predictors that know
@@ -20,9 +18,8 @@ use crate::statistics::summary::median;
 fn kernel_work(by: &PredictionInput<'_>, instructions: f64) -> ((f64, f64, f64), Basis) {
     let time = |call: &str| system_call::paid(by.known, call).map(|found| found.value);
     let paces: Vec<f64> = time("enosys").map_or_else(Vec::new, |floor| {
-        system_call::WORK
-            .iter()
-            .filter_map(|&(call, instructions)| Some((time(call)? - floor) / instructions))
+        system_call::work()
+            .filter_map(|(call, instructions)| Some((time(call)? - floor) / instructions))
             .filter(|&pace| pace > 0.0)
             .collect()
     });

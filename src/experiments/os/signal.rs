@@ -39,25 +39,10 @@
 //! - Linux kernel/signal.c, arch/x86/kernel/signal.c
 //! - McVoy & Staelin, USENIX 1996 (lat_sig)
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::rules;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::constants::{CycleTime, KERNEL_ROUND_TRIP, constants};
-use crate::experiments::heading::heading;
+use crate::experiments::constants::KERNEL_ROUND_TRIP;
 use crate::experiments::os::kernel_work;
 use crate::experiments::os::system_call::paid;
-use crate::experiments::{Experiment, PredictionInput, Publication, little_memory};
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::Ratio;
-use crate::results::verdict::Gate;
-use crate::results::wording::number;
-use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Workload};
+use crate::experiments::prelude::*;
 use crate::sys::placed::{Around, Operation};
 use crate::sys::process::{self, Trial};
 use crate::sys::signal::{self, Handled};
@@ -71,7 +56,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 3,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("signal.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time"],
     rules: RULES,
     constants: CONSTANTS,
@@ -81,16 +65,13 @@ pub const EXPERIMENT: Experiment = Experiment {
         "installing a handler, or sending a signal until its handler returns",
     )
     .in_summary()],
-    every: |_| 1,
     seconds: |_| 0.1,
     time_out: 10.0,
-    memory: little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 const TIME: &str = "os.signal.time";

@@ -1,14 +1,11 @@
 //! One cost over a quantity that was varied: a line through its published figures, and the curve.
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::gate::{Number, rules};
 use crate::evaluate::sample::Sample;
-use crate::evaluate::study::Study;
-use crate::results::quantity::{CoreCycles, Labels, Unit};
-use crate::results::verdict::Gate;
+use crate::experiments::prelude::*;
+use crate::results::quantity::CoreCycles;
 use crate::statistics::fit::{FittedLine, least_squares};
 use crate::statistics::resampling::resamplings;
-use crate::statistics::summary::{median, quantile};
+use crate::statistics::summary::quantile;
 
 /// Least share of the variance that a line must explain before its slope is a cost.
 const LINEAR: f64 = 0.97;

@@ -51,30 +51,14 @@
 
 use std::cell::RefCell;
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
 use crate::experiments::constants::{
-    Constant, CycleTime, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END,
-    THREAD_SWITCH, THREAD_TASK, WAKE_OTHER_CPU,
+    Constant, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END, THREAD_SWITCH,
+    THREAD_TASK, WAKE_OTHER_CPU,
 };
-use crate::experiments::heading::heading;
 use crate::experiments::os::system_call::paid;
-use crate::experiments::{Experiment, PredictionInput, Publication};
-use crate::results::document::Metric;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::Ratio;
-use crate::results::verdict::Gate;
-use crate::results::wording::{number, share, significant};
-use crate::rig::Rig;
-use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
-use crate::statistics::summary::median;
+use crate::experiments::prelude::*;
+use crate::results::wording::{share, significant};
+use crate::rig::sampler::{Expected, Timed};
 use crate::sys::clock::Source;
 use crate::sys::process::{self, Trial};
 use crate::sys::thread::{self, Alone, Attributes, Bare, Body, CloneCall};
@@ -89,22 +73,17 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 2,
     precision: Precision { target: 0.03, between: 0.015, busy: 0.025 },
     source: heading!("thread_creation.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time", "os.system_call.time", "os.process_creation.time"],
     rules: RULES,
-    constants: &[],
     publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one thread, by timed span and by creator")
         .in_summary_where(same_cpu)],
-    every: |_| 1,
     seconds: |_| 0.16,
     time_out: 30.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict,
     measure,
-    measure_first: None,
     figures,
     explain,
+    ..Experiment::DEFAULT
 };
 
 const TIME: &str = "os.thread_creation.time";

@@ -1,12 +1,9 @@
 //! Where the cache ends, and why.
 
 use super::{BYTES, LIMITS, SLOWER, SWEEP, UNCONFIRMED, bounded, full};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
+use crate::experiments::prelude::*;
 use crate::results::drawing_note::{MarkPlace, Scale};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::{Shown, by_times, duration, mark as size_of, percent, quantity};
-use crate::statistics::summary::median;
+use crate::results::wording::{by_times, duration, mark as size_of};
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     for limit in LIMITS {

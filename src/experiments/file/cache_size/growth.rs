@@ -1,8 +1,8 @@
 //! When a cache that is filled is full: what is resident grows no more and no memory is left unused. Data that is taken back
 //! while memory is unused ends nothing.
 
-use crate::results::quantity::Unit;
-use crate::results::wording::{duration, quantity};
+use crate::experiments::prelude::*;
+use crate::results::wording::duration;
 use std::time::Duration;
 
 /// Growth of what is resident, as a share of a step, below which a step counts as none.

@@ -1,16 +1,9 @@
 //! From curves to figures: the gates of the cache's size.
 
 use super::{BYTES, LIMITS, SLOWER, SWEEP, bounded, full};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::study::Study;
-use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{interval, percent};
-use crate::statistics::summary::{median, quantile};
+use crate::experiments::prelude::*;
+use crate::results::wording::interval;
+use crate::statistics::summary::quantile;
 use std::collections::BTreeMap;
 
 /// Curves of one limit or of the machine over all launches: bytes read with bytes resident.

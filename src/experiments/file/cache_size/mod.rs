@@ -68,10 +68,7 @@ mod predict;
 mod vitals;
 
 use super::{DISK, PLACE};
-use crate::evaluate::precision::Precision;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 use crate::setup::Profile;
 
 /// The row of the table.
@@ -84,7 +81,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     precision: Precision { target: 0.2, between: 0.02, busy: 0.02 },
     source: heading!("mod.rs"),
     needs: &[PLACE, DISK],
-    uses: &[],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
     publishes: &[Publication::state(BYTES, Unit::Bytes, "file data that stays in memory while a program reads more")
@@ -93,12 +89,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 2.0,
     time_out: 900.0,
     memory: |setup, _| setup.machine.launch_memory_bytes().min(most_wanted(setup.profile)),
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
-    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 const BYTES: &str = "file.cache_size.bytes";

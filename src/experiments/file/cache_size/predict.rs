@@ -1,10 +1,7 @@
 //! What the kernel's own figures say of the size of the cache.
 
 use super::{BYTES, bounded, full, wanted};
-use crate::experiments::PredictionInput;
-use crate::experiments::constants::constants;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::Unit;
+use crate::experiments::prelude::*;
 
 constants! {
     /// What a control group is charged for else than file data, as a share of its limit of 64 MiB and more.

@@ -1,7 +1,7 @@
 //! What the kernel says of the memory while the cache is filled.
 
+use crate::experiments::prelude::*;
 use crate::machine;
-use crate::sys::memory::page_size;
 use std::fs;
 
 /// What the kernel says of the memory at a moment.

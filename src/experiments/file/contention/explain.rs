@@ -2,12 +2,10 @@
 
 use super::super::Order;
 use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, PROCESSES, RATE, TIME, cpu_shares, labels, rate};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
-use crate::results::quantity::Unit;
+use crate::experiments::prelude::*;
 use crate::results::ratio::in_brackets;
-use crate::results::wording::{factor, number, quantity};
-use crate::statistics::summary::{self, median};
+use crate::results::wording::factor;
+use crate::statistics::summary;
 
 pub(super) fn shown(value: f64) -> String {
     quantity(value, Unit::Nanoseconds)

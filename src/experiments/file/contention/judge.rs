@@ -1,21 +1,13 @@
 //! What must be true of readers that share a device.
 
 use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, PROCESSES, RATE, TIME, cpu_shares, labels, rate, time};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::study::Study;
 use crate::experiments::file::BLOCK;
 use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::parallel_readers::{self};
 use crate::experiments::file::{DeviceClass, NO_DEVICE, Order};
 use crate::experiments::limits;
-use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{count, quantity};
-use crate::statistics::summary::median;
+use crate::experiments::prelude::*;
+use crate::results::wording::count;
 use std::collections::BTreeMap;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {

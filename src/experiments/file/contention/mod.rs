@@ -60,21 +60,14 @@ mod measure;
 mod predict;
 
 use super::{BLOCK, DISK, Order, PLACE};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 use crate::setup::Profile;
-use crate::statistics::summary::median;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "file.contention",
     title: "Concurrent file reads",
     measures: "reads of a block by one to sixteen processes at once, each from its own file",
-    words: &[],
     method_version: 2,
     precision: Precision::OF_DEVICES,
     source: heading!("mod.rs"),
@@ -87,7 +80,6 @@ pub const EXPERIMENT: Experiment = Experiment {
         "file.read.depth_rate",
     ],
     rules: judge::RULES,
-    constants: &[],
     publishes: &[
         Publication::state(TIME, Unit::Nanoseconds, "one read of 4 KiB past the cache by one of N processes")
             .in_summary_where(|labels| labels.get("order") == Some("random")),
@@ -105,12 +97,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |setup| 0.2 + 0.22 * races(setup.profile).count() as f64,
     time_out: 120.0,
     memory: |_, _| 8 << 20,
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
-    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 const TIME: &str = "file.contention.block_time";

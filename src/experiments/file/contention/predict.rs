@@ -2,10 +2,8 @@
 
 use super::super::{BLOCK, Order, predict_direct};
 use super::{FAIRNESS, FILE, RATE, TIME, labels, races};
-use crate::experiments::PredictionInput;
 use crate::experiments::constants::BLOCK_LAYER;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut all = Vec::new();

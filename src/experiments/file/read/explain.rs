@@ -2,14 +2,11 @@
 
 use super::super::{BLOCK, DeviceClass, Order};
 use super::{CACHES, COLD, DEPTH_RATE, DEPTHS, DIRECT, SIZES, TIME, TOUCH_RATIO, WARM, judge, labels};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
 use crate::experiments::os::system_call::paid;
-use crate::results::document::{Grade, Metric};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::{Ratio, in_brackets, scaled};
-use crate::results::wording::{Shown, mark, quantity, share};
-use crate::statistics::summary::median;
+use crate::experiments::prelude::*;
+use crate::results::document::Grade;
+use crate::results::ratio::{in_brackets, scaled};
+use crate::results::wording::{mark, share};
 
 /// A depth saturates a device when no other brings this many times its rate.
 pub(super) const SATURATED: f64 = 1.05;

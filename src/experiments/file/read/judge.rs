@@ -4,21 +4,12 @@ use super::{
     CACHES, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, SIZES, TIME, TOUCH_RATIO, WARM, labels, pass_labels,
     proof_labels,
 };
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::study::Study;
 use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::{BLOCK, DeviceClass, NO_DEVICE, taken};
 use crate::experiments::limits;
 use crate::experiments::os::system_call::paid;
-use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{launches, quantity};
-use crate::statistics::summary::median;
-use crate::sys::memory::page_size;
+use crate::experiments::prelude::*;
+use crate::results::wording::launches;
 use std::collections::BTreeMap;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {

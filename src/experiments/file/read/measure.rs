@@ -5,14 +5,9 @@ use super::{
     proof_labels, wanted,
 };
 use crate::experiments::file::stamped_file::{ReadCounters, Stamped};
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::quantity;
-use crate::rig::Rig;
-use crate::rig::sampler::{Sizing, Workload};
+use crate::experiments::prelude::*;
 use crate::rig::shots::{Answer, Interleaved, Shot};
 use crate::sys::file::{self, Advice, Buffer};
-use crate::sys::memory::page_size;
 use crate::sys::ring::ReadRing;
 use std::cell::Cell;
 use std::fs::File;

@@ -65,10 +65,7 @@ mod measure;
 mod predict;
 
 use super::{BLOCK, DISK, Order, PLACE};
-use crate::evaluate::precision::Precision;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 use crate::setup::Profile;
 
 /// The row of the table.
@@ -83,7 +80,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     needs: &[PLACE, DISK],
     uses: &["cpu.cycle_time", "os.system_call.time", "memory.page_fault.time"],
     rules: judge::RULES,
-    constants: &[],
     publishes: &[
         Publication::state(TIME, Unit::Nanoseconds, "one read of 4 KiB")
             .in_summary_where(|labels| labels.get("bytes") == Some(HEADLINE)),
@@ -102,12 +98,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |_| 1.6,
     time_out: 300.0,
     memory: |_, _| 8 << 20,
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: Some(measure::measure_first),
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 const TIME: &str = "file.read.block_time";

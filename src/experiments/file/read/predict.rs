@@ -1,11 +1,9 @@
 //! What reads are expected to take.
 
 use super::{BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, TIME, WARM, labels, wanted};
-use crate::experiments::PredictionInput;
-use crate::experiments::constants::{COPY_BYTE, CycleTime, FILE_PAGE_LOOKUP, PAGE_ALLOCATION, disk_byte};
+use crate::experiments::constants::{COPY_BYTE, FILE_PAGE_LOOKUP, PAGE_ALLOCATION, disk_byte};
 use crate::experiments::file::{as_rate, entered, predict_direct};
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 
 /// Predicts every size that a run wants, whatever it will have space for.
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {

@@ -1,14 +1,11 @@
 //! What the network, the bytes and the disk of the other machine take of a read.
 
 use super::{PENALTY, RANDOM, RemoteAccess, SIZES, TIME, carried, cold, labels, time, trip, ways};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
 use crate::experiments::network::{quantile_of_shots, remote_rate};
-use crate::results::document::{Metric, Rejected};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
+use crate::results::document::Rejected;
 use crate::results::ratio::in_brackets;
-use crate::results::wording::{Shown, capital, mark, number, percent, quantity, times};
-use crate::statistics::summary::median;
+use crate::results::wording::{capital, mark, times};
 
 /// Says what the figures mean.
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {

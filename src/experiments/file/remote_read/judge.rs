@@ -4,19 +4,11 @@ use super::{
     COLD_SIZES, ORDERS, PENALTY, RANDOM, RemoteAccess, SEQUENTIAL, SIZES, TIME, carried, exchanges, labels, medians,
     time, trip, ways,
 };
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
-use crate::evaluate::study::Study;
 use crate::experiments::network::quantile_of_shots;
-use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{launches, quantity};
+use crate::experiments::prelude::*;
+use crate::results::wording::launches;
 use crate::statistics::fit::relative_coefficients;
-use crate::statistics::summary::{mean, median};
+use crate::statistics::summary::mean;
 use std::collections::BTreeMap;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {

@@ -4,15 +4,13 @@
 use super::sources::{BlockSource, ContentCheck, GROUP, GROUPS, Local, MountedFile, Nfs, SLOT, WARM_SLOTS};
 use super::{COLD_SIZES, ORDERS, PENALTY, RANDOM, SEQUENTIAL, SIZES, TIME, cold, labels, sources};
 use crate::experiments::network::partner_elsewhere;
+use crate::experiments::prelude::*;
 use crate::machine::Medium;
 use crate::machine::mountstats::{self, Reads};
 use crate::peer::client::Partner;
 use crate::peer::nfs::{FileLocation, Reader};
 use crate::peer::protocol::{Direction, FlowOrder};
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
 use crate::results::remote::{NfsFile, RemoteDirectory};
-use crate::rig::Rig;
 use crate::rig::shots::{Answer, Interleaved, Shot};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

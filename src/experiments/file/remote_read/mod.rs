@@ -65,18 +65,11 @@ mod measure;
 mod predict;
 mod sources;
 
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::heading::heading;
 use crate::experiments::network::{quantile_of_shots, round_trip};
-use crate::experiments::{Experiment, Need, Publication, no_caveats};
+use crate::experiments::no_caveats;
+use crate::experiments::prelude::*;
 use crate::results::peer::Peer;
-use crate::results::prediction::Prediction;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
 use crate::results::remote::{NfsFile, Remote, RemoteDirectory};
-use crate::results::wording::quantity;
-use crate::statistics::summary::median;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -107,12 +100,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     seconds: |setup| 0.1 + 1.6 * f64::from(setup.remote_ways),
     time_out: 120.0,
     memory: |_, _| 32 << 20,
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
-    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 /// A file on another machine, or a machine that lends one.

@@ -2,14 +2,12 @@
 //! other machine's disk where it has to be asked.
 
 use super::{COLD_SIZES, ORDERS, Prediction, RemoteAccess, SIZES, labels, ways};
-use crate::experiments::PredictionInput;
 use crate::experiments::constants::{
-    COPY_BYTE, DISK_READ_UNKNOWN, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, constants, disk_read,
+    COPY_BYTE, DISK_READ_UNKNOWN, LINK_CROSSING, PATH_BEYOND_LINK, RADIO_CROSSING, disk_read,
 };
 use crate::experiments::network::{remote_rate, round_trip};
+use crate::experiments::prelude::*;
 use crate::machine::InterfaceKind;
-use crate::results::prediction::Basis;
-use crate::results::quantity::{Labels, Unit};
 
 pub(super) fn predict_labels(via: &str) -> Vec<(Labels, u32)> {
     let kinds = |sizes: &'static [u32], server: &'static str| {

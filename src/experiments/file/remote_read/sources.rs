@@ -2,9 +2,9 @@
 //! parts of a file are known to be in the other machine's cache.
 
 use crate::experiments::file::stamped_file::Stamped;
+use crate::experiments::prelude::*;
 use crate::peer::export::blocks::{self, Blocks, is_stamped};
 use crate::peer::nfs::Reader;
-use crate::results::problem::Problem;
 use crate::sys::file::Buffer;
 use crate::sys::naming::{self, Maker};
 use std::cell::RefCell;

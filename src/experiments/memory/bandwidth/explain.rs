@@ -1,14 +1,10 @@
 //! How the rates stand to the core clock, to each other and to the memory bus.
 
 use super::{IN_CACHE, NODE, RATE};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
 use crate::experiments::memory::streams;
-use crate::results::document::Metric;
-use crate::results::quantity::Unit;
-use crate::results::ratio::{Ratio, in_brackets, scaled};
-use crate::results::wording::{number, quantity};
+use crate::experiments::prelude::*;
+use crate::results::ratio::{in_brackets, scaled};
 use crate::sys::stream::Operation;
 
 /// Plain stores that reach less than this share of stores past the caches read each line first.

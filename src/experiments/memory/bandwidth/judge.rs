@@ -1,18 +1,13 @@
 //! The rates that streams give, and what must hold between levels, operations and numbers of threads.
 
 use super::{BUS_RATE, NODE, RATE, about, scaling};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, Rule, rules};
-use crate::evaluate::precision::Precision;
+use crate::evaluate::gate::Rule;
 use crate::evaluate::sample::Sample;
-use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::{self, MEMORY};
 use crate::experiments::memory::{buffer, streams};
+use crate::experiments::prelude::*;
 use crate::machine::Fact;
-use crate::results::quantity::{DISTANCE, Labels, Unit};
-use crate::results::verdict::Gate;
+use crate::results::quantity::DISTANCE;
 use crate::sys::stream::{Operation, Vectors};
 
 /// No core loads more vectors in a cycle.

@@ -74,11 +74,8 @@ mod measure;
 mod predict;
 mod scaling;
 
-use crate::evaluate::precision::Precision;
-use crate::experiments::heading::heading;
 use crate::experiments::memory::footprint::Footprint;
-use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 use crate::sys::stream::Operation;
 
 /// The row of the table.
@@ -90,10 +87,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 2,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time", "memory.latency.level"],
     rules: judge::RULES,
-    constants: &[],
     publishes: &[
         Publication::cost(RATE, Unit::BytesPerSecond, "bytes that a program reads, writes or copies per second")
             .in_summary_where(common_rate),
@@ -109,16 +104,15 @@ pub const EXPERIMENT: Experiment = Experiment {
             "rate at which a thread on one node's CPU reads another node's memory",
         ),
     ],
-    every: |_| 1,
     seconds: |_| 0.45,
     time_out: 60.0,
     memory: measure::memory,
     huge_memory: Some(measure::huge_memory),
     predict: predict::predict,
     measure: measure::measure,
-    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 const RATE: &str = "memory.bandwidth.rate";

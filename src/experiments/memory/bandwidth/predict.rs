@@ -1,12 +1,9 @@
 //! What streams are expected to move, level by level and thread by thread.
 
 use super::{BUS_RATE, IN_CACHE, ON_SMALL_PAGES, RATE};
-use crate::experiments::PredictionInput;
 use crate::experiments::memory::footprint::{self};
 use crate::experiments::memory::streams;
-use crate::results::prediction::Prediction;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::number;
+use crate::experiments::prelude::*;
 use crate::sys::stream::Operation;
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {

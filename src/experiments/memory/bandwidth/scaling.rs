@@ -1,11 +1,8 @@
 //! The curves over threads.
 
 use super::RATE;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
-use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 use crate::sys::stream::Operation;
 use std::collections::BTreeMap;
 

@@ -7,15 +7,12 @@ use super::patterns::{Pattern, RECIPES};
 use super::seen;
 use super::translation::huge_pages_help;
 use super::walk::{Scope, curve, pages_label};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::MEMORY;
-use crate::results::document::{Grade, Metric};
+use crate::experiments::prelude::*;
+use crate::results::document::Grade;
 use crate::results::drawing_note::MarkPlace;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::{Ratio, in_brackets};
-use crate::results::wording::{Shown, by_times, count, interval, number, quantity, share};
-use crate::sys::memory::Pages;
+use crate::results::ratio::in_brackets;
+use crate::results::wording::{by_times, count, interval, share};
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let (scope, curves, deciding, found) = seen(study);

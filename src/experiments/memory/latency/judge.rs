@@ -7,19 +7,11 @@ use super::levels::{
 use super::patterns::{Pattern, RECIPES, Recipe};
 use super::walk::{self, Scope};
 use super::{seen, translation};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, Rule, rules};
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
+use crate::evaluate::gate::Rule;
 use crate::experiments::memory::footprint::{MEMORY, labelled};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{interval, quantity};
+use crate::experiments::prelude::*;
+use crate::results::wording::interval;
 use crate::statistics::monotone::isotonic_residual;
-use crate::sys::memory::Pages;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     let (scope, curves, _, found) = seen(study);

@@ -2,16 +2,14 @@
 
 use super::patterns::Pattern;
 use super::walk::{Scope, curve, pages_label};
-use crate::evaluate::estimate::{Estimate, LEVEL};
+use crate::evaluate::estimate::LEVEL;
 use crate::evaluate::sample::{Account, Sample};
-use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::{MEMORY, OVER_LAST_CACHE};
-use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{CoreCycles, Labels, Unit};
+use crate::experiments::prelude::*;
+use crate::results::quantity::CoreCycles;
 use crate::statistics::knee::{Plateau, Staircase, staircase};
 use crate::statistics::resampling::resamplings;
-use crate::statistics::summary::{median, quantile};
-use crate::sys::memory::Pages;
+use crate::statistics::summary::quantile;
 use std::collections::BTreeMap;
 
 /// Resamplings of the launches for the interval of a capacity: enough for the ends of 95 %, few enough for every report.

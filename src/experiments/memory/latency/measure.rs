@@ -3,15 +3,11 @@
 use super::patterns::Pattern;
 use super::walk::{Numbers, Scope, Walk, pages_label};
 use crate::experiments::memory::{buffer, footprint};
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::wording::quantity;
-use crate::rig::Rig;
-use crate::rig::sampler::{Expected, Sizing, Workload};
+use crate::experiments::prelude::*;
+use crate::rig::sampler::Expected;
 use crate::sys::affinity;
 use crate::sys::arena::Arena;
 use crate::sys::chain::LOADS_PER_TURN;
-use crate::sys::memory::{Pages, page_size};
 
 /// Batches of a walk that one of dozens of footprints gets in a launch: levels are made of many of them.
 pub(super) const BATCHES: u32 = 8;

@@ -74,13 +74,7 @@ mod predict;
 mod translation;
 mod walk;
 
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::Unit;
-use crate::setup::Setup;
-use crate::sys::memory::Pages;
+use crate::experiments::prelude::*;
 use levels::{Curves, FoundLevels};
 use patterns::Pattern;
 use walk::Scope;
@@ -94,7 +88,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 2,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time"],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
@@ -129,16 +122,15 @@ pub const EXPERIMENT: Experiment = Experiment {
         )
         .in_summary(),
     ],
-    every: |_| 1,
     seconds: |setup| if setup.profile.is_quick() { 0.35 } else { 0.9 },
     time_out: 60.0,
     memory,
     huge_memory: Some(huge_memory),
     predict: predict::predict,
     measure: measure::measure,
-    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 fn memory(setup: &Setup, turn: u32) -> u64 {

@@ -1,6 +1,6 @@
 //! The orders in which walks go through memory, and the rules by which other tools measure what they call memory latency.
 
-use crate::sys::memory::Pages;
+use crate::experiments::prelude::*;
 
 /// In which order a walk goes through its footprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,12 +1,9 @@
 //! What is expected of levels, capacities and translation, before anything is walked.
 
 use super::walk::{Scope, pages_label};
-use crate::experiments::PredictionInput;
-use crate::experiments::constants::{Constant, CycleTime, constants};
-use crate::machine::{CoreClass, Machine};
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::{Labels, Unit};
-use crate::sys::memory::Pages;
+use crate::experiments::constants::Constant;
+use crate::experiments::prelude::*;
+use crate::machine::CoreClass;
 
 constants! {
     /// A load that the first-level cache serves, simplest addressing: Apple's cores.

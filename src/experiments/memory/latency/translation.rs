@@ -3,18 +3,10 @@
 use super::levels::{Curves, FoundLevels, bounds, in_time, level_labels, points_of};
 use super::patterns::Pattern;
 use super::walk::{Scope, pages_label};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gates;
 use crate::evaluate::sample::Sample;
-use crate::evaluate::study::Study;
 use crate::experiments::memory::footprint::labelled;
-use crate::results::document::Metric;
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 use crate::statistics::knee::{Capacity, staircase};
-use crate::statistics::summary::median;
-use crate::sys::memory::{Pages, page_size};
 
 /// Names of the translation buffers, nearest first; what lies beyond the last is the walk.
 const BUFFERS: [&str; 2] = ["first", "second"];

@@ -4,11 +4,10 @@ use super::patterns::{Pattern, RECIPES};
 use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, OVER_LAST_CACHE, UNKNOWN_LAST_CACHE};
 use crate::experiments::memory::selection::{MOST_NODES, Selection};
-use crate::results::quantity::Labels;
-use crate::setup::{Profile, Setup};
+use crate::experiments::prelude::*;
+use crate::setup::Profile;
 use crate::sys::arena::Arena;
 use crate::sys::chain::{Chain, Fault, word_of_line};
-use crate::sys::memory::{Pages, page_size};
 use std::collections::BTreeSet;
 
 const KIB: u64 = 1 << 10;

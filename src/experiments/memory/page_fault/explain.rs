@@ -1,19 +1,13 @@
 //! What the costs of page faults mean.
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
 use crate::experiments::limits;
 use crate::experiments::memory::footprint::MEMORY;
 use crate::experiments::memory::streams;
 use crate::experiments::memory::touching::labels;
-use crate::results::document::Metric;
-use crate::results::quantity::{Labels, Unit};
-use crate::results::ratio::{Ratio, scaled};
-use crate::results::wording::{Shown, count, number, quantity};
-use crate::statistics::summary::median;
+use crate::experiments::prelude::*;
+use crate::results::ratio::scaled;
+use crate::results::wording::count;
 use crate::sys::fault::HUGE_PAGE;
-use crate::sys::memory::page_size;
 use crate::sys::stream::Operation;
 
 use super::judge::footprint;

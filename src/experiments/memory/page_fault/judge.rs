@@ -2,22 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::Number;
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
 use crate::experiments::limits;
 use crate::experiments::memory::footprint::labelled;
 use crate::experiments::memory::touching::{PROOFS, counted, labels};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::{number, quantity};
-use crate::statistics::summary::median;
+use crate::experiments::prelude::*;
 use crate::sys::fault::HUGE_PAGE;
-use crate::sys::memory::page_size;
 
 use super::{
     CLEAR, CLEAR_FLOOR, CLEAR_SLACK, COLD, COLD_PAGES, COPY, COUNTED, DIRECT, FIRST_TOUCH, HUGE, KINDS, LARGE,

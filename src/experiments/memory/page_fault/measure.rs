@@ -8,16 +8,14 @@ use crate::experiments::memory::touching::{
     Cold, PROOFS, Shared, Tally, count, counted, drop_from_cache, huge_pages_work, labels, read_past, scratch_file,
     touching, touching_anyhow,
 };
+use crate::experiments::prelude::*;
 use crate::machine::Medium;
-use crate::results::problem::Problem;
-use crate::results::quantity::Labels;
-use crate::rig::Rig;
 use crate::rig::placed::no_place;
-use crate::rig::sampler::{Expected, MOST_BLOCKS, Sizing, Timed, Workload};
+use crate::rig::sampler::{Expected, MOST_BLOCKS, Timed};
 use crate::sys::child::{self, Child, Task};
 use crate::sys::fault::{Access, HUGE_PAGE, Touches, Untouched};
 use crate::sys::file;
-use crate::sys::memory::{self, Pages, SharedNumber, page_size};
+use crate::sys::memory::{self, SharedNumber};
 use crate::sys::system_call;
 
 use super::{

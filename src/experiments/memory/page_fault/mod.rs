@@ -74,11 +74,7 @@ mod judge;
 mod measure;
 mod predict;
 
-use crate::evaluate::gate::rules;
-use crate::evaluate::precision::Precision;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 use crate::sys::fault::HUGE_PAGE;
 
 /// The row of the table.
@@ -90,26 +86,23 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 3,
     precision: Precision { target: 0.05, between: 0.025, busy: 0.05 },
     source: heading!("mod.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time"],
     rules: RULES,
-    constants: &[],
     publishes: &[
         Publication::cost(TIME, Unit::Nanoseconds, "one page fault, for any number of pages that it maps").in_summary(),
         Publication::state(PAGES, Unit::One, "small pages that each fault maps"),
         Publication::cost(FIRST_TOUCH, Unit::Nanoseconds, "first write to all of 1 MiB of memory, by its pages")
             .in_summary_where(|labels| labels.get("pages") != Some(SMALL)),
     ],
-    every: |_| 1,
     seconds: |_| 0.2,
     time_out: 60.0,
     memory: |_, _| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: Some(measure::measure_first),
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 /// The method version from which the code of touches is placed by lot, in ordinary work.

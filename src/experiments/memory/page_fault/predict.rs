@@ -1,16 +1,13 @@
 //! What each kind of page fault is expected to cost.
 
-use crate::experiments::PredictionInput;
 use crate::experiments::constants::{
-    Constant, CycleTime, EXCEPTION, FILE_PAGE_LOOKUP, FLUSH_ENTRY, PAGE_ALLOCATION, PAGE_CLEAR, PAGE_COPY,
-    PAGE_TABLE_ENTRY, PAGES_AROUND, disk_read,
+    Constant, EXCEPTION, FILE_PAGE_LOOKUP, FLUSH_ENTRY, PAGE_ALLOCATION, PAGE_CLEAR, PAGE_COPY, PAGE_TABLE_ENTRY,
+    PAGES_AROUND, disk_read,
 };
 use crate::experiments::memory::touching::labels;
 use crate::experiments::models::composed;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::Unit;
+use crate::experiments::prelude::*;
 use crate::sys::fault::HUGE_PAGE;
-use crate::sys::memory::page_size;
 
 use super::{
     CACHED, COLD, COPY, FIRST_TOUCH, HUGE, KINDS, LARGE, MEBIBYTE, READ, SINGLE, SMALL, SYSTEM, TIME, WRITE,

@@ -2,12 +2,8 @@
 
 use super::super::{SAME_CPU, path_sentence};
 use super::{BUSY, Case, PLAIN, RATE, cases, middle};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
-use crate::results::quantity::Unit;
+use crate::experiments::prelude::*;
 use crate::results::ratio::{Order, unresolved_difference};
-use crate::results::wording::{percent, quantity};
-use crate::statistics::summary::median;
 
 /// What stopped the sender for more than this share of the time is the limit.
 const STOPPED: f64 = 0.5;

@@ -2,20 +2,13 @@
 
 use super::super::interface;
 use super::{Case, RATE, REMOTE_WINDOW, can_wait, cases, framed};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::rules;
-use crate::evaluate::gates;
-use crate::evaluate::study::Study;
 use crate::experiments::limits;
+use crate::experiments::prelude::*;
 use crate::machine::InterfaceKind;
 use crate::peer::protocol::Direction;
-use crate::results::quantity::Unit;
-use crate::results::verdict::Gate;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::location::FEWEST_LAUNCHES;
-use crate::statistics::summary::{median, quantile};
+use crate::statistics::summary::quantile;
 
 /// Bytes that may be missing at the receiver of a stream when a flow was cut off: the largest buffers of both sides.
 pub(super) const BUFFERS: f64 = 64.0 * 1024.0 * 1024.0;

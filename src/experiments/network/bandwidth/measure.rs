@@ -3,13 +3,10 @@
 use super::super::{OTHER_CPU, SAME_CPU, on_loopback, other_cpu, partner_elsewhere, remark_placement};
 use super::outcomes::{CaseResult, keep};
 use super::{Case, RATE, can_wait, loopback_cases, remote_cases};
+use crate::experiments::prelude::*;
 use crate::peer::client::Partner;
 use crate::peer::plausible;
 use crate::peer::protocol::{Flowed, Sender};
-use crate::results::problem::Problem;
-use crate::results::quantity::Unit;
-use crate::rig::Rig;
-use crate::statistics::summary::median;
 use crate::sys::tcp_counters::congestion_control;
 use std::time::Duration;
 

@@ -62,14 +62,8 @@ mod outcomes;
 mod predict;
 
 use super::{LOOPBACK, OTHER_CPU, SAME_CPU};
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
+use crate::experiments::prelude::*;
 use crate::peer::protocol::{Direction, FlowOrder};
-use crate::results::quantity::{Labels, Unit};
-use crate::setup::Setup;
-use crate::statistics::summary::median;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -89,13 +83,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     every: |_| 4,
     seconds: |setup| super::seconds(setup, 13.5, 1.3),
     time_out: 120.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
-    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 const RATE: &str = "network.bandwidth.rate";

@@ -1,8 +1,7 @@
 //! What becomes of flows: each that has no figure has its own reason, and takes no other with it.
 
 use super::{Case, RATE};
-use crate::results::problem::Problem;
-use crate::rig::Rig;
+use crate::experiments::prelude::*;
 
 /// What became of a case.
 pub(super) type CaseResult = Result<(), (Case, Problem)>;

@@ -2,11 +2,9 @@
 
 use super::super::{OTHER_CPU, SAME_CPU, Terms, interface, round_trip};
 use super::{Case, RATE, cases, framed};
-use crate::experiments::PredictionInput;
-use crate::experiments::constants::{COPY_BYTE, constants};
+use crate::experiments::constants::COPY_BYTE;
+use crate::experiments::prelude::*;
 use crate::peer::protocol::Direction;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::Unit;
 use crate::sys::tcp_counters::largest_receive_buffer;
 
 constants! {

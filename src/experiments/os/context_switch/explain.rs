@@ -1,14 +1,11 @@
 //! How the hops stand to each other, to system calls and to the curve over working sets.
 
 use super::{Pairing, SAME, judge};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
 use crate::experiments::os::system_call::paid;
-use crate::results::document::Metric;
-use crate::results::quantity::{DISTANCE, Labels, Unit};
-use crate::results::ratio::{Order, Ratio, unresolved_difference};
-use crate::results::wording::{Shown, count, mark, percent, significant, times};
-use crate::statistics::summary::median;
+use crate::experiments::prelude::*;
+use crate::results::quantity::DISTANCE;
+use crate::results::ratio::{Order, unresolved_difference};
+use crate::results::wording::{count, mark, significant, times};
 
 /// The published hop or net cost of a pairing.
 fn found<'a>(findings: &'a Findings, name: &str, between: &'static str, through: &'static str) -> Option<&'a Metric> {

@@ -1,19 +1,10 @@
 //! Which figures hops, rings and lines give, and what must hold of them.
 
 use super::{BETWEEN, PLACED, Pairing, RINGS, SAME, THROUGH, WORKING_SETS, line_labels, pairings, ring_labels};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
 use crate::evaluate::sample::Sample;
-use crate::evaluate::study::Study;
 use crate::experiments::os::system_call::paid;
-use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{CoreCycles, DISTANCE, Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::statistics::summary::median;
+use crate::experiments::prelude::*;
+use crate::results::quantity::{CoreCycles, DISTANCE};
 use std::collections::BTreeMap;
 
 /// No kernel wakes and switches in fewer core cycles.

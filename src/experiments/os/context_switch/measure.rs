@@ -1,12 +1,10 @@
 //! The passages of a launch: hops between two tasks on one CPU and on two, a line between cores, rings with working sets.
 
 use super::{BETWEEN, Pairing, RINGS, SAME, WORKING_SETS, line_labels, pairings, ring_labels};
+use crate::experiments::prelude::*;
 use crate::machine::placement::Place;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::rig::Rig;
 use crate::rig::placed::WORK_LONGER;
-use crate::rig::sampler::{Expected, MOST_BLOCKS, Sizing, Switches, Witness, Workload};
+use crate::rig::sampler::{Expected, MOST_BLOCKS, Switches, Witness};
 use crate::sys::branches::RandomBranches;
 use crate::sys::placed::{Around, Operation};
 use crate::sys::relay::{Burden, Circle, Load, Relay};

@@ -79,10 +79,7 @@ mod judge;
 mod measure;
 mod predict;
 
-use crate::evaluate::precision::Precision;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -93,7 +90,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 4,
     precision: Precision { target: 0.15, between: 0.04, busy: 0.1 },
     source: heading!("mod.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead", "os.system_call.time"],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
@@ -124,19 +120,18 @@ pub const EXPERIMENT: Experiment = Experiment {
         )
         .in_summary(),
     ],
-    every: |_| 1,
     seconds: |_| 0.35,
     time_out: 30.0,
     memory: |setup, _| {
         ((RINGS[RINGS.len() - 1] * WORKING_SETS[WORKING_SETS.len() - 1]) as u64)
             .min(setup.machine.launch_memory_bytes())
     },
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
     measure_first: Some(measure::measure_first),
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 /// Members of the rings; each launch takes one.

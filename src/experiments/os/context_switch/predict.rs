@@ -1,12 +1,10 @@
 //! What switching is expected to cost: the system calls of this run, instructions, and the constants table.
 
 use super::{Pairing, SAME, pairings};
-use crate::experiments::PredictionInput;
-use crate::experiments::constants::{Constant, CycleTime, KERNEL_ROUND_TRIP, constants, guest_exit};
+use crate::experiments::constants::{Constant, KERNEL_ROUND_TRIP, guest_exit};
 use crate::experiments::os::kernel_work;
 use crate::experiments::os::system_call::paid;
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
 
 constants! {
     /// Changing the page table, and the translations that are gone with it.

@@ -2,10 +2,8 @@
 
 use super::ways::{BASE, COMPARED, ChildMethod, ForkSetting, SIZES, WAYS, labels};
 use super::{PER_PAGE, SMALL_PAGE, TIME};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
+use crate::experiments::prelude::*;
 use crate::results::document::Grade;
-use crate::results::quantity::{Labels, Unit};
 use crate::results::ratio::{Order, unresolved_difference};
 use crate::results::wording::significant;
 

@@ -4,19 +4,9 @@ use std::collections::BTreeMap;
 
 use super::ways::{BASE, COMPARED, ChildMethod, ForkSetting, SIZES, WAYS, combinations, labels};
 use super::{PER_PAGE, SMALL_PAGE, TIME};
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::rules;
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
 use crate::experiments::os::children;
 use crate::experiments::os::sweep::Sweep;
-use crate::results::document::{Axis, Curve};
-use crate::results::quantity::{Labels, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::number;
+use crate::experiments::prelude::*;
 
 /// Physical floors in nanoseconds.
 const FORK_FLOOR: f64 = 5_000.0;

@@ -7,14 +7,12 @@ use std::rc::Rc;
 use super::TIME;
 use super::ways::{self, BASE, COMPARED, ChildMethod, ForkSetting, WAYS, combinations, labels, ways_with_memory};
 use crate::experiments::os::children;
-use crate::results::problem::Problem;
-use crate::results::quantity::{Labels, Unit};
-use crate::rig::Rig;
-use crate::rig::sampler::{Expected, Sizing, Timed, Workload};
+use crate::experiments::prelude::*;
+use crate::rig::sampler::{Expected, Timed};
 use crate::sys::affinity;
 use crate::sys::arch;
 use crate::sys::child::{self, Child, Image, Ledger, STATUS, Task};
-use crate::sys::memory::{self, HUGE_PAGES_OFF, Pages, Resident, SharedNumber};
+use crate::sys::memory::{self, HUGE_PAGES_OFF, Resident, SharedNumber};
 
 /// Where the dynamic program is looked for.
 const DYNAMIC: [&str; 2] = ["/bin/true", "/usr/bin/true"];

@@ -60,10 +60,7 @@ mod measure;
 mod predict;
 mod ways;
 
-use crate::evaluate::precision::Precision;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
-use crate::results::quantity::Unit;
+use crate::experiments::prelude::*;
 use ways::common_way;
 
 /// The row of the table.
@@ -75,8 +72,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     method_version: 6,
     precision: Precision { target: 0.1, between: 0.05, busy: 0.1 },
     source: heading!("mod.rs"),
-    needs: &[],
-    uses: &[],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
     publishes: &[
@@ -89,16 +84,14 @@ pub const EXPERIMENT: Experiment = Experiment {
         )
         .in_summary(),
     ],
-    every: |_| 1,
     seconds: |_| 0.4,
     time_out: 30.0,
     memory: |setup, turn| ways::most_resident(setup.profile.is_quick(), turn).min(setup.machine.launch_memory_bytes()),
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
-    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
 const TIME: &str = "os.process_creation.time";

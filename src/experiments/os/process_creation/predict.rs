@@ -2,10 +2,8 @@
 
 use super::ways::{ChildMethod, ForkSetting, combinations, labels};
 use super::{PER_PAGE, SMALL_PAGE, TIME};
-use crate::experiments::PredictionInput;
-use crate::experiments::constants::{self, Constant, constants};
-use crate::results::prediction::Prediction;
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::constants::{self, Constant};
+use crate::experiments::prelude::*;
 
 /// Size of huge pages, for predictions: 2 MiB where small ones have 4 KiB.
 const HUGE_PAGE: f64 = 2_097_152.0;

@@ -1,6 +1,6 @@
 //! The ways of making a child that are measured, and the parents that make them.
 
-use crate::results::quantity::Labels;
+use crate::experiments::prelude::*;
 
 const MIB: usize = 1 << 20;
 /// Resident sizes of the parent.

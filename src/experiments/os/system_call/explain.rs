@@ -1,11 +1,8 @@
 //! How the calls stand to the floor, to each other and to the mitigations of the kernel.
 
 use super::{DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, in_work, is_filtered, repeated};
-use crate::evaluate::findings::Findings;
-use crate::evaluate::study::Study;
-use crate::results::document::Metric;
-use crate::results::quantity::Labels;
-use crate::results::ratio::{Order, Ratio, scaled};
+use crate::experiments::prelude::*;
+use crate::results::ratio::{Order, scaled};
 use crate::results::wording::share;
 
 /// A call through a function that takes this share longer has lost its return predictions.

@@ -4,16 +4,8 @@ use super::{
     CALLS, DEPTH, FLOOR, FUNCTION, IN_WORK_TOO, MeasuredCall, RING, RING_BATCHED, SETTLES_BEFORE_EACH_BATCH,
     among_others, enters_alone, in_work, is_filtered, labels, repeated,
 };
-use crate::evaluate::estimate::Estimate;
-use crate::evaluate::figure::Figure;
-use crate::evaluate::findings::Findings;
-use crate::evaluate::gate::{Number, rules};
-use crate::evaluate::gates;
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::results::quantity::{Labels, PATH_DEPTH, Unit};
-use crate::results::verdict::Gate;
-use crate::results::wording::number;
+use crate::experiments::prelude::*;
+use crate::results::quantity::PATH_DEPTH;
 
 /// Below these no processor enters and leaves its kernel.
 const FLOOR_CYCLES: f64 = 40.0;

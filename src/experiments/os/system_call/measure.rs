@@ -1,23 +1,17 @@
 //! The calls of a launch: in ordinary work, repeated, and the floor once more among the others.
 
 use std::cell::Cell;
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use super::{
-    CALLS, DEPTH, FILTERED, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, VDSO, among_others, in_work, labels,
-    repeated,
-};
-use crate::results::problem::Problem;
-use crate::rig::Rig;
+use super::calls::{IN_SWEEP, YIELD};
+use super::{CALLS, DEPTH, FILTERED, FLOOR, MeasuredCall, RING, among_others, in_work, labels, repeated};
+use crate::experiments::prelude::*;
 use crate::rig::placed::{SharedLoop, WORK_LONGER};
-use crate::rig::sampler::{Sizing, Timed, Workload};
+use crate::rig::sampler::Timed;
 use crate::sys::clock::Source;
 use crate::sys::placed::{Around, Operation};
 use crate::sys::process::{self, Trial};
-use crate::sys::ring::{self, Ring};
-use crate::sys::{clock, counters, system_call};
+use crate::sys::{counters, system_call};
 
 /// Calls in a batch, at least: with 64 the clock probe before them adds a hundredth.
 const CALLS_PER_BATCH: u64 = 256;
@@ -31,85 +25,43 @@ const YIELDS_IN_A_ROW: u64 = 512;
 const LONGEST_YIELDS: f64 = 20e6;
 /// Times in a row that the CPU was handed over until a launch makes no more batches of yields.
 const HANDED_OVER: u32 = 3;
-/// Longest path of a working directory (PATH_MAX).
-const LONGEST_PATH: usize = 4096;
-
-/// What the calls of a launch work on.
-struct Means {
-    zero: File,
-    null: File,
-    single: Option<Ring>,
-    batched: Option<Ring>,
-}
 
 pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
-    let cannot_open = |error: std::io::Error| Problem::new(format!("cannot open a device file: {error}"));
     let filtered = process::is_filtered();
     if filtered {
         rig.remark(FILTERED, &"a system-call filter is installed");
     }
     let mut calls = Vec::new();
     for call in &CALLS {
-        match available(call.name, filtered) {
-            Ok(()) => calls.push(call),
+        match operation(call, filtered) {
+            Ok(operation) => calls.push((call, operation)),
             Err(reason) => rig.unavailable("os.system_call.time", &labels(call.name), &reason),
         }
     }
-    // A filter can kill a process that makes a ring.
-    let ring = |name: &str, count| {
-        let wanted = calls.iter().any(|call| call.name == name);
-        wanted.then(|| Ring::of(count).ok()).flatten()
-    };
-    let means = Means {
-        zero: File::open("/dev/zero").map_err(cannot_open)?,
-        null: File::options().write(true).open("/dev/null").map_err(cannot_open)?,
-        single: ring(RING, 1),
-        batched: ring(RING_BATCHED, ring::ENTRIES),
-    };
-    if calls.iter().any(|call| call.name == "getcwd") {
-        let path = Operation::current_directory(LONGEST_PATH).memory();
+    if let Some((_, getcwd)) = calls.iter().find(|(call, _)| call.name == "getcwd") {
+        let path = getcwd.memory();
         rig.remark(DEPTH, &path.split(|&byte| byte == b'/').skip(1).count());
     }
     let mut blocks = Vec::new();
     let mut sweep = Vec::new();
     let batches = rig.batches();
     for around in [Around::Work, Around::Nothing] {
-        for call in &calls {
-            let Some(operation) = operation(call.name, &means) else { continue };
-            let placed = rig.placed_loop(vec![operation], around)?;
+        for (call, operation) in &calls {
+            let placed = rig.placed_loop(vec![operation.clone()], around)?;
             blocks.push(workload(rig, call, &placed, around)?);
-            if around == Around::Nothing {
+            if around == Around::Nothing && CALLS.iter().take(IN_SWEEP).any(|other| other.name == call.name) {
                 sweep.push(in_sweep(workload(rig, call, &placed, around)?, batches));
             }
         }
     }
     rig.sample_in_blocks(blocks)?;
-    if calls.first().is_some_and(|call| call.name == FLOOR) { rig.sample_first(sweep) } else { Ok(()) }
+    if calls.first().is_some_and(|(call, _)| call.name == FLOOR) { rig.sample_first(sweep) } else { Ok(()) }
 }
 
 /// A call as it takes turns with others: what ran before each batch is its warm-up, and nobody waits for a level.
 fn in_sweep(calls: Workload<'_>, batches: u32) -> Workload<'_> {
     let sizing = Sizing::AtLeast(CALLS_AMONG_OTHERS / calls.operations);
     Workload { labels: among_others(), sizing, at_most: Some(batches), ..calls }
-}
-
-/// The operation of a call. None if the call needs a ring and none could be set up.
-fn operation<'a>(call: &str, means: &'a Means) -> Option<Operation<'a>> {
-    Some(match call {
-        FLOOR => Operation::refused(),
-        "getpid" => Operation::process_number(),
-        "getppid" => Operation::parent_number(),
-        FUNCTION => Operation::parent_number_in_function(),
-        "gettid" => Operation::thread_number(),
-        "read_dev_zero" => Operation::read(means.zero.as_fd(), 1),
-        "write_dev_null" => Operation::write(means.null.as_fd(), 1, 1),
-        "getcwd" => Operation::current_directory(LONGEST_PATH),
-        "clock_gettime" => Operation::monotonic_time(),
-        "sched_yield" => Operation::yield_processor(),
-        VDSO => clock::monotonic_operation(),
-        RING => means.single.as_ref()?.operation(),
-        _ => means.batched.as_ref()?.operation(),
-    })
 }
 
 /// Batches of a call in its loop.
@@ -120,44 +72,29 @@ fn workload<'a>(
     around: Around,
 ) -> Result<Workload<'a>, Problem> {
     let labels = if around == Around::Work { in_work(call.name) } else { repeated(call.name) };
-    let operations = if call.name == RING_BATCHED { u64::from(ring::ENTRIES) } else { 1 };
     let sizing = match around {
         Around::Work => Sizing::ByTimes(WORK_LONGER),
-        Around::Nothing => Sizing::AtLeast(CALLS_PER_BATCH / operations),
+        Around::Nothing => Sizing::AtLeast(CALLS_PER_BATCH / call.operations),
     };
-    let workload = rig.in_loop("call", labels, operations, placed, around)?.sized(sizing);
-    Ok(if call.name == "sched_yield" { yields(workload, rig.source()?, rig.ticks(LONGEST_YIELDS)) } else { workload })
+    let workload = rig.in_loop("call", labels, call.operations, placed, around)?.sized(sizing);
+    Ok(if call.name == YIELD { yields(workload, rig.source()?, rig.ticks(LONGEST_YIELDS)) } else { workload })
 }
 
-/// Whether a call can be made at all, tried in a child process where a filter might kill who makes it.
-fn available(call: &str, filtered: bool) -> Result<(), String> {
-    let needs_ring = call == RING || call == RING_BATCHED;
+/// The operation of a call, tried in a child process where a filter might kill the process that makes them.
+fn operation(call: &MeasuredCall, filtered: bool) -> Result<Operation<'static>, String> {
     if filtered {
-        let tried = process::try_in_child(|| match call {
-            "getpid" => system_call::process_number() > 0,
-            "getppid" | FUNCTION => system_call::parent_number() >= 0,
-            "gettid" => system_call::thread_number() > 0,
-            "getcwd" => Operation::current_directory(LONGEST_PATH).once() > 0,
-            "clock_gettime" => Operation::monotonic_time().once() == 0,
-            "sched_yield" => system_call::yield_processor() == 0,
-            FLOOR => system_call::refused() == system_call::REFUSED,
-            _ if needs_ring => Ring::of(1).is_ok_and(|ring| ring.works()),
-            _ => true,
-        });
-        match tried {
-            Ok(Trial::Refused) if !needs_ring => return Err("a system-call filter refuses it".to_owned()),
-            // A ring that is refused says why below.
-            Ok(Trial::Worked | Trial::Refused) => {}
+        match process::try_in_child(|| (call.make)().is_ok_and(|made| made.works())) {
+            Ok(Trial::Worked) => {}
+            Ok(Trial::Refused) => return Err("a system-call filter refuses it".to_owned()),
             Ok(Trial::Killed(signal)) => {
                 return Err(format!("a system-call filter kills a process that makes it ({signal})"));
             }
             Err(error) => return Err(format!("cannot try it in a child process: {error}")),
         }
     }
-    if needs_ring && let Err(error) = Ring::of(1) {
-        return Err(format!("io_uring is not available: {error} (see sysctl kernel.io_uring_disabled)"));
-    }
-    Ok(())
+    let hint = if call.name.starts_with(RING) { " (see sysctl kernel.io_uring_disabled)" } else { "" };
+    let made = (call.make)().map_err(|error| format!("cannot be prepared: {error}{hint}"))?;
+    if call.name == YIELD || made.works() { Ok(made) } else { Err("the kernel refuses it".to_owned()) }
 }
 
 /// Yields, which hand the CPU to another task that wants it, for milliseconds each. Where there is one, a batch would take

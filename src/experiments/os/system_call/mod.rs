@@ -34,6 +34,14 @@
 //! - **sched_yield**: with no other task to run.
 //! - **io_uring_nop**: one no-operation through the ring per system call. **io_uring_nop_batched**: 32 per system call,
 //!   each counted. The loop fills the submissions, enters the kernel, and takes the completions, as a C library does inline.
+//! - **stat**, **statx**, **access**, **open_close**: of `/dev/null`, a path of two parts. **stat_missing**: of a name that no
+//!   file has. open_close is the cost of both calls together, in a function, and so is **dup_close**.
+//! - **fstat**, **lseek**, **fcntl_getfl**, **isatty**: of an open file. **pread_1**, **pread_4096**, **pwrite_1**,
+//!   **pwrite_4096**: one byte and 4 KiB of a file in memory.
+//! - **futex_wake**: no task waits. **futex_mismatch**: the word has another value, so the call returns.
+//!   **epoll_wait_ready**: one descriptor of one is ready.
+//! - **getrandom_16**, **uname**, **getrusage**, **sigprocmask**, **timerfd_gettime**: copy a few bytes to the caller.
+//!   **membarrier**: among the threads of the process, of which there is one.
 //!
 //! The metric **time** is the cost of the whole call. The metric **service** is the kernel's work for the call. It is
 //! the whole cost minus the floor of the same launch, both in ordinary work. Kernel entry waits for earlier instructions, so
@@ -75,92 +83,47 @@
 //! - Linux Documentation/admin-guide/hw-vuln
 //! - McVoy & Staelin, USENIX 1996 (lat_syscall)
 
+mod calls;
 mod explain;
 mod judge;
 mod measure;
 mod predict;
 
-use crate::evaluate::precision::Precision;
-use crate::evaluate::study::Study;
-use crate::experiments::heading::heading;
-use crate::experiments::{Experiment, Publication};
-use crate::results::document::Metric;
-use crate::results::quantity::{Labels, Unit};
+use crate::experiments::prelude::*;
+
+use calls::{CALLS, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, VDSO};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
-    measures: "kernel entry and exit, and the work of a dozen system calls",
+    measures: "kernel entry and exit, and the work of three dozen system calls",
     words: &["syscall", "syscalls", "getpid"],
     method_version: 7,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
-    needs: &[],
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],
     rules: judge::RULES,
-    constants: &[],
     publishes: &[
         Publication::cost("os.system_call.time", Unit::Nanoseconds, "one call, from user code to user code")
             .in_summary_where(common_call),
         Publication::cost("os.system_call.service", Unit::Nanoseconds, "work of the kernel for it, above the floor"),
     ],
-    every: |_| 1,
     seconds: |_| 0.2,
     time_out: 10.0,
-    memory: crate::experiments::little_memory,
-    huge_memory: None,
     predict: predict::predict,
     measure: measure::measure,
-    measure_first: None,
     figures: judge::figures,
     explain: explain::explain,
+    ..Experiment::DEFAULT
 };
 
-/// A call of the set.
-struct MeasuredCall {
-    /// Label.
-    name: &'static str,
-    /// What the kernel does for it.
-    what: &'static str,
-    /// Instructions of that, counted roughly, for the prediction.
-    instructions: f64,
+/// Calls that do enough for their pace to be distinguished from the floor, with their instructions.
+pub(in crate::experiments) fn work() -> impl Iterator<Item = (&'static str, f64)> {
+    let names = ["read_dev_zero", "write_dev_null", "getcwd", "clock_gettime", RING];
+    CALLS.iter().filter(move |call| names.contains(&call.name)).map(|call| (call.name, call.instructions))
 }
 
-/// The floor, then the set in the order of the report.
-const CALLS: [MeasuredCall; 13] = [
-    MeasuredCall { name: FLOOR, what: "refuse a number without a call", instructions: 0.0 },
-    MeasuredCall { name: "getpid", what: "return a number", instructions: 40.0 },
-    MeasuredCall {
-        name: "getppid",
-        what: "follow a pointer under a read lock and return a number",
-        instructions: 60.0,
-    },
-    MeasuredCall { name: FUNCTION, what: "follow a pointer under a read lock and return a number", instructions: 60.0 },
-    MeasuredCall { name: "gettid", what: "return a number", instructions: 40.0 },
-    MeasuredCall { name: "read_dev_zero", what: "file layer, clear one byte of user memory", instructions: 260.0 },
-    MeasuredCall { name: "write_dev_null", what: "file layer, discard one byte", instructions: 180.0 },
-    MeasuredCall { name: "getcwd", what: "follow the path of the working directory and copy it", instructions: 600.0 },
-    MeasuredCall { name: "clock_gettime", what: "read the clock and copy 16 bytes", instructions: CLOCK_INSTRUCTIONS },
-    MeasuredCall { name: VDSO, what: "read the clock without the kernel", instructions: 40.0 },
-    MeasuredCall { name: "sched_yield", what: "ask the scheduler, find no other task", instructions: 500.0 },
-    MeasuredCall { name: RING, what: "one no-operation through the ring and one system call", instructions: 800.0 },
-    MeasuredCall { name: RING_BATCHED, what: "one of 32 no-operations in a system call", instructions: 150.0 },
-];
-
-/// Instructions of a clock read between entry and exit.
-const CLOCK_INSTRUCTIONS: f64 = 300.0;
-
-/// Calls that do enough for their pace to be told from the floor, with their instructions.
-pub(in crate::experiments) const WORK: [(&str, f64); 5] = [
-    ("read_dev_zero", 260.0),
-    ("write_dev_null", 180.0),
-    ("getcwd", 600.0),
-    ("clock_gettime", CLOCK_INSTRUCTIONS),
-    (RING, 800.0),
-];
-
-const FLOOR: &str = "enosys";
 /// Remark of a launch: directories above the working directory.
 const DEPTH: &str = "getcwd.depth";
 /// Remark of a launch under a system-call filter.
@@ -169,11 +132,6 @@ const FILTERED: &str = "filtered";
 const SETTLES_BEFORE_EACH_BATCH: u32 = 4;
 /// The method version from which calls are in ordinary work too, at places that are drawn.
 const IN_WORK_TOO: u32 = 6;
-/// getppid in a separate function.
-const FUNCTION: &str = "getppid_in_function";
-const VDSO: &str = "clock_gettime_vdso";
-const RING: &str = "io_uring_nop";
-const RING_BATCHED: &str = "io_uring_nop_batched";
 
 /// Label of what surrounds a call.
 const AFTER: &str = "after";
@@ -195,6 +153,11 @@ pub(in crate::experiments) fn paid<'m>(known: &'m [Metric], call: &str) -> Optio
     known.iter().filter(is_call).find(|metric| is_headline(&metric.labels))
 }
 
+/// The name of a call in sentences.
+pub(in crate::experiments) fn phrase(call: &str) -> &str {
+    CALLS.iter().find(|found| found.name == call).map_or(call, |found| found.phrase)
+}
+
 /// Whether a figure is the one of its call that a program pays.
 fn is_headline(labels: &Labels) -> bool {
     labels.get("order").is_none() && labels.get(AFTER).is_none_or(|after| after == IN_WORK)
@@ -212,12 +175,24 @@ fn among_others() -> Labels {
 
 /// The summary shows the floor and what users know by name.
 fn common_call(labels: &Labels) -> bool {
-    is_headline(labels) && !["gettid", "sched_yield", VDSO].contains(&labels.get("call").unwrap_or_default())
+    const COMMON: [&str; 10] = [
+        FLOOR,
+        "getpid",
+        "getppid",
+        FUNCTION,
+        "read_dev_zero",
+        "write_dev_null",
+        "getcwd",
+        "clock_gettime",
+        RING,
+        RING_BATCHED,
+    ];
+    is_headline(labels) && labels.get("call").is_some_and(|call| COMMON.contains(&call))
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.
 fn enters_alone(call: &MeasuredCall) -> bool {
-    ![FLOOR, VDSO, RING_BATCHED].contains(&call.name)
+    call.name != FLOOR && (call.entries - 1.0).abs() < f64::EPSILON
 }
 
 /// True where a system-call filter was installed. The kernel remembers the filter's answer for calls that exist and runs it

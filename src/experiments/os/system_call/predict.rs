@@ -1,16 +1,9 @@
 //! What calls are expected to cost: the way in and out, and instructions.
 
-use super::{
-    CALLS, CLOCK_INSTRUCTIONS, FUNCTION, MeasuredCall, RING_BATCHED, VDSO, among_others, enters_alone, in_work, labels,
-    repeated,
-};
-use crate::experiments::PredictionInput;
-use crate::experiments::constants::{
-    CycleTime, KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL,
-};
-use crate::results::prediction::{Basis, Prediction};
-use crate::results::quantity::{Labels, Unit};
-use crate::sys::ring;
+use super::calls::CLOCK_INSTRUCTIONS;
+use super::{CALLS, FUNCTION, MeasuredCall, among_others, enters_alone, in_work, labels, repeated};
+use crate::experiments::constants::{KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL};
+use crate::experiments::prelude::*;
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let entry = KernelEntry::known(by);
@@ -73,11 +66,7 @@ impl KernelEntry {
 
     fn prediction(&self, call: &MeasuredCall, labels: Labels) -> Prediction {
         let prediction = Prediction::of("os.system_call.time", labels, Unit::Nanoseconds);
-        let share = match call.name {
-            VDSO => 0.0,
-            RING_BATCHED => 1.0 / f64::from(ring::ENTRIES),
-            _ => 1.0,
-        };
+        let share = call.entries;
         let (value, low, high) = self.range;
         let entered = if share > 0.0 {
             prediction.hardware(
