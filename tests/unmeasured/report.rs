@@ -151,6 +151,28 @@ fn drawings_are_files_of_their_own_and_markdown_links_them_all() {
 }
 
 #[test]
+fn a_drawing_of_its_own_needs_nothing_that_converters_lack() {
+    let pages =
+        [content::page(real()), content::brief(real(), None), content::published_page(real(), &Published::embedded())];
+    for (name, svg) in pages.iter().flat_map(markdown::drawings) {
+        let (style, rest) = svg.split_once("</style>").unwrap();
+        for lacking in ["var(", "--", "@", "font:", "outline", "currentColor"] {
+            assert!(!style.split_once("<style>").unwrap().1.contains(lacking), "{name} has {lacking}");
+        }
+        for lacking in [" style=", "var(", "currentColor", "foreignObject", "href="] {
+            assert!(!rest.contains(lacking), "{name} has {lacking}");
+        }
+        // A white ground below everything, and each class with a rule.
+        assert!(rest.starts_with("<rect class=\"ground\"") && style.contains(".drawing .ground{fill:#fff}"), "{name}");
+        let classes =
+            rest.split(" class=\"").skip(1).filter_map(|after| after.split_once('"')).flat_map(|(of, _)| of.split(' '));
+        for series in classes.filter(|class| class.len() == 2 && class.starts_with('s')) {
+            assert!(style.contains(&format!(".l.{series}{{stroke:#")), "{name} has no colour for {series}");
+        }
+    }
+}
+
+#[test]
 fn a_run_writes_all_of_it() {
     let run = finished_run();
     assert_sound(&fs::read_to_string(run.join("report.html")).unwrap());
