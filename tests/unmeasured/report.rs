@@ -378,7 +378,7 @@ fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
         let good = document.metrics().filter(|metric| metric.headline && metric.grade == Grade::Good).count();
         assert!(whole <= 1 && (whole == 0 || numbers[0] < all && numbers[2] <= good), "{shown}");
         let page = html::render(&content::brief(&document, None));
-        assert!(page.contains(&shown), "the report has the same verdict: {shown}");
+        assert!(page.contains(shown.split(" A run").next().unwrap()), "the report has the same verdict: {shown}");
         document.run.profile = "default".to_owned();
         let shown = screen::verdict(&document);
         let (word, rest) = shown.split_once(". Of ").unwrap();

@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn an_emulator_is_a_reason_to_skip() {
-        let nowhere = std::path::Path::new("/nonexistent");
+        let nowhere = std::path::Path::new("/proc/nonexistent");
         let mut setup = Setup::of(detect(nowhere, nowhere), 0, vec![0, 1], Profile::Quick);
         setup.machine.cpu.emulator = None;
         assert!(account_of_pages(&setup).is_ok());
