@@ -163,7 +163,8 @@ pub mod report {
         pub use crate::report::reference::ReferenceRun;
     }
     pub mod screen {
-        pub use crate::report::screen::{plain, screen, verdict};
+        pub use crate::report::screen::{plain, screen};
+        pub use crate::report::verdict::verdict;
     }
     pub mod terminal {
         pub use crate::report::terminal::{folded, summary};

@@ -35,3 +35,4 @@ pub mod screen;
 mod table;
 pub mod terminal;
 pub mod text;
+pub mod verdict;

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use super::reference::ReferenceRun;
+use super::verdict::verdict;
 use crate::results::document::{Cost, Document, Grade, Highlight, HighlightKind, Metric, Outcome, Section};
-use crate::results::score::{Standing, Standings};
-use crate::results::wording::{count, duration, factor, significant};
+use crate::results::wording::{count, duration, significant};
 use crate::statistics::summary::median;
 
 /// Lines of a screen.
@@ -19,6 +19,8 @@ const COST: usize = 40;
 const NAME: usize = 16;
 /// Columns of the predicted value, or that of a reference run.
 const OTHER: usize = 8;
+/// Lines of the verdict.
+const VERDICT: usize = 4;
 /// Insights that are shown.
 const INSIGHTS: usize = 2;
 /// Failed experiments that are named.
@@ -27,11 +29,6 @@ const MOST_FAILURES: usize = 4;
 const FEW: usize = 8;
 /// Rows of costs that are shown, however much else there is to say.
 const FEWEST_ROWS: usize = 4;
-/// A figure beyond its range by less than this is not worth a word in the verdict.
-const FAR: f64 = 1.1;
-/// Figures beyond their ranges that the verdict names.
-const NAMED: usize = 3;
-
 /// How a piece of a line is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
@@ -81,7 +78,7 @@ fn laid_out(document: &Document, width: Option<u16>, reference: Option<&Referenc
     let took = took(document);
     let about = cut(&document.machine.short_line(), wide.saturating_sub(took.chars().count() + 2));
     let mut above = vec![vec![(format!("{about}  {took}"), Ink::Strong)]];
-    above.extend(folded(&verdict(document), wide, "", Ink::Plain, 3));
+    above.extend(folded(&verdict(document), wide, "", Ink::Plain, VERDICT));
     let certainty = format!("{} {}", intervals(document), document.disturbed_by());
     above.extend(folded(&certainty, wide, "", Ink::Plain, 4));
     let mut end: Vec<Line> =
@@ -165,33 +162,6 @@ pub fn plain(lines: &[Line]) -> String {
 fn took(document: &Document) -> String {
     let run = &document.run;
     format!("({}, {})", duration(run.wall_seconds), count(u64::from(run.rounds), "round", "rounds"))
-}
-
-/// Whether the results agree with each other, with numbers that add up, and what is slower than predicted.
-pub fn verdict(document: &Document) -> String {
-    let counts = Standings::of(document.metrics().filter(|metric| metric.headline));
-    if counts.all() == 0 {
-        return "Nothing was measured.".to_owned();
-    }
-    let broken = document.highlights.iter().any(|found| found.kind == HighlightKind::Violation);
-    let word = if broken { "Contradictory" } else { counts.word() };
-    let mut text = format!("{word}. Of {}", counts.text("headline result", "headline results"));
-    let slow: Vec<String> = document
-        .costs
-        .iter()
-        .filter_map(|cost| {
-            let metric = document.metric(&cost.metric, &cost.labels)?;
-            let slower = metric.standing() == Standing::Slower;
-            let ratio = metric.ratio().filter(|ratio| slower && ratio.max(1.0 / ratio) >= FAR)?;
-            Some(format!("{} ({})", cost.name, factor(ratio)))
-        })
-        .take(NAMED)
-        .collect();
-    if !slow.is_empty() {
-        let word = if slow.len() < counts.slower { "Slower, among others" } else { "Slower" };
-        text += &format!(" {word}: {}.", slow.join(", "));
-    }
-    text
 }
 
 /// How well the figures are known, by chapter; empty where nothing has an interval.

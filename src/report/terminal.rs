@@ -11,7 +11,7 @@ use crate::results::wording::{capital, count, duration, factor, interval, percen
 use crate::sys::foreign;
 
 /// Columns of text where the width of the terminal is unknown: wide enough for the summary, narrow enough for a pager.
-const WIDTH: u16 = 180;
+pub const WIDTH: u16 = 180;
 
 /// The summary: one row per headline figure, then what was skipped, failed or rejected.
 pub fn summary(document: &Document, width: Option<u16>) -> String {

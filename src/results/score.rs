@@ -158,10 +158,15 @@ impl Standings {
         self.judged() + self.unresolved + self.not_predicted
     }
 
+    /// Whether most of the results are judged.
+    pub fn are_decided(&self) -> bool {
+        2 * self.judged() >= self.all()
+    }
+
     /// In a word or some: whether the results agree with what is predicted from other results of the run. That needs most of the
     /// results, and a range is meant to hold nine of ten.
     pub fn word(&self) -> &'static str {
-        if 2 * self.judged() < self.all() {
+        if !self.are_decided() {
             "Mostly undecided"
         } else if 10 * self.outside() > self.judged() {
             "Not consistent with its own primitives"

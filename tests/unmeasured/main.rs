@@ -42,4 +42,5 @@ mod sharing;
 #[path = "../support/mod.rs"]
 mod support;
 mod table;
+mod verdict;
 mod words_of_others;

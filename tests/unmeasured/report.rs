@@ -151,6 +151,28 @@ fn drawings_are_files_of_their_own_and_markdown_links_them_all() {
 }
 
 #[test]
+fn a_drawing_of_its_own_needs_nothing_that_converters_lack() {
+    let pages =
+        [content::page(real()), content::brief(real(), None), content::published_page(real(), &Published::embedded())];
+    for (name, svg) in pages.iter().flat_map(markdown::drawings) {
+        let (style, rest) = svg.split_once("</style>").unwrap();
+        for lacking in ["var(", "--", "@", "font:", "outline", "currentColor"] {
+            assert!(!style.split_once("<style>").unwrap().1.contains(lacking), "{name} has {lacking}");
+        }
+        for lacking in [" style=", "var(", "currentColor", "foreignObject", "href="] {
+            assert!(!rest.contains(lacking), "{name} has {lacking}");
+        }
+        // A white ground below everything, and each class with a rule.
+        assert!(rest.starts_with("<rect class=\"ground\"") && style.contains(".drawing .ground{fill:#fff}"), "{name}");
+        let classes =
+            rest.split(" class=\"").skip(1).filter_map(|after| after.split_once('"')).flat_map(|(of, _)| of.split(' '));
+        for series in classes.filter(|class| class.len() == 2 && class.starts_with('s')) {
+            assert!(style.contains(&format!(".l.{series}{{stroke:#")), "{name} has no colour for {series}");
+        }
+    }
+}
+
+#[test]
 fn a_run_writes_all_of_it() {
     let run = finished_run();
     assert_sound(&fs::read_to_string(run.join("report.html")).unwrap());
@@ -345,13 +367,24 @@ fn the_screen_says_what_a_mark_means_where_it_is() {
 #[test]
 fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
     let documents = [real().clone(), golden("complete"), golden("failed_launch"), golden("skipped_step")];
-    for document in documents {
+    for mut document in documents {
+        let all = document.metrics().filter(|metric| metric.headline).count();
+        // What a quick run settled, and the rest.
+        let shown = screen::verdict(&document);
+        let numbers: Vec<usize> =
+            shown.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
+        let whole = numbers.iter().position(|&number| number == all).unwrap();
+        assert!(shown.starts_with("Settled: ") || shown.starts_with("First values of "), "{shown}");
+        let good = document.metrics().filter(|metric| metric.headline && metric.grade == Grade::Good).count();
+        assert!(whole <= 1 && (whole == 0 || numbers[0] < all && numbers[2] <= good), "{shown}");
+        let page = html::render(&content::brief(&document, None));
+        assert!(page.contains(shown.split(" A run").next().unwrap()), "the report has the same verdict: {shown}");
+        document.run.profile = "default".to_owned();
         let shown = screen::verdict(&document);
         let (word, rest) = shown.split_once(". Of ").unwrap();
         let counts = rest.split('.').next().unwrap();
         let numbers: Vec<usize> =
             counts.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
-        let all = document.metrics().filter(|metric| metric.headline).count();
         assert_eq!((numbers[0], numbers[1..].iter().sum::<usize>()), (all, all), "{shown}");
         assert!(!word.contains("Healthy"), "{shown}");
         let page = html::render(&content::brief(&document, None));
@@ -363,6 +396,7 @@ fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
 fn a_verdict_names_what_is_slower_and_calls_no_doubtful_result_predicted() {
     let changed = |change: &dyn Fn(&mut Metric)| {
         let mut document = real().clone();
+        document.run.profile = "default".to_owned();
         document.highlights.clear();
         document.experiments.iter_mut().flat_map(|section| &mut section.metrics).for_each(change);
         screen::verdict(&document)

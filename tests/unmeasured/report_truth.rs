@@ -178,7 +178,7 @@ fn noise_makes_noisy_figures_and_true_sentences() {
     let random = RefCell::new(fastrand::Rng::with_seed(11));
     let noise = || 1.0 + 2.0 * random.borrow_mut().f64().powi(2);
     let of_launch = Cell::new(1.0);
-    let document = bent(|_, index, value| {
+    let mut document = bent(|_, index, value| {
         if index == 0 {
             of_launch.set(noise());
         }
@@ -186,6 +186,9 @@ fn noise_makes_noisy_figures_and_true_sentences() {
     });
     assert_true(&document, "batches vary threefold");
     assert!(document.count(Grade::Good) < real().count(Grade::Good) / 2, "{} good", document.count(Grade::Good));
+    let shown = screen::verdict(&document);
+    assert!(!shown.contains("onsistent with its own primitives"), "{shown}");
+    document.run.profile = "default".to_owned();
     let shown = screen::verdict(&document);
     assert!(shown.starts_with("Mostly undecided. Of "), "{shown}");
 }

@@ -13,7 +13,7 @@ use frame::Frame;
 use nix::poll::poll;
 
 use super::arguments::NeighbourOptions;
-use super::{DONE, FAILED, Failure, print_on, print_painted};
+use super::{DONE, FAILED, Failure, print_on, print_painted, terminal_width};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::prepare::counter_usable;
 use crate::machine::{self, Machine};
@@ -68,7 +68,7 @@ pub(super) fn neighbours(options: &NeighbourOptions) -> Result<u8, Failure> {
     }
     drop(watch);
     if read {
-        print_on(&table::summary(&account, &machine))?;
+        print_on(&table::summary(&account, &machine, terminal_width()))?;
     }
     Ok(if file.is_some_and(|file| file.failed) { FAILED } else { DONE })
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::terminal_width;
 use super::account::{Core, CpuAccount, MOST_COST};
 use crate::machine::{CpuList, Machine};
-use crate::report::terminal::{folded, plain_table};
+use crate::report::terminal::{WIDTH, folded, plain_table};
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, duration, interval, percent, quantity};
 
@@ -50,27 +49,50 @@ pub(super) fn lines(account: &CpuAccount) -> String {
 }
 
 /// The summary: a table of the CPUs, whose work the neighbours may be, and what watching cost.
-pub(super) fn summary(account: &CpuAccount, machine: &Machine) -> String {
-    let columns =
-        ["CPU", "neighbour", "95 %", "longest", "longest alone", "looks", "unclear", "steal", "delay", "clock", "own"];
-    let rows = account.cores.iter().map(|core| row(core, account.span)).collect();
+pub(super) fn summary(account: &CpuAccount, machine: &Machine, width: Option<u16>) -> String {
     let mut text = format!(
-        "\n{} from {} to {}\n\n{}\n\n",
+        "\n{} from {} to {}\n\n",
         duration(account.span),
         account.began.strftime("%Y-%m-%d %H:%M:%S"),
         account.ended.strftime("%H:%M:%S %Z"),
-        plain_table(&columns, rows, terminal_width())
     );
+    for table in tables(account, width) {
+        text += &format!("{table}\n\n");
+    }
     text += &folded(&siblings(account, machine), PARAGRAPH);
     text += &folded(&cost(account), PARAGRAPH);
     text
 }
 
-fn row(core: &Core, span: f64) -> Vec<String> {
+/// Columns of the summary, and those of its first part where all of them are wider than the terminal.
+const COLUMNS: [&str; 11] =
+    ["CPU", "neighbour", "95 %", "longest", "longest alone", "looks", "unclear", "steal", "delay", "clock", "own"];
+const FIRST_PART: usize = 6;
+
+/// One table, or two where one would have broken cells.
+fn tables(account: &CpuAccount, width: Option<u16>) -> Vec<String> {
+    let rows: Vec<Vec<String>> = account.cores.iter().map(|core| row(core, account.span).to_vec()).collect();
+    let whole = plain_table(&COLUMNS, rows.clone(), Some(u16::MAX));
+    let wide = whole.lines().filter(|line| !line.contains('─')).map(|line| line.chars().count()).max();
+    if wide.is_none_or(|wide| wide <= usize::from(width.unwrap_or(WIDTH))) {
+        return vec![plain_table(&COLUMNS, rows, width)];
+    }
+    let second = |cells: &[String]| [&cells[..1], &cells[FIRST_PART..]].concat();
+    vec![
+        plain_table(&COLUMNS[..FIRST_PART], rows.iter().map(|cells| cells[..FIRST_PART].to_vec()).collect(), width),
+        plain_table(
+            &[&COLUMNS[..1], &COLUMNS[FIRST_PART..]].concat(),
+            rows.iter().map(|cells| second(cells)).collect(),
+            width,
+        ),
+    ]
+}
+
+fn row(core: &Core, span: f64) -> [String; COLUMNS.len()] {
     let total = core.presence.total();
     let longest = core.presence.longest();
     let seconds = |seconds: f64| quantity(seconds * 1e9, Unit::Nanoseconds);
-    vec![
+    [
         core.cpu.to_string(),
         share(total.share()),
         known(core.presence.interval(), |[low, high]| format!("{:.1} … {:.1} %", low * 100.0, high * 100.0)),
@@ -166,9 +188,25 @@ mod tests {
     #[test]
     fn the_summary_names_own_siblings() {
         let account = scripted();
-        let text = summary(&account, &machine("0,3"));
+        let text = summary(&account, &machine("0,3"), None);
         assert!(text.contains("hardware threads of one core: 0,3. A neighbour"), "{text}");
         assert!(text.contains("33 %") && text.contains("Watching 2 CPUs cost"), "{text}");
-        assert!(summary(&account, &machine("")).contains("No CPU shows a sibling"), "{text}");
+        assert!(summary(&account, &machine(""), None).contains("No CPU shows a sibling"), "{text}");
+    }
+    #[test]
+    fn the_summary_fits_the_terminal_with_whole_cells() {
+        let account = scripted();
+        let cells = row(&account.cores[0], account.span);
+        for width in [80, 100, 200] {
+            let found = tables(&account, Some(width));
+            assert_eq!(found.len(), if width < 120 { 2 } else { 1 }, "{found:?}");
+            let text = found.join("\n");
+            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+            for whole in COLUMNS.iter().copied().chain(cells.iter().map(String::as_str)) {
+                assert!(text.lines().any(|line| line.contains(whole)), "{whole} is broken in\n{text}");
+            }
+            // A head and a line for each CPU, between three rules.
+            assert_eq!(text.lines().count(), found.len() * 6, "{text}");
+        }
     }
 }

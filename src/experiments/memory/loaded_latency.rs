@@ -76,6 +76,12 @@ pub const EXPERIMENT: Experiment = Experiment {
             check: two_cpus,
             caveats: no_caveats,
         },
+        Need {
+            id: "account_of_pages",
+            what: "a kernel that tells which pages hold the memory",
+            check: account_of_pages,
+            caveats: no_caveats,
+        },
         Need { id: "time", what: "time to fill these footprints", check: time_to_fill, caveats: no_caveats },
     ],
     uses: &["memory.latency.level"],
@@ -151,6 +157,13 @@ fn two_cpus(setup: &Setup) -> Result<(), Problem> {
         .hint("free memory, or raise the memory limit of the container")),
         Err(reason) => Err(Problem::new(reason).hint("free memory, or raise the memory limit of the container")),
     }
+}
+
+/// A footprint is verified before it is read. An emulator in user mode shows no pages of the program that it runs.
+fn account_of_pages(setup: &Setup) -> Result<(), Problem> {
+    let Some(emulator) = &setup.machine.cpu.emulator else { return Ok(()) };
+    let why = format!("{} does not tell which pages hold the memory, so no footprint is verified", emulator.value);
+    Err(Problem::new(why).hint("use a build for the architecture of this machine"))
 }
 
 /// A first look has no time for footprints that take seconds to be had.
@@ -367,5 +380,26 @@ fn under_traffic(moved: Option<f64>, loaded: &Metric, idle: Option<&Metric>) -> 
         ),
         Order::Alike => format!("{begin}, and without traffic {idle_text}. {}.", unresolved_difference(loaded, idle)),
         Order::Open => format!("{begin}, and without traffic {idle_text}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Fact, detect};
+    use crate::setup::Profile;
+
+    #[test]
+    fn an_emulator_is_a_reason_to_skip() {
+        let nowhere = std::path::Path::new("/proc/nonexistent");
+        let mut setup = Setup::of(detect(nowhere, nowhere), 0, vec![0, 1], Profile::Quick);
+        setup.machine.cpu.emulator = None;
+        assert!(account_of_pages(&setup).is_ok());
+        setup.machine.cpu.emulator = Some(Fact::new("an emulator of aarch64".to_owned(), "uname"));
+        let problem = account_of_pages(&setup).unwrap_err();
+        assert!(
+            problem.what.starts_with("an emulator of aarch64 does not tell") && problem.hint.is_some(),
+            "{problem}"
+        );
     }
 }

@@ -7,6 +7,7 @@ use super::{APPENDIX, PUBLISHED, chapter_title, cost_ladder, why_missing};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
 use crate::report::reference::ReferenceRun;
 use crate::report::screen;
+use crate::report::verdict::verdict;
 use crate::results::document::{Document, Outcome};
 use crate::results::quantity::DISTANCE;
 use crate::results::wording::{capital, count, duration};
@@ -37,7 +38,7 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
     for alarm in super::front::alarms(document) {
         part.add(Piece::Alarm(alarm));
     }
-    part.add(Piece::Paragraph(vec![Span::strong("Verdict. "), Span::plain(screen::verdict(document))]));
+    part.add(Piece::Paragraph(vec![Span::strong("Verdict. "), Span::plain(verdict(document))]));
     part.add(Piece::Paragraph(vec![Span::strong("Confidence. "), Span::plain(certainty(document))]));
     for (found, number) in document.highlights.iter().zip(1..) {
         let mut spans = vec![Span::strong(format!("{number}. {}", found.text))];

@@ -111,7 +111,10 @@ impl Drawing {
             Plot::Panels(plot) => plot.draw(&ink, form),
             Plot::Strips(plot) => plot.draw(&ink, form),
         };
-        let content = ink.borrow();
+        let mut content = ink.take();
+        if form == DrawnFor::File {
+            content = style::with_halos(&content);
+        }
         let ground = || {
             let style = style::for_file(&content);
             format!("<style>{style}</style><rect class=\"ground\" width=\"100%\" height=\"100%\"/>")

@@ -1,0 +1,144 @@
+//! What a run found, in a few sentences: how its results agree with their predictions, or what a first look settled.
+
+use crate::results::document::{Document, Grade, HighlightKind, Metric, Outcome};
+use crate::results::score::{Standing, Standings};
+use crate::results::wording::{count, factor};
+use crate::setup::Profile;
+
+/// A result beyond its range by less than this is not worth a word.
+const FAR: f64 = 1.1;
+/// Results beyond their ranges that are named.
+const NAMED: usize = 3;
+
+/// Whether the results agree with each other, with numbers that add up, and what is slower than predicted. A quick run says what it
+/// settled, and what a default run adds.
+pub fn verdict(document: &Document) -> String {
+    let counts = Standings::of(headlines(document));
+    if counts.all() == 0 {
+        return "Nothing was measured.".to_owned();
+    }
+    let broken = document.highlights.iter().any(|found| found.kind == HighlightKind::Violation);
+    if Profile::named(&document.run.profile).is_some_and(Profile::is_quick) {
+        return first_look(document, &counts, broken);
+    }
+    let word = if broken { "Contradictory" } else { counts.word() };
+    format!("{word}. Of {}{}", counts.text("headline result", "headline results"), slower(document, &counts))
+}
+
+/// The verdict of a quick run. Nothing is called settled that a longer run may find to be otherwise.
+fn first_look(document: &Document, counts: &Standings, broken: bool) -> String {
+    let all = counts.all();
+    let settled = headlines(document).filter(|metric| is_settled(metric)).count();
+    let of_all = count(all as u64, "headline result", "headline results");
+    let mut text = if broken { "Contradictory. ".to_owned() } else { String::new() };
+    text += &match settled {
+        0 if all == 1 => "First value of 1 headline result, not settled.".to_owned(),
+        0 => format!("First values of {of_all}, none of them settled."),
+        _ => {
+            let good = headlines(document).filter(|metric| is_settled(metric) && metric.grade == Grade::Good).count();
+            let number = if settled == all { "all".to_owned() } else { format!("{settled} of") };
+            let others = if good < settled { format!(", {} more as predicted", settled - good) } else { String::new() };
+            format!("Settled: {number} {of_all} ({good} good{others}){}.", chapters(document))
+        }
+    };
+    if counts.are_decided() && !broken {
+        text += &format!(" {}.", counts.word());
+    }
+    text += &match (counts.faster, counts.slower) {
+        (0, 0) => String::new(),
+        (faster, 0) => format!(" {faster} faster than predicted."),
+        (0, slower) => format!(" {slower} slower than predicted."),
+        (faster, slower) => format!(" {faster} faster and {slower} slower than predicted."),
+    };
+    text + &slower(document, counts) + &more(document, all - settled, all)
+}
+
+/// A result whose interval is within its target, or that agrees with its prediction. What is unresolved or disturbed is neither.
+fn is_settled(metric: &Metric) -> bool {
+    let known = metric.interval_level > 0.0 && matches!(metric.grade, Grade::Good | Grade::Rough);
+    known && (metric.grade == Grade::Good || metric.standing() == Standing::Inside)
+}
+
+fn headlines(document: &Document) -> impl Iterator<Item = &Metric> {
+    document.metrics().filter(|metric| metric.headline)
+}
+
+/// The chapters with all or most of their results settled; empty where no chapter has, or there is only one.
+fn chapters(document: &Document) -> String {
+    let (mut whole, mut most, mut known) = (Vec::new(), Vec::new(), 0);
+    for chapter in document.experiments.chunk_by(|one, other| one.chapter == other.chapter) {
+        let of: Vec<&Metric> =
+            chapter.iter().flat_map(|section| &section.metrics).filter(|metric| metric.headline).collect();
+        let settled = of.iter().filter(|metric| is_settled(metric)).count();
+        known += usize::from(!of.is_empty());
+        let list = if of.is_empty() || 2 * settled <= of.len() {
+            continue;
+        } else if settled == of.len() {
+            &mut whole
+        } else {
+            &mut most
+        };
+        list.push(chapter[0].chapter.as_str());
+    }
+    let named = [("all of", whole), ("most of", most)];
+    let named: Vec<String> = named
+        .iter()
+        .filter(|(_, of)| !of.is_empty())
+        .map(|(share, of)| format!("{share} {}", enumeration(of)))
+        .collect();
+    if known < 2 || named.is_empty() { String::new() } else { format!(", {}", named.join(", ")) }
+}
+
+/// What a run without `--quick` does beyond this one. It promises no grade: that depends on the host.
+fn more(document: &Document, open: usize, all: usize) -> String {
+    let left_out = document.experiments.iter().filter(|section| {
+        section.outcome == Outcome::Skipped && section.hint.as_ref().is_some_and(|hint| hint.contains("--quick"))
+    });
+    let left_out: Vec<&str> = left_out.map(|section| section.id.as_str()).collect();
+    let longer = match (open, open == all) {
+        (0, _) => "is longer, for narrower intervals".to_owned(),
+        (1, true) => "measures it longer".to_owned(),
+        (_, true) => "measures them longer".to_owned(),
+        (1, false) => "measures the other one longer".to_owned(),
+        _ => format!("measures the other {open} longer"),
+    };
+    let adds = if left_out.is_empty() { String::new() } else { format!(" and adds {}", enumeration(&left_out)) };
+    format!(" A run without --quick {longer}{adds}.")
+}
+
+/// The costs that are slower than predicted, each with its ratio.
+fn slower(document: &Document, counts: &Standings) -> String {
+    let slow: Vec<String> = document
+        .costs
+        .iter()
+        .filter_map(|cost| {
+            let metric = document.metric(&cost.metric, &cost.labels)?;
+            let slower = metric.standing() == Standing::Slower;
+            let ratio = metric.ratio().filter(|ratio| slower && ratio.max(1.0 / ratio) >= FAR)?;
+            Some(format!("{} ({})", cost.name, factor(ratio)))
+        })
+        .take(NAMED)
+        .collect();
+    let word = if slow.len() < counts.slower { "Slower, among others" } else { "Slower" };
+    if slow.is_empty() { String::new() } else { format!(" {word}: {}.", slow.join(", ")) }
+}
+
+/// Names as in a sentence: `cpu`, `cpu and os`, `cpu, os and file`.
+fn enumeration(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_enumerated_as_in_a_sentence() {
+        assert_eq!(enumeration(&["cpu"]), "cpu");
+        assert_eq!(enumeration(&["cpu", "os", "file"]), "cpu, os and file");
+    }
+}
