@@ -290,7 +290,7 @@ fn the_table_of_figures_has_every_figure_in_full() {
 
 #[test]
 fn the_report_is_small_and_its_appendix_has_the_rest() {
-    let brief = html::render(&content::brief(real(), None));
+    let brief = html::render(&content::brief(real(), None, content::OtherPages::Beside));
     let full = html::render(&content::page(real()));
     assert_sound(&brief);
     // A number stays with its unit.
@@ -354,7 +354,7 @@ fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
         let all = document.metrics().filter(|metric| metric.headline).count();
         assert_eq!((numbers[0], numbers[1..].iter().sum::<usize>()), (all, all), "{shown}");
         assert!(!word.contains("Healthy"), "{shown}");
-        let page = html::render(&content::brief(&document, None));
+        let page = html::render(&content::brief(&document, None, content::OtherPages::Beside));
         assert!(page.contains(&format!("{word}. ")), "the report has the same verdict: {shown}");
     }
 }
