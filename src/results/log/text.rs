@@ -88,7 +88,7 @@ impl Text {
 
     fn damaged(&self, why: &str) -> Problem {
         Problem::new(format!("the compressed log {} is damaged: {why}", self.path.display()))
-            .hint("restore the file from a copy. The node.json beside it still has the results")
+            .hint("restore the file from a copy. The node.json of the run also has its results")
     }
 
     fn too_large(&self, what: &str) -> Problem {
