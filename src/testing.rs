@@ -142,7 +142,7 @@ pub mod report {
         pub use crate::report::compact::render;
     }
     pub mod content {
-        pub use crate::report::content::{brief, page, published_page};
+        pub use crate::report::content::{OtherPages, brief, page, published_page};
     }
     pub mod csv {
         pub use crate::report::csv::render;

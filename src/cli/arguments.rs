@@ -184,9 +184,9 @@ pub(super) struct RunOptions {
     /// Label of this node for comparisons in a fleet, such as rack=r12 (repeatable)
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
     pub labels: Vec<(String, String)>,
-    /// Files to keep of a complete run
-    #[arg(long, value_enum, default_value_t = KeptChoice::All, value_name = "FILES")]
-    pub keep: KeptChoice,
+    /// Files to keep of a complete run (default: report, or what a resumed run has)
+    #[arg(long, value_enum, value_name = "FILES")]
+    pub keep: Option<KeptChoice>,
     /// Write the result as JSON to a file, or to standard output with - (summary on standard error). The form
     /// --json node FILE writes node.json in one line
     #[arg(long, value_name = "FILE|-", num_args = 1..=2)]
@@ -220,9 +220,11 @@ pub(super) struct RunOptions {
 /// Files of a run directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum KeptChoice {
-    /// The log, the result and the report
+    /// The compressed log, node.json (the compact form), report.html and metrics.csv
+    Report,
+    /// The log without compression, and every file that can be computed from it
     All,
-    /// The log and node.json, the compact form: everything else can be computed from the log
+    /// The log without compression, and node.json
     Log,
     /// node.json alone
     Node,
@@ -231,6 +233,7 @@ pub(super) enum KeptChoice {
 impl KeptChoice {
     pub fn kept(self) -> Kept {
         match self {
+            KeptChoice::Report => Kept::Report,
             KeptChoice::All => Kept::All,
             KeptChoice::Log => Kept::Log,
             KeptChoice::Node => Kept::Node,

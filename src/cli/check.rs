@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::check_options::CheckOptions;
 use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, print};
 use crate::assemble;
-use crate::conduct::directory::LOG;
+use crate::conduct::directory::RunDirectory;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition};
 use crate::conduct::prepare;
@@ -186,7 +186,7 @@ fn look(
         if ended.is_some() {
             return Ok(None);
         }
-        let log = log::read(&place.join(LOG))?;
+        let log = log::read(&RunDirectory::open(&place)?.log())?;
         let results = judged(model, Compact::of(&assemble::document(&log)));
         Ok(Some(Measured { results, disturbance: disturbance(&log.launches, &log.others_cpus) }))
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::arguments::PredictOptions;
 use super::{DONE, Failure, INTERRUPTED, json, print, runs, terminal_width};
 use crate::assemble;
-use crate::conduct::directory::{LOG, RunDirectory};
+use crate::conduct::directory::RunDirectory;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition};
 use crate::conduct::scratch::Temporary;
@@ -110,7 +110,8 @@ fn primitives(cpu: Option<u32>) -> Result<Log, Failure> {
     if let Some(signal) = ended.map_err(|problem| problem_of(&problem.what))? {
         return Err(Failure { code: INTERRUPTED, problem: Problem::new(format!("interrupted by {signal}")) });
     }
-    log::read(&run.join(LOG)).map_err(|problem| problem_of(&problem.what).into())
+    let log = RunDirectory::open(&run).and_then(|run| log::read(&run.log()));
+    log.map_err(|problem| problem_of(&problem.what).into())
 }
 
 fn row(prediction: &Prediction) -> Vec<String> {

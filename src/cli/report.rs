@@ -8,6 +8,7 @@ use super::{DONE, Failure, print, print_painted, runs, terminal_width, write_fil
 use crate::assemble;
 use crate::conduct::directory::{COMPACT, RunDirectory};
 use crate::conduct::figures;
+use crate::report::content::OtherPages;
 use crate::report::content::stored::Shown;
 use crate::report::exports::{self, Form, Scope};
 use crate::report::page::Page;
@@ -39,7 +40,10 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
         } else if options.full {
             content::page(document)
         } else {
-            content::brief(document, reference(options, document)?.as_ref())
+            // Beside a page that goes to a file are those that it links.
+            let is_linked = options.format == Format::Html && file(options).is_some();
+            let others = if is_linked { OtherPages::Beside } else { OtherPages::OnDemand };
+            content::brief(document, reference(options, document)?.as_ref(), others)
         })
     };
     let text = match options.format {
@@ -93,7 +97,7 @@ fn of_compact(options: &ReportOptions, run: &Path) -> Result<Option<String>, Fai
     let Some(found) = stored else { return Ok(None) };
     if options.published || options.reference.is_some() {
         let problem = Problem::new(format!("{} has no log, which this page needs", run.display()))
-            .hint("give the run directory or its log.jsonl. `sysdyno compare` compares node.json files");
+            .hint("give the run directory or the log in it. `sysdyno compare` compares node.json files");
         return Err(problem.into());
     }
     let shown = match options.format {
@@ -118,7 +122,7 @@ fn without_log(run: &Path) -> PathBuf {
 fn document_of(run: &Path) -> Result<Document, Problem> {
     if stored(run)?.is_some() {
         return Err(Problem::new(format!("{} is a node.json, which cannot make this format", run.display()))
-            .hint("give the run directory or its log.jsonl, or a format for other programs, such as --format go"));
+            .hint("give the run directory or the log in it, or a format for other programs, such as --format go"));
     }
     let document = assemble::document_of(&place(run)?)?;
     if let Some(damage) = &document.run.damage {
@@ -164,7 +168,7 @@ fn stored(place: &Path) -> Result<Option<Compact>, Problem> {
     }
     let unreadable = |error: String| {
         Problem::new(format!("cannot read {}: {error}", place.display()))
-            .hint("give a run directory, its log.jsonl, or its node.json")
+            .hint("give a run directory, its log, or its node.json")
     };
     let bytes = std::fs::read(place).map_err(|error| unreadable(error.to_string()))?;
     // A log is many values and none of them has a format.

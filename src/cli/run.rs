@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::arguments::{FailOn, PathChoice, RunOptions};
+use super::arguments::{FailOn, KeptChoice, PathChoice, RunOptions};
 use super::json_target::Target;
 use super::paint::painted;
 use super::{
@@ -66,7 +66,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
         Some(before) => before.reopen(command)?,
         None => start(place(options, &selected, &identity)?.as_deref(), header(&setup, command, &identity, options))?,
     };
-    recording.directory = recording.directory.keeping(options.keep.kept());
+    recording.directory = recording.directory.keeping(options.keep.map(KeptChoice::kept));
     let store = if options.no_history { None } else { earlier_runs(begins, &setup, &plan, &identity, &mut recording) };
     for words in of_the_cpu {
         talk::line(words);
@@ -233,7 +233,8 @@ fn keep(store: &Store, outcome: &RunOutcome) {
 
 /// A run that is complete needs no measuring. Results that could not be written when it ended are written now.
 fn complete(before: &Before, target: Option<Target>, options: &RunOptions) -> Result<u8, Failure> {
-    let (directory, id) = (&before.directory.clone().keeping(options.keep.kept()), &before.log.header.id);
+    let (directory, id) =
+        (&before.directory.clone().keeping(options.keep.map(KeptChoice::kept)), &before.log.header.id);
     let document = crate::assemble::document_of(&directory.log())?;
     if directory.has_results(&document) {
         talk::line(format_args!("{id} is complete, so no launch is left to do"));
@@ -384,8 +385,8 @@ fn tell(
     }
     let Some(mut target) = target else { return Ok(()) };
     target.write(&rendered()?).map_err(|problem| {
-        let elsewhere = format!("the same result is in {}", directory.path().join("result.json").display());
-        Failure::while_working(problem.hint(elsewhere))
+        let again = format!("`sysdyno report {} --format json` prints the same result", directory.path().display());
+        Failure::while_working(problem.hint(again))
     })
 }
 

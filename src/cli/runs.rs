@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::assemble;
 use crate::compare::PlacedRun;
-use crate::conduct::directory::{COMPACT, LOG, RUNS};
+use crate::conduct::directory::{self, COMPACT, RUNS};
 use crate::results::compact::{Compact, bytes_of};
 use crate::results::problem::Problem;
 use crate::sys::talk;
@@ -45,8 +45,8 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
 /// The newest run below the current directory, by when its log was last written. Another run than this one.
 pub(super) fn newest(but: Option<&Path>) -> Result<PathBuf, Problem> {
     let written = |run: &PathBuf| {
-        let files = [LOG, COMPACT].map(|name| run.join(name).metadata().and_then(|file| file.modified()).ok());
-        files.into_iter().flatten().max()
+        let files = directory::log_in(run).into_iter().chain([run.join(COMPACT)]);
+        files.filter_map(|file| file.metadata().and_then(|file| file.modified()).ok()).max()
     };
     let same = but.and_then(|run| run.canonicalize().ok());
     let entries = Path::new(RUNS).read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
@@ -82,7 +82,7 @@ pub(super) fn each_once(runs: Vec<PlacedRun>) -> Vec<PlacedRun> {
 
 /// The places of runs.
 fn places(name: &Path) -> Result<Vec<PathBuf>, Problem> {
-    let hint = "a run is a directory with a log.jsonl, a log, or a node.json. A side is a run, a directory of runs, or a pattern in quotes";
+    let hint = "a run is a directory with a log, a log, or a node.json. A side is a run, a directory of runs, or a pattern in quotes";
     if name.is_dir() && !is_run(name) {
         let entries =
             name.read_dir().map_err(|error| Problem::new(format!("cannot read {}: {error}", name.display())))?;
@@ -107,7 +107,7 @@ fn places(name: &Path) -> Result<Vec<PathBuf>, Problem> {
 
 /// Whether a directory is that of a run.
 fn is_run(directory: &Path) -> bool {
-    directory.join(LOG).is_file() || directory.join(COMPACT).is_file()
+    directory::log_in(directory).is_some() || directory.join(COMPACT).is_file()
 }
 
 /// Whether something in a directory of runs is one.
@@ -115,16 +115,16 @@ fn holds_run(path: &Path) -> bool {
     if path.is_dir() {
         is_run(path)
     } else {
-        path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl")
+        directory::is_log_name(path) || path.extension().is_some_and(|extension| extension == "json")
     }
 }
 
 /// One run: its directory, its log, or its compact form.
 pub(super) fn one(place: &Path) -> Result<PlacedRun, Problem> {
     let compact = if place.is_dir() { place.join(COMPACT) } else { place.to_path_buf() };
-    let log = if place.is_dir() { place.join(LOG) } else { place.to_path_buf() };
-    let is_log = log.is_file() && log.extension().is_some_and(|extension| extension == "jsonl");
-    let run = if is_log { Compact::of(&assemble::document_of(&log)?) } else { read(&compact)? };
+    let named = || (place.is_file() && directory::is_log_name(place)).then(|| place.to_path_buf());
+    let log = if place.is_dir() { directory::log_in(place) } else { named() };
+    let run = log.map_or_else(|| read(&compact), |log| Ok(Compact::of(&assemble::document_of(&log)?)))?;
     Ok(PlacedRun { place: place.display().to_string(), run })
 }
 
@@ -132,7 +132,7 @@ pub(super) fn one(place: &Path) -> Result<PlacedRun, Problem> {
 fn read(place: &Path) -> Result<Compact, Problem> {
     let cannot = |why: String| {
         Problem::new(format!("cannot read {} as a run: {why}", place.display()))
-            .hint("a run is a directory with a log.jsonl, a log, or a node.json")
+            .hint("a run is a directory with a log, a log, or a node.json")
     };
     let bytes = bytes_of(place).map_err(cannot)?;
     Compact::parse(&bytes).map_err(cannot)

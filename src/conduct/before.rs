@@ -157,6 +157,11 @@ impl Before {
     /// Goes on with the log.
     pub fn reopen(self, command: Vec<String>) -> Result<Recording, Problem> {
         let Before { directory, log, writer } = self;
+        let place = directory.log();
+        if log::is_compressed(&place) {
+            return Err(Problem::new(format!("{} is compressed, and the run is incomplete", place.display()))
+                .hint("only a plain log can go on. Decompress it with `gunzip`, and resume again"));
+        }
         let launches = log.launches.iter().filter(|launch| launch.experiment != CANARY).count() as u64;
         let recording = Recording { directory, writer: writer?, resumed: Some((command, log.clock)), history: None };
         talk::line(format_args!(

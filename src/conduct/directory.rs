@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::figures;
+use crate::report::content::OtherPages;
 use crate::report::page::Page;
 use crate::report::{compact, content, csv, html, json, markdown};
 use crate::results::document::Document;
-use crate::results::log::{Header, LogWriter, Record};
+use crate::results::log::{self, Header, LogWriter, Record};
 use crate::results::problem::Problem;
 use crate::results::published::Published;
 use crate::sys::create::{self, Access};
@@ -23,7 +24,9 @@ pub const RUNS: &str = "sysdyno-runs";
 const RESULT: &str = "result.json";
 pub const COMPACT: &str = "node.json";
 /// Name of the log in a run directory.
-pub const LOG: &str = "log.jsonl";
+const LOG: &str = "log.jsonl";
+/// Name of the log of a complete run.
+const COMPRESSED: &str = "log.jsonl.gz";
 const METRICS: &str = "metrics.csv";
 const PAGE: &str = "report.html";
 /// Every row, term and gate.
@@ -36,11 +39,16 @@ const FIGURES: &str = "figures";
 const RENDER_LATER: &str = "the log is complete. Free space, then write the rest with `sysdyno run --resume DIR`, or render it with `sysdyno \
      report DIR`";
 
+/// What to do where the log cannot be compressed.
+const COMPRESS_LATER: &str =
+    "log.jsonl is complete and stays. Free space, then compress it with `sysdyno run --resume DIR`";
+
 /// Which files stay of a run that is complete.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
+    /// The compressed log, `node.json`, `report.html` and `metrics.csv`.
+    Report,
     /// Everything that is computed from the log, and the log.
-    #[default]
     All,
     /// The log and `node.json`.
     Log,
@@ -72,6 +80,17 @@ pub fn compact_now() -> String {
     Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
+/// The log in a directory, if it has one. A plain one is the newer.
+pub fn log_in(directory: &Path) -> Option<PathBuf> {
+    [LOG, COMPRESSED].into_iter().map(|name| directory.join(name)).find(|log| log.is_file())
+}
+
+/// Whether a file has the name of a log.
+pub fn is_log_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.ends_with(b".jsonl") || name.ends_with(b".jsonl.gz")
+}
+
 /// The option that names a run directory.
 const OUTPUT: &str = "--output DIR";
 
@@ -80,13 +99,13 @@ const NAMES: u32 = 100;
 
 impl RunDirectory {
     fn at(path: PathBuf) -> Self {
-        RunDirectory { path, kept: Kept::All }
+        RunDirectory { path, kept: Kept::Report }
     }
 
-    /// The same directory, where only some files stay of a complete run.
+    /// The same directory, with other files that stay of a complete run.
     #[must_use]
-    pub fn keeping(self, kept: Kept) -> Self {
-        RunDirectory { kept, ..self }
+    pub fn keeping(self, kept: Option<Kept>) -> Self {
+        RunDirectory { kept: kept.unwrap_or(self.kept), ..self }
     }
 
     /// Creates a directory of that name for a new run and begins its log. One that holds a run already, or that belongs to
@@ -121,11 +140,19 @@ impl RunDirectory {
     /// Writes the first line of the log. Finding out only after minutes of measuring that nothing can be written would waste
     /// them.
     fn begin(self, header: &Header) -> Result<(Self, LogWriter), Problem> {
-        let mut log = LogWriter::create(&self.log())?;
-        log.write(&Record::Run(header.clone())).map_err(|problem| {
-            // It has no line: nothing that anybody wrote is lost. A directory with other files stays.
-            let _ = std::fs::remove_file(self.log());
+        let place = self.path.join(LOG);
+        let mut log = LogWriter::create(&place)?;
+        // It has no line: nothing that anybody wrote is lost. A directory with other files stays.
+        let undo = || {
+            let _ = std::fs::remove_file(&place);
             let _ = std::fs::remove_dir(&self.path);
+        };
+        if self.path.join(COMPRESSED).symlink_metadata().is_ok() {
+            undo();
+            return Err(log::taken(&place));
+        }
+        log.write(&Record::Run(header.clone())).map_err(|problem| {
+            undo();
             Problem::new(format!("{} in {}", problem.what, self.path.display()))
                 .hint("free some space there, or choose another place with --output DIR or --into DIR")
         })?;
@@ -135,12 +162,17 @@ impl RunDirectory {
     /// The directory of a run that exists: its directory, or the log in it.
     pub fn open(path: &Path) -> Result<Self, Problem> {
         let directory = if path.is_file() { path.parent().unwrap_or(Path::new(".")) } else { path };
-        let directory = RunDirectory::at(directory.to_path_buf());
-        if directory.log().is_file() {
+        // A run that goes on keeps the files that it has.
+        let kept = if directory.join(RESULT).exists() { Kept::All } else { Kept::Report };
+        let directory = RunDirectory { path: directory.to_path_buf(), kept };
+        if log_in(&directory.path).is_some() {
             Ok(directory)
         } else {
-            Err(Problem::new(format!("'{}' is not a run directory: it has no log.jsonl", path.display()))
-                .hint("`sysdyno run` prints the directory that it writes. By default it is under sysdyno-runs/"))
+            Err(Problem::new(format!(
+                "'{}' is not a run directory: it has no log.jsonl.gz or log.jsonl",
+                path.display()
+            ))
+            .hint("`sysdyno run` prints the directory that it writes. By default it is under sysdyno-runs/"))
         }
     }
 
@@ -151,31 +183,29 @@ impl RunDirectory {
 
     /// Its log.
     pub fn log(&self) -> PathBuf {
-        self.path.join(LOG)
+        log_in(&self.path).unwrap_or_else(|| self.path.join(LOG))
     }
 
     /// Whether a complete run keeps its report.
     pub fn has_report(&self) -> bool {
-        self.kept == Kept::All
+        matches!(self.kept, Kept::Report | Kept::All)
     }
 
-    /// Writes what is kept of all that is computed from the log, each file whole or not at all: `result.json`, `node.json`,
-    /// `metrics.csv`, `report.html`, `appendix.html`, `published.html` and their figures. The log of an incomplete run always
-    /// stays, because the run can be resumed from it.
+    /// Writes what is kept of all that is computed from the log, each file whole or not at all. The log of an incomplete run
+    /// always stays as it is, because the run can be resumed from it.
     pub fn write_result(&self, document: &Document) -> Result<(), Problem> {
         self.write_whole(COMPACT, &compact::render(document)?)?;
         match self.kept {
-            Kept::Node if document.run.complete => {
-                return std::fs::remove_file(self.log()).map_err(|error| {
-                    Problem::new(format!("cannot remove {}: {error}", self.log().display()))
-                        .hint("node.json is complete. Remove the log by hand")
-                });
-            }
+            Kept::Node if document.run.complete => return self.remove_logs(),
             Kept::Log | Kept::Node => return Ok(()),
-            Kept::All => {}
+            Kept::Report | Kept::All => {}
+        }
+        self.write_whole(METRICS, &csv::render(document)?)?;
+        if self.kept == Kept::Report {
+            self.write_whole(PAGE, &html::render(&content::brief(document, None, OtherPages::OnDemand)))?;
+            return if document.run.complete { self.compress() } else { Ok(()) };
         }
         self.write_whole(RESULT, &json::render(document)?)?;
-        self.write_whole(METRICS, &csv::render(document)?)?;
         for (name, page) in pages(document) {
             self.write_whole(name, &html::render(&page))?;
             figures::write(&self.path, &page)?;
@@ -183,19 +213,58 @@ impl RunDirectory {
         Ok(())
     }
 
+    fn remove_logs(&self) -> Result<(), Problem> {
+        while let Some(log) = log_in(&self.path) {
+            std::fs::remove_file(&log).map_err(|error| {
+                Problem::new(format!("cannot remove {}: {error}", log.display()))
+                    .hint("node.json is complete. Remove the log by hand")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Puts a compressed log in the place of the plain one. Whatever goes wrong, one of them is whole.
+    fn compress(&self) -> Result<(), Problem> {
+        let (plain, place) = (self.path.join(LOG), self.path.join(COMPRESSED));
+        if !plain.is_file() {
+            return Ok(());
+        }
+        let cannot = |why: String| {
+            Problem::new(format!("cannot compress the log {}: {why}", plain.display())).hint(COMPRESS_LATER)
+        };
+        log::compressed(&plain)
+            .and_then(|bytes| create::whole_on_disk(&place, Access::Shared, &bytes))
+            .map_err(|error| cannot(error.to_string()))?;
+        let [text, again] = [&plain, &place].map(|log| log::checksum(log));
+        if text.map_err(|problem| cannot(problem.what))? != again.map_err(|problem| cannot(problem.what))? {
+            return Err(cannot(format!("{} has another text", place.display())));
+        }
+        std::fs::remove_file(&plain).map_err(|error| {
+            Problem::new(format!("cannot remove {}: {error}", plain.display()))
+                .hint("log.jsonl.gz has the same text. Remove log.jsonl by hand")
+        })
+    }
+
     /// Whether everything that is computed from the log is there, whole.
     pub fn has_results(&self, document: &Document) -> bool {
         let read = |name: &str| file::read_regular(&self.path.join(name), MOST_BYTES).unwrap_or_default();
-        if self.kept != Kept::All {
-            return is_json(&read(COMPACT));
-        }
-        let pages = pages(document);
-        [RESULT, COMPACT].iter().all(|name| is_json(&read(name)))
-            && !read(METRICS).is_empty()
-            && pages.iter().all(|(name, page)| {
-                read(name).trim_ascii_end().ends_with(b"</html>")
-                    && markdown::drawings(page).iter().all(|(name, _)| !read(&format!("{FIGURES}/{name}")).is_empty())
-            })
+        let is_page = |name: &str| read(name).trim_ascii_end().ends_with(b"</html>");
+        let is_compact = is_json(&read(COMPACT));
+        let has_table = || !read(METRICS).is_empty();
+        is_compact
+            && match self.kept {
+                Kept::Log | Kept::Node => true,
+                Kept::Report => has_table() && is_page(PAGE) && !self.path.join(LOG).exists(),
+                Kept::All => {
+                    let drawings = |page: &Page| markdown::drawings(page);
+                    let is_drawn = |name: &str| !read(&format!("{FIGURES}/{name}")).is_empty();
+                    is_json(&read(RESULT))
+                        && has_table()
+                        && pages(document)
+                            .iter()
+                            .all(|(name, page)| is_page(name) && drawings(page).iter().all(|(name, _)| is_drawn(name)))
+                }
+            }
     }
 
     fn write_whole(&self, name: &str, text: &str) -> Result<(), Problem> {
@@ -212,7 +281,7 @@ fn is_json(bytes: &[u8]) -> bool {
 /// The report, its appendix and the published figures, by the names of their files.
 fn pages(document: &Document) -> [(&'static str, Page); 3] {
     [
-        (PAGE, content::brief(document, None)),
+        (PAGE, content::brief(document, None, OtherPages::Beside)),
         (APPENDIX, content::page(document)),
         (PUBLISHED, content::published_page(document, &Published::embedded())),
     ]

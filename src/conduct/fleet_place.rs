@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::before::Before;
-use super::directory::{self, COMPACT, LOG};
+use super::directory::{self, COMPACT};
 use crate::experiments::Experiment;
 use crate::machine::engine::is_node_name;
 use crate::machine::{Identity, MachineRelation};
@@ -42,7 +42,7 @@ impl FleetRequest<'_> {
         let Ok(entries) = self.node(identity)?.read_dir() else { return Ok(None) };
         let mut places: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         places.sort();
-        let logs = places.iter().rev().filter(|place| place.join(LOG).is_file());
+        let logs = places.iter().rev().filter(|place| directory::log_in(place).is_some());
         // One that another process is measuring, or that cannot be read, is left alone.
         Ok(logs.filter_map(|place| Before::open(place).ok()).find(|before| self.is_this(before, identity)))
     }

@@ -75,7 +75,12 @@ pub fn existing(place: &Path) -> io::Result<File> {
 /// Writes a new file next to its place and gives it its name. What had the name before is replaced, also a link. Nothing
 /// half-written stays.
 pub fn whole(place: &Path, access: Access, text: &str) -> io::Result<()> {
-    replace(place, access, access.mode(0o666), text)
+    replace(place, access, access.mode(0o666), text.as_bytes(), access == Access::Private)
+}
+
+/// The same of bytes that take the place of another file: they are on the disk before that one is removed.
+pub fn whole_on_disk(place: &Path, access: Access, bytes: &[u8]) -> io::Result<()> {
+    replace(place, access, access.mode(0o666), bytes, true)
 }
 
 /// Writes a file that a user named. A regular file stays as it was where the text does not fit. A device, a pipe, a link, or a file
@@ -93,7 +98,7 @@ pub fn named(place: &Path, text: &str) -> io::Result<()> {
         Ok(found) => found.permissions().mode() & 0o777,
         Err(_) => 0o666,
     };
-    match replace(place, Access::Shared, mode, text) {
+    match replace(place, Access::Shared, mode, text.as_bytes(), false) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => directly(),
         written => written,
     }
@@ -124,7 +129,7 @@ pub fn no_foreign_link(place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn replace(place: &Path, access: Access, mode: u32, text: &str) -> io::Result<()> {
+fn replace(place: &Path, access: Access, mode: u32, bytes: &[u8], on_disk: bool) -> io::Result<()> {
     let name = place.file_name().ok_or(ErrorKind::InvalidFilename)?.to_string_lossy();
     let partial = place.with_file_name(format!(".{name}.partial"));
     // What a killed process left, or a link that another user prepared, goes first and is not opened.
@@ -133,9 +138,9 @@ fn replace(place: &Path, access: Access, mode: u32, text: &str) -> io::Result<()
         _ => {}
     }
     let written = new_file(&partial, access, mode).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        if access == Access::Private {
-            // A later process relies on it: an error that comes late, as on a file server, is to be known now.
+        file.write_all(bytes)?;
+        if on_disk {
+            // A later step relies on it: an error that comes late, as on a file server, is to be known now.
             file.sync_all()?;
         }
         fs::rename(&partial, place)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::support::disk::{Disk, Loop, Throttle, counted};
 use crate::support::fuse::{Asked, Slow, own_mounts};
 use crate::support::namespaces::must;
-use crate::support::runs::{ended, measuring, metrics, sysdyno, told};
+use crate::support::runs::{ended, measuring, metrics, result, sysdyno, told};
 use crate::support::truth::{self, Judgement};
 use serde_json::Value;
 use sysdyno::testing::experiments::file::stamped_file::{BLOCK, Stamped};
@@ -52,10 +52,6 @@ fn run(words: &[&str], scratch: &Path, output: &Path) -> Output {
     all.extend(words);
     all.extend(["--quick", "--time", "10s", "--seed", "7", "--no-progress"]);
     sysdyno(&all).arg("--scratch").arg(scratch).arg("-o").arg(output).output().unwrap()
-}
-
-fn result(output: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(output.join("result.json")).unwrap()).unwrap()
 }
 
 /// Figures of a name in a result, with their labels; the first that the tool does not trust ends it.

@@ -403,7 +403,7 @@ fn both_ends_are_in_the_log_and_the_secret_is_not() {
     let (output, directory) = run(&namespaces, &peer, &["network", "--quick", "--time", "12s", "--seed", "3"]);
     assert!(output.status.success(), "{}", told(&output));
     let place = directory.path().join("run");
-    let log = std::fs::read_to_string(place.join("log.jsonl")).unwrap();
+    let log = crate::support::runs::log_text(&place);
     assert!(!log.contains(&peer.secret), "the secret is in the log");
     let lines = crate::support::runs::lines(&place);
     let met = crate::support::runs::records(&lines, "peer")[0];

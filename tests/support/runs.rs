@@ -1,12 +1,14 @@
 //! Runs of the real program: commands, one run that several tests look at, logs as JSON, and what must not be left behind.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use flate2::read::GzDecoder;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT};
 use signal_hook::flag;
@@ -88,7 +90,7 @@ pub fn unspoilt(root: &Path, mut run: impl FnMut(&Path) -> Output) -> (Output, P
     for attempt in 1.. {
         let place = root.join(format!("run-{attempt}"));
         let output = run(&place);
-        let looked_at = place.join("result.json").exists().then(|| metrics(&result(&place)).is_empty());
+        let looked_at = place.join("node.json").exists().then(|| metrics(&result(&place)).is_empty());
         if attempt == 6 || looked_at != Some(true) {
             return (output, place);
         }
@@ -111,14 +113,15 @@ pub fn accounted(result: &Value) -> usize {
     sections.iter().map(|section| count(section, "metrics") + count(section, "rejected")).sum()
 }
 
-/// One quick run of `cpu.loop` that tests may read but not change.
+/// One quick run of `cpu.loop` with all files, which tests may read but not change.
 pub fn finished_run() -> &'static Path {
     static RUN: OnceLock<PathBuf> = OnceLock::new();
     RUN.get_or_init(|| {
         let root = place_of_this_process();
         let _alone = measuring();
         let (output, place) = unspoilt(&root, |place| {
-            output(&["run", "cpu.loop", "--quick", "--time=3s", "--seed", "11", "-o", place.to_str().unwrap()])
+            let place = place.to_str().unwrap();
+            output(&["run", "cpu.loop", "--quick", "--time=3s", "--seed", "11", "--keep", "all", "-o", place])
         });
         assert!(output.status.success(), "{}", told(&output));
         place
@@ -149,9 +152,22 @@ pub fn copy_of_finished_run() -> tempfile::TempDir {
     copy
 }
 
+/// The text of a log, plain or compressed. Empty where there is none.
+pub fn log_text(run: &Path) -> String {
+    fs::read_to_string(run.join("log.jsonl")).unwrap_or_else(|_| {
+        let mut text = String::new();
+        let compressed = fs::read(run.join("log.jsonl.gz")).unwrap_or_default();
+        if !compressed.is_empty() {
+            GzDecoder::new(&compressed[..]).read_to_string(&mut text).unwrap();
+        }
+        text
+    })
+}
+
 /// Every line of a log.
 pub fn lines(run: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(run.join("log.jsonl")).unwrap();
+    let text = log_text(run);
+    assert!(!text.is_empty(), "{} has no log", run.display());
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
 
@@ -160,9 +176,10 @@ pub fn records<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["record"] == kind).collect()
 }
 
-/// The result beside a log.
+/// The result of a run.
 pub fn result(run: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(run.join("result.json")).unwrap()).unwrap()
+    let printed = output(&["report", run.to_str().unwrap(), "--format", "json"]);
+    serde_json::from_slice(&printed.stdout).unwrap_or_else(|error| panic!("{error}: {}", told(&printed)))
 }
 
 /// All published figures of a result.

@@ -66,7 +66,7 @@ fn assert_readable(document: &Document, name: &str) -> usize {
 
 #[test]
 fn the_verdict_is_before_the_contents() {
-    let page = html::render(&content::brief(real(), None));
+    let page = html::render(&content::brief(real(), None, content::OtherPages::Beside));
     let place = |wanted: &str| page.find(wanted).unwrap_or_else(|| panic!("no {wanted}"));
     assert!(place("Verdict.") < place("<nav") && place("<nav") < place("id=\"costs\""));
 }
@@ -82,9 +82,10 @@ fn two_levels_and_lopsided_intervals_are_in_the_rows() {
     metric.interval95 = [metric.value * 0.98, metric.value * 2.0];
     let (ends, levels) = (metric.interval_text(), metric.modes_text().unwrap());
     assert!(levels.contains("70 %") && levels.contains("30 %"), "{levels}");
-    for text in
-        [text::render(&content::brief(&document, None), Some(400)), text::render(&content::page(&document), Some(400))]
-    {
+    for text in [
+        text::render(&content::brief(&document, None, content::OtherPages::Beside), Some(400)),
+        text::render(&content::page(&document), Some(400)),
+    ] {
         assert!(text.contains(&format!("Two levels: {levels}.")), "{levels}");
         assert!(text.contains(&ends), "{ends}");
     }

@@ -351,7 +351,7 @@ fn composed_reports_are_plain() {
         let mut document = assemble::document(&log::read(&place).unwrap());
         // The version that measured wrote these words.
         document.quiet.clear();
-        for page in [content::brief(&document, None), content::page(&document)] {
+        for page in [content::brief(&document, None, content::OtherPages::OnDemand), content::page(&document)] {
             for paragraph in composed(&page) {
                 found.extend(faults(&paragraph).into_iter().map(|fault| (name.to_owned(), fault)));
             }

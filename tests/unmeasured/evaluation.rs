@@ -471,7 +471,7 @@ fn launches_elsewhere_are_counted_with_who_was_there() {
     let said = format!(
         "25 % of the launches began with a neighbour on the core of CPU 0. {moved} of these measured on another CPU"
     );
-    let brief = text::render(&content::brief(&document, None), None);
+    let brief = text::render(&content::brief(&document, None, content::OtherPages::Beside), None);
     assert!(brief.replace('\n', " ").contains(&said), "{brief}");
 }
 

@@ -78,7 +78,7 @@ fn keys(text: &str) -> Vec<&str> {
 fn the_main_document_names_results_in_words() {
     assert_eq!(keys("The key os.context_switch.time. Not a.b, /x/y.z.w or v1.2.3."), ["os.context_switch.time"]);
     for name in LOGS {
-        let text = text::render(&content::brief(&document(name), None), None);
+        let text = text::render(&content::brief(&document(name), None, content::OtherPages::Beside), None);
         assert_eq!(keys(&text), Vec::<&str>::new(), "{name}");
     }
 }

@@ -10,6 +10,7 @@ mod cli;
 mod coefficients;
 mod compact;
 mod compare;
+mod compressed;
 mod creating;
 mod documents;
 mod drawings;

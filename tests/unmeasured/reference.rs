@@ -28,7 +28,7 @@ fn a_reference_of_another_machine_is_on_the_screen_and_in_the_ladder() {
     assert!(!shown.lines().any(|line| line.starts_with("memory ") && line.ends_with('–')), "{shown}");
     let load = real().metrics().find(|metric| metric.labels.get("level") == Some("DRAM")).unwrap();
     assert!(reference.value(load).is_some());
-    let page = content::brief(real(), Some(&reference));
+    let page = content::brief(real(), Some(&reference), content::OtherPages::Beside);
     let ladder = page.parts.iter().flat_map(|part| &part.pieces).find_map(|piece| match piece {
         Piece::Drawing(drawing) if drawing.id == "costs" => Some(drawing),
         _ => None,
@@ -42,7 +42,7 @@ fn a_reference_of_another_machine_is_on_the_screen_and_in_the_ladder() {
     assert!(known > 5, "{known}");
     assert_eq!(drawing.matches("class=\"f s3\"").count(), known + 1);
     assert!(drawing.contains(&format!("reference: {}", reference.name())), "the legend names the run");
-    let plain = html::render(&content::brief(real(), None));
+    let plain = html::render(&content::brief(real(), None, content::OtherPages::Beside));
     assert!(!plain.contains("reference:"), "a report without a reference has no legend of one");
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../golden");

@@ -152,8 +152,11 @@ fn drawings_are_files_of_their_own_and_markdown_links_them_all() {
 
 #[test]
 fn a_drawing_of_its_own_needs_nothing_that_converters_lack() {
-    let pages =
-        [content::page(real()), content::brief(real(), None), content::published_page(real(), &Published::embedded())];
+    let pages = [
+        content::page(real()),
+        content::brief(real(), None, content::OtherPages::Beside),
+        content::published_page(real(), &Published::embedded()),
+    ];
     for (name, svg) in pages.iter().flat_map(markdown::drawings) {
         let (style, rest) = svg.split_once("</style>").unwrap();
         for lacking in ["var(", "--", "@", "font:", "outline", "currentColor"] {
@@ -312,7 +315,7 @@ fn the_table_of_figures_has_every_figure_in_full() {
 
 #[test]
 fn the_report_is_small_and_its_appendix_has_the_rest() {
-    let brief = html::render(&content::brief(real(), None));
+    let brief = html::render(&content::brief(real(), None, content::OtherPages::Beside));
     let full = html::render(&content::page(real()));
     assert_sound(&brief);
     // A number stays with its unit.
@@ -377,7 +380,7 @@ fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
         assert!(shown.starts_with("Settled: ") || shown.starts_with("First values of "), "{shown}");
         let good = document.metrics().filter(|metric| metric.headline && metric.grade == Grade::Good).count();
         assert!(whole <= 1 && (whole == 0 || numbers[0] < all && numbers[2] <= good), "{shown}");
-        let page = html::render(&content::brief(&document, None));
+        let page = html::render(&content::brief(&document, None, content::OtherPages::Beside));
         assert!(page.contains(shown.split(" A run").next().unwrap()), "the report has the same verdict: {shown}");
         document.run.profile = "default".to_owned();
         let shown = screen::verdict(&document);
@@ -387,7 +390,7 @@ fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
             counts.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
         assert_eq!((numbers[0], numbers[1..].iter().sum::<usize>()), (all, all), "{shown}");
         assert!(!word.contains("Healthy"), "{shown}");
-        let page = html::render(&content::brief(&document, None));
+        let page = html::render(&content::brief(&document, None, content::OtherPages::Beside));
         assert!(page.contains(&format!("{word}. ")), "the report has the same verdict: {shown}");
     }
 }

@@ -146,7 +146,7 @@ pub fn assert_true(document: &Document, how: &str) {
         text::render(&page, None),
         terminal::summary(document, None),
         screen::plain(&screen::screen(document, None, None)),
-        html::render(&content::brief(document, None)),
+        html::render(&content::brief(document, None, content::OtherPages::Beside)),
     ] {
         let nonsense = text.lines().find(|line| line.contains("NaN") || line.contains(" inf "));
         assert!(nonsense.is_none(), "{how}: {nonsense:?}");

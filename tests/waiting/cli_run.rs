@@ -37,17 +37,39 @@ fn report(words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_run_leaves_its_log_and_what_is_computed_from_it_and_nothing_else() {
-    let names: Vec<String> = {
-        let mut names: Vec<_> = fs::read_dir(finished_run())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    };
+fn a_run_leaves_four_small_files() {
+    let (keep, place) = place();
+    let output = sysdyno(&["run", "--quick", "-o", &place]).current_dir(keep.path()).output().unwrap();
+    assert!(ended(&output), "{}", told(&output));
+    let place = Path::new(&place);
+    assert_eq!(names(place), ["log.jsonl.gz", "metrics.csv", "node.json", "report.html"]);
+    let sizes = names(place).into_iter().map(|name| fs::metadata(place.join(name)).unwrap().len());
+    let all: u64 = sizes.sum();
+    assert!(all < 3_000_000, "{all} bytes");
+    let page = fs::read_to_string(place.join("report.html")).unwrap();
+    assert!(!page.contains("href=\"appendix") && !page.contains("href=\"published"), "no link leads nowhere");
+    assert!(page.contains("sysdyno report RUN --format html --full -o appendix.html"), "the command is named");
+    // The other pages are made on demand, and the page beside them links to both.
+    let file = keep.path().join("page.html");
+    let made = report(&[place.to_str().unwrap(), "--format", "html", "-o", file.to_str().unwrap()]);
+    assert!(made.status.success(), "{}", told(&made));
+    let page = fs::read_to_string(file).unwrap();
+    for name in ["appendix.html", "published.html"] {
+        assert!(page.contains(&format!("href=\"{name}")) && keep.path().join(name).exists(), "{name}");
+    }
+}
+
+fn names(place: &Path) -> Vec<String> {
+    let entries = fs::read_dir(place).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_that_keeps_all_leaves_its_log_and_what_is_computed_from_it_and_nothing_else() {
     assert_eq!(
-        names,
+        names(finished_run()),
         [
             "appendix.html",
             "figures",

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::namespaces::{Namespaces, Serving, must};
-use crate::support::runs::{Leashed, PROGRAM, metrics, result, told, wait_until};
+use crate::support::runs::{Leashed, PROGRAM, log_text, metrics, result, told, wait_until};
 use crate::support::servers::ganesha;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -74,7 +74,7 @@ fn vanish(experiment: &str, fate: Fate) {
     let mut child = Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     // A session of the launch is there: the peer has a child.
     wait_until("the launch reaches the peer", Duration::from_mins(1), || {
-        let log = fs::read_to_string(place.join("log.jsonl")).unwrap_or_default();
+        let log = log_text(&place);
         let launched = log.contains("\"record\":\"launch\"");
         (launched && sessions(&peer) > 0).then_some(())
     });
@@ -130,7 +130,7 @@ fn a_loopback_that_carries_nothing_leaves_the_flows_to_the_peer_their_figures() 
     let peer = namespaces.peer(&[]);
     let (output, directory) = run(&namespaces, &peer, &["network.bandwidth", "--quick", "--time", "15s"]);
     let place = directory.path().join("run");
-    assert!(place.join("result.json").exists(), "{}", told(&output));
+    assert!(place.join("node.json").exists(), "{}", told(&output));
     let found = result(&place);
     let figures = |path: &str| metrics(&found).iter().filter(|figure| figure["labels"]["path"] == path).count();
     assert_eq!(figures("loopback"), 0, "{found}");
@@ -148,11 +148,11 @@ fn the_path_to_the_peer_needs_no_loopback() {
     let words = ["network.round_trip", "network.connection", "--quick", "--time", "14s", "--path", "remote"];
     let (output, directory) = run(&namespaces, &peer, &words);
     let place = directory.path().join("run");
-    assert!(place.join("result.json").exists(), "{}", told(&output));
+    assert!(place.join("node.json").exists(), "{}", told(&output));
     let found = result(&place);
     let figures = |path: &str| metrics(&found).iter().filter(|figure| figure["labels"]["path"] == path).count();
     assert!(figures("loopback") == 0 && figures("remote") > 5, "{found}");
-    let log = fs::read_to_string(place.join("log.jsonl")).unwrap();
+    let log = log_text(&place);
     assert!(
         !log.contains("\"path\":\"loopback\"") && log.contains("\"remote_only\":true"),
         "nothing is predicted for it"
@@ -174,7 +174,7 @@ fn an_export_that_does_not_answer_ends_in_time() {
     let mut command: Command = Namespaces::command(&namespaces.near, PROGRAM, &words);
     let mut child = Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_until("a launch reads", Duration::from_mins(1), || {
-        let log = fs::read_to_string(place.join("log.jsonl")).unwrap_or_default();
+        let log = log_text(&place);
         let reads = |line: &str| line.contains("\"record\":\"launch\"") && line.contains("file.remote_read");
         log.lines().any(reads).then_some(())
     });

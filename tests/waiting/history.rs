@@ -104,7 +104,7 @@ fn five_earlier_runs_say_how_far_their_figures_scatter() {
     let Some(folder) = folder(&state) else { return };
     earlier(&folder, &[0.98, 0.99, 1.0, 1.01, 1.02]);
     let _alone = measuring();
-    let (_, said) = run(&state, &place, &[]);
+    let (_, said) = run(&state, &place, &["--keep", "all"]);
     assert!(said.is_empty(), "{said:?}");
     let log = lines(&place);
     let records = records(&log, "history");

@@ -193,7 +193,7 @@ fn a_size_without_bounds_takes_no_memory() {
     for bytes in [1 << 50, u64::MAX] {
         let (ended, directory) = run(Manner { bytes, directory: true, ..HONEST });
         let run = directory.path().join("run");
-        assert!(run.join("result.json").exists(), "{bytes}: {}", told(&ended));
+        assert!(run.join("node.json").exists(), "{bytes}: {}", told(&ended));
         let found = result(&run);
         let section = &found["experiments"][0];
         assert!(section["failed_launches"].as_array().is_none_or(Vec::is_empty), "{bytes}: {section}");

@@ -6,8 +6,8 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use crate::support::runs::{
-    Leashed, copy_of_finished_run, edit_log, finished_run, lines, measuring, output, records, result, sysdyno, text,
-    told, wait_until,
+    Leashed, copy_of_finished_run, edit_log, finished_run, lines, log_text, measuring, output, records, result,
+    sysdyno, text, told, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -32,9 +32,7 @@ fn going() -> (Leashed, TempDir, PathBuf) {
     let place = keep.path().join("run");
     let mut command = sysdyno(&["run", "cpu", "--quick", "--time=3s", "--no-progress", "-o", place.to_str().unwrap()]);
     let run = Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    wait_until("a launch ends", Duration::from_secs(30), || {
-        fs::read_to_string(place.join("log.jsonl")).unwrap_or_default().contains("launch_end").then_some(())
-    });
+    wait_until("a launch ends", Duration::from_secs(30), || log_text(&place).contains("launch_end").then_some(()));
     (run, keep, place)
 }
 
@@ -43,7 +41,7 @@ fn a_run_that_still_goes_is_not_written_by_another() {
     let _alone = measuring();
     let (mut run, _keep, place) = going();
     let number = run.0.id().to_string();
-    let before = fs::read(place.join("log.jsonl")).unwrap();
+    let before = log_text(&place);
     for _ in 0..3 {
         for words in [["run", "--resume"], ["run", "-o"]] {
             let complaint = refused(&output(&[words[0], words[1], place.to_str().unwrap()]));
@@ -56,7 +54,7 @@ fn a_run_that_still_goes_is_not_written_by_another() {
     }
     let status = wait_until("the run ends", Duration::from_mins(1), || run.0.try_wait().unwrap());
     assert!(status.code().is_some_and(|code| code < 2), "{status}");
-    assert!(fs::read(place.join("log.jsonl")).unwrap().starts_with(&before));
+    assert!(log_text(&place).starts_with(&before));
     let log = lines(&place);
     assert_eq!(records(&log, "run").len(), 1);
     assert!(records(&log, "resumed").is_empty());
@@ -117,7 +115,7 @@ fn results_that_are_missing_are_written_when_the_run_is_gone_on_with() {
     }
     for damage in damages {
         damage();
-        let output = resume(place);
+        let output = output(&["run", "--keep", "all", "--resume", place.to_str().unwrap()]);
         assert!(output.status.success(), "{}", told(&output));
         assert!(text(&output.stderr).contains("Writing them now"), "{}", told(&output));
         for name in names.map(PathBuf::from).iter().chain(&figure) {

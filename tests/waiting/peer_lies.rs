@@ -125,7 +125,7 @@ fn run(namespaces: &Namespaces, experiment: &str, lie: &[&str]) -> Value {
     let words = ["run", experiment, "--quick", "--time", "15s", "--no-progress", "-o", place.to_str().unwrap()];
     let to = ["--peer", &peer.address, "--peer-secret", &peer.secret];
     let output = Namespaces::command(&namespaces.near, PROGRAM, &[&words[..], &to[..]].concat()).output().unwrap();
-    assert!(place.join("result.json").exists(), "{}", told(&output));
+    assert!(place.join("node.json").exists(), "{}", told(&output));
     result(&place)
 }
 

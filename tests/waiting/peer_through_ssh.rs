@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::namespaces::{FAR, NEAR, Namespaces, must};
 use crate::support::places::executable;
-use crate::support::runs::{Leashed, PROGRAM, measuring, result, sysdyno, told, wait_until};
+use crate::support::runs::{Leashed, PROGRAM, log_text, measuring, result, sysdyno, told, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -131,7 +131,7 @@ fn an_interrupted_or_killed_run_leaves_nothing_behind_either() {
         let mut command = sshd.run(&place, &["network.connection"]);
         let mut child = Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         wait_until("the run measures", Duration::from_mins(1), || {
-            let log = fs::read_to_string(place.join("log.jsonl")).unwrap_or_default();
+            let log = log_text(&place);
             (log.matches("\"record\":\"launch_end\"").count() >= 2).then_some(())
         });
         assert!(sshd.left().0 > 0, "a peer runs there");

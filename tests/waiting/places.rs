@@ -108,13 +108,44 @@ fn a_disk_that_fills_up_ends_the_run_and_keeps_the_log() {
 #[test]
 fn a_result_that_cannot_be_written_leaves_the_log_and_says_so() {
     let (_keep, place) = place();
-    fs::create_dir_all(place.join("result.json/in the way")).unwrap();
+    fs::create_dir_all(place.join("report.html/in the way")).unwrap();
     let _alone = measuring();
     let output = behind(&["env"], &place);
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     assert!(text(&output.stderr).contains("the log is complete"), "{}", told(&output));
     assert_eq!(lines(&place).last().unwrap()["complete"], true);
-    assert!(!place.join(".result.json.partial").exists());
+    assert!(!place.join(".report.html.partial").exists());
+}
+
+#[test]
+fn a_log_that_cannot_be_compressed_stays() {
+    let copy = copy_of_finished_run();
+    fs::remove_file(copy.path().join("result.json")).unwrap();
+    // Words that compression cannot shorten much.
+    let mut random = fastrand::Rng::with_seed(11);
+    let words: String = (0..2_000_000).map(|_| random.alphanumeric()).collect();
+    let log = copy.path().join("log.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let (start, end) = text.trim_end().rsplit_once('\n').unwrap();
+    let line = format!(r#"{{"record":"resumed","at":"2026-01-31T12:00:00Z","command":["{words}"],"cut_bytes":0}}"#);
+    fs::write(&log, format!("{start}\n{line}\n{end}\n")).unwrap();
+    let output = script(
+        copy.path(),
+        true,
+        "mkdir small; mount -t tmpfs -o size=3m none small; mkdir small/run; cp log.jsonl small/run; code=0
+         $PROGRAM run --resume small/run 2> said || code=$?
+         ls -A small/run > full; cmp log.jsonl small/run/log.jsonl
+         $PROGRAM report small/run --format json > before
+         mount -o remount,size=9m small; $PROGRAM run --resume small/run
+         ls -A small/run > free; zcat small/run/log.jsonl.gz | cmp log.jsonl
+         $PROGRAM report small/run --format json | cmp before; exit $code",
+    );
+    let [said, full, free] = ["said", "full", "free"].map(|name| fs::read_to_string(copy.path().join(name)).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{}\n{said}", told(&output));
+    assert!(said.contains("cannot compress the log small/run/log.jsonl: No space left on device"), "{said}");
+    assert!(said.contains("hint: log.jsonl is complete and stays. Free space"), "{said}");
+    assert_eq!(full, "log.jsonl\nmetrics.csv\nnode.json\nreport.html\n");
+    assert_eq!(free, "log.jsonl.gz\nmetrics.csv\nnode.json\nreport.html\n");
 }
 
 #[test]

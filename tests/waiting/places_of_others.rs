@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::places::{Group, for_anybody, nobody};
 use crate::support::runs::{
-    Leashed, PROGRAM, copy_of_finished_run, ended, finished_run, lines, measuring, output, state, sysdyno, text, told,
-    wait_until,
+    Leashed, PROGRAM, copy_of_finished_run, ended, finished_run, lines, log_text, measuring, output, state, sysdyno,
+    text, told, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
@@ -65,7 +65,7 @@ fn links_and_pipes_in_a_run_directory_are_neither_followed_nor_opened() {
     mkfifo(&place.join(".report.html.partial"), Mode::S_IRWXU).unwrap();
     mkfifo(&place.join("report.html"), Mode::S_IRWXU).unwrap();
     let _alone = measuring();
-    let output = quick(&["-o".as_ref(), place.as_ref()]);
+    let output = quick(&["--keep".as_ref(), "all".as_ref(), "-o".as_ref(), place.as_ref()]);
     assert!(ended(&output), "{}", told(&output));
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     for name in ["result.json", "metrics.csv", "report.html", "appendix.html", "published.html"] {
@@ -241,9 +241,7 @@ fn signals_that_were_ignored_at_the_start_stay_ignored() {
     let mut run = Leashed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let number = Pid::from_raw(run.0.id() as i32);
     for _ in 0..3 {
-        wait_until("a launch ends", PATIENCE, || {
-            fs::read_to_string(place.join("log.jsonl")).unwrap_or_default().contains("launch_end").then_some(())
-        });
+        wait_until("a launch ends", PATIENCE, || log_text(place.as_ref()).contains("launch_end").then_some(()));
         kill(number, Signal::SIGHUP).unwrap();
         kill(number, Signal::SIGINT).unwrap();
     }
@@ -379,5 +377,5 @@ fn a_planted_log_of_nothing_hides_no_run() {
     let _alone = measuring();
     let output = quick(&["-o".as_ref(), place.as_ref()]);
     assert!(ended(&output), "what a run that was killed at once left is no run: {}", told(&output));
-    assert!(Path::new(&place).join("result.json").exists());
+    assert!(Path::new(&place).join("node.json").exists());
 }

@@ -15,7 +15,7 @@
 #   SYSDYNO            the program to copy to the nodes (default: sysdyno in PATH)
 #   SYSDYNO_FLEET      directory that all nodes share (default: sysdyno-fleet in the directory of sbatch)
 #   SYSDYNO_OPTIONS    options and experiments of `sysdyno run`, separated by spaces (default: --quick)
-#   SYSDYNO_KEEP       files that stay of a run: node, log or all (default: node)
+#   SYSDYNO_KEEP       files that stay of a run: node, report, log or all (default: node)
 #   SYSDYNO_SCRATCH    directory of each node for temporary files (default: TMPDIR, else /tmp)
 #   SYSDYNO_AT_ONCE    nodes that measure at the same time (default: all)
 #

@@ -3,7 +3,7 @@
 
 use super::methodology::moved_launches;
 use super::operation;
-use super::{APPENDIX, PUBLISHED, chapter_title, cost_ladder, why_missing};
+use super::{APPENDIX, OtherPages, PUBLISHED, chapter_title, cost_ladder, why_missing};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
 use crate::report::reference::ReferenceRun;
 use crate::report::screen;
@@ -13,15 +13,15 @@ use crate::results::quantity::DISTANCE;
 use crate::results::wording::{capital, count, duration};
 
 /// The main document of a run, with the costs of a reference run next to its own if there is one.
-pub fn brief(document: &Document, reference: Option<&ReferenceRun>) -> Page {
-    let mut parts = vec![front(document, reference), costs(document), machine(document), method(document)];
+pub fn brief(document: &Document, reference: Option<&ReferenceRun>, others: OtherPages) -> Page {
+    let mut parts = vec![front(document, reference), costs(document, others), machine(document), method(document)];
     let mut chapter = String::new();
     for section in document.experiments.iter().filter(|section| section.outcome == Outcome::Measured) {
         if section.chapter != chapter {
             chapter.clone_from(&section.chapter);
             parts.push(PagePart::new(&format!("chapter-{chapter}"), &chapter_title(&chapter), 2));
         }
-        parts.push(operation::part(section, document));
+        parts.push(operation::part(section, document, others));
     }
     parts.push(super::appendix::reproduce(document));
     super::name_drawings(&mut parts);
@@ -89,7 +89,7 @@ fn certainty(document: &Document) -> String {
 }
 
 /// The costs that everybody asks for, one line each.
-fn costs(document: &Document) -> PagePart {
+fn costs(document: &Document, others: OtherPages) -> PagePart {
     let mut part = PagePart::new("costs", "Summary of costs", 2);
     let heads = ["cost", ">measured", ">±", ">predicted", ">ratio", "verdict"];
     let caption = "Measured and predicted costs. ± is half of the 95 % interval, or both of its ends if one side is more than \
@@ -108,17 +108,31 @@ fn costs(document: &Document) -> PagePart {
     }
     if table.is_empty() {
         part.say("This run published no cost of this list.");
-        return part;
+    } else {
+        part.add(Piece::Table(table));
     }
-    part.add(Piece::Table(table));
+    name_other_pages(&mut part, others);
+    part
+}
+
+fn name_other_pages(part: &mut PagePart, others: OtherPages) {
+    let linked = |text: &str, page: &str| match others {
+        OtherPages::Beside => Span::elsewhere(text, page),
+        OtherPages::OnDemand => Span::plain(text),
+    };
     part.add(Piece::Paragraph(vec![
         Span::plain("All results are in the "),
-        Span::elsewhere("appendix", APPENDIX),
+        linked("appendix", APPENDIX),
         Span::plain(". Another page has the "),
-        Span::elsewhere("results of published reports", PUBLISHED),
+        linked("results of published reports", PUBLISHED),
         Span::plain(" next to these."),
     ]));
-    part
+    if others == OtherPages::OnDemand {
+        part.say("These commands write both pages. RUN is the run directory:");
+        part.add(Piece::Literal(format!(
+            "sysdyno report RUN --format html --full -o {APPENDIX}\nsysdyno report RUN --format html --published -o {PUBLISHED}"
+        )));
+    }
 }
 
 /// The machine on half a page: the first facts of each part of its description.

@@ -185,6 +185,15 @@ fn verdict(metric: &Metric) -> Cell {
     Cell::toned(metric.verdict_text(), tone)
 }
 
+/// Where the appendix and the published figures of a report are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherPages {
+    /// In files beside it, which it links.
+    Beside,
+    /// Nowhere yet: it names the commands that make them.
+    OnDemand,
+}
+
 /// File of the appendix, beside the report.
 const APPENDIX: &str = "appendix.html";
 /// File of the published figures, beside the report.

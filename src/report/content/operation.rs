@@ -2,7 +2,7 @@
 //! means, one trap.
 
 use super::section::{chapters, drawings_of, worked};
-use super::{APPENDIX, add_line, anchor};
+use super::{APPENDIX, OtherPages, add_line, anchor};
 use crate::report::page::{PagePart, Piece, Span, Table};
 use crate::results::document::{Block, Document, Metric, Section};
 
@@ -15,7 +15,7 @@ const PARAGRAPHS: usize = 4;
 /// Sentences of the method.
 const SENTENCES: usize = 3;
 
-pub(super) fn part(section: &Section, document: &Document) -> PagePart {
+pub(super) fn part(section: &Section, document: &Document, others: OtherPages) -> PagePart {
     let mut part = PagePart::new(&anchor(&section.id), &section.title, 3);
     let chapters = chapters(&section.methodology);
     let text = |title: &str| chapters.iter().find(|(name, _)| name == title).map(|(_, text)| text.as_str());
@@ -53,10 +53,12 @@ pub(super) fn part(section: &Section, document: &Document) -> PagePart {
     if let Some(trap) = text("What could fool us").and_then(first_item) {
         part.add(Piece::Prose(format!("**Trap.** {trap}")));
     }
-    part.add(Piece::Paragraph(vec![
-        Span::elsewhere("All results, terms and checks", &format!("{APPENDIX}#{}", anchor(&section.id))),
-        Span::plain(" are in the appendix."),
-    ]));
+    if others == OtherPages::Beside {
+        part.add(Piece::Paragraph(vec![
+            Span::elsewhere("All results, terms and checks", &format!("{APPENDIX}#{}", anchor(&section.id))),
+            Span::plain(" are in the appendix."),
+        ]));
+    }
     part
 }
 

@@ -4,12 +4,10 @@
 //! first line names the format version. A reader refuses a version that it does not know.
 
 mod builder;
+mod text;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -26,8 +24,10 @@ use super::series::Series;
 use crate::machine::engine::Engine;
 use crate::machine::{Identity, Machine, quiet::Check};
 use builder::LogBuilder;
+use text::Text;
 
-pub use writer::{LogWriter, Refused};
+pub use text::{compressed, is_compressed};
+pub use writer::{LogWriter, Refused, taken};
 
 /// Version of the format that this build writes.
 pub const FORMAT: &str = "sysdyno-log/1";
@@ -301,24 +301,14 @@ pub struct Log {
     pub damage: Option<String>,
 }
 
-/// SHA-256 of a log file, in hexadecimal: names the exact record that a report was computed from.
+/// SHA-256 of the text of a log, in hexadecimal: names the exact record that a report was computed from, compressed or not.
 pub fn checksum(path: &Path) -> Result<String, Problem> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Problem::new(format!("cannot read the log {}: {error}", path.display())))?;
-    Ok(Sha256::digest(&bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    let mut sum = Sha256::new();
+    Text::open(path)?.each_piece(|piece| sum.update(piece))?;
+    Ok(sum.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
-/// Whether the last line of a file has its line break.
-fn ends_with_a_line(file: &File) -> std::io::Result<bool> {
-    let length = file.metadata()?.len();
-    let mut last = [0_u8];
-    if length > 0 {
-        file.read_exact_at(&mut last, length - 1)?;
-    }
-    Ok(last == *b"\n")
-}
-
-/// Reads a log. An unfinished last line is damage, not an error: everything before it is kept.
+/// Reads a log, plain or compressed. An unfinished last line is damage, not an error: everything before it is kept.
 pub fn read(path: &Path) -> Result<Log, Problem> {
     let (builder, damage) = parts_of(path)?;
     builder.finish(damage)
@@ -326,21 +316,13 @@ pub fn read(path: &Path) -> Result<Log, Problem> {
 
 /// The records of a log in their order, and what was wrong with its last line.
 fn parts_of(path: &Path) -> Result<(LogBuilder, Option<String>), Problem> {
-    let file = File::open(path).map_err(|error| {
-        Problem::new(format!("cannot read the log {}: {error}", path.display()))
-            .hint("give a run directory of `sysdyno run`, or its log.jsonl")
-    })?;
+    let mut text = Text::open(path)?;
     let foreign = |why: String| {
-        Problem::new(format!("{} is not a sysdyno log: {why}", path.display()))
-            .hint("a log is the log.jsonl of a run directory, and its first line has \"record\":\"run\"")
+        Problem::new(format!("{} is not a sysdyno log: {why}", path.display())).hint(
+            "a log is the log.jsonl.gz or log.jsonl of a run directory, and its first line has \"record\":\"run\"",
+        )
     };
-    let whole = ends_with_a_line(&file).map_err(|error| foreign(error.to_string()))?;
-    let mut lines = BufReader::new(file).split(b'\n').enumerate().peekable();
-    let first = match lines.next() {
-        Some((_, Ok(line))) => line,
-        Some((_, Err(error))) => return Err(foreign(error.to_string())),
-        None => return Err(foreign("it is empty".to_owned())),
-    };
+    let first = text.line()?.ok_or_else(|| foreign("it is empty".to_owned()))?.bytes;
     let header = match serde_json::from_slice::<Record>(&first) {
         Ok(Record::Run(header)) => header,
         Ok(_) => return Err(foreign("its first line is not the start of a run".to_owned())),
@@ -355,30 +337,29 @@ fn parts_of(path: &Path) -> Result<(LogBuilder, Option<String>), Problem> {
         .hint("use the version of sysdyno that wrote it, or a newer version"));
     }
     let mut builder = LogBuilder::new(header);
-    let mut unread: Option<(usize, String)> = None;
-    while let Some((index, line)) = lines.next() {
+    let mut unread: Option<(u64, String)> = None;
+    let mut number = 1_u64;
+    while let Some(line) = text.line()? {
+        number += 1;
         if let Some((number, error)) = unread {
             return Err(Problem::new(format!("the log {} is damaged: line {number}: {error}", path.display()))
                 .hint("only the last line of a log may be incomplete. Restore the file from a copy"));
         }
         // What goes on with the run cuts such a line off, whatever it says.
-        if lines.peek().is_none() && !whole {
-            unread = Some((index + 1, "its line break is missing".to_owned()));
+        if !line.whole {
+            unread = Some((number, "its line break is missing".to_owned()));
             break;
         }
-        match line.map_err(|error| error.to_string()).and_then(|line| {
-            if line.is_empty() {
-                return Ok(None);
-            }
-            serde_json::from_slice::<Record>(&line).map(Some).map_err(|error| error.to_string())
-        }) {
-            Ok(Some(record)) => builder.take(record).map_err(|why| {
-                Problem::new(format!("the log {} contradicts itself: line {}: {why}", path.display(), index + 1))
+        if line.bytes.is_empty() {
+            continue;
+        }
+        match serde_json::from_slice::<Record>(&line.bytes) {
+            Ok(record) => builder.take(record).map_err(|why| {
+                Problem::new(format!("the log {} contradicts itself: line {number}: {why}", path.display()))
                     .hint("a run does not write such a log. The file was changed or combined. Restore it from a copy")
             })?,
-            Ok(None) => {}
             // Only the last line may be broken: the run died while it was written.
-            Err(error) => unread = Some((index + 1, error)),
+            Err(error) => unread = Some((number, error.to_string())),
         }
     }
     let damage =

@@ -50,10 +50,7 @@ impl LogWriter {
         let file = create::existing(path).map_err(uncreatable)?;
         let writer = LogWriter::locked(file, path)?;
         if writer.file.metadata().map_err(uncreatable)?.len() > 0 {
-            return Err(Refused::Taken(
-                Problem::new(format!("{} already contains a run", directory(path)))
-                    .hint("choose another directory with --output DIR, or resume that run: --resume DIR"),
-            ));
+            return Err(Refused::Taken(taken(path)));
         }
         Ok(writer)
     }
@@ -109,6 +106,12 @@ impl LogWriter {
                 .hint("the log keeps what was measured. Free space, then resume with --resume DIR, or with the same --into DIR")
         })
     }
+}
+
+/// Why no run begins where a log is.
+pub fn taken(path: &Path) -> Problem {
+    Problem::new(format!("{} already contains a run", directory(path)))
+        .hint("choose another directory with --output DIR, or resume that run: --resume DIR")
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Problem {

@@ -141,7 +141,7 @@ fn seconds_until(log: &Log, share: f64) -> Option<f64> {
 
 /// A row of the table of whole runs.
 fn row(name: &str, document: &Document, place: &Path, predictions: &str) -> String {
-    let log = log::read(&place.join("log.jsonl")).unwrap();
+    let log = log::read(&RunDirectory::open(place).unwrap().log()).unwrap();
     let until = seconds_until(&log, 0.8).map_or("–".to_owned(), |seconds| format!("{seconds:.0} s"));
     let good = good_share(document) * 100.0;
     format!("| {name} | {:.0} s | {until} | {good:.0} % | {predictions} |", log.seconds)
