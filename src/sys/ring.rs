@@ -144,15 +144,15 @@ impl Ring {
     /// The same, which keeps the ring.
     pub fn into_operation(self) -> Operation<'static> {
         struct Held {
-            _ring: Ring,
+            ring: Ring,
         }
         // SAFETY: nothing uses the ring but the one thread that makes the operation. Any thread may unmap and close it.
         unsafe impl Send for Held {}
         // SAFETY: as above.
         unsafe impl Sync for Held {}
-        let ring = Arc::new(Held { _ring: self });
+        let held = Arc::new(Held { ring: self });
         // SAFETY: the operation borrows the ring alone.
-        unsafe { ring._ring.operation().holding(ring.clone()) }
+        unsafe { held.ring.operation().holding(held.clone()) }
     }
 }
 

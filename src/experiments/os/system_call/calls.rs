@@ -70,13 +70,14 @@ fn block() -> io::Result<File> {
 
 /// An operation on such a file.
 fn on_block(make: impl for<'f> Fn(BorrowedFd<'f>) -> Operation<'f>) -> io::Result<Operation<'static>> {
-    Ok(Operation::on_file(block()?, |block| make(block)))
+    Ok(Operation::on_file(block()?, make))
 }
 
 /// Calls of the sweep, the first of the table. More calls in between would be another "among other calls".
 pub(super) const IN_SWEEP: usize = 13;
 
 /// The floor, then the set in the order of the report.
+#[expect(clippy::redundant_closure, reason = "the functions themselves are not general in the lifetime of the file")]
 pub(super) static CALLS: [MeasuredCall; 36] = [
     call(FLOOR, "empty (ENOSYS)", "refuse a number without a call", 0.0, || Ok(Operation::refused())),
     call("getpid", "getpid", "return a number", 40.0, || Ok(Operation::process_number())),
