@@ -3,28 +3,12 @@
 //! A prediction prefers a fact of this machine or a figure of this run; a constant is what is left. All are overridden by
 //! measurement as soon as an experiment publishes the quantity.
 
-use crate::experiments::prelude::*;
-use crate::machine::{CoreClass, Medium};
-use crate::results::quantity::Nanoseconds;
+use crate::machine::{CoreClass, Machine, Medium};
+use crate::results::prediction::Basis;
+use crate::results::quantity::{Labels, Nanoseconds};
 
-use super::PredictionInput;
-
-/// One number with its range.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Constant {
-    /// Name in prediction terms.
-    pub name: &'static str,
-    /// Expected value, in `unit`.
-    pub value: f64,
-    /// Lowest value that would not surprise; at most `value`.
-    pub low: f64,
-    /// Highest value that would not surprise; at least `value`.
-    pub high: f64,
-    /// Unit: `cycles`, `ns`, or a count: `lines`, `per cycle`, `B/cycle`, `times`.
-    pub unit: &'static str,
-    /// Where it is from.
-    pub source: &'static str,
-}
+pub use super::experiment::Constant;
+use super::experiment::PredictionInput;
 
 /// Declares the constants of a file: `NAME = value in low ..= high "unit", "where it is from";`.
 macro_rules! constants {

@@ -11,7 +11,22 @@ use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
 use crate::setup::Setup;
 
-use super::constants::Constant;
+/// One number with its range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Constant {
+    /// Name in prediction terms.
+    pub name: &'static str,
+    /// Expected value, in `unit`.
+    pub value: f64,
+    /// Lowest value that would not surprise; at most `value`.
+    pub low: f64,
+    /// Highest value that would not surprise; at least `value`.
+    pub high: f64,
+    /// Unit: `cycles`, `ns`, or a count: `lines`, `per cycle`, `B/cycle`, `times`.
+    pub unit: &'static str,
+    /// Where it is from.
+    pub source: &'static str,
+}
 
 /// One row of the table.
 #[derive(Clone, Copy)]

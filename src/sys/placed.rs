@@ -207,12 +207,6 @@ impl Operation<'_> {
         words.flat_map(i64::to_ne_bytes).collect()
     }
 
-    /// Whether it gives the answer that it must give.
-    pub fn works(&self) -> bool {
-        PlacedLoop::draw(&mut fastrand::Rng::new(), vec![self.clone()], Around::Nothing, 1)
-            .is_ok_and(|mut placed| placed.run(1).is_ok())
-    }
-
     /// Makes a system call once, and returns the answer.
     pub fn once(&self) -> i64 {
         debug_assert!(self.kind == Kind::Call);

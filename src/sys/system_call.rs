@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::arch::{align_code, system_call};
-use super::placed::Operation;
+use super::placed::{Around, Operation, PlacedLoop};
 
 /// Number that no system call has: the kernel refuses it with ENOSYS after entry and before anything else.
 const NO_SUCH_CALL: i64 = -1;
@@ -104,6 +104,12 @@ impl<'a> Operation<'a> {
     fn plain(number: i64, expected: i64) -> Self {
         // SAFETY: none of the calls below reads an argument or touches memory.
         unsafe { Operation::call(number, [0; 6], expected) }
+    }
+
+    /// Whether it gives the answer that it must give.
+    pub fn works(&self) -> bool {
+        PlacedLoop::draw(&mut fastrand::Rng::new(), vec![self.clone()], Around::Nothing, 1)
+            .is_ok_and(|mut placed| placed.run(1).is_ok())
     }
 
     /// A number that no system call has: the floor under every system call.

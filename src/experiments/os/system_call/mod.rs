@@ -34,14 +34,16 @@
 //! - **sched_yield**: with no other task to run.
 //! - **io_uring_nop**: one no-operation through the ring per system call. **io_uring_nop_batched**: 32 per system call,
 //!   each counted. The loop fills the submissions, enters the kernel, and takes the completions, as a C library does inline.
-//! - **stat**, **statx**, **access**, **open_close**: of `/dev/null`, a path of two parts. **stat_missing**: of a name that no
-//!   file has. open_close is the cost of both calls together, in a function, and so is **dup_close**.
-//! - **fstat**, **lseek**, **fcntl_getfl**, **isatty**: of an open file. **pread_1**, **pread_4096**, **pwrite_1**,
-//!   **pwrite_4096**: one byte and 4 KiB of a file in memory.
+//! - **stat**, **statx**, **access**, **open_close**: of `/dev/null`, a path of two parts.
+//! - **stat_missing**: of a name that no file has.
+//! - **fstat**, **lseek**, **fcntl_getfl**, **isatty**, **dup_close**: of an open file.
+//! - **pread_1**, **pread_4096**, **pwrite_1**, **pwrite_4096**: one byte and 4 KiB of a file in memory.
 //! - **futex_wake**: no task waits. **futex_mismatch**: the word has another value, so the call returns.
-//!   **epoll_wait_ready**: one descriptor of one is ready.
+//! - **epoll_wait_ready**: one descriptor of one is ready.
 //! - **getrandom_16**, **uname**, **getrusage**, **sigprocmask**, **timerfd_gettime**: copy a few bytes to the caller.
-//!   **membarrier**: among the threads of the process, of which there is one.
+//! - **membarrier**: among the threads of the process, of which there is one.
+//!
+//! Results of open_close and dup_close are the costs of both calls together, in a function.
 //!
 //! The metric **time** is the cost of the whole call. The metric **service** is the kernel's work for the call. It is
 //! the whole cost minus the floor of the same launch, both in ordinary work. Kernel entry waits for earlier instructions, so
@@ -109,7 +111,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             .in_summary_where(common_call),
         Publication::cost("os.system_call.service", Unit::Nanoseconds, "work of the kernel for it, above the floor"),
     ],
-    seconds: |_| 0.2,
+    seconds: |_| 0.5,
     time_out: 10.0,
     predict: predict::predict,
     measure: measure::measure,
