@@ -8,16 +8,23 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +49,32 @@ static inline long in_line(long number, long a, long b, long c)
     register long x1 __asm__("x1") = b;
     register long x2 __asm__("x2") = c;
     __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+    return x0;
+#endif
+}
+
+/* The same with six arguments. */
+static inline long in_line_6(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+    long answer;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(answer)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return answer;
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
     return x0;
 #endif
 }
@@ -212,34 +245,61 @@ static void write_text(void)
     }
 }
 
-enum operation { NONE, REFUSED, GETPID, GETPPID, GETTID, READ, WRITE, GETCWD, CLOCK, YIELD, PIPE, EVENTFD, OPERATIONS };
-static const char *const operation_names[OPERATIONS] = {
-    "none", "enosys", "getpid", "getppid", "gettid", "read_dev_zero", "write_dev_null",
-    "getcwd", "clock_gettime", "sched_yield", "pipe", "eventfd",
-};
-static int zero, null, own_pipe[2], own_eventfd;
-static char path[4096];
+static int zero, null, own_pipe[2], own_eventfd, block, set, timer;
+static char path[4096], page[4096], facts[1024];
+static struct timespec moment;
+static char byte;
+static uint64_t one = 1;
+static unsigned word;
+static const char *const missing = "/twins-have-no-such-file", *const there_is = "/dev/null";
 
-/* An operation; its answer goes into a sum that is looked at. */
+/* An operation, its name and its code. The answer goes into a sum that is looked at. */
+#define OPERATIONS(X) \
+    X(REFUSED, "enosys", in_line(-1, 0, 0, 0)) \
+    X(GETPID, "getpid", in_line(SYS_getpid, 0, 0, 0)) \
+    X(GETPPID, "getppid", in_line(SYS_getppid, 0, 0, 0)) \
+    X(GETTID, "gettid", in_line(SYS_gettid, 0, 0, 0)) \
+    X(READ, "read_dev_zero", in_line(SYS_read, zero, (long)&byte, 1)) \
+    X(WRITE, "write_dev_null", in_line(SYS_write, null, (long)&byte, 1)) \
+    X(GETCWD, "getcwd", in_line(SYS_getcwd, (long)path, sizeof path, 0)) \
+    X(CLOCK, "clock_gettime", in_line(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&moment, 0)) \
+    X(YIELD, "sched_yield", in_line(SYS_sched_yield, 0, 0, 0)) \
+    X(PIPE, "pipe", in_line(SYS_write, own_pipe[1], (long)&byte, 1) + in_line(SYS_read, own_pipe[0], (long)&byte, 1)) \
+    X(EVENTFD, "eventfd", in_line(SYS_write, own_eventfd, (long)&one, 8) + in_line(SYS_read, own_eventfd, (long)&one, 8)) \
+    X(STAT, "stat", in_line_6(SYS_newfstatat, AT_FDCWD, (long)there_is, (long)facts, 0, 0, 0)) \
+    X(MISSING, "stat_missing", in_line_6(SYS_newfstatat, AT_FDCWD, (long)missing, (long)facts, 0, 0, 0)) \
+    X(FSTAT, "fstat", in_line(SYS_fstat, block, (long)facts, 0)) \
+    X(STATX, "statx", in_line_6(SYS_statx, AT_FDCWD, (long)there_is, 0, STATX_BASIC_STATS, (long)facts, 0)) \
+    X(ACCESS, "access", in_line(SYS_faccessat, AT_FDCWD, (long)there_is, R_OK)) \
+    X(OPEN, "open_close", in_line(SYS_close, in_line_6(SYS_openat, AT_FDCWD, (long)there_is, O_RDONLY | O_CLOEXEC, 0, 0, 0), 0, 0)) \
+    X(DUP, "dup_close", in_line(SYS_close, in_line(SYS_dup, block, 0, 0), 0, 0)) \
+    X(SEEK, "lseek", in_line(SYS_lseek, block, 0, SEEK_SET)) \
+    X(GETFL, "fcntl_getfl", in_line(SYS_fcntl, block, F_GETFL, 0)) \
+    X(ISATTY, "isatty", in_line(SYS_ioctl, block, TCGETS, (long)facts)) \
+    X(PREAD1, "pread_1", in_line_6(SYS_pread64, block, (long)page, 1, 0, 0, 0)) \
+    X(PREAD, "pread_4096", in_line_6(SYS_pread64, block, (long)page, sizeof page, 0, 0, 0)) \
+    X(PWRITE1, "pwrite_1", in_line_6(SYS_pwrite64, block, (long)page, 1, 0, 0, 0)) \
+    X(PWRITE, "pwrite_4096", in_line_6(SYS_pwrite64, block, (long)page, sizeof page, 0, 0, 0)) \
+    X(RANDOM, "getrandom_16", in_line(SYS_getrandom, (long)page, 16, 0)) \
+    X(UNAME, "uname", in_line(SYS_uname, (long)facts, 0, 0)) \
+    X(RUSAGE, "getrusage", in_line(SYS_getrusage, 0, (long)facts, 0)) \
+    X(MASK, "sigprocmask", in_line_6(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)facts, 8, 0, 0)) \
+    X(FUTEX, "futex_wake", in_line(SYS_futex, (long)&word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1)) \
+    X(MISMATCH, "futex_mismatch", in_line_6(SYS_futex, (long)&word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0)) \
+    X(EPOLL, "epoll_wait_ready", in_line_6(SYS_epoll_pwait, set, (long)facts, 1, 0, 0, 8)) \
+    X(TIMER, "timerfd_gettime", in_line(SYS_timerfd_gettime, timer, (long)facts, 0)) \
+    X(BARRIER, "membarrier", in_line(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+
+#define NUMBER(which, name, code) which,
+#define NAME(which, name, code) name,
+#define CASE(which, name, code) case which: return code;
+enum operation { NONE, OPERATIONS(NUMBER) COUNT };
+static const char *const operation_names[COUNT] = { "none", OPERATIONS(NAME) };
+
 ALWAYS_IN_LINE long operate(enum operation which)
 {
-    static struct timespec t;
-    static char byte;
-    static uint64_t one = 1;
     switch (which) {
-    case REFUSED: return in_line(-1, 0, 0, 0);
-    case GETPID: return in_line(SYS_getpid, 0, 0, 0);
-    case GETPPID: return in_line(SYS_getppid, 0, 0, 0);
-    case GETTID: return in_line(SYS_gettid, 0, 0, 0);
-    case READ: return in_line(SYS_read, zero, (long)&byte, 1);
-    case WRITE: return in_line(SYS_write, null, (long)&byte, 1);
-    case GETCWD: return in_line(SYS_getcwd, (long)path, sizeof path, 0);
-    case CLOCK: return in_line(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0);
-    case YIELD: return in_line(SYS_sched_yield, 0, 0, 0);
-    case PIPE:
-        return in_line(SYS_write, own_pipe[1], (long)&byte, 1) + in_line(SYS_read, own_pipe[0], (long)&byte, 1);
-    case EVENTFD:
-        return in_line(SYS_write, own_eventfd, (long)&one, 8) + in_line(SYS_read, own_eventfd, (long)&one, 8);
+    OPERATIONS(CASE)
     default:
         /* The compiler takes the work as it takes it around an operation. */
         __asm__ volatile("" : : : "memory");
@@ -247,12 +307,18 @@ ALWAYS_IN_LINE long operate(enum operation which)
     }
 }
 
+/* Operations that the kernel refuses. */
+static int is_refused(enum operation which)
+{
+    return which == REFUSED || which == MISSING || which == ISATTY || which == MISMATCH;
+}
+
 static volatile long looked_at;
 
 ALWAYS_IN_LINE double work_with(enum operation which, long turns)
 {
     long sum = operate(which);
-    check(sum >= 0 || which == REFUSED, "an operation in work");
+    check((sum < 0) == is_refused(which), operation_names[which]);
     double start = now();
     for (long i = 0; i < turns; i++) {
         sum += count_word(text[i % WORDS]);
@@ -265,13 +331,11 @@ ALWAYS_IN_LINE double work_with(enum operation which, long turns)
 }
 
 /* A loop of its own for each operation, as a program has it. */
-#define LOOP(which) static double work_with_##which(long turns) { return work_with(which, turns); }
-LOOP(NONE) LOOP(REFUSED) LOOP(GETPID) LOOP(GETPPID) LOOP(GETTID) LOOP(READ)
-LOOP(WRITE) LOOP(GETCWD) LOOP(CLOCK) LOOP(YIELD) LOOP(PIPE) LOOP(EVENTFD)
-static double (*const loops[OPERATIONS])(long) = {
-    work_with_NONE, work_with_REFUSED, work_with_GETPID, work_with_GETPPID, work_with_GETTID, work_with_READ,
-    work_with_WRITE, work_with_GETCWD, work_with_CLOCK, work_with_YIELD, work_with_PIPE, work_with_EVENTFD,
-};
+#define LOOP(which, name, code) static double work_with_##which(long turns) { return work_with(which, turns); }
+#define POINTER(which, name, code) work_with_##which,
+LOOP(NONE, , )
+OPERATIONS(LOOP)
+static double (*const loops[COUNT])(long) = { work_with_NONE, OPERATIONS(POINTER) };
 
 /* Instructions that wait for each other, with a known latency. */
 #if defined(__x86_64__)
@@ -320,8 +384,16 @@ static void in_work(void)
     null = open("/dev/null", O_WRONLY);
     own_eventfd = eventfd(0, 0);
     check(zero >= 0 && null >= 0 && own_eventfd >= 0 && !pipe(own_pipe), "open");
+    block = memfd_create("block", MFD_CLOEXEC);
+    set = epoll_create1(EPOLL_CLOEXEC);
+    timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    struct epoll_event event = { .events = EPOLLIN };
+    int ready = eventfd(1, 0);
+    check(write(block, page, sizeof page) == sizeof page && set >= 0 && timer >= 0, "files");
+    check(!epoll_ctl(set, EPOLL_CTL_ADD, ready, &event), "epoll_ctl");
+    check(!in_line(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0), "membarrier");
     write_text();
-    for (int which = NONE + 1; which < OPERATIONS; which++) {
+    for (int which = NONE + 1; which < COUNT; which++) {
         for (int batch = 0; batch < BATCHES; batch++) {
             double unit = cycle();
             loops[which](WARM_UP);

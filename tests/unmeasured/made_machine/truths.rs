@@ -311,6 +311,24 @@ fn every_published_value_is_the_true_one() {
 }
 
 #[test]
+fn every_point_of_the_latency_curves_is_the_true_one() {
+    let described = description();
+    let document = assemble::document(&run(described));
+    let costs = Costs::of(described, "memory.latency");
+    let sections = document.experiments.iter().filter(|section| section.id == "memory.latency");
+    let mut count = 0;
+    for curve in sections.flat_map(|section| &section.series).filter(|curve| curve.name == "memory.latency.curve") {
+        for [bytes, latency, ..] in &curve.points {
+            let labels = curve.labels.clone().with("bytes", bytes);
+            let truth = costs.middle("load", &labels).unwrap();
+            assert!((latency / truth - 1.0).abs() <= TOLERANCE, "{labels}: {latency} instead of {truth}");
+            count += 1;
+        }
+    }
+    assert!(count >= 100, "{count} points");
+}
+
+#[test]
 fn every_metric_is_published_on_the_made_machine() {
     let document = assemble::document(&run(description()));
     let found: BTreeSet<&str> = metrics(&document).map(|(_, metric)| metric.name.as_str()).collect();
