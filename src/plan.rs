@@ -9,8 +9,8 @@ use crate::setup::Setup;
 
 /// Seconds to start and end a launch.
 const LAUNCH_SECONDS: f64 = 0.012;
-/// Seconds of the canaries of a round.
-pub const CANARY_SECONDS: f64 = 0.05;
+/// Seconds of the interference probes of a round.
+pub const PROBE_SECONDS: f64 = 0.05;
 /// Seconds to calibrate the clock and to describe the machine.
 pub const START_SECONDS: f64 = 0.4;
 /// Rounds at most, in times of those that are planned: for experiments that have not reached their targets.
@@ -119,7 +119,7 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
         .map(|(experiment, _)| *experiment)
         .collect();
     let seconds_of = |round: u32| {
-        CANARY_SECONDS
+        PROBE_SECONDS
             + running
                 .iter()
                 .filter(|experiment| takes_part(experiment, round, setup))

@@ -84,7 +84,7 @@ impl Setup {
         if limit.is_some() && self.room.as_ref().ok() == limit.as_ref() { FILE_SIZE } else { "--scratch-limit BYTES" }
     }
 
-    /// The setup that a log was written with, as far as the log tells.
+    /// The setup that a log was written with, as far as the log has it.
     pub fn logged(log: &Log) -> Self {
         let (machine, peer) = (log.machine.clone(), log.peer.as_deref().cloned());
         let allowed = machine.usable_cpus().iter().collect();
@@ -189,7 +189,7 @@ pub enum FillWith {
 
 impl FillWith {
     /// Seconds that filling takes at most where nothing is unusual, by the memory that file data can have, and those bytes.
-    /// None where the machine does not tell its memory.
+    /// None where the machine does not report its memory.
     pub fn needs(self, machine: &Machine) -> Option<(f64, u64)> {
         /// Seconds for a gibibyte. A hypervisor may give memory only when it is touched.
         const OWN_MEMORY: f64 = 1.0;

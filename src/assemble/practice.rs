@@ -7,12 +7,12 @@ use crate::results::evidence::Evidence;
 use crate::results::log::{Launch, Log};
 use crate::results::practice::{BatchCount, Practice};
 use crate::results::series::Class;
-use crate::rig::request::CANARY;
+use crate::rig::request::INTERFERENCE;
 use crate::statistics::summary::median;
 
 /// The actual parameters of a run.
 pub(super) fn practice(log: &Log) -> Practice {
-    let launches: Vec<&Launch> = log.launches.iter().filter(|launch| launch.experiment != CANARY).collect();
+    let launches: Vec<&Launch> = log.launches.iter().filter(|launch| launch.experiment != INTERFERENCE).collect();
     let well: Vec<&Launch> = launches.iter().copied().filter(|launch| launch.succeeded()).collect();
     let evidence: Vec<&Evidence> = well.iter().filter_map(|launch| launch.evidence.as_ref()).collect();
     let lengths: Vec<f64> = well

@@ -96,7 +96,7 @@ fn noise_check(cpu: u32, span: Duration) -> Check {
     Check { check: "noise".to_owned(), ok, known, detail, effect: None, remedy }
 }
 
-/// Adds what was seen on the cores. Where no CPU shows a sibling, this tells more than the check that looks for siblings.
+/// Adds what was seen on the cores. Where no CPU shows a sibling, this shows more than the check that looks for siblings.
 fn look_at_cores(checks: &mut Vec<Check>, machine: &Machine) {
     let found = neighbour_check(machine);
     if found.known {

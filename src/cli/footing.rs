@@ -23,7 +23,7 @@ pub(super) fn has_proc() -> Result<(), Problem> {
     })
 }
 
-/// A stack that suffices, looked at before anything else: there is nobody to tell once it has overflowed.
+/// A stack that suffices, looked at before anything else: no message is possible once it has overflowed.
 pub(super) fn has_stack() -> Result<(), Problem> {
     let (soft, _) = getrlimit(Resource::RLIMIT_STACK).unwrap_or((RLIM_INFINITY, RLIM_INFINITY));
     if soft >= LEAST_STACK {

@@ -247,7 +247,7 @@ fn complete(before: &Before, target: Option<Target>, options: &RunOptions) -> Re
 }
 
 /// Says at once what a user can choose otherwise: a quota, a mask of CPUs, a place for scratch files other than a disk. All
-/// checks are in the log, and `doctor` tells them.
+/// checks are in the log, and `doctor` prints them.
 fn warn(quiet: &[Check], scratch_chosen: bool) {
     let told = |check: &&Check| {
         !check.ok

@@ -1,4 +1,4 @@
-//! Which results of different runs are one result: those of one metric whose labels tell the same.
+//! Which results of different runs are one result: those of one metric whose labels say the same.
 //!
 //! Results are found by their labels and not by a search, because a file can have thousands of one metric.
 
@@ -37,7 +37,7 @@ struct Known<'a> {
     results: Vec<Collected<'a>>,
     /// Places by all labels.
     exact: HashMap<Labels, usize>,
-    /// Places by the labels that tell figures apart.
+    /// Places by the labels that distinguish figures.
     alike: HashMap<Labels, Vec<usize>>,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn collected<'a>(
     metrics.into_iter().map(|(metric, known)| (metric.to_owned(), known.results)).collect()
 }
 
-/// The labels that tell figures apart, with the distance, which Distances adds where it is not stated.
+/// The labels that distinguish figures, with the distance, which Distances adds where it is not stated.
 fn base(labels: &Labels) -> Labels {
     let base = labels.without_conditions();
     match labels.get(DISTANCE) {

@@ -12,7 +12,7 @@ use crate::results::peer::Peer;
 use crate::results::problem::Problem;
 use crate::results::remote::Remote;
 use crate::results::wording::count;
-use crate::rig::request::CANARY;
+use crate::rig::request::INTERFERENCE;
 use crate::sys::clock::Source;
 use crate::sys::talk;
 
@@ -162,7 +162,7 @@ impl Before {
             return Err(Problem::new(format!("{} is compressed, and the run is incomplete", place.display()))
                 .hint("only a plain log can go on. Decompress it with `gunzip`, and resume again"));
         }
-        let launches = log.launches.iter().filter(|launch| launch.experiment != CANARY).count() as u64;
+        let launches = log.launches.iter().filter(|launch| launch.experiment != INTERFERENCE).count() as u64;
         let recording = Recording { directory, writer: writer?, resumed: Some((command, log.clock)), history: None };
         talk::line(format_args!(
             "resuming {}: {} and {} are complete{}",

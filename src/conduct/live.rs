@@ -115,7 +115,7 @@ fn quoted(word: &str) -> String {
 }
 
 impl LiveRequest {
-    /// Refuses conditions that could not be told apart, or that leave the machine changed.
+    /// Refuses conditions that could not be distinguished, or that leave the machine changed.
     pub fn check(&self) -> Result<(), Problem> {
         let [first, second] = &self.conditions;
         let stays = second.changes_the_machine() && !first.changes_the_machine();

@@ -3,7 +3,7 @@
 //! ```text
 //! header · machine · quiet · earlier runs · plan · clock
 //! round 1, primitives before the rest:   predict → log → launch → log
-//! rounds 2 … n, in random order:        launch → log          canaries in every round
+//! rounds 2 … n, in random order:        launch → log          interference probes in every round
 //! finish
 //! ```
 //!
@@ -47,7 +47,7 @@ use crate::results::log::{Clock, GrowingLog, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::series::Series;
-use crate::rig::request::{CANARY, Request};
+use crate::rig::request::{INTERFERENCE, Request};
 use crate::setup::Setup;
 use crate::statistics::location::FEWEST_LAUNCHES;
 use crate::sys::affinity;
@@ -508,11 +508,11 @@ impl Conductor<'_> {
         Ok((ended, series))
     }
 
-    /// Sends out the canaries and closes the round.
+    /// Sends out the interference probes and closes the round.
     fn end_round(&mut self, round: u32, state: &mut Rounds) -> Result<(), Problem> {
         let began = self.elapsed();
-        let (_, series) = self.launch(CANARY, false, round, state, 10.0)?;
-        let disturbed = state.judge_canaries(&series);
+        let (_, series) = self.launch(INTERFERENCE, false, round, state, 10.0)?;
+        let disturbed = state.judge_probes(&series);
         state.close(began, self.elapsed());
         state.disturbed += u32::from(!disturbed.is_empty());
         let now = Beside::start();

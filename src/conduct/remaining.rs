@@ -34,7 +34,7 @@ impl<'a> Known<'a> {
     }
 
     fn likely_round(&self, order: &[&'static Experiment]) -> f64 {
-        plan::CANARY_SECONDS + order.iter().map(|experiment| self.likely(experiment)).sum::<f64>()
+        plan::PROBE_SECONDS + order.iter().map(|experiment| self.likely(experiment)).sum::<f64>()
     }
 
     fn seconds(&self, experiment: &Experiment) -> f64 {
@@ -87,7 +87,7 @@ impl<'a> Known<'a> {
                 launches,
                 most: self.plan.most_launches,
                 limit: self.plan.limit_seconds,
-                left: left - plan::CANARY_SECONDS,
+                left: left - plan::PROBE_SECONDS,
             };
             let order = worth.best(&self.wanted(launches), budget, |experiment| self.likely(experiment));
             return ((!order.is_empty()).then_some(order), true);
@@ -102,9 +102,9 @@ impl<'a> Known<'a> {
         (some.then_some(order), false)
     }
 
-    /// Seconds of the launches of a round, with its canaries.
+    /// Seconds of the launches of a round, with its interference probes.
     fn round_seconds(&self, order: &[&'static Experiment]) -> f64 {
-        plan::CANARY_SECONDS + order.iter().map(|experiment| self.seconds(experiment)).sum::<f64>()
+        plan::PROBE_SECONDS + order.iter().map(|experiment| self.seconds(experiment)).sum::<f64>()
     }
 
     /// Seconds until the run ends at the latest, before a launch of a round: what comes after it in this round, and the rounds to
@@ -198,7 +198,7 @@ mod tests {
                 state.note(experiment.id, &Ended::Well, seconds);
             }
             let began = clock;
-            clock += plan::CANARY_SECONDS;
+            clock += plan::PROBE_SECONDS;
             state.close(began, clock);
             clock += besides;
             if profile.is_quick() {

@@ -6,8 +6,8 @@ use crate::experiments::Experiment;
 use crate::plan;
 use crate::results::log::Log;
 use crate::results::series::Series;
-use crate::rig::canary;
-use crate::rig::request::CANARY;
+use crate::rig::interference;
+use crate::rig::request::INTERFERENCE;
 use crate::setup::Setup;
 use crate::statistics::{outlier, summary};
 
@@ -15,8 +15,8 @@ use super::beside::Beside;
 use super::launch::Ended;
 use super::worth::Worth;
 
-/// A canary that deviates by less than this from its median is not a reason to repeat a round, however steady the others are.
-const CANARY_TOLERANCE: f64 = 0.1;
+/// A interference probe that deviates by less than this from its median is not a reason to repeat a round, however steady the others are.
+const PROBE_TOLERANCE: f64 = 0.1;
 /// Launches of one experiment that fail in a row before it is given up.
 pub(super) const FAILURES_IN_A_ROW: u32 = 3;
 
@@ -36,7 +36,7 @@ pub(super) struct Rounds {
     /// Launches of each experiment that were started.
     pub(super) launches: BTreeMap<String, u32>,
     pub(super) failures: BTreeMap<String, u32>,
-    pub(super) canaries: BTreeMap<&'static str, Vec<f64>>,
+    pub(super) probes: BTreeMap<&'static str, Vec<f64>>,
     /// How long the launches of each experiment took.
     pub(super) seconds: BTreeMap<String, Vec<f64>>,
     /// Whether a round went without some that were due, because the time did not allow it.
@@ -55,8 +55,8 @@ impl Rounds {
     /// The state that a log leaves.
     pub(super) fn from(log: &Log) -> Self {
         let mut state = Rounds { ended: log.rounds, disturbed: log.disturbed_rounds.len() as u32, ..Rounds::default() };
-        for launch in log.launches.iter().filter(|launch| launch.experiment == CANARY && launch.succeeded()) {
-            state.judge_canaries(&launch.series);
+        for launch in log.launches.iter().filter(|launch| launch.experiment == INTERFERENCE && launch.succeeded()) {
+            state.judge_probes(&launch.series);
         }
         state.number = log.launches.iter().map(|launch| launch.number).max().unwrap_or(0);
         for launch in log.launches.iter().filter(|launch| !launch.first) {
@@ -75,7 +75,7 @@ impl Rounds {
         *count - 1
     }
 
-    /// Closes a round, given when its canaries were sent out and when they were back.
+    /// Closes a round, given when its interference probes were sent out and when they were back.
     pub(super) fn close(&mut self, began: f64, now: f64) {
         self.ended += 1;
         match &mut self.later {
@@ -120,18 +120,18 @@ impl Rounds {
         self.failures.get(experiment).is_some_and(|&failures| failures >= FAILURES_IN_A_ROW)
     }
 
-    /// Adds the canaries of a round and names those that deviate from their own median by more than 3.5 robust standard
+    /// Adds the interference probes of a round and names those that deviate from their own median by more than 3.5 robust standard
     /// deviations and more than the tolerance.
-    pub(super) fn judge_canaries(&mut self, series: &[Series]) -> Vec<String> {
-        let clock = value_of(series, canary::NAMES[0]).filter(|&clock| clock > 0.0);
+    pub(super) fn judge_probes(&mut self, series: &[Series]) -> Vec<String> {
+        let clock = value_of(series, interference::NAMES[0]).filter(|&clock| clock > 0.0);
         let mut deviating = Vec::new();
-        for name in &canary::NAMES[1..] {
+        for name in &interference::NAMES[1..] {
             let Some(ticks) = value_of(series, name) else { continue };
             // What runs at the core's clock is compared in core cycles: a change of frequency does not disturb it.
-            let value = if canary::CLOCKED.contains(name) { ticks / clock.unwrap_or(1.0) } else { ticks };
-            let before = self.canaries.entry(name).or_default();
+            let value = if interference::CLOCKED.contains(name) { ticks / clock.unwrap_or(1.0) } else { ticks };
+            let before = self.probes.entry(name).or_default();
             let strange = outlier::deviates(before, value) == Some(true);
-            let far = summary::median(before).is_some_and(|median| value > median * (1.0 + CANARY_TOLERANCE));
+            let far = summary::median(before).is_some_and(|median| value > median * (1.0 + PROBE_TOLERANCE));
             before.push(value);
             if strange && far {
                 deviating.push((*name).to_owned());

@@ -2,7 +2,7 @@
 //! in it after the last.
 //!
 //! A run that ends by itself or by a signal removes its directory. One that was killed outright, or whose machine lost power,
-//! cannot: the next run of this node that starts with this scratch directory does. Which directories are nobody's is told by a
+//! cannot: the next run of this node that starts with this scratch directory does. Which directories belong to no run is shown by a
 //! lock, which the kernel gives back however a process ends. What another node left stays: a file system that nodes share may
 //! keep locks to each of them.
 

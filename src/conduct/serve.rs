@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 
 use crate::experiments;
 use crate::results::problem::Problem;
-use crate::rig::request::{CANARY, Request};
-use crate::rig::{Rig, canary, quieter};
+use crate::rig::request::{INTERFERENCE, Request};
+use crate::rig::{Rig, interference, quieter};
 use crate::sys::clock::monotonic_raw;
 use crate::sys::{affinity, process};
 
@@ -42,8 +42,8 @@ pub fn serve(input: impl Read, out: &mut dyn Write) -> Result<(), Problem> {
     }
     let mut rig = Rig::set_up(&request, started, out)?;
     rig.began_alone(began_alone);
-    if request.experiment == CANARY {
-        canary::measure(&mut rig)?;
+    if request.experiment == INTERFERENCE {
+        interference::measure(&mut rig)?;
     } else {
         let experiment = experiments::find(&request.experiment)
             .ok_or_else(|| Problem::new(format!("unknown experiment {}", request.experiment)))?;

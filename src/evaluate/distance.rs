@@ -102,7 +102,7 @@ fn on_one_core(turn: Option<LoopTurn>, series: &Series, index: usize) -> Option<
     }
 }
 
-/// What tells the batches of a pair of CPUs apart.
+/// What distinguishes the batches of a pair of CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Told {
     distances: Option<Distances>,
@@ -212,7 +212,7 @@ fn only(series: &Series, class: Distance, class_of: impl Fn(usize) -> Option<Dis
 }
 
 impl Study<'_> {
-    /// The labels under which a series is found: its own, or one for each distance where it was told apart, the usual one first.
+    /// The labels under which a series is found: its own, or one for each distance where they are distinguished, the usual one first.
     pub fn by_distance(&self, name: &str, labels: &Labels) -> Vec<Labels> {
         let usual = self.usual_distance();
         let mut classes = Distance::ALL;
@@ -228,7 +228,7 @@ impl Study<'_> {
         labels.get(DISTANCE).is_none_or(|distance| distance == self.usual_distance())
     }
 
-    /// The distance of most batches that were told apart.
+    /// The distance of most batches that were distinguished.
     fn usual_distance(&self) -> &'static str {
         let batches = |class: Distance| -> usize {
             let series = self.launches.iter().flat_map(|launch| &launch.series);
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(told, Told { distances: None, on_core: true });
         let of = |class| only(&series, class, |index| told.class(turn, &series, index)).values;
         assert_eq!(Distance::ALL.map(of), [vec![1.0], vec![2.0, 5.0], vec![]]);
-        // A log that did not look tells nothing.
+        // A log without looks shows nothing.
         series.beside_partner = Vec::new();
         assert!(!Told::of(turn, &[&series]).tells());
     }

@@ -83,7 +83,7 @@ pub struct TwoModes {
     pub of: ModesOf,
 }
 
-/// Launches or draws below which two modes cannot be told from scatter.
+/// Launches or draws below which two modes cannot be distinguished from scatter.
 const FEWEST_FOR_MODES: usize = 8;
 /// Share of them that the rarer mode has at least.
 const RARER_MODE: f64 = 0.15;

@@ -38,7 +38,7 @@ enum Value {
     Batches(Estimate),
     /// A rate by batches that say what a byte costs, and the bytes that one byte of the sample counts for.
     Rate(Sample, f64),
-    /// Operations timed one by one, and the share of the time that others had the CPU, where the experiment can tell.
+    /// Operations timed one by one, and the share of the time that others had the CPU, where the experiment knows it.
     Shots(Estimate, Option<f64>),
     /// A line through other figures, or their difference.
     Derived(Estimate),

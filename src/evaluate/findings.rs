@@ -25,7 +25,7 @@ const LOADED: f64 = 1.1;
 /// Launches from which on a tenth of them is one.
 const FEWEST_FOR_A_TENTH: u32 = 10;
 
-/// Figures whose host load is told: those that it moves most.
+/// Figures whose host load is reported: those that it moves most.
 const MOST_LOADED: usize = 3;
 
 /// Figures, curves and text of one experiment.
@@ -71,7 +71,7 @@ impl Findings {
             self.rejected.push(Rejected::of(name, labels, reason, verdict.gates));
             return;
         }
-        // A lower bound within its predicted range or below tells nothing about it.
+        // A lower bound within its predicted range or below shows nothing about it.
         if at_least && prediction.as_ref().is_some_and(|found| shown.value <= found.high) {
             verdict.against_prediction = AgainstPrediction::None;
         }
@@ -243,7 +243,7 @@ impl Findings {
     }
 }
 
-/// What launches tell of the host's load: of parts outside of the core, where no clock of the core rules the cost.
+/// What launches show of the host's load: of parts outside of the core, where no clock of the core rules the cost.
 fn host_load(name: &str, estimate: &Estimate) -> Option<HostLoad> {
     let outside = name.starts_with("memory.") && estimate.unit != Unit::Cycles;
     let found = estimate.over_launches.filter(|_| outside)?;

@@ -25,7 +25,7 @@ const SHOT_RESOLUTIONS: f64 = 20.0;
 const DISTURBED_SHARE: f64 = 0.2;
 /// Share of batches whose clock probes may disagree before what is left was picked from a core that others use (G14).
 const UNSTEADY_SHARE: f64 = 0.5;
-/// Share beyond which too few are left to tell a cost (G14).
+/// Share beyond which too few are left for a cost (G14).
 const UNSTEADY_AT_MOST: f64 = 0.9;
 /// Typical over undisturbed: beyond this the neighbours are part of what a user sees.
 const TYPICAL_OVER_UNDISTURBED: f64 = 1.05;
@@ -99,7 +99,7 @@ pub fn of_derived(study: &Study<'_>, estimate: &Estimate) -> Vec<Gate> {
 }
 
 /// The common gates of a figure of single shots. `others` is the share of the time that other tasks had the CPU while
-/// nothing of this tool could have had it; none where the experiment cannot tell and G16 over whole launches has to.
+/// nothing of this tool could have had it; none where the experiment does not know it, and G16 over whole launches decides.
 pub fn of_shots(study: &Study<'_>, estimate: &Estimate, others: Option<f64>) -> Vec<Gate> {
     let evidence: Vec<&Evidence> = study.evidence().collect();
     let account = &estimate.account;

@@ -1,14 +1,14 @@
 //! G16 over whole launches: which share of the time others had the CPUs that a figure was measured on.
 //!
 //! A launch whose one thread computes says so itself: it was ready to run and waited. A launch that sleeps, or whose own tasks take
-//! turns on one CPU, waits for its own as well, and says nothing. Then the canaries of the same rounds speak: one thread that does
+//! turns on one CPU, waits for its own as well, and says nothing. Then the interference probes of the same rounds speak: one thread that does
 //! nothing but compute, on the same CPU, and on the other CPUs that partners use. Time that interrupts take is not waiting of any
-//! task: the canaries alone see it. Unknown is never taken for nothing.
+//! task: the interference probes alone see it. Unknown is never taken for nothing.
 
 use crate::results::evidence::Evidence;
 use crate::results::quantity::Labels;
 use crate::results::verdict::{Gate, Severity};
-use crate::rig::canary;
+use crate::rig::interference;
 use crate::statistics::summary::{mean, median};
 
 use super::gate::{Number, rules};
@@ -26,10 +26,10 @@ const REFILL: f64 = 100_000.0;
 /// Levels of the memory that several CPUs share.
 const SHARED_LEVELS: [&str; 2] = ["L3", "DRAM"];
 
-/// Share of its time that a launch must have wanted the CPU for its own waiting to tell how busy that CPU was.
+/// Share of its time that a launch must have wanted the CPU for its own waiting to show how busy that CPU was.
 const WANTED_SHARE: f64 = 0.5;
 
-/// Canaries of which the highest does not count.
+/// Interference probes of which the highest does not count.
 const BURST_AMONG: usize = 4;
 
 rules! {
@@ -53,14 +53,14 @@ pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate], long: f64) -> V
     // Looks at the core answer too: tasks of one launch that take turns wait for each other, and not for others.
     let answers = |gate: &&Gate| matches!(gate.severity, Severity::Contaminates | Severity::Disturbs);
     let answered = there.iter().filter(answers).any(|gate| gate.id == "G16");
-    // An answer of its own comes from launches that sleep most of the time: the canaries are asked as well.
-    let here = if answered { of_canaries(study) } else { Some(of_measured_cpu(study)) };
+    // An answer of its own comes from launches that sleep most of the time: the interference probes are asked as well.
+    let here = if answered { of_probes(study) } else { Some(of_measured_cpu(study)) };
     [here, of_lost_time(study, long), of_other_cpus(study, labels)].into_iter().flatten().collect()
 }
 
-/// Other tasks on the measured CPU in the canaries alone.
-fn of_canaries(study: &Study<'_>) -> Option<Gate> {
-    let share = waited_in_canaries(study)?;
+/// Other tasks on the measured CPU in the interference probes alone.
+fn of_probes(study: &Study<'_>) -> Option<Gate> {
+    let share = waited_in_probes(study)?;
     let share = Number::share(share).named(
         "other tasks had the CPU for {} of the time in the interference probes of \
                                             the rounds",
@@ -68,17 +68,17 @@ fn of_canaries(study: &Study<'_>) -> Option<Gate> {
     Some(Gate::at_most(&MEASURED_CPU, share, TAKEN_SHARE))
 }
 
-/// Time that the measured CPU lost to whatever there is, interrupts included: the median over the canaries, because a burst in
+/// Time that the measured CPU lost to whatever there is, interrupts included: the median over the interference probes, because a burst in
 /// one of them says nothing about the launches. It comes in gaps. Batches that are much shorter than the time between two gaps lie
 /// between them, and a quantile of them does not contain the rest.
 fn of_lost_time(study: &Study<'_>, long: f64) -> Option<Gate> {
-    let here = |placement: &str| placement == canary::SAME_CPU;
+    let here = |placement: &str| placement == interference::SAME_CPU;
     let shares = lost(study, here);
     let share = median(&shares)?;
     let what = "the CPU lost {} of the time to tasks, interrupts and the hypervisor in the median interference probe \
                 of the rounds";
-    // Canaries of an older version, before a run was resumed, did not count the gaps in what they lost.
-    let gaps = in_canaries(study, canary::GAPS, here);
+    // Interference probes of an older version, before a run was resumed, did not count the gaps in what they lost.
+    let gaps = in_probes(study, interference::GAPS, here);
     let gaps = median(&gaps).filter(|_| long > 0.0 && gaps.len() == shares.len());
     let met = gaps.map(|gaps| gaps * (study.nanoseconds(long) + REFILL) / 1e9);
     if let Some(met) = met.filter(|met| share > TAKEN_SHARE && *met <= MET_SHARE) {
@@ -89,14 +89,14 @@ fn of_lost_time(study: &Study<'_>, long: f64) -> Option<Gate> {
     Some(Gate::at_most(&LOST_TIME, Number::share(share).named(what), TAKEN_SHARE))
 }
 
-/// Shares of the time that CPUs lost in the canaries, of those placements that are wanted.
+/// Shares of the time that CPUs lost in the interference probes, of those placements that are wanted.
 fn lost(study: &Study<'_>, wanted: impl Fn(&str) -> bool) -> Vec<f64> {
-    in_canaries(study, canary::OTHERS, wanted)
+    in_probes(study, interference::OTHERS, wanted)
 }
 
-/// Values of a series of the canaries, of those placements that are wanted.
-fn in_canaries(study: &Study<'_>, name: &str, wanted: impl Fn(&str) -> bool) -> Vec<f64> {
-    let series = study.canaries.iter().flat_map(|launch| &launch.series);
+/// Values of a series of the interference probes, of those placements that are wanted.
+fn in_probes(study: &Study<'_>, name: &str, wanted: impl Fn(&str) -> bool) -> Vec<f64> {
+    let series = study.probes.iter().flat_map(|launch| &launch.series);
     let of_cpus = series.filter(|series| series.name == name);
     let found = of_cpus.filter(|series| series.labels.get("placement").is_some_and(&wanted));
     found.flat_map(|series| series.values.iter().copied()).collect()
@@ -109,7 +109,7 @@ fn of_measured_cpu(study: &Study<'_>) -> Gate {
     let stolen = launches.iter().filter_map(|found| found.steal).sum::<f64>() / wall;
     let wanted: f64 = launches.iter().map(|found| found.cpu_time + found.run_delay.unwrap_or(0.0)).sum();
     let own = waited(&launches).map(|share| (share, "in the launches"));
-    let seen = waited_in_canaries(study).map(|share| (share, "in the interference probes of the rounds"));
+    let seen = waited_in_probes(study).map(|share| (share, "in the interference probes of the rounds"));
     let found = match own {
         Some(_) if wanted >= WANTED_SHARE * wall => own,
         // The worse of two witnesses: each sees only what meets it.
@@ -133,16 +133,16 @@ fn waited(evidence: &[&Evidence]) -> Option<f64> {
     (!known.is_empty()).then(|| known.iter().map(|(delay, _)| delay).sum::<f64>() / wall.max(1.0))
 }
 
-/// Share of the time for which canaries waited for the measured CPU; none where the kernel says it of none of them.
-fn waited_in_canaries(study: &Study<'_>) -> Option<f64> {
-    let canaries = study.canaries.iter().filter_map(|canary| canary.evidence.as_ref());
-    without_burst(canaries.filter_map(|canary| waited(&[canary])).collect())
+/// Share of the time for which interference probes waited for the measured CPU; none where the kernel says it of none of them.
+fn waited_in_probes(study: &Study<'_>) -> Option<f64> {
+    let probes = study.probes.iter().filter_map(|probe| probe.evidence.as_ref());
+    without_burst(probes.filter_map(|probe| waited(&[probe])).collect())
 }
 
 /// Others on other CPUs that a figure is measured on, where its labels say that there are some: those of partners contaminate,
 /// those that only share caches and memory make it noisy.
 fn of_other_cpus(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
-    let placement = labels.get("placement").filter(|&placement| placement != canary::SAME_CPU);
+    let placement = labels.get("placement").filter(|&placement| placement != interference::SAME_CPU);
     let several = |key: &str| labels.get(key).is_some_and(|count| count != "1");
     let partners =
         placement.is_some() || several("processes") || several("threads") || labels.get("child") == Some("free");
@@ -152,7 +152,7 @@ fn of_other_cpus(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     }
     let exact = placement.map(|placement| lost(study, |found| found == placement)).unwrap_or_default();
     // A figure that names no way of standing to each other may have used any of them.
-    let found = if exact.is_empty() { lost(study, |found| found != canary::SAME_CPU) } else { exact };
+    let found = if exact.is_empty() { lost(study, |found| found != interference::SAME_CPU) } else { exact };
     let share = without_burst(found)?;
     let rule = if partners { &PARTNERS } else { &SHARED_LEVEL };
     let what = "the other CPUs lost {} of the time to tasks, interrupts and the hypervisor (interference probes of the \
@@ -160,7 +160,7 @@ fn of_other_cpus(study: &Study<'_>, labels: &Labels) -> Option<Gate> {
     Some(Gate::at_most(rule, Number::share(share).named(what), TAKEN_SHARE))
 }
 
-/// The mean of several shares without the highest, because a burst in one canary says nothing about the launches. A median would
+/// The mean of several shares without the highest, because a burst in one interference probe says nothing about the launches. A median would
 /// miss a task that computes for a third of the time.
 fn without_burst(mut shares: Vec<f64>) -> Option<f64> {
     if shares.len() >= BURST_AMONG {

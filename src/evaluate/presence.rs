@@ -1,5 +1,5 @@
 //! How much of the time a neighbour was on a core, from single looks at it. Looks that follow each other see the same neighbour,
-//! so how far the share can be trusted is told by how it scatters between blocks of time.
+//! so its scatter between blocks of time shows how far it can be trusted.
 
 use crate::rig::watch::WidthLook;
 use crate::rig::width::{Branches, State};
@@ -9,7 +9,7 @@ use crate::statistics::distribution::{normal_factor, student_factor};
 const LEVEL: f64 = 0.95;
 /// Blocks of time, at most: where there would be more, two become one. An even number.
 const MOST_BLOCKS: usize = 16;
-/// Blocks from which a scatter can be told.
+/// Blocks from which a scatter can be computed.
 const LEAST_BLOCKS: usize = 5;
 /// Seconds between two looks beyond which nobody knows whether a stretch went on.
 const LONGEST_GAP: f64 = 0.25;
@@ -23,17 +23,17 @@ pub struct LookCount {
     pub alone: u64,
     /// A neighbour was.
     pub shared: u64,
-    /// They do not tell.
+    /// They do not show it.
     pub untold: u64,
 }
 
 impl LookCount {
-    /// Looks that tell.
+    /// Looks with an answer.
     pub fn told(self) -> u64 {
         self.alone + self.shared
     }
 
-    /// Share of the looks that tell in which a neighbour was there.
+    /// Share of the looks with an answer in which a neighbour was there.
     pub fn share(self) -> Option<f64> {
         (self.told() > 0).then(|| self.shared as f64 / self.told() as f64)
     }
@@ -139,7 +139,7 @@ impl Presence {
         Some([(share - half).max(0.0), (share + half).min(1.0)])
     }
 
-    /// Looks that do not tell neither end a stretch nor belong to it.
+    /// Looks without an answer neither end a stretch nor belong to it.
     fn lengthen(&mut self, at: f64, state: State) {
         if state == State::Untold {
             return;

@@ -355,7 +355,7 @@ impl Study<'_> {
         self.cycles_or_time(self.numbered_series(name, labels), true)
     }
 
-    /// The times of single shots in nanoseconds: of those that were alone on their core, where looks beside them tell and enough
+    /// The times of single shots in nanoseconds: of those that were alone on their core, where looks next to them show it and enough
     /// launches have some.
     pub fn shots(&self, name: &str, labels: &Labels) -> Option<Sample> {
         let series = self.numbered_series(name, labels);
@@ -391,7 +391,7 @@ impl Study<'_> {
     }
 
     /// In core cycles, if they are wanted and any launch has the clock probes for it, else in nanoseconds. A launch without them
-    /// beside others with them had its self-check disturbed, and cannot be told in cycles: it stands aside.
+    /// beside others with them had its self-check disturbed, and has no cost in cycles: it is left out.
     fn cycles_or_time(&self, series: Vec<(u32, &Series)>, cycles: bool) -> Option<Sample> {
         let probed =
             |(_, series): &(u32, &Series)| !series.clock.is_empty() && series.clock.len() == series.values.len();
@@ -415,7 +415,7 @@ impl Study<'_> {
         Some(Sharing::of(states)).filter(|found| found.alone + found.shared == 0 && found.known() > 0)
     }
 
-    /// The turn of the core and the quantile within a launch, where looks beside the batches tell which were alone on it: they
+    /// The turn of the core and the quantile within a launch, where looks next to the batches show which were alone on it: they
     /// were taken, and the batches are short enough.
     fn alone(&self, series: &[(u32, &Series)]) -> Option<Picking> {
         let looked = series.iter().any(|(_, series)| !series.widths.is_empty());

@@ -17,7 +17,7 @@ pub enum CoreState {
     Unknown,
 }
 
-/// What tells the state of a batch: how the core takes its branches, a property of its design.
+/// What shows the state of a batch: how the core takes its branches, a property of its design.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoopTurn(Branches);
 

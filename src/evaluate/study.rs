@@ -9,7 +9,7 @@ use crate::results::log::{Clock, Launch, Log};
 use crate::results::prediction::Prediction;
 use crate::results::quantity::{Hertz, Labels};
 use crate::results::series::Series;
-use crate::rig::request::CANARY;
+use crate::rig::request::INTERFERENCE;
 use crate::setup::Setup;
 use crate::statistics::summary::median;
 
@@ -68,8 +68,8 @@ pub struct Study<'a> {
     pub method_version: u32,
     /// Launches of this experiment that ended well, in the order in which they ran.
     pub launches: Vec<&'a Launch>,
-    /// Canaries of the rounds in which this experiment was launched.
-    pub canaries: Vec<&'a Launch>,
+    /// Interference probes of the rounds in which this experiment was launched.
+    pub probes: Vec<&'a Launch>,
     /// Predictions of this experiment's figures.
     pub predictions: Vec<&'a Prediction>,
     /// Figures of the experiments before it.
@@ -95,10 +95,10 @@ impl<'a> Study<'a> {
         let launches: Vec<&Launch> =
             launches.iter().filter(|launch| launch.experiment == experiment && launch.succeeded()).collect();
         let rounds: BTreeSet<u32> = launches.iter().map(|launch| launch.round).collect();
-        let canaries = log
+        let probes = log
             .launches
             .iter()
-            .filter(|launch| launch.experiment == CANARY && launch.succeeded() && rounds.contains(&launch.round))
+            .filter(|launch| launch.experiment == INTERFERENCE && launch.succeeded() && rounds.contains(&launch.round))
             .collect();
         Some(Study {
             setup,
@@ -115,7 +115,7 @@ impl<'a> Study<'a> {
                 .map_or(0, |step| step.method_version),
             within: if experiment.starts_with("cpu.") { WITHIN_CPU } else { WITHIN_KERNEL },
             launches,
-            canaries,
+            probes,
             predictions: log.predictions.iter().filter(|(of, _)| of == experiment).map(|(_, found)| found).collect(),
             known,
             clock_share: 0.0,

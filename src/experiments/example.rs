@@ -80,7 +80,7 @@ fn findings(setup: &Setup) -> Findings {
         precision: EXPERIMENT.precision,
         method_version: EXPERIMENT.method_version,
         launches: launches.iter().collect(),
-        canaries: Vec::new(),
+        probes: Vec::new(),
         predictions: predictions.iter().collect(),
         clock_share: 0.0,
         known: &[],

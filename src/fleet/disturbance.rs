@@ -1,7 +1,7 @@
 //! What others did on a node while a check measured it: other tasks, the hypervisor, a neighbour on the core, memory traffic.
 //!
-//! A run sends out interference probes after each round. Together with the counters of its launches they tell whether a slow result
-//! is a property of the node. While others disturb the node, they tell nothing about it.
+//! A run sends out interference probes after each round. Together with the counters of its launches they show whether a slow result
+//! is a property of the node. While others disturb the node, they say nothing about it.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use crate::results::evidence::Evidence;
 use crate::results::log::Launch;
 use crate::results::series::Series;
 use crate::results::wording::percent;
-use crate::rig::canary;
-use crate::rig::request::CANARY;
+use crate::rig::interference;
+use crate::rig::request::INTERFERENCE;
 use crate::statistics::summary::mean;
 
 /// Share of the batches beside a neighbour on the core from which on it disturbs. Batches beside a neighbour are left out where
@@ -24,7 +24,7 @@ const OTHERS_CPUS: f64 = 0.3;
 /// The slowest memory probe over the fastest one. On a quiet virtual machine it is 1.16 in 45 rounds.
 const MEMORY_SPREAD: f64 = 1.3;
 /// Name of the probe of main memory.
-const MEMORY: &str = canary::NAMES[3];
+const MEMORY: &str = interference::NAMES[3];
 
 /// What disturbed a check, with how much.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,12 +59,13 @@ impl fmt::Display for Disturbance {
 /// round.
 pub fn disturbance(launches: &[Launch], others_cpus: &[f64]) -> Option<Disturbance> {
     let well: Vec<&Launch> = launches.iter().filter(|launch| launch.succeeded()).collect();
-    let (probes, work): (Vec<&Launch>, Vec<&Launch>) = well.iter().partition(|launch| launch.experiment == CANARY);
+    let (probes, work): (Vec<&Launch>, Vec<&Launch>) =
+        well.iter().partition(|launch| launch.experiment == INTERFERENCE);
     let above = |share: Option<f64>, most: f64| share.filter(|share| *share > most);
     // Launches with several tasks wait for their own. Probes have one thread.
     let waited = share(&probes, |found| found.run_delay);
     let lost = mean(&values(&probes, |series| {
-        series.name == canary::OTHERS && series.labels.get("placement") == Some(canary::SAME_CPU)
+        series.name == interference::OTHERS && series.labels.get("placement") == Some(interference::SAME_CPU)
     }));
     let stolen = share(&well, |found| found.steal);
     let tasks = [waited, lost].into_iter().flatten().reduce(f64::max);
@@ -119,12 +120,12 @@ pub mod scripted {
 
     /// A probe that lost a share of the measured CPU and saw a time of main memory.
     pub fn probe(lost: f64, memory: f64) -> Launch {
-        let others = Labels::of([("placement", canary::SAME_CPU)]);
+        let others = Labels::of([("placement", interference::SAME_CPU)]);
         let series = vec![
             Series::plain(MEMORY, Labels::none(), Unit::Ticks, vec![memory]),
-            Series::plain(canary::OTHERS, others, Unit::One, vec![lost]),
+            Series::plain(interference::OTHERS, others, Unit::One, vec![lost]),
         ];
-        launch(CANARY, series, |_| {})
+        launch(INTERFERENCE, series, |_| {})
     }
 }
 
@@ -157,7 +158,7 @@ mod tests {
         };
         let said = |text: &str| Some(text.to_owned());
         assert_eq!(found(probe(0.6, 700.0), &[]), said("other tasks took 20 % of the CPU"));
-        let waited = launch(CANARY, Vec::new(), |found| found.run_delay = Some(2.5e7));
+        let waited = launch(INTERFERENCE, Vec::new(), |found| found.run_delay = Some(2.5e7));
         assert_eq!(found(waited, &[]), said("other tasks took 17 % of the CPU"));
         let own = launch("os.context_switch", Vec::new(), |found| found.run_delay = Some(2.5e7));
         assert_eq!(found(own, &[]), None, "a launch can wait for its own tasks");

@@ -87,7 +87,7 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, cpu: &Cpu) -> Vec<Cache> {
 fn read_one(tree: &Tree, directory: &str, cpu: u32) -> Option<Cache> {
     let path = |file: &str| format!("{directory}/{file}");
     let size_bytes = tree.fact(&path("size")).and_then(|fact| fact.filter_map(|text| parse_size(&text)));
-    // An instance whose sharing is not told is this CPU's own, as far as anyone knows.
+    // An instance whose sharing is not reported is this CPU's own, as far as anyone knows.
     let shared = tree.cpu_list_or_mask(&path("shared_cpu_list"), &path("shared_cpu_map"));
     let shared = shared.filter(|list| list.contains(cpu));
     Some(Cache {

@@ -93,7 +93,7 @@ impl Cpu {
         CpuList::of(self.logical.iter().map(|cpu| cpu.cpu))
     }
 
-    /// How many packages (sockets), cores and logical CPUs there are, as far as the topology files tell.
+    /// How many packages (sockets), cores and logical CPUs there are, as far as the topology files show.
     pub fn topology(&self) -> Topology {
         let distinct = |key: fn(&LogicalCpu) -> Option<(u32, u32)>| {
             let mut keys: Vec<_> = self.logical.iter().filter_map(key).collect();
@@ -109,7 +109,7 @@ impl Cpu {
     }
 }
 
-/// Counts of the topology; zero where the files do not tell.
+/// Counts of the topology; zero where the files do not show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topology {
     /// Packages (sockets).

@@ -73,7 +73,7 @@ impl CpuinfoBlocks {
         })
     }
 
-    /// The instruction set, as far as the fields of the file tell.
+    /// The instruction set, as far as the fields of the file show.
     pub fn architecture(&self) -> Option<Fact<String>> {
         let by = |field: &str, name: &str| Fact::new(name.to_owned(), format!("{CPUINFO} has the field {field:?}"));
         let value = |field: &str| self.field(0, field);

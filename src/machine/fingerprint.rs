@@ -16,7 +16,7 @@ use super::cpuinfo::CPUINFO;
 use super::fact::Fact;
 use super::tree::{Access, Tree};
 
-/// The extensions that tell processors apart and that every kernel since 5.0 names alike. The whole list of flags is no
+/// The extensions that distinguish processors and that every kernel since 5.0 names alike. The whole list of flags is no
 /// identity: newer kernels name more of them, and mitigations add their own.
 const EXTENSIONS: &[&str] =
     &["sse4_2", "avx", "avx2", "avx512f", "amx_tile", "sha_ni", "asimd", "atomics", "sve", "sve2"];

@@ -73,7 +73,7 @@ impl Limits {
         self.resources.iter().find(|limit| limit.name == "file size")?.soft
     }
 
-    /// True when the process has this capability; false also when nobody tells.
+    /// True when the process has this capability; false also when no file shows it.
     pub fn is_capable(&self, capability: &str) -> bool {
         self.capabilities.as_ref().is_some_and(|fact| fact.value.iter().any(|name| name == capability))
     }

@@ -35,7 +35,7 @@ pub struct Memory {
     /// Transparent huge pages: `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<Fact<String>>,
     /// Whether this process may have transparent huge pages: false where they were switched off for it (`prctl`,
-    /// PR_SET_THP_DISABLE), as children inherit it; absent on kernels that do not tell.
+    /// PR_SET_THP_DISABLE), as children inherit it; absent on kernels that do not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transparent_allowed: Option<Fact<bool>>,
     /// When a fault may compact memory to get a transparent huge page.
@@ -228,7 +228,7 @@ fn controller_channels(tree: &Tree) -> Option<Fact<u32>> {
     (!channels.is_empty()).then(|| Fact::new(channels.len() as u32, format!("{CONTROLLERS}/mc*/dimm*/dimm_location")))
 }
 
-/// Channels with a module, by the names of the slots; only when every name tells its channel.
+/// Channels with a module, by the names of the slots; only when every name shows its channel.
 fn slot_channels(table: &[u8]) -> Option<Fact<u32>> {
     smbios::channels(table).map(|count| Fact::new(count, format!("{} type 17, names of the slots", smbios::TABLE)))
 }

@@ -131,7 +131,7 @@ pub fn interfaces() -> Vec<Interface> {
     network::read(&tree::Tree::at(Path::new("/")))
 }
 
-/// The storage that a directory of the running machine lies on; none where the mount table does not tell.
+/// The storage that a directory of the running machine lies on; none where the mount table does not show it.
 pub fn storage_at(directory: &Path) -> Option<Storage> {
     storage::at(&tree::Tree::at(Path::new("/")), directory)
 }

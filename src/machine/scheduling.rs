@@ -41,7 +41,7 @@ pub(super) const USUAL_SLACK: u64 = 50_000;
 /// Utilisation of a CPU that is always busy.
 pub(super) const FULL: u32 = 1024;
 
-/// Reads what the files of this process tell. The class of input and output has no file, and the call for it is made where no filter
+/// Reads what the files of this process show. The class of input and output has no file, and the call for it is made where no filter
 /// may kill the caller.
 pub(super) fn read(tree: &Tree, is_filtered: bool) -> Scheduling {
     let stat = tree.text(STAT).unwrap_or_default();

@@ -17,7 +17,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CoreType {
-    /// All cores of the machine are alike, as far as the kernel tells.
+    /// All cores of the machine are alike, as far as the kernel reports.
     #[default]
     Uniform,
     /// A large core of a machine that has smaller ones too.
@@ -141,7 +141,7 @@ fn siblings(tree: &Tree, directory: &str) -> Option<CpuList> {
         .find_map(|name| tree.cpu_list_or_mask(&format!("{directory}/{name}_list"), &format!("{directory}/{name}")))
 }
 
-/// Names the core types by the first source that tells CPUs apart: the kernel's list for each performance-counter unit
+/// Names the core types by the first source that distinguishes CPUs: the kernel's list for each performance-counter unit
 /// (Intel), the capacity (Arm, and Intel since 6.12), the maximum frequency.
 fn assign_core_types(tree: &Tree, cpus: &mut [LogicalCpu]) {
     const PERFORMANCE: &str = "/sys/devices/cpu_core/cpus";

@@ -31,7 +31,7 @@ const VIRTUAL_PRODUCTS: &[(&str, &str)] = &[
 /// Words in the path of a control group that container engines put there.
 const CONTAINER_GROUPS: &[&str] = &["docker", "kubepods", "containerd", "libpod", "lxc", "crio", "garden", "nspawn"];
 
-/// Everything that speaks of a hypervisor, by its name where it is told.
+/// Everything that speaks of a hypervisor, by its name where it is reported.
 pub(super) fn hypervisors(tree: &Tree, cpuid: &Cpuid) -> Claims<String> {
     let flag = || {
         let text = tree.text(super::cpuinfo::CPUINFO)?;
@@ -60,7 +60,7 @@ fn firmware(tree: &Tree) -> Option<Fact<String>> {
     Some(Fact::new(product.to_owned(), format!("{} ({text:?})", NAMES.join(", "))))
 }
 
-/// Everything that speaks of a container, by the engine's name where it is told.
+/// Everything that speaks of a container, by the engine's name where it is reported.
 pub(super) fn containers(tree: &Tree) -> Claims<String> {
     let marker = |path: &str, engine: &str| tree.exists(path).then(|| Fact::new(engine.to_owned(), path));
     Claims::of([

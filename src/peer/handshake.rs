@@ -20,7 +20,7 @@ const GREETING: usize = MAGIC.len() + 2 + BYTES;
 pub enum Admission {
     /// It is served.
     Welcome,
-    /// It is told to wait: all sessions are taken.
+    /// It must wait: all sessions are taken.
     Busy,
 }
 
@@ -83,7 +83,7 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
 }
 
 /// The peer's side. `admit` is asked once the client has proved itself. None when the client may not or need not be served;
-/// somebody who does not know the secret is told nothing.
+/// a client that does not know the secret gets no answer.
 pub fn answer(
     stream: OwnedFd,
     secret: &Secret,

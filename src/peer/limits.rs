@@ -1,4 +1,4 @@
-//! What a peer grants: how many, how long, how much. And the ways in which it can be told to misbehave.
+//! What a peer grants: how many, how long, how much. And the ways in which tests make it misbehave.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::protocol::Flowed;
 /// Bounds on what clients may take from a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// Authenticated sessions at once; a further client is told to wait.
+    /// Authenticated sessions at once; a further client must wait.
     pub sessions: usize,
     /// Longest session.
     pub session_time: Duration,

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SERVERS: usize = 3;
 /// Domains searched for a name without a dot.
 const DOMAINS: usize = 6;
-/// Longest reply that is read, in bytes (RFC 6891 lets a server send as much where it was told so).
+/// Longest reply that is read, in bytes (RFC 6891 lets a server send as much where the request allows it).
 const REPLY: usize = 4096;
 /// Port of name servers.
 const PORT: u16 = 53;

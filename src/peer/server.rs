@@ -126,7 +126,7 @@ impl Server {
         self.listener.as_fd()
     }
 
-    /// Serves until told to stop, or until a lifeline ends. The calling process must have one thread. `say` is given a line where
+    /// Serves until a stop is requested, or until a lifeline ends. The calling process must have one thread. `say` is given a line where
     /// the owner of the peer has to know something: of wrong secrets one a minute at most.
     pub fn serve(&self, stop: &Arc<AtomicBool>, lifeline: Option<BorrowedFd<'_>>, say: &dyn Fn(&str)) {
         let mut children: Vec<Served> = Vec::new();

@@ -45,7 +45,7 @@ pub fn render(page: &Page) -> String {
         }
     };
     let mut page = markup.into_string();
-    // The end of a cell or a row is told by what follows it, as HTML allows; thousands of end tags are a tenth of a page.
+    // What follows a cell or a row ends it, as HTML allows; thousands of end tags are a tenth of a page.
     for optional in ["</td>", "</th>", "</tr>"] {
         page = page.replace(optional, "");
     }

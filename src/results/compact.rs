@@ -38,7 +38,7 @@ const MOST_RESULTS: usize = 10_000;
 /// Confidence of an interval that does not say another.
 const LEVEL: f64 = 0.95;
 
-/// Rows of the machine's description that change by the minute: a difference of theirs tells nothing about two runs.
+/// Rows of the machine's description that change by the minute: a difference of theirs says nothing about two runs.
 const FLEETING: [&str; 4] = ["frequency when read", "available", "swap in use", "its free space"];
 
 /// A run.
@@ -122,7 +122,7 @@ pub struct CompactRun {
     pub clock: Option<String>,
     /// Rounds that ended.
     pub rounds: u32,
-    /// Rounds in which a canary deviated.
+    /// Rounds in which an interference probe deviated.
     pub disturbed_rounds: u32,
     /// How often the run was resumed.
     pub resumed: u32,
@@ -277,7 +277,7 @@ impl Compact {
         })
     }
 
-    /// Start, identifier and seed, which tell this run from every other. A copy of it has the same.
+    /// Start, identifier and seed, which distinguish this run from every other. A copy of it has the same.
     pub fn mark(&self) -> (String, String, u64) {
         (self.run.started.clone(), self.run.id.clone(), self.run.seed)
     }

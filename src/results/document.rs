@@ -454,7 +454,7 @@ pub struct Axis {
 pub struct Curve {
     /// Name, such as `cpu.procedure_call.by_args`.
     pub name: String,
-    /// Labels that tell curves of one name apart.
+    /// Labels that distinguish curves of one name.
     pub labels: Labels,
     /// What each label says, in plain words; empty for the usual case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -46,7 +46,7 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain_ratio: Option<f64>,
     /// Deviation of this launch's own clock calibration from the run's, in parts per million; none when the launch is
-    /// too short to tell.
+    /// too short to show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_deviation_ppm: Option<f64>,
     /// Error bound of that deviation, in parts per million.

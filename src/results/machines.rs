@@ -58,7 +58,7 @@ pub fn hardware(run: &Compact) -> String {
     format!("{}{cpus}", design.unwrap_or("unknown processor"))
 }
 
-/// Name, hardware, and the hashes that tell it from machines of the same name and hardware.
+/// Name, hardware, and the hashes that distinguish it from machines of the same name and hardware.
 pub fn title(run: &Compact) -> String {
     let identity = run.node.machine.as_ref().map_or_else(String::new, |machine| format!("{machine}, "));
     format!("{}, {} ({identity}model {})", name(run), hardware(run), run.node.fingerprint)

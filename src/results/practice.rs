@@ -10,7 +10,7 @@ use super::bounds;
 pub struct Practice {
     /// Rounds planned.
     pub rounds_planned: u32,
-    /// Launches that ended well, canaries left out.
+    /// Launches that ended well, interference probes left out.
     pub launches: u32,
     /// Launches that did not.
     pub failed_launches: u32,

@@ -33,7 +33,7 @@ pub struct Published {
 pub struct Report {
     /// Three digits.
     pub id: String,
-    /// When it was written, as far as can be told.
+    /// When it was written, as far as it is known.
     pub year: String,
     pub processor: String,
     pub memory: String,

@@ -81,7 +81,7 @@ impl Better {
     }
 }
 
-/// Labels that tell the figures of one metric apart, such as `args=3 code=registers`; ordered by key.
+/// Labels that distinguish the figures of one metric, such as `args=3 code=registers`; ordered by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
@@ -155,13 +155,13 @@ impl Labels {
         )
     }
 
-    /// The labels that tell figures apart.
+    /// The labels that distinguish figures.
     #[must_use]
     pub fn without_conditions(&self) -> Labels {
         CONDITIONS.iter().fold(self.clone(), |labels, condition| labels.without(condition))
     }
 
-    /// True when both name the same figure of a run: a condition that only one of them states does not tell figures apart.
+    /// True when both name the same figure of a run: a condition that only one of them states does not distinguish figures.
     pub fn same_figure(&self, other: &Labels) -> bool {
         let told_apart = |one: &Labels, other: &Labels| {
             one.pairs().all(|(key, value)| match other.get(key) {

@@ -34,7 +34,7 @@ pub struct Run {
     pub ended: String,
     /// Rounds that ended.
     pub rounds: u32,
-    /// Rounds in which a canary deviated.
+    /// Rounds in which an interference probe deviated.
     pub disturbed_rounds: Vec<u32>,
     /// How often the run was resumed.
     pub resumed: u32,

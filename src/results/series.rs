@@ -133,7 +133,7 @@ pub struct Series {
     /// not batches, and in logs of versions that did not look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widths: Vec<[f64; 2]>,
-    /// Nanoseconds that a cache line took between the two CPUs of a batch right before and right after it: it tells where a host
+    /// Nanoseconds that a cache line took between the two CPUs of a batch right before and right after it: it shows where a host
     /// has put them. Zero where the partner did not answer; empty where one CPU is measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<[f64; 2]>,

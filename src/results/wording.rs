@@ -240,7 +240,7 @@ pub fn by_times(ratio: f64) -> String {
     format!("×{}", times(ratio))
 }
 
-/// A number along an axis, with as few digits as tell it: `64 KiB`, `2.5 µs`.
+/// A number along an axis, with as few digits as it needs: `64 KiB`, `2.5 µs`.
 pub fn mark(value: f64, unit: Unit) -> String {
     let (factor, symbol) = scale(value, unit);
     // A size that is no round number of KiB is read best in bytes, such as that of a packet: 1400 B.

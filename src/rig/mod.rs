@@ -3,11 +3,11 @@
 //! A launch receives an [`request::Request`], pins itself, checks the clock it was handed, warms up, takes interleaved batches
 //! ([`sampler`]) between clock probes ([`instruments`]), and writes series and evidence as log records.
 
-pub mod canary;
 pub mod clock;
 pub mod companion;
 mod counts;
 pub mod instruments;
+pub mod interference;
 pub mod line;
 pub mod noise;
 pub mod placed;
@@ -215,7 +215,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Does something short outside of batches until nobody else was on the core before and after it, a number of times at most.
-    /// True where it was so in the end, and where nothing tells who is on the core.
+    /// True where it was so in the end, and where nothing shows which tasks are on the core.
     pub fn while_alone(&mut self, mut work: impl FnMut()) -> bool {
         (0..TRIES_ALONE).any(|_| {
             let before = self.may_be_alone();
@@ -224,7 +224,7 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// Core cycles of a turn of the shortest loop right now. Zero where nothing tells them.
+    /// Core cycles of a turn of the shortest loop right now. Zero where nothing shows them.
     pub fn width(&mut self) -> f64 {
         let Some(per_cycle) = self.instruments.probe().filter(|per_cycle| *per_cycle > 0.0) else { return 0.0 };
         self.instruments.width() / per_cycle

@@ -8,7 +8,7 @@ use crate::sys::{affinity, arch, counters};
 
 /// Looks at each CPU, of some 12 µs each: a neighbour that comes and goes leaves the core alone for half a millisecond.
 const LOOKS: usize = 150;
-/// Looks with a neighbour, or that do not tell, up to which a core counts as alone.
+/// Looks with a neighbour, or without an answer, up to which a core counts as alone.
 const FEW: usize = LOOKS / 10;
 /// Nanoseconds of waiting for a CPU beyond which another task runs there: moving there takes some 20 µs, a task's turn 3 ms.
 const WAITED: f64 = 200_000.0;
@@ -22,7 +22,7 @@ pub struct Choice {
     pub cpu: u32,
     /// A CPU for a partner task whose core nobody else uses, if one was found among two or more equal CPUs.
     pub partner: Option<u32>,
-    /// Whether the usual CPU was alone; none where nothing tells.
+    /// Whether the usual CPU was alone; none where nothing shows it.
     pub usual_alone: Option<bool>,
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_another_task_uses_is_not_taken() {
-        // Zero stands for one that tells nothing.
+        // Zero stands for one without an answer.
         let choice = |cpu, usual_alone| Choice { cpu, partner: None, usual_alone };
         assert_eq!(chosen([0, 150, 150, 60], &[0]).0, choice(3, Some(false)));
         assert_eq!(chosen([150, 150, 150, 0], &[0]).0, choice(0, None));

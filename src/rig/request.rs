@@ -20,7 +20,7 @@ pub struct Request {
     pub clock: Clock,
     /// The run's own directory for files, or why it has none.
     pub space: Result<Space, Problem>,
-    /// Experiment to measure, or [`CANARY`].
+    /// Experiment to measure, or [`INTERFERENCE`].
     pub experiment: String,
     /// Number of the launch in the run, from 1.
     pub launch: u32,
@@ -79,8 +79,8 @@ impl Space {
     }
 }
 
-/// Name that asks for the canaries instead of an experiment.
-pub const CANARY: &str = "canary";
+/// Name that asks for the interference probes instead of an experiment.
+pub const INTERFERENCE: &str = "canary";
 
 impl Request {
     /// The clock source of the run.

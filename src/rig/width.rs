@@ -32,11 +32,11 @@ pub enum State {
     Alone,
     /// A neighbour.
     Shared,
-    /// The look does not tell: it was disturbed, or a neighbour came or went.
+    /// The look has no answer: it was disturbed, or a neighbour came or went.
     Untold,
 }
 
-/// How a core takes its branches, as far as looks at it tell.
+/// How a core takes its branches, as far as looks at it show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Branches {
     known: usize,
@@ -66,7 +66,7 @@ impl Branches {
         }
     }
 
-    /// Looks that told a width.
+    /// Looks that gave a width.
     pub fn known(&self) -> usize {
         self.known
     }

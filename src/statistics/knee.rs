@@ -132,8 +132,8 @@ pub fn staircase(footprints: &[f64], latencies: &[f64], noise: Option<f64>, memo
 }
 
 impl LogCurve {
-    /// Joins neighbouring pieces, the closest first, as long as what they make together rises gently and by less than tells
-    /// two levels apart.
+    /// Joins neighbouring pieces, the closest first, as long as what they make together rises gently and by less than distinguishes
+    /// two levels.
     fn joined(&self, mut pieces: Vec<Range<usize>>) -> Vec<Range<usize>> {
         let rise = |piece: &Range<usize>| self.fitted[piece.end - 1] - self.fitted[piece.start];
         let gentle = |piece: &Range<usize>| {

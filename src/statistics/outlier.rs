@@ -8,7 +8,7 @@ const FAR: f64 = 3.5;
 /// Mean absolute deviation to standard deviation, for normal data: √(π/2).
 const FROM_MEAN_ABSOLUTE: f64 = 1.253_314_137_315_500_3;
 
-/// True when a new value lies farther than [`FAR`] from the values seen before: the rule for canaries. Wants five of them,
+/// True when a new value lies farther than [`FAR`] from the values seen before: the rule for interference probes. Wants five of them,
 /// finite like the value. After constant history every other value is far.
 pub fn deviates(history: &[f64], value: f64) -> Option<bool> {
     if history.len() < 5 || !value.is_finite() {
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn canaries() {
+    fn probes() {
         let history = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2];
         assert_eq!(deviates(&history, 101.5), Some(false));
         assert_eq!(deviates(&history, 110.0), Some(true));

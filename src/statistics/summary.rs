@@ -176,7 +176,7 @@ pub fn clock_step(readings: &[i64]) -> Option<u64> {
         differences.iter().map(|difference| difference.unsigned_abs()).filter(|&step| step > divisor).collect();
     candidates.sort_unstable();
     candidates.dedup();
-    // A step longer than the shortest few distances between readings cannot be told from those distances.
+    // A step longer than the shortest few distances between readings cannot be distinguished from those distances.
     candidates.truncate(64);
     let on_step = |step: u64| {
         let mut phases: Vec<i64> = readings.iter().map(|reading| reading.rem_euclid(step as i64)).collect();

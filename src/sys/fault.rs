@@ -232,8 +232,8 @@ pub fn nameless_file(directory: &Path, content: &[u8]) -> std::io::Result<File> 
     Ok(file)
 }
 
-/// Small pages of the first `bytes` of a file that are in the page cache: by cachestat(2). Where that cannot tell, by mincore(2),
-/// which tells the truth to the owner of a file only.
+/// Small pages of the first `bytes` of a file that are in the page cache: by cachestat(2). Where that is not possible, by mincore(2),
+/// which answers the owner of a file only.
 pub fn cached_pages(file: &File, bytes: usize) -> std::io::Result<u64> {
     residency(file, 0, bytes as u64).map_or_else(|_| cached_pages_by_mincore(file, bytes), |found| Ok(found.cached))
 }

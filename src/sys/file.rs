@@ -179,7 +179,7 @@ pub struct Extent {
     pub flags: u32,
 }
 
-/// The place of the bytes cannot be told.
+/// The place of the bytes is not known.
 pub const EXTENT_UNKNOWN: u32 = 0x2;
 /// No place was chosen yet.
 pub const EXTENT_DELAYED: u32 = 0x4;
@@ -223,7 +223,7 @@ struct RawMap {
     extents: [RawExtent; EXTENTS],
 }
 
-/// Where the bytes of a file lie; an error where the file system does not tell.
+/// Where the bytes of a file lie; an error where the file system does not report it.
 pub fn extents(file: &File) -> std::io::Result<Vec<Extent>> {
     /// `FS_IOC_FIEMAP`: the size in it is that of the structure without extents.
     const FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;

@@ -15,7 +15,7 @@ pub fn bind(arena: &Arena, node: u32) -> std::io::Result<()> {
     let mut mask = [0 as libc::c_ulong; MASK_BITS / WORD_BITS];
     let word = mask.get_mut(node as usize / WORD_BITS).ok_or(std::io::ErrorKind::InvalidInput)?;
     *word = 1 << (node as usize % WORD_BITS);
-    // SAFETY: the range is the arena's own mapping; the mask is valid for as many bits as are told (the kernel counts one
+    // SAFETY: the range is the arena's own mapping; the mask is valid for as many bits as are stated (the kernel counts one
     // more than it reads).
     let answer = unsafe {
         libc::syscall(libc::SYS_mbind, arena.address(), arena.bytes(), BIND, mask.as_ptr(), MASK_BITS + 1, 0)

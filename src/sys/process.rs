@@ -57,13 +57,13 @@ pub fn is_alive(number: u32) -> bool {
     matches!(outcome, Ok(Ok(()) | Err(nix::errno::Errno::EPERM)))
 }
 
-/// The namespace that process numbers of this process belong to; none where the kernel does not tell.
+/// The namespace that process numbers of this process belong to; none where the kernel does not report it.
 pub fn number_namespace() -> Option<u64> {
     let link = std::fs::read_link("/proc/self/ns/pid").ok()?;
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// When a process began, in ticks since boot: with its number it tells a process from all others of this boot.
+/// When a process began, in ticks since boot: with its number it distinguishes a process from all others of this boot.
 pub fn start(number: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     // The name before may contain anything, spaces and brackets included (proc_pid_stat(5): field 22).
@@ -231,7 +231,7 @@ pub fn host_name() -> String {
     nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// True when a system-call filter is installed (`Seccomp` in `/proc/self/status`), or when that cannot be told.
+/// True when a system-call filter is installed (`Seccomp` in `/proc/self/status`), or when that is not known.
 pub fn is_filtered() -> bool {
     std::fs::read_to_string("/proc/self/status")
         .ok()

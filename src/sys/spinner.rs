@@ -1,4 +1,4 @@
-//! Processes that spin on their CPU while they are told to, and sleep otherwise: one keeps a CPU awake, one answers a word
+//! Processes that spin on their CPU while an order lasts, and sleep otherwise: one keeps a CPU awake, one answers a word
 //! of shared memory.
 
 use std::io;
@@ -71,7 +71,7 @@ impl Spinner {
                 let set = process::die_with_parent(parent) && affinity::restrict(&[cpu]).is_ok();
                 if set && (duty == Duty::Answer || process::lowest_priority()) {
                     while read_byte(wait.as_fd(), &mut 0) == 1 {
-                        // Who is told that the order was taken may give the next one at once.
+                        // The side that knows that the order was taken may give the next one at once.
                         let order = words.at(ORDER).load(Ordering::Acquire);
                         if duty == Duty::Answer && arch::counter_permitted() {
                             look_at_core(&words);

@@ -618,8 +618,8 @@ fn a_plateau_as_slow_as_memory_is_no_cache() {
     assert_eq!(size, time);
 }
 
-/// The same log with canaries in every round, changed by the test.
-fn with_canaries(mut log: Log, change: impl Fn(&mut Evidence)) -> Log {
+/// The same log with interference probes in every round, changed by the test.
+fn with_probes(mut log: Log, change: impl Fn(&mut Evidence)) -> Log {
     for round in 1..=LAUNCHES {
         let mut evidence = calm();
         change(&mut evidence);
@@ -639,7 +639,7 @@ fn with_canaries(mut log: Log, change: impl Fn(&mut Evidence)) -> Log {
 }
 
 #[test]
-fn where_a_launch_cannot_tell_its_canaries_do_and_unknown_is_not_nothing() {
+fn where_a_launch_cannot_tell_its_probes_do_and_unknown_is_not_nothing() {
     let partners = |launch: &mut Launch| launch.evidence.as_mut().unwrap().run_delay = None;
     let sleeps = |launch: &mut Launch| launch.evidence.as_mut().unwrap().cpu_time = 1e5;
     let trust = |log: &Log| {
@@ -650,20 +650,20 @@ fn where_a_launch_cannot_tell_its_canaries_do_and_unknown_is_not_nothing() {
     let half = |evidence: &mut Evidence| evidence.run_delay = Some(evidence.wall / 2.0);
     // Nobody says anything: not clean.
     assert_eq!(trust(&log(partners)), (Trust::Noisy, "G16".to_owned()));
-    // Calm canaries say that it was calm, disturbed ones that it was not.
-    assert_eq!(trust(&with_canaries(log(partners), |_| ())).0, Trust::Clean);
-    assert_eq!(trust(&with_canaries(log(partners), half)), (Trust::Contaminated, "G16".to_owned()));
-    assert_eq!(trust(&with_canaries(log(sleeps), half)), (Trust::Contaminated, "G16".to_owned()));
-    // A launch that computed all the time knows better than the canaries.
-    assert_eq!(trust(&with_canaries(log(|_| ()), half)).0, Trust::Clean);
+    // Calm interference probes say that it was calm, disturbed ones that it was not.
+    assert_eq!(trust(&with_probes(log(partners), |_| ())).0, Trust::Clean);
+    assert_eq!(trust(&with_probes(log(partners), half)), (Trust::Contaminated, "G16".to_owned()));
+    assert_eq!(trust(&with_probes(log(sleeps), half)), (Trust::Contaminated, "G16".to_owned()));
+    // A launch that computed all the time knows better than the interference probes.
+    assert_eq!(trust(&with_probes(log(|_| ()), half)).0, Trust::Clean);
 }
 
 #[test]
-fn time_that_interrupts_take_is_seen_by_the_canaries_and_a_burst_is_not_enough() {
-    // Every so many rounds a canary loses half of its CPU, which no task and no launch notices, in so many gaps each second. They are
+fn time_that_interrupts_take_is_seen_by_the_probes_and_a_burst_is_not_enough() {
+    // Every so many rounds an interference probe loses half of its CPU, which no task and no launch notices, in so many gaps each second. They are
     // counted in a number of the first rounds.
     let trust_of = |every: u32, gaps: Option<f64>, counted: u32| {
-        let mut log = with_canaries(log(|_| ()), |_| ());
+        let mut log = with_probes(log(|_| ()), |_| ());
         for launch in log.launches.iter_mut().filter(|launch| launch.experiment == "canary") {
             let share = if launch.round.is_multiple_of(every) { 0.5 } else { 0.01 };
             let labels = Labels::of([("placement", "same_cpu")]);

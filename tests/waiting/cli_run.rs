@@ -243,7 +243,7 @@ fn a_dry_run_understands_addresses_and_contacts_nobody() {
     }
 }
 
-/// The experiments of a log in the order in which they were launched, canaries included, without what others are predicted from.
+/// The experiments of a log in the order in which they were launched, interference probes included, without what others are predicted from.
 fn order(run: &Path) -> Vec<String> {
     let planned = |launch: &&&Value| launch["first"].is_null();
     records(&lines(run), "launch")
@@ -253,7 +253,7 @@ fn order(run: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Launches of three rounds of two experiments, canaries included.
+/// Launches of three rounds of two experiments, interference probes included.
 const THREE_ROUNDS: usize = 9;
 
 /// The first launches of a run with a seed, of three rounds as far as its time allows them.

@@ -20,7 +20,7 @@ const SHORTEST: f64 = 0.4;
 /// Bounds of one correction.
 const CORRECTIONS: [f64; 2] = [0.8, 2.0];
 
-/// Everything that is told.
+/// Everything that is reported.
 pub(super) struct CpuAccount {
     /// When the watch began, and the last interval ended.
     pub began: Zoned,
@@ -53,7 +53,7 @@ pub(super) struct Core {
     ticks: [Option<CpuTicks>; 2],
 }
 
-/// What was seen of a CPU in one interval. None is what nobody tells.
+/// What was seen of a CPU in one interval. None is what no source reports.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WatchedSpan {
     pub count: LookCount,

@@ -11,7 +11,7 @@ use crate::results::wording::{count, duration, interval, percent, quantity};
 /// Width of a paragraph.
 const PARAGRAPH: usize = 100;
 
-/// A number that nobody tells.
+/// A number that no source reports.
 const UNKNOWN: &str = "–";
 
 /// One line of columns, behind the time.

@@ -137,7 +137,7 @@ fn allow_files(wanted: u64) {
     }
 }
 
-/// The listener on the network that was chosen, or else on the one that members are told of.
+/// The listener on the network that was chosen, or else on the one that members know.
 fn listen(setting: &LeadSetting) -> Result<TcpListener, MeshFailure> {
     let own = networks::own();
     let wrong = MeshFailure::Wrong;
@@ -201,7 +201,7 @@ struct Lead {
     /// Most bytes per second of a flow that was asked for.
     most_rate: Option<u64>,
     interrupt: Interrupt,
-    /// When all members were told last that rank 0 is there.
+    /// When all members last got the message that rank 0 is there.
     said: Instant,
 }
 

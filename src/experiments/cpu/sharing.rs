@@ -155,14 +155,14 @@ const BESIDE_SPINNER: f64 = 0.9;
 const WATCH_OWN: Duration = Duration::from_millis(15);
 /// Time for a CPU to halt: guests poll for work up to 200 µs before.
 const HALTING: Duration = Duration::from_micros(300);
-/// Looks of which the median tells who is on the core.
+/// Looks of which the median shows whether a neighbour is on the core.
 const LOOKS_AT_ONCE: usize = 9;
 /// Stretches below which a quantile of theirs says nothing.
 const FEWEST_STRETCHES: usize = 20;
 
 /// Share of a launch's pairs of looks from which on the other CPU was on the core: fewer are neighbours that came or left.
 const ON_CORE: f64 = 0.5;
-/// Pairs of looks of a launch below which they tell no share.
+/// Pairs of looks of a launch below which they give no share.
 const FEWEST_PAIRS: f64 = 4.0;
 
 const STATES: [(&str, State); 2] = [("alone", State::Alone), ("shared", State::Shared)];
@@ -322,7 +322,7 @@ struct Pairs {
     sleeping: f64,
     /// No neighbour, or one that has nothing to do with it: a core has two threads.
     neither: f64,
-    /// A look that does not tell.
+    /// A look without an answer.
     untold: f64,
 }
 
@@ -364,7 +364,7 @@ fn own_labels(placement: &str) -> Labels {
     Labels::of([("beside", OWN_CPU), ("placement", placement)])
 }
 
-/// A look that differs from the told ones before and after it does not tell: an interrupt of this CPU lies in one look.
+/// A look that differs from those with an answer before and after it has none: an interrupt of this CPU lies in one look.
 fn doubt_single_looks(said: &mut [(f64, State)]) {
     let told: Vec<usize> = (0..said.len()).filter(|&index| said[index].1 != State::Untold).collect();
     let runs = told.chunk_by(|&one, &other| said[one].1 == said[other].1);
@@ -556,7 +556,7 @@ mod tests {
         assert!(stretches(&said, Shared).is_empty());
         assert_eq!(stretches(&said, Alone), [24_999e3], "an interrupt ends no stretch");
         assert_eq!(said.iter().filter(|(_, state)| *state == Untold).count(), 7);
-        // A neighbour is there for two looks, also where one between them does not tell.
+        // A neighbour is there for two looks, also where one between them has no answer.
         let mut said =
             [(0.0, Alone), (1.0, Alone), (2.0, Shared), (3.0, Untold), (4.0, Shared), (5.0, Alone), (6.0, Alone)];
         doubt_single_looks(&mut said);

@@ -126,7 +126,7 @@ impl Drop for Group {
     }
 }
 
-/// Name of the groups of a run; none where `/proc` does not tell when it began.
+/// Name of the groups of a run; none where `/proc` does not show when it began.
 fn name_of(conductor: u32) -> Option<String> {
     Some(format!("{PREFIX}{conductor}-{}", process::start(conductor)?))
 }

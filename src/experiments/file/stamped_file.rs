@@ -47,7 +47,7 @@ pub struct Stamped {
 /// What is known of the place of a file's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sound {
-    /// Pieces in which it lies on its device; none where the file system does not tell.
+    /// Pieces in which it lies on its device; none where the file system does not report them.
     pub extents: Option<usize>,
     /// Whether some of its bytes are shared with another file.
     pub shared: bool,
@@ -222,7 +222,7 @@ impl Stamped {
         })
     }
 
-    /// Gate G32: every byte of the file was written to its device, as far as the file system tells.
+    /// Gate G32: every byte of the file was written to its device, as far as the file system reports it.
     pub fn sound(&self) -> Result<Sound, Problem> {
         check_extents(&self.file, self.bytes).map_err(|why| {
             Problem::new(format!("the test file does not contain what was written: {why}"))
@@ -267,7 +267,7 @@ impl Stamped {
     }
 }
 
-/// What tells files of one run apart: their names.
+/// What distinguishes files of one run: their names.
 fn identity_of(path: &Path) -> u64 {
     naming::number_of(path.file_name().map_or(&[], |name| name.as_encoded_bytes()))
 }
@@ -486,7 +486,7 @@ mod tests {
         sparse.set_len(1 << 20).unwrap();
         let why = check_extents(&sparse, 1 << 20).unwrap_err();
         assert!(why.contains("hole at byte 4096"), "{why}");
-        // The stamps find it as well, where a file system tells nothing of extents.
+        // The stamps find it as well, where a file system reports no extents.
         let stamped = Stamped::write(&directory.path().join("a"), 1 << 18, 5).unwrap();
         let why = stamped.check(&[0; BLOCK], 0).unwrap_err();
         assert!(why.contains("all zeros"), "{why}");

@@ -293,7 +293,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     }
 }
 
-/// A load's latency with one kind of traffic, at one distance of the other CPU where that was told apart.
+/// A load's latency with one kind of traffic, at one distance of the other CPU where that is distinguished.
 fn publish(study: &Study<'_>, findings: &mut Findings, load: &str, labels: &Labels) {
     let estimate = |labels: &Labels| study.sample("chase", labels).as_ref().and_then(Estimate::median);
     let Some(found) = estimate(labels) else { return };

@@ -57,7 +57,7 @@ struct Member {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a member is told.
+/// What a member is asked to do.
 #[derive(Clone)]
 struct Turn {
     job: usize,

@@ -293,7 +293,7 @@ impl ThreadMaker {
         Ok(ThreadMaker { by, body, way, made: 0, elsewhere: 0 })
     }
 
-    /// Makes one thread, joins it, and waits until it is gone where that can be told. Returns the ticks of each span, in the
+    /// Makes one thread, joins it, and waits until it is gone where that can be seen. Returns the ticks of each span, in the
     /// order of [`HOWS`].
     fn shoot(&mut self, source: Source, alone: Option<Alone>) -> Result<[i64; 3], String> {
         let refused = |error: std::io::Error| format!("no thread could be made: {error}");

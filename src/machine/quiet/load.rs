@@ -32,7 +32,7 @@ pub(super) fn siblings(view: &View<'_>) -> Finding {
 
 /// Time that the hypervisor gave to somebody else although this guest had work.
 pub(super) fn steal(view: &View<'_>) -> Finding {
-    /// Below this part nothing can be told from the grain of the kernel's accounting.
+    /// Below this part nothing can be distinguished from the grain of the kernel's accounting.
     const NOTICEABLE: f64 = 0.001;
     let Some(sample) = &view.sample else {
         return Finding::Unknown("/proc/stat cannot be read".to_owned());

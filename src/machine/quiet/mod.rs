@@ -127,7 +127,7 @@ struct View<'a> {
 
 type Look = fn(&View<'_>) -> Finding;
 
-/// Every check, in the order in which they are told.
+/// Every check, in the order in which they are reported.
 const CHECKS: &[(&str, Look)] = &[
     ("governor", clocks::governor),
     ("turbo", clocks::turbo),

@@ -39,7 +39,7 @@ pub(super) fn huge_pages(view: &View<'_>) -> Finding {
     }
 }
 
-/// Mitigations are a part of what users get: they are told, with their price, and no command to switch them off.
+/// Mitigations are a part of what users get: they are reported, with their price, and no command to switch them off.
 pub(super) fn mitigations(view: &View<'_>) -> Finding {
     let all = &view.machine.kernel.mitigations;
     if all.is_empty() {

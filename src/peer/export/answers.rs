@@ -144,7 +144,7 @@ impl Shelf {
                 add(answer, &mountres3::Ok(mountres3_ok { fhandle, auth_flavors }));
                 Ok(CallResult::Answered)
             }
-            // The path is half of the key: nobody is told what is exported, or who has mounted it.
+            // The path is half of the key: no client learns what is exported, or which clients have mounted it.
             MOUNT_DUMP | MOUNT_EXPORT => {
                 calls::begin(answer, call.number, succeeded);
                 add(answer, &false);

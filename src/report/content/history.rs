@@ -55,7 +55,7 @@ pub fn verdict(timeline: &Timeline) -> String {
     format!("{answer}. Of the others, {same} would have shown a change that matters.")
 }
 
-/// Machine and runs in a line, without the hashes that tell machines of one name apart.
+/// Machine and runs in a line, without the hashes that distinguish machines of one name.
 pub fn about(timeline: &Timeline) -> String {
     let machine = timeline.machine.split(" (").next().unwrap_or_default();
     match timeline.runs.as_slice() {

@@ -146,7 +146,7 @@ fn label(metric: &Metric) -> String {
     if metric.labels.is_empty() { metric.name.clone() } else { metric.labels.to_string() }
 }
 
-/// What tells a figure from the others of its metric among those shown: the values of the labels that differ.
+/// What distinguishes a figure from the others of its metric among those shown: the values of the labels that differ.
 fn short_label(metric: &Metric, shown: &[&Metric]) -> String {
     if metric.labels.is_empty() {
         return metric.name.clone();

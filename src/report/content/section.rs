@@ -136,7 +136,7 @@ pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
     ]
 }
 
-/// Where a term comes from. The source of a constant is told where the section meets it first.
+/// Where a term comes from. The source of a constant is printed where the section meets it first.
 fn basis(basis: &Basis, told: &mut BTreeSet<String>) -> String {
     let text = basis.text();
     match text.split_once(" (") {
@@ -343,7 +343,7 @@ fn finding(base: &str, metrics: &[&Metric]) -> String {
     }
 }
 
-/// What tells a figure from the others of its metric, in plain words: those that not all of them have.
+/// What distinguishes a figure from the others of its metric, in plain words: those that not all of them have.
 fn own_words(metric: &Metric, shown: &[&Metric]) -> String {
     let others = || shown.iter().map(|other| other.phrase.split(", ").skip(1).collect::<Vec<&str>>());
     let own: Vec<&str> =

@@ -110,7 +110,7 @@ impl LabelPlaces {
                 for line in 0..lines {
                     let down = f64::from(line) * LINE;
                     let base = if from_top { self.top + FONT + down } else { self.bottom - GAP - down };
-                    // The side is told by the distance: beside the line, never across it where there is room.
+                    // The distance gives the side: next to the line, never across it where there is room.
                     for (side, left) in [(0.0, x + GAP), (0.5, x - GAP - wide)] {
                         let kept = inside(left);
                         found.push((f64::from(line) + side + (kept - left).abs(), kept, base));

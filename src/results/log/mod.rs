@@ -195,7 +195,7 @@ pub enum Record {
     RoundEnd {
         /// Round.
         round: u32,
-        /// Canaries that deviated from their median over the rounds so far.
+        /// Interference probes that deviated from their median over the rounds so far.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         disturbed: Vec<String>,
         /// CPUs that other processes of this machine used during the round, if the kernel says so; at least 0.
@@ -230,7 +230,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// One launch as the log tells it.
+/// One launch as the log has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
     /// Number in the run.
@@ -283,7 +283,7 @@ pub struct Log {
     pub rounds_planned: u32,
     /// Rounds that ended, whole.
     pub rounds: u32,
-    /// Rounds in which a canary deviated.
+    /// Rounds in which an interference probe deviated.
     pub disturbed_rounds: Vec<u32>,
     /// CPUs that other processes used, round by round where it is known.
     pub others_cpus: Vec<f64>,

@@ -1,4 +1,4 @@
-//! The text of a log: plain while a run is in progress, compressed in the directory of a complete one. The first bytes tell which.
+//! The text of a log: plain while a run is in progress, compressed in the directory of a complete one. The first bytes show which.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};

@@ -230,7 +230,7 @@ pub struct ClockReader {
     pub claims_order: bool,
     /// Takes 16 readings per iteration and drops them.
     pub repeat: fn(iterations: u64),
-    /// Fills the buffer with the differences of back-to-back pairs, the chain placed as told.
+    /// Fills the buffer with the differences of back-to-back pairs, the chain placed as requested.
     pub pairs: fn(differences: &mut [i64], chain: ChainAt),
     /// Fills the buffer with readings at uneven distances.
     pub readings: fn(values: &mut [i64]),

@@ -86,7 +86,7 @@ impl Growth {
         (self.read, self.resident) = (read, resident);
     }
 
-    /// Whether no memory is left that could still be used. Where nobody tells, standing still has to do.
+    /// Whether no memory is left that could still be used. Where no file shows it, an end of growth decides.
     pub(super) fn is_used_up(&self) -> bool {
         self.unused.is_none_or(|unused| unused <= UNUSED_STEPS * self.step)
     }

@@ -22,7 +22,7 @@ pub(super) const LEAD: Duration = Duration::from_millis(100);
 
 pub(super) const WINDOW: Duration = Duration::from_millis(100);
 
-/// How long one process reads first, to tell its pace.
+/// How long one process reads first, to find its pace.
 const PACE: Span = Span { lead: Duration::from_millis(2), window: Duration::from_millis(18) };
 
 /// The longest window, for devices on which a process reads too few blocks otherwise, and how many those are.

@@ -186,7 +186,7 @@ impl BlockSource for Local {
 }
 
 /// The groups of slots behind the warm ones that a launch may read for the first time: `turn` counts the launches of a run before
-/// it, `run` tells runs apart. None when the file has no untouched groups left.
+/// it, `run` distinguishes runs. None when the file has no untouched groups left.
 pub(super) fn untouched(file_bytes: u64, run: u64, turn: usize) -> Option<Vec<u64>> {
     let all = (file_bytes.min(MOST_BYTES) / SLOT).saturating_sub(WARM_SLOTS) / GROUP;
     let mut groups: Vec<u64> = (0..all).map(|group| (WARM_SLOTS + group * GROUP) * SLOT).collect();

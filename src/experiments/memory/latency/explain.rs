@@ -101,7 +101,7 @@ fn mark_levels(findings: &mut Findings, scope: &Scope, found: &FoundLevels, deci
     note.finding = ends_found(found);
     for level in &found.levels {
         let [from, to] = level.middle;
-        // Its name alone: what it costs is told of random walks, and on this curve neighbouring lines come along.
+        // Its name alone: its cost is reported of random walks, and on this curve neighbouring lines come along.
         note.mark(labels.clone(), level.name.clone(), MarkPlace::Plateau { from, to, level: level.latency });
         if let Some([low, high]) = level.ends {
             let at = (low * high).sqrt();

@@ -246,7 +246,7 @@ fn publish_size(study: &Study<'_>, findings: &mut Findings, found: &FoundLevels,
 /// How bounds and a claim agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Agreement {
-    /// Both bounds are the claim, as far as a walk can tell.
+    /// Both bounds are the claim, as far as a walk can show.
     Confirmed,
     /// The claim lies between the bounds, and so does much else.
     Possible,

@@ -46,7 +46,7 @@ pub(super) struct FootprintPoint {
 pub(super) struct Curves(BTreeMap<Labels, Vec<FootprintPoint>>);
 
 impl Curves {
-    /// Reads the series of a study. What runs at the clock of the core is told in core cycles.
+    /// Reads the series of a study. What runs at the clock of the core is given in core cycles.
     pub(super) fn of(study: &Study<'_>, name: &str, scope: &Scope) -> Self {
         let near = 2 * scope.second_cache();
         let bytes = |labels: &Labels| labels.get("bytes").and_then(|text| text.parse::<u64>().ok());

@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 /// Points to the octave up to [`NEAR`].
 const POINTS_PER_OCTAVE: f64 = 4.0;
 
-/// Points to the octave within half an octave of a size that the kernel claims: they tell the end of a cache to 6 %.
+/// Points to the octave within half an octave of a size that the kernel claims: they give the end of a cache to 6 %.
 const POINTS_PER_OCTAVE_AT_CLAIMS: f64 = 12.0;
 
 /// Footprints up to here cost next to nothing: every launch.
@@ -71,7 +71,7 @@ const BESIDE: u64 = 8 * MIB;
 /// Bytes of a pair of numbers for each line: the order of a walk, and successors.
 const NUMBERS_PER_LINE: u64 = 8;
 
-/// Ends footprints with the top; those right below it would cost as much and tell the same.
+/// Ends footprints with the top; those right below it would cost as much and show the same.
 fn crowned(footprints: &mut Vec<u64>, top: u64) {
     footprints.retain(|&bytes| bytes <= top / 3 * 2);
     footprints.push(top);

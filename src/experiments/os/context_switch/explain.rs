@@ -145,7 +145,7 @@ fn other_cpus(findings: &Findings) -> Option<String> {
     Some(text)
 }
 
-/// Where the other CPU is, with its distance where that was told apart.
+/// Where the other CPU is, with its distance where that is distinguished.
 fn place(labels: &Labels) -> String {
     let placement = labels.get("placement").unwrap_or_default().replace('_', " ");
     labels.get(DISTANCE).map_or_else(|| placement.clone(), |distance| format!("{placement}, {distance}"))

@@ -1,4 +1,4 @@
-//! Canaries: five short measurements in every round that see neighbours which no counter shows.
+//! Interference probes: five short measurements in every round that see neighbours which no counter shows.
 //!
 //! The multiply chain sees the core clock; chases through a second-level-cache-sized and a larger buffer see who shares a
 //! cache; loads of flushed lines see who shares the memory; the cheapest system call sees the kernel's paths. They are
@@ -21,10 +21,10 @@ use crate::sys::{affinity, system_call};
 use super::Rig;
 use super::noise::{self, Noise};
 
-/// Names of the canaries, in logs.
+/// Names of the interference probes, in logs.
 pub const NAMES: [&str; 5] = ["clock", "near_cache", "far_cache", "memory", "system_call"];
 
-/// Canaries that run at the clock of the core: they are compared in core cycles.
+/// Interference probes that run at the clock of the core: they are compared in core cycles.
 pub const CLOCKED: [&str; 2] = ["near_cache", "system_call"];
 
 /// Name of the series of the share of the time that a CPU was lost to others, by how it stands to the measured one.
@@ -49,7 +49,7 @@ const FAR: usize = 4 << 20;
 const FAR_TURNS: u64 = (FAR / LINE) as u64 / LOADS_PER_TURN / 8;
 /// Lines flushed and loaded again.
 const FLUSHED_LINES: usize = 512;
-/// Measurements of each canary in a launch; the lowest counts, because a canary asks about the neighbourhood, not about
+/// Measurements of each interference probe in a launch; the lowest counts, because an interference probe asks about the neighbourhood, not about
 /// one interrupt.
 const REPETITIONS: usize = 8;
 
@@ -70,7 +70,7 @@ fn chain<'a>(arena: &'a mut Arena, random: &mut fastrand::Rng) -> Result<Chain<'
     })
 }
 
-/// Measures every canary and records one value each, in ticks per step; the clock canary in ticks per core cycle.
+/// Measures every interference probe and records one value each, in ticks per step; the clock interference probe in ticks per core cycle.
 pub fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let (mut near, mut far) = (memory(NEAR)?, memory(FAR)?);
     let (mut near, mut far) = (chain(&mut near, rig.random())?, chain(&mut far, rig.random())?);
