@@ -94,19 +94,19 @@ fn faults(paragraph: &str) -> Vec<String> {
         if sentence.contains(';') {
             found.push(format!("a semicolon: {sentence}"));
         }
-        let bare: Vec<String> = words
-            .iter()
-            .map(|word| word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase())
-            .collect();
-        let bare = format!(" {} ", bare.join(" "));
-        for &(word, plainer) in PLAINER {
-            if bare.contains(&format!(" {word} ")) {
-                found.push(format!("\"{word}\", better {plainer}: {sentence}"));
-            }
-        }
+        found.extend(words_with_plainer_ones(sentence));
     }
     found.extend(misspelt(paragraph).map(|word| format!("\"{word}\" is in no dictionary: {paragraph}")));
     found
+}
+
+/// Words that have a plainer one.
+fn words_with_plainer_ones(sentence: &str) -> impl Iterator<Item = String> {
+    let words = sentence.split_whitespace();
+    let bare = words.map(|word| word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase());
+    let bare = format!(" {} ", bare.collect::<Vec<String>>().join(" "));
+    let found = PLAINER.iter().filter(move |(word, _)| bare.contains(&format!(" {word} ")));
+    found.map(move |(word, plainer)| format!("\"{word}\", better {plainer}: {sentence}"))
 }
 
 /// Sentences end with a stop or a colon before a capital letter, a digit, or code.
@@ -298,6 +298,22 @@ fn comments_of_scripts_are_plain() {
         }
     }
     assert!(paragraphs > 50, "{paragraphs} paragraphs were read");
+    expect_none(&found);
+}
+
+/// A comment of a line of Rust.
+fn comment_of(line: &str) -> Option<&str> {
+    let whole = line.trim_start().strip_prefix("//").map(|text| text.trim_start_matches(['/', '!']));
+    whole.or_else(|| line.split_once(" // ").map(|(_, text)| text))
+}
+
+#[test]
+fn comments_of_sources_use_the_words_of_the_documents() {
+    let mut found = Vec::new();
+    for source in sources::all() {
+        let comments = source.text.lines().filter_map(comment_of);
+        found.extend(comments.flat_map(words_with_plainer_ones).map(|fault| (source.path.clone(), fault)));
+    }
     expect_none(&found);
 }
 
