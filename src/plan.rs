@@ -74,13 +74,13 @@ fn unknown(word: &str) -> Problem {
     Problem::new(format!("unknown experiment or chapter '{word}'")).hint(hint)
 }
 
-/// Seconds that one launch is expected to take.
+/// Seconds that a single launch is expected to take.
 pub fn launch_seconds(experiment: &Experiment, setup: &Setup) -> f64 {
     let share = 0.3 + 0.7 * f64::from(setup.profile.batches()) / NOMINAL_BATCHES;
     LAUNCH_SECONDS + (experiment.seconds)(setup) * share
 }
 
-/// The experiments that a time has room for with so many launches of each: the longest are left out until the rest fits.
+/// The experiments that a time has room for with this many launches of each: the longest are left out until the rest fits.
 pub fn affordable(
     wanted: &[&'static Experiment],
     setup: &Setup,

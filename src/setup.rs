@@ -23,9 +23,9 @@ pub struct Setup {
     pub cpu: u32,
     /// CPUs that launches measure on instead, while a neighbour computes on the core of `cpu`. None where a CPU was named.
     pub equal_cpus: Vec<u32>,
-    /// The CPU that a partner task of this launch prefers, because nobody else is on its core. Only launches know one.
+    /// The CPU that a partner task of this launch prefers, because no other work is on its core. Only launches know one.
     pub partner: Option<u32>,
-    /// CPUs that the run may use at all: the affinity mask that the tool was started with.
+    /// CPUs that the run may use: the affinity mask that the tool was started with.
     pub allowed: Vec<u32>,
     /// How thorough the run is.
     pub profile: Profile,
@@ -159,7 +159,7 @@ impl Profile {
         if self.is_quick() { 16 } else { u32::MAX }
     }
 
-    /// Batches of each workload in a launch. Batches of a launch differ little beside launches: more launches say more.
+    /// Batches of each workload in a launch. Batches of a launch differ little compared with launches: more launches say more.
     pub fn batches(self) -> u32 {
         match self {
             Profile::Quick => 8,

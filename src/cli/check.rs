@@ -62,7 +62,7 @@ struct NodeState {
     unknown: Option<String>,
 }
 
-/// Results of a measurement, and what others did meanwhile.
+/// Results of a measurement, and what others did during that time.
 struct Measured {
     results: Vec<LimitedResult>,
     disturbance: Option<Disturbance>,
@@ -140,7 +140,7 @@ fn write_state(options: &CheckOptions, state: &NodeState, seconds: f64) -> Resul
 }
 
 /// Facts first, then results, then what was beyond its limit a second time. Each stage ends it if it finds something. A result
-/// counts only where the interference probes between the rounds show that nobody disturbed the node.
+/// counts only where the interference probes between the rounds show that nothing disturbed the node.
 fn look(
     options: &CheckOptions,
     accepted: Option<&Accepted>,
@@ -245,7 +245,7 @@ fn judged(model: Option<&AcceptedModel>, run: Compact) -> Vec<LimitedResult> {
     match model {
         Some(model) => {
             let mut results = check_results(model, run, experiment);
-            // A limit of another method does not apply to this one.
+            // A limit of another method does not apply to this method.
             let others = of_other_methods(model);
             let of_others = |result: &&mut LimitedResult| others.contains(result.experiment.as_str());
             results.iter_mut().filter(of_others).for_each(|result| result.state = LimitState::Unknown);
@@ -265,8 +265,8 @@ impl NodeState {
         self.results.iter().filter(|result| result.state == LimitState::Crossed)
     }
 
-    /// A result is beyond its limit if it was twice, while nobody disturbed the node. One that was once is not, and is named. One
-    /// that is within its limit as soon as nobody disturbs the node any more is within it.
+    /// A result is beyond its limit if it was twice, while nothing disturbed the node. A result that was once is not, and is named.
+    /// A result that is within its limit as soon as nothing disturbs the node any more is within it.
     fn confirm(&mut self, first: Option<Disturbance>, second: &Measured) {
         let NodeState { results, once, disturbance, .. } = self;
         for result in results.iter_mut().filter(|result| result.state == LimitState::Crossed) {

@@ -46,12 +46,12 @@ fn sides(options: &CompareOptions) -> Result<[PathBuf; 2], Problem> {
     Ok([base, new])
 }
 
-/// Seconds of two conditions in turn, where nobody says how long.
+/// Seconds of two conditions in turn, where no time is given.
 const LIVE_SECONDS: f64 = 50.0;
 
 /// Rounds that are to fit into that time.
 const LIVE_ROUNDS: f64 = 8.0;
-/// Launches of each experiment that must fit into a run where nobody names experiments.
+/// Launches of each experiment that must fit into a run where no experiment is named.
 const LIVE_LAUNCHES: f64 = 2.0;
 /// The word that selects every experiment.
 const EVERYTHING: &str = "all";
@@ -140,8 +140,8 @@ fn choose(selection: &[String], setup: &Setup, seconds: f64) -> Result<LiveChoic
     Ok(LiveChoice { experiments: chosen, words, remark: (!left_out.is_empty()).then_some(remark) })
 }
 
-/// Seconds of one run: so many that the rounds fit, and enough for two launches of everything. More rounds decide more than longer
-/// runs do.
+/// Seconds of one run: as many as the rounds leave room for, and enough for two launches of everything. More rounds decide more
+/// than longer runs do.
 fn run_seconds(selected: &[&'static Experiment], setup: &Setup, seconds: f64) -> Result<f64, Problem> {
     let plan = plan::plan(selected, setup, None)?;
     Ok((seconds / (2.0 * LIVE_ROUNDS)).max(2.0 * plan.first_round_seconds).ceil())

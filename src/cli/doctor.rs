@@ -29,7 +29,7 @@ const NOISY_SHARE: f64 = 0.01;
 const LOOK_SPAN: Duration = Duration::from_millis(200);
 /// Pause between two of its looks at a CPU: virtual CPUs of this machine can share a core without a sign, and must not see each other.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
-/// Share of the looks up to which nobody is said to have been there: an interrupt of an idle machine spoils one now and then.
+/// Share of the looks up to which no neighbour is reported: an interrupt of an idle machine spoils one now and then.
 const NOBODY: f64 = 0.001;
 /// CPUs that are named with their share. Of more, those with the largest are.
 const MOST_NAMED: usize = 8;
@@ -105,7 +105,7 @@ fn look_at_cores(checks: &mut Vec<Check>, machine: &Machine) {
     checks.push(found);
 }
 
-/// Looks at all cores at the same time, at each from one of its CPUs: two threads of one core would see each other.
+/// Looks at every core at the same time, at each from one of its CPUs: two threads of one core would see each other.
 fn neighbour_check(machine: &Machine) -> Check {
     let mut cpus: Vec<u32> = Vec::new();
     for cpu in affinity::allowed() {

@@ -1,4 +1,4 @@
-//! Colour: a few words on a screen stand out, where a terminal shows it and nobody asked for none.
+//! Colour: a few words on a screen are highlighted, where a terminal shows it and the user has not turned it off.
 
 use std::io::IsTerminal;
 

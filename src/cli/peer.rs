@@ -48,7 +48,7 @@ pub(super) fn peer(options: &PeerOptions) -> Result<u8, Failure> {
     };
     print(&format!("{}{address}\nsysdyno run network --peer {host} {how}\n", ssh::ANNOUNCEMENT))?;
     let input = std::io::stdin();
-    // The owner may have closed standard error: then nobody wants to know.
+    // The owner may have closed standard error: then warnings have no reader.
     let say = |line: &str| drop(writeln!(std::io::stderr(), "warning: {line}"));
     server.serve(&stop, options.until_input_ends.then(|| input.as_fd()), &say);
     Ok(DONE)

@@ -1,4 +1,4 @@
-//! `sysdyno published`: figures that others published, beside those of a run.
+//! `sysdyno published`: figures that others published, next to those of a run.
 
 use serde_json::{Value, json};
 

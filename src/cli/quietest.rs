@@ -12,7 +12,7 @@ use crate::results::wording::percent;
 const SPAN: Duration = Duration::from_millis(30);
 /// Share of the time that others take beyond which a CPU is busy: timer interrupts take a few tenths of a percent.
 const BUSY: f64 = 0.05;
-/// CPUs that are looked at beside the usual one.
+/// CPUs that are looked at in addition to the usual one.
 const MOST: usize = 4;
 
 /// The CPU that was asked for, or without a wish the usual one or a quieter one of the same speed. With lines for the user where

@@ -40,7 +40,7 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
         } else if options.full {
             content::page(document)
         } else {
-            // Beside a page that goes to a file are those that it links.
+            // Next to a page that goes to a file are those that it links.
             let is_linked = options.format == Format::Html && file(options).is_some();
             let others = if is_linked { OtherPages::Beside } else { OtherPages::OnDemand };
             content::brief(document, reference(options, document)?.as_ref(), others)
@@ -204,7 +204,7 @@ fn write_linked(options: &ReportOptions, document: &Document, page: &Page) -> Re
     Ok(())
 }
 
-/// Markdown names its figures as files; without a file of its own there is no place for them.
+/// Markdown names its figures as files. Without an output file there is no place for them.
 fn write_drawings(options: &ReportOptions, page: &Page) -> Result<(), Failure> {
     let Some(file) = file(options) else {
         talk::line("note: the figures are separate files. -o FILE writes them to figures/");

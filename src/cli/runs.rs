@@ -42,7 +42,7 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
     Ok(runs)
 }
 
-/// The newest run below the current directory, by when its log was last written. Another run than this one.
+/// The newest run below the current directory, by when its log was last written. Another run than `but`.
 pub(super) fn newest(but: Option<&Path>) -> Result<PathBuf, Problem> {
     let written = |run: &PathBuf| {
         let files = directory::log_in(run).into_iter().chain([run.join(COMPACT)]);

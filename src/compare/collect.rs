@@ -9,7 +9,7 @@ use super::{MetricFacts, PAGES, Pair, PlacedRun, SMALL_PAGES, figures, page_word
 use crate::results::compact::CompactFigure;
 use crate::results::quantity::{DISTANCE, FOOTPRINT, Labels};
 
-/// Results that differ in conditions only and are looked at for a result without one: no experiment has so many.
+/// Results that differ in conditions only and are looked at for a result without one: no experiment has this many.
 const MOST_ALIKE: usize = 16;
 
 /// One result of several runs.
@@ -114,7 +114,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Every result that one of the sides has.
+/// Every result that either of the sides has.
 pub(super) fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap<String, Vec<Pair<'a>>> {
     let all = collected(base.iter().chain(new), Footprints::Together);
     let pair = |found: Collected<'a>| Pair::of(found, base.len());
@@ -132,7 +132,7 @@ pub(super) fn pairs<'a>(base: &'a [PlacedRun], new: &'a [PlacedRun]) -> BTreeMap
 }
 
 impl<'a> Pair<'a> {
-    /// The figures of the base are those of the first so many runs.
+    /// The figures of the base are those of the first `base_runs` runs.
     fn of(found: Collected<'a>, base_runs: usize) -> Self {
         let (base, new): (Vec<_>, Vec<_>) = found.figures.into_iter().partition(|(run, _)| *run < base_runs);
         let new = new.into_iter().map(|(run, figure)| (run - base_runs, figure)).collect();
@@ -185,7 +185,7 @@ mod tests {
         PlacedRun { place: name.to_owned(), run: Compact::parse(&std::fs::read(place).unwrap()).unwrap() }
     }
 
-    /// A run with so many results of one metric, which differ in a label.
+    /// A run with this many results of one metric, which differ in a label.
     fn many(key: &str, count: usize) -> PlacedRun {
         let mut placed = record("guest-zen4-2cpu-calm-set");
         let metrics = placed.run.experiments.iter_mut().flat_map(|found| &mut found.metrics);

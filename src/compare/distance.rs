@@ -37,7 +37,7 @@ impl Distances {
         Distances { stated, only }
     }
 
-    /// The labels of a run's result, with the distance where other runs state it and the cache line of this one shows it.
+    /// The labels of a run's result, with the distance where other runs state it and the cache line of this run shows it.
     pub(super) fn labels(&self, run: usize, metric: &str, labels: Labels) -> Labels {
         let unstated = labels.get(DISTANCE).is_none() && self.stated.contains(&(metric.to_owned(), labels.clone()));
         match self.only.get(run).copied().flatten().filter(|_| unstated) {

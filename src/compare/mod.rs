@@ -60,7 +60,7 @@ const OF_THE_HOST: &str = "cpu.sharing.";
 /// How the runs of the sides belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Design {
-    /// Runs at times of their own.
+    /// Runs at separate times.
     Apart,
     /// Each run of one side belongs to the run of the other side that was made next to it.
     Rounds,
@@ -261,7 +261,7 @@ fn side(figures: &[(usize, &CompactFigure)], floor: f64, clock: Option<f64>, nam
     Side::of(&usable).ok_or_else(|| format!("not a positive number in {name}"))
 }
 
-/// Runs at times of their own.
+/// Runs at separate times.
 fn apart(pair: &Pair<'_>, floor: f64, threshold: f64, clock: Option<f64>) -> Result<Sided, String> {
     let (base, new) = (side(&pair.base, floor, clock, "the base")?, side(&pair.new, floor, clock, "the new runs")?);
     let shift = Shift::between(&base, &new).ok_or(TOO_LARGE)?;

@@ -28,7 +28,7 @@ const MOVED_BY: [(&str, &[&str]); 8] = [
     ("cpu.", &["Processor: model", "Processor: microcode"]),
     ("", &["sysdyno", "profile"]),
 ];
-/// Facts that one sentence names.
+/// Facts that a single sentence names.
 const MOST_FACTS: usize = 3;
 
 /// The reason of a change: the core clock, where the result is the same in cycles, or facts that differ and are known to move such

@@ -1,10 +1,10 @@
 //! How far results move between runs of one machine, where the runs' own histories do not say more.
 //!
-//! The numbers are relative standard deviations beyond what the intervals within the runs explain. They come from ten quick runs over
-//! an hour and four default runs of one day, beside neighbours for 3 to 71 % of the batches
-//! (`records/guest-zen4-2cpu-quiet-hour`), and from ten quick runs on a guest whose clock moves
-//! (`records/guest-golden-cove-2cpu-held`). Those of page faults and of switches on one CPU come from ten quick runs in blocks after random
-//! branches (`records/guest-zen4-2cpu-forget`).
+//! The numbers are relative standard deviations beyond what the intervals within the runs explain. They come from ten quick runs
+//! over an hour and four default runs of one day (`records/guest-zen4-2cpu-quiet-hour`). In these runs, 3 to 71 % of the batches
+//! had neighbours. They also come from ten quick runs on a guest whose clock moves (`records/guest-golden-cove-2cpu-held`). Those
+//! of page faults and of switches on one CPU come from ten quick runs in blocks after random branches
+//! (`records/guest-zen4-2cpu-forget`).
 
 use crate::results::quantity::Labels;
 

@@ -77,7 +77,7 @@ impl Before {
         Ok(selected)
     }
 
-    /// Refuses a log that another machine of the same model began, or this one with another kernel.
+    /// Refuses a log that another machine of the same model began, or that this machine began with another kernel.
     fn same_machine(&self, machine: &Machine) -> Result<(), Problem> {
         let Some(begun) = &self.log.header.identity else { return Ok(()) };
         let here = Identity::read(Path::new("/"));

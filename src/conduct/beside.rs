@@ -1,4 +1,4 @@
-//! How much CPU time other processes of this machine use beside a run.
+//! How much CPU time other processes of this machine use during a run.
 
 use std::path::Path;
 use std::time::Instant;

@@ -31,7 +31,7 @@ const METRICS: &str = "metrics.csv";
 const PAGE: &str = "report.html";
 /// Every row, term and gate.
 const APPENDIX: &str = "appendix.html";
-/// Published figures beside those of the run.
+/// Published figures next to those of the run.
 const PUBLISHED: &str = "published.html";
 const FIGURES: &str = "figures";
 
@@ -94,7 +94,7 @@ pub fn is_log_name(path: &Path) -> bool {
 /// The option that names a run directory.
 const OUTPUT: &str = "--output DIR";
 
-/// Most names that are tried for a directory that nobody named.
+/// Most names that are tried for a directory that was not named.
 const NAMES: u32 = 100;
 
 impl RunDirectory {
@@ -191,8 +191,8 @@ impl RunDirectory {
         matches!(self.kept, Kept::Report | Kept::All)
     }
 
-    /// Writes what is kept of all that is computed from the log, each file whole or not at all. The log of an incomplete run
-    /// always stays as it is, because the run can be resumed from it.
+    /// Writes what is kept of all that is computed from the log. Each file is whole, or it is not written. The log of an incomplete
+    /// run always stays as it is, because the run can be resumed from it.
     pub fn write_result(&self, document: &Document) -> Result<(), Problem> {
         self.write_whole(COMPACT, &compact::render(document)?)?;
         match self.kept {

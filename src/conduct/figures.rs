@@ -1,4 +1,4 @@
-//! Figures as files beside a report. A directory that somebody else prepared may hold links under any of their names: none is
+//! Figures as files next to a report. A directory that another user prepared may hold links under any of their names. No link is
 //! followed, and nothing is written beyond the folder.
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::sys::create::{self, Access};
 /// Folder of the figures, as reports link it.
 const FOLDER: &str = "figures";
 
-/// Writes every drawing of a report below a directory, each file whole or not at all.
+/// Writes every drawing of a report below a directory. Each file is whole, or it is not written.
 pub fn write(beside: &Path, page: &Page) -> Result<(), Problem> {
     let folder = beside.join(FOLDER);
     let unwritable = |path: &Path, error: &io::Error| {

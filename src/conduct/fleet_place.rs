@@ -1,6 +1,6 @@
 //! The place of a node's runs in the directory of a fleet: `FLEET/nodes/NODE/TIME-RANDOM`.
 //!
-//! Nodes share the directory and write at the same time. Each run has a directory of its own, so that no two write the same file.
+//! Nodes share the directory and write at the same time. Each run has a separate directory, so that no two write the same file.
 
 use std::path::{Path, PathBuf};
 
@@ -36,8 +36,8 @@ impl FleetRequest<'_> {
             .hint("use --output with a directory of your choice"))
     }
 
-    /// The unfinished run of this node and this request, the newest first: it goes on if the machine was not restarted. A run
-    /// that is measured but whose result was not written, such as on a full disk, is unfinished as well.
+    /// The unfinished run of this node and this request, the newest first: it goes on if the machine was not restarted. A run is
+    /// also unfinished if it is measured but its result was not written, such as on a full disk.
     pub fn unfinished(&self, identity: &Identity) -> Result<Option<Before>, Problem> {
         let Ok(entries) = self.node(identity)?.read_dir() else { return Ok(None) };
         let mut places: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

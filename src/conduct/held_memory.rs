@@ -1,8 +1,8 @@
 //! Memory that stays with this process between launches that need much of it.
 //!
-//! A host can take back what its guest frees (free page reporting), within about two seconds. Then the first touch of each page is a
-//! fault of the host: on one guest 1.9 GiB took 4.8 s, and 0.3 s within seconds of the last use. So what a large launch has freed is
-//! held until the next one. A launch still maps and writes memory of its own. Only the host's share of the first touch is saved,
+//! A host can take back what its guest frees (free page reporting), within about two seconds. Then the first touch of each page is
+//! a fault of the host. On one guest 1.9 GiB took 4.8 s, and 0.3 s within seconds of the last use. So what a large launch has freed
+//! is held until the next one. A launch still maps and writes its own memory. Only the host's share of the first touch is saved,
 //! which no result contains.
 
 use crate::experiments::Experiment;
@@ -10,7 +10,7 @@ use crate::setup::Setup;
 use crate::sys::arena::Arena;
 use crate::sys::memory::Pages;
 
-/// Launches that take so many bytes are large.
+/// Launches that take this many bytes are large.
 const LARGE: u64 = 256 << 20;
 /// Share of the available memory that is held at most: other launches, and other programs, keep the rest.
 const MOST_SHARE: u64 = 8;
@@ -37,7 +37,7 @@ pub(super) struct HeldMemory {
 }
 
 impl HeldMemory {
-    /// Holds nothing yet. Without a hypervisor nobody takes memory back, and a run that fills the whole file cache needs all of it.
+    /// Holds nothing yet. Without a hypervisor nothing takes memory back, and a run that fills the whole file cache needs all of it.
     pub(super) fn of(setup: &Setup) -> Self {
         let gains = setup.machine.is_guest() && setup.full_cache.is_none();
         let available = setup.machine.available_memory_bytes().map_or(0, |found| found.value);
@@ -50,8 +50,8 @@ impl HeldMemory {
         self.pieces.truncate(self.beside(bytes));
     }
 
-    /// Takes back what a launch of so many bytes has freed, and what earlier ones needed, except so many bytes that the next launch
-    /// takes at once.
+    /// Takes back what a launch of `bytes` bytes has freed, and what earlier ones needed. It leaves the `next` bytes that the next
+    /// launch takes at once.
     pub(super) fn hold(&mut self, bytes: u64, next: u64) {
         self.wanted = self.wanted.max(bytes);
         let held = self.beside(next);
@@ -63,7 +63,7 @@ impl HeldMemory {
         }
     }
 
-    /// Pieces that are held beside a launch of so many bytes.
+    /// Pieces that are held during a launch of this many bytes.
     fn beside(&self, bytes: u64) -> usize {
         let all = self.wanted.min(self.most as u64) as usize / PIECE;
         all.saturating_sub(bytes.div_ceil(PIECE as u64) as usize)

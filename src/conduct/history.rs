@@ -1,8 +1,8 @@
 //! Earlier runs of this machine: their compact forms, in the user's state directory.
 //!
 //! `$XDG_STATE_HOME/sysdyno/runs/MACHINE/TIME-HASH.json`, for the user alone. Nothing there is needed: what cannot be read or
-//! written costs one line of warning. Whatever stands there may have been prepared by somebody else, so no link is followed
-//! below the state directory, and only plain files of this user are read, up to a size.
+//! written costs one line of warning. Another user may have prepared what stands there. So no link is followed below the state
+//! directory. Only plain files of this user are read, up to a size.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -93,7 +93,7 @@ impl Store {
         create::whole(&folder.inside(name), Access::Private, text)?;
         let names = folder.names()?;
         for old in &names[..names.len().saturating_sub(MOST_RUNS)] {
-            // Another run may have removed it meanwhile; what stays is removed by the next one.
+            // Another run may have removed it already. What stays is removed by the next run.
             let _ = fs::remove_file(folder.inside(old));
         }
         Ok(())

@@ -18,7 +18,7 @@ pub struct Interrupt {
     continued: Arc<AtomicBool>,
 }
 
-/// The signals that ask to end. One that was ignored when this process began stays ignored: whoever started it with nohup, or in
+/// The signals that ask to end. One that was ignored when this process began stays ignored. A user who started it with nohup, or in
 /// the background of a script, wants it to outlive that signal.
 pub fn signals_that_end() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !process::ignores(signal))
@@ -53,7 +53,7 @@ impl Interrupt {
     }
 }
 
-/// A limit on the size of files (ulimit -f) kills whoever reaches it. Caught, the write fails instead, and a run or a launch
+/// A limit on the size of files (ulimit -f) kills a process that reaches it. Caught, the write fails instead, and a run or a launch
 /// ends with a reason.
 pub fn outlive_size_limit() -> Result<(), Problem> {
     flag::register(Signal::SIGXFSZ as i32, Arc::default()).map(drop).map_err(|error| unwatchable(&error))

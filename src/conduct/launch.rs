@@ -84,7 +84,7 @@ fn start(request: &Request) -> std::io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A group of its own: a terminal's interrupt reaches the conductor alone, and a kill reaches all of a launch.
+        // A separate group: a terminal's interrupt reaches the conductor alone, and a kill reaches all of a launch.
         .process_group(0)
         .spawn()?;
     if let Some(mut input) = child.stdin.take() {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A condition is a shell command. One that prepares is run before each of its runs. One that wraps names the run by `{}`, or the
-//! arguments of another sysdyno by `{args}`. Each command has a process group of its own, as launches have, and no standard input. A
+//! arguments of another sysdyno by `{args}`. Each command has a separate process group, as launches have, and no standard input. A
 //! signal is passed on to what prepares and to what measures. What restores the first condition gets none.
 
 use std::fs::File;
@@ -271,7 +271,7 @@ fn prepare(condition: &Condition, interrupt: Option<&Interrupt>) -> Result<ExitS
     follow(condition, shell(&condition.0).stdout(words).spawn().map_err(cannot)?, interrupt)
 }
 
-/// A shell in a process group of its own: a terminal's interrupt reaches this process alone, which passes it on.
+/// A shell in a separate process group: a terminal's interrupt reaches this process alone, which passes it on.
 fn shell(command: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).process_group(0);

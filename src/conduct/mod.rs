@@ -315,7 +315,7 @@ impl Conductor<'_> {
             let late = whole || step.first && log.launches.iter().any(|launch| sampled(&launch));
             if !late {
                 for (earlier, launched) in &mut disturbed {
-                    // Whoever was there a moment ago may have left.
+                    // What disturbed a moment ago may have gone.
                     let bounds = [*launched, (*launched + earlier.launches).min(2 * MOST_TIMES * earlier.launches)];
                     if let Some(stop) = self.repeat(earlier, launched, bounds, state)? {
                         return Ok(Some(stop));

@@ -17,12 +17,12 @@ pub fn look_at_machine(scratch: Option<&Path>) -> Result<Machine, Problem> {
     Ok(machine::detect(Path::new("/"), &scratch_directory(scratch)?))
 }
 
-/// Where files go. What was named is looked at before anything is measured; of the current directory, which nobody named, the
-/// experiments say what they miss.
+/// Where files go. A directory that was named is inspected before anything is measured. Without a name it is the current directory,
+/// and the experiments report what they miss there.
 fn scratch_directory(named: Option<&Path>) -> Result<PathBuf, Problem> {
     let Some(directory) = named else { return Ok(PathBuf::from(".")) };
     let here = directory.display();
-    // Logs are text: another name would stand in them for this one.
+    // Logs are text: another name would stand in them for the name of this directory.
     if std::fs::canonicalize(directory).is_ok_and(|place| place.to_str().is_none()) {
         return Err(Problem::new(format!("the name of the scratch directory {here} is not UTF-8"))
             .hint("choose a directory with a UTF-8 path, with --scratch DIR"));

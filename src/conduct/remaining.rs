@@ -135,7 +135,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What launches took beside their plan: those after the first of their experiment, else a guess between the first and the plan.
+/// What launches took relative to their plan: those after the first of their experiment, else a guess between the first and the plan.
 fn drift(plan: &Plan, setup: &Setup, state: &Rounds) -> f64 {
     let (mut later, mut first) = ((0.0, 0.0), (0.0, 0.0));
     for experiment in &plan.running {

@@ -172,8 +172,8 @@ fn allowed(mount: &Mounted, limit: Option<u64>) -> Result<u64, Problem> {
     }
 }
 
-/// Removes what runs that were killed left in the scratch directory of this machine, and nothing else: only what bears such a
-/// name, belongs to this user, was made on this node, and is nobody's any more.
+/// Removes what runs that were killed left in the scratch directory of this machine, and nothing else. It bears such a name,
+/// belongs to this user, was made on this node, and no process owns it any more.
 pub fn sweep(machine: &Machine) -> Swept {
     mount(machine).map_or_else(|_| Swept::default(), |mount| sweep_in(Path::new(&mount.directory)))
 }
@@ -196,7 +196,7 @@ fn sweep_in(place: &Path) -> Swept {
     swept
 }
 
-/// Whether something bears a name of ours and is nobody's.
+/// Whether something bears a name of ours and no process owns it.
 fn is_left_over(path: &Path, name: &str) -> bool {
     // Of the link, not of what it names.
     let Ok(found) = fs::symlink_metadata(path) else { return false };
@@ -211,7 +211,7 @@ fn is_left_over(path: &Path, name: &str) -> bool {
     found.is_file() && maker.is_some_and(|maker| maker.is_gone())
 }
 
-/// Whether nobody has a directory of this node any more.
+/// Whether no process owns a directory of this node any more.
 fn is_unowned(owner: &Path, maker: &Maker) -> bool {
     let file = match create::existing(owner) {
         Ok(file) => file,
@@ -255,7 +255,7 @@ fn remove(path: &Path) -> std::io::Result<()> {
         outcome = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         match outcome.as_ref().map_err(std::io::Error::kind) {
             Err(ErrorKind::NotFound) => return Ok(()),
-            // Somebody was still writing into it.
+            // A process was still writing into it.
             Err(ErrorKind::DirectoryNotEmpty) => {}
             _ => break,
         }

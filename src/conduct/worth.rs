@@ -105,8 +105,8 @@ enum Value {
 }
 
 impl Gain {
-    /// By the figures that are asked of an experiment with so many launches at least, and the share of the time that others take from
-    /// its launches to come.
+    /// By the figures that are asked of an experiment, which needs at least `least` launches. `taken` is the share of the time that
+    /// others take from its launches to come.
     fn of(launches: u32, asked: &[&Metric], least: u32, target: f64, taken: f64) -> Gain {
         // How many it has, and how many it lacks. At most half of the launches have those that take turns: enough is the least for them.
         let has = |metric: &Metric| f64::from(metric.launches);
@@ -119,8 +119,8 @@ impl Gain {
             let has_all = lacks(metric) == 0.0;
             if has_all { metric.grade.has_foreign_part() } else { all > SELDOM * has(metric).max(1.0) }
         });
-        // Others may take less from the launches to come. Any of them may be undisturbed, although none was yet: one of so many and two,
-        // by the rule of succession.
+        // Others may take less from the launches to come. Any of them may be undisturbed, although none was yet. The chance is one
+        // in the number of launches plus two, by the rule of succession.
         let hope = |metric: &Metric| match lacks(metric) {
             0.0 => {
                 launches_until_little_is_taken(metric, launches, taken).unwrap_or(FEWEST_LAUNCHES as f64 * (all + 2.0))
@@ -150,7 +150,7 @@ impl Gain {
         }
     }
 
-    /// What a launch that takes some seconds is worth after some more of them, where so many launches are still possible.
+    /// What a launch that takes some seconds is worth after some more of them, where this many launches are still possible.
     fn value(&self, seconds: f64, more: u32, possible: f64) -> Value {
         let more = f64::from(more);
         // What comes too late resolves nothing.
@@ -219,7 +219,7 @@ impl Worth {
         self.least.keys().any(|id| self.needs(id, launches.get(id).copied().unwrap_or(0)))
     }
 
-    /// Whether an experiment with so many launches needs more before the run ends.
+    /// Whether an experiment with this many launches needs more before the run ends.
     fn needs(&self, experiment: &str, had: u32) -> bool {
         self.least.get(experiment).is_some_and(|least| had < *least)
     }
@@ -276,7 +276,7 @@ impl Worth {
 }
 
 /// The figures that decide when an experiment rests. States of the machine, such as its clock, are waited for only where there is
-/// nothing else. What all launches of the run decide, as they do the clock, gains nothing by launches of its own.
+/// nothing else. What all launches of the run decide, as they do the clock, gains nothing by separate launches.
 fn asked<'a>(experiment: &Experiment, section: &'a Section) -> Vec<&'a Metric> {
     let is_cost =
         |metric: &&Metric| experiment.publication(&metric.name).is_none_or(|found| found.nature == Nature::Cost);
@@ -402,7 +402,7 @@ mod tests {
             .collect()
     }
 
-    /// A figure with so many launches whose interval is so many times its target of 10 % wide.
+    /// A figure with this many launches, whose interval is `distance` times as wide as its target of 10 %.
     fn figure(launches: u32, distance: f64, grade: Grade) -> Metric {
         let interval95 = [1.0 - 0.1 * distance, 1.0 + 0.1 * distance];
         Metric { interval95, launches, grade, ..Metric::example() }
@@ -418,7 +418,7 @@ mod tests {
         // Five launches besides those that others are predicted from: three more of the experiment, and of its second figure.
         assert_eq!(of(5, &good).missing, [3.0, 3.0]);
         assert!(of(8, &[figure(8, 0.5, Grade::Good)]).missing.is_empty());
-        // A figure that a launch lost needs eight all the same. One that takes turns needs five, in three times the launches.
+        // A figure that a launch lost needs eight nevertheless. One that takes turns needs five, in three times the launches.
         assert_eq!(of(8, &[figure(7, 0.5, Grade::Good)]).missing, [8.0 / 7.0]);
         assert_eq!(of(9, &[figure(3, 2.0, Grade::Unresolved)]).missing, [6.0]);
     }

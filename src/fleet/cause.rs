@@ -70,7 +70,7 @@ pub fn cause(axes: &[NodeAxis], absent: &[String], differs: impl Fn(&NodeAxis) -
         axes.iter().find(found).is_some_and(|axis| axis.effect.unwrap_or(0.0) * sign > 0.0)
     };
     let worse = |axis: &Axis| is(axis, -1.0);
-    // A difference that one run shows, or an axis that no run decides, is not as usual.
+    // A difference that a single run shows, or an axis that no run decides, is not as usual.
     let may_be_worse = |wanted: &Axis| {
         axes.iter().filter(|axis| axis.axis == *wanted).any(|axis| match axis.state {
             AxisState::Usual => false,

@@ -15,11 +15,11 @@ use crate::rig::interference;
 use crate::rig::request::INTERFERENCE;
 use crate::statistics::summary::mean;
 
-/// Share of the batches beside a neighbour on the core from which on it disturbs. Batches beside a neighbour are left out where
-/// others remain, so a rare neighbour moves no result.
+/// Share of the batches with a neighbour on the core from which on it disturbs. Batches with a neighbour are left out where others
+/// remain, so a rare neighbour moves no result.
 const NEIGHBOUR_SHARE: f64 = 0.25;
-/// CPUs that other programs may use on the whole node. Daemons of an idle node use less. One busy task beside a check of two seconds
-/// counts as 0.6, because the ticks of the kernel are coarse.
+/// CPUs that other programs may use on the whole node. Daemons of an idle node use less. One busy task during a check of two
+/// seconds counts as 0.6, because the ticks of the kernel are coarse.
 const OTHERS_CPUS: f64 = 0.3;
 /// The slowest memory probe over the fastest one. On a quiet virtual machine it is 1.16 in 45 rounds.
 const MEMORY_SPREAD: f64 = 1.3;
@@ -33,7 +33,7 @@ pub enum Disturbance {
     Tasks(f64),
     /// Share of the time that the hypervisor took.
     Hypervisor(f64),
-    /// Share of the batches beside a neighbour on the core.
+    /// Share of the batches with a neighbour on the core.
     Neighbour(f64),
     /// The slowest memory probe over the fastest one.
     Memory(f64),
@@ -72,7 +72,7 @@ pub fn disturbance(launches: &[Launch], others_cpus: &[f64]) -> Option<Disturban
     let memory = values(&probes, |series| series.name == MEMORY);
     let spread = memory.iter().copied().reduce(f64::max).zip(memory.iter().copied().reduce(f64::min));
     let spread = spread.filter(|(_, fastest)| *fastest > 0.0).map(|(slowest, fastest)| slowest / fastest);
-    // What the hypervisor took is missing in the probes as well, so it is asked first.
+    // What the hypervisor took is also missing in the probes, so it is asked first.
     above(stolen, TAKEN_SHARE)
         .map(Disturbance::Hypervisor)
         .or_else(|| above(tasks, TAKEN_SHARE).map(Disturbance::Tasks))

@@ -46,8 +46,8 @@ pub fn columns(siblings: &[Sibling<'_>]) -> Vec<FactColumn> {
     names.into_iter().map(|name| column(name, siblings, &absent)).filter(FactColumn::is_comparable).collect()
 }
 
-/// Names of the facts that are compared: those of many nodes, and of the rare ones so many that no node takes all the room. Each
-/// node has its turn, and devices come last, because they have names of their own on every node.
+/// Names of the facts that are compared: those of many nodes, and a bounded number of the rare ones. No node takes all the room.
+/// Each node has its turn, and devices come last, because their names differ on every node.
 fn compared<'a>(siblings: &[Sibling<'a>]) -> BTreeSet<&'a Arc<str>> {
     let names = |node: &Sibling<'a>| node.last().facts.iter().map(|(name, _)| name);
     let mut nodes: HashMap<&Arc<str>, usize> = HashMap::new();

@@ -105,7 +105,7 @@ fn add_link(metric: &mut CompactMetric) {
 }
 
 impl Synthetic {
-    /// A fleet with so many nodes of each fault.
+    /// A fleet with this many nodes of each fault.
     pub fn new(seed: u64, nodes: usize, of_each: usize) -> Self {
         let names = Names::default();
         let base = Reading::of(&record(), &names);
@@ -116,7 +116,7 @@ impl Synthetic {
         Synthetic { seed, base, names, nodes, faults }
     }
 
-    /// What so many runs of each node leave. `upgrade` is a fault of all nodes.
+    /// What this many runs of each node leave. `upgrade` is a fault of all nodes.
     pub fn runs(&self, runs: usize, upgrade: Option<Injected>) -> ReadFleet {
         let mut readings = Vec::new();
         let mut empty = Vec::new();

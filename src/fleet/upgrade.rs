@@ -32,7 +32,7 @@ struct Pair<'a> {
     now: Vec<&'a Reading>,
 }
 
-/// Fewest nodes with which a change of one of so many axes can be shown: with all differences of one sign.
+/// Fewest nodes with which a change of one of this many axes can be shown: with all differences of one sign.
 fn least_nodes(axes: usize) -> u32 {
     let possible = |nodes: &u32| 2.0 * 0.5_f64.powi(*nodes as i32) * axes.max(1) as f64;
     (2..64).find(|nodes| possible(nodes) < LEVEL).unwrap_or(64)

@@ -65,7 +65,7 @@ impl<T> Claims<T> {
         &self.0
     }
 
-    /// True when nobody answers the question.
+    /// True when no source answers the question.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -28,8 +28,8 @@ pub(super) fn of(machine: &Machine) -> String {
     format!("{first:016x}")
 }
 
-/// The files of these facts that may not be read, as on hardened systems. On the running machine every kernel has them, so that one
-/// which is absent is hidden as well.
+/// The files of these facts that may not be read, as on hardened systems. On the running machine every kernel has them, so that an
+/// absent file is also hidden.
 pub(super) fn hidden(tree: &Tree, cpu: &Cpu) -> Vec<Fact<String>> {
     const CPUS: &str = "/sys/devices/system/cpu";
     let first = cpu.logical.first().map_or(0, |entry| entry.cpu);

@@ -33,7 +33,7 @@ pub struct Identity {
     pub boot: Option<String>,
 }
 
-/// How the machine of a record stands to this one.
+/// How the machine of a record stands to another machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MachineRelation {
     /// The same, and it was not restarted in between.
@@ -75,10 +75,10 @@ impl Identity {
         Identity { node: self.node.clone(), machine, boot }
     }
 
-    /// How the machine of a record stands to this one.
+    /// How the machine of a record stands to this machine.
     ///
-    /// One boot has one kernel and so one machine, whatever a container is called. Machines that were installed from one image
-    /// can share an identifier, so that beyond one boot the name of the node must agree as well.
+    /// One boot has one kernel and so one machine, whatever a container is called. Machines that were installed from one image can
+    /// share an identifier, so that beyond one boot the name of the node must also agree.
     pub fn relation_to(&self, other: &Identity) -> MachineRelation {
         let known_to_differ = |one: &Option<String>, other: &Option<String>| {
             one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
@@ -99,7 +99,7 @@ fn hashed(identifier: &str) -> Option<String> {
     let digits: String = identifier.chars().filter(|&letter| letter != '-').collect::<String>().to_ascii_lowercase();
     let set = digits.len() == 32
         && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-        // Firmware without an identity of its own says nothing but zeros or ones.
+        // Firmware without its own identity says nothing but zeros or ones.
         && digits.bytes().any(|byte| byte != digits.as_bytes()[0]);
     if set { keyed(digits.as_bytes(), APPLICATION, 16) } else { None }
 }

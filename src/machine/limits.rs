@@ -44,7 +44,7 @@ pub struct Limits {
     pub no_new_privileges: Option<Fact<bool>>,
     /// Effective capabilities, by name (`capabilities(7)`, without `CAP_`).
     pub capabilities: Option<Fact<Vec<String>>>,
-    /// Process that traces this one.
+    /// Process that traces this process.
     pub tracer: Option<Fact<u32>>,
     /// Signs of a container.
     pub container: Claims<String>,

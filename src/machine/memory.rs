@@ -63,7 +63,7 @@ pub struct HugePages {
     pub page_bytes: u64,
     /// Pages in the pool.
     pub total: u64,
-    /// Pages that nobody uses.
+    /// Pages that are not in use.
     pub free: u64,
     /// Directory in sysfs.
     pub source: String,

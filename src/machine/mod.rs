@@ -82,8 +82,8 @@ pub struct Machine {
 
 /// Describes the machine whose files lie under `root`, for test files in `scratch`.
 ///
-/// `/` is the running machine, and only there are CPUID and system calls asked as well. Any other root is a captured copy
-/// of another machine's files, and nothing but those files is looked at. It cannot fail: what cannot be read is missing.
+/// `/` is the running machine, and only there are CPUID and system calls also asked. Any other root is a captured copy of another
+/// machine's files, and nothing but those files is looked at. It cannot fail: what cannot be read is missing.
 pub fn detect(root: &Path, scratch: &Path) -> Machine {
     let tree = tree::Tree::at(root);
     let cpuid = cpuid::Cpuid::read(&tree);
@@ -185,8 +185,7 @@ impl Machine {
         limits.into_iter().flatten().min_by_key(|fact| fact.value).cloned()
     }
 
-    /// Bytes of memory that one launch may take: a quarter of what is available, so that nothing is swapped and nobody else
-    /// goes short.
+    /// Bytes of memory that a launch may take: a quarter of what is available, so that nothing is swapped and no other process goes short.
     pub fn launch_memory_bytes(&self) -> u64 {
         /// Where nothing says how much there is.
         const LEAST: u64 = 64 << 20;
@@ -207,7 +206,7 @@ impl Machine {
         }
     }
 
-    /// The caches that a CPU can use, nearest first. They are those of its own core type (gate G13).
+    /// The caches that a CPU can use, nearest first. They are those of its core type (gate G13).
     pub fn caches_of(&self, cpu: u32) -> Vec<&Cache> {
         self.caches.iter().filter(|cache| cache.shared_with(cpu).is_some()).collect()
     }

@@ -7,9 +7,9 @@ use super::Machine;
 /// A CPU for a partner task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// How it stands to the measured CPU: `sibling` (threads of one core), `same_cache` (one last-level cache),
-    /// `same_socket` (one package, caches of their own), `other_socket`, or `other_cpu` where the kernel does not say;
-    /// with `_other_type` behind it where its core is of another type.
+    /// How it stands to the measured CPU: `sibling` (threads of one core), `same_cache` (one last-level cache), `same_socket` (one
+    /// package, separate caches), or `other_socket`. It is `other_cpu` where the kernel does not say. `_other_type` follows where
+    /// its core is of another type.
     pub placement: String,
     pub cpu: u32,
 }

@@ -34,9 +34,9 @@ pub struct Scheduling {
     pub clamp_high: Option<Fact<u32>>,
 }
 
-/// Policy of processes that nobody set one for.
+/// Policy of processes for which none was set.
 pub(super) const USUAL_POLICY: &str = "SCHED_OTHER";
-/// Timer slack of processes that nobody set one for, in nanoseconds.
+/// Timer slack of processes for which none was set, in nanoseconds.
 pub(super) const USUAL_SLACK: u64 = 50_000;
 /// Utilisation of a CPU that is always busy.
 pub(super) const FULL: u32 = 1024;

@@ -103,7 +103,7 @@ impl<'a> Structure<'a> {
 }
 
 fn module(structure: &Structure<'_>) -> Option<Module> {
-    /// ROM, flash, EEPROM, FEPROM and EPROM: chips with the firmware, which some makers list as well.
+    /// ROM, flash, EEPROM, FEPROM and EPROM: chips with the firmware, which some makers also list.
     const FIRMWARE: std::ops::RangeInclusive<u8> = 0x08..=0x0c;
     if structure.byte(KIND).is_some_and(|kind| FIRMWARE.contains(&kind)) {
         return None;

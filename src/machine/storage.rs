@@ -55,7 +55,7 @@ const SHARE_OF_FREE: u64 = 10;
 const MOST: u64 = 2 << 30;
 
 impl Mounted {
-    /// Bytes that the files of a run may take together where nobody gave a limit.
+    /// Bytes that the files of a run may take together where no limit was given.
     pub fn polite_bytes(&self) -> u64 {
         self.free_bytes.as_ref().map_or(MOST, |free| (free.value / SHARE_OF_FREE).min(MOST))
     }

@@ -13,7 +13,7 @@ pub(super) const SMALLER_CORE: f64 = 0.85;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// What kind of core a logical CPU is, among the cores of its own machine.
+/// What kind of core a logical CPU is, among the cores of its machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CoreType {
@@ -36,7 +36,7 @@ pub struct LogicalCpu {
     pub core_id: Option<u32>,
     /// Package (socket) number.
     pub package_id: Option<u32>,
-    /// The logical CPUs of the same core, this one included; empty when not known.
+    /// The logical CPUs of the same core, this CPU included. Empty when not known.
     pub siblings: CpuList,
     /// NUMA node.
     pub numa_node: Option<u32>,
@@ -63,7 +63,7 @@ pub(super) const ONLINE: &str = "/sys/devices/system/cpu/online";
 pub(super) struct Numbers {
     /// Those that the kernel knows them by.
     pub cpus: CpuList,
-    /// The list of online CPUs where it counts otherwise, as containers with a `/sys` of their own have it.
+    /// The list of online CPUs where it counts otherwise, as containers with a separate `/sys` have it.
     pub virtual_online: Option<Fact<CpuList>>,
 }
 

@@ -93,7 +93,7 @@ fn overlay_root(tree: &Tree) -> Option<Fact<String>> {
     (root.file_system == "overlay").then(|| Fact::new("root on overlay".to_owned(), mount::MOUNTS))
 }
 
-/// The process that traces this one; `None` when there is none.
+/// The process that traces this process. `None` when there is none.
 pub(super) fn tracer(status: &str) -> Option<u32> {
     value_of(status, "TracerPid")?.parse().ok().filter(|process| *process > 0)
 }

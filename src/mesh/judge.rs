@@ -148,7 +148,7 @@ struct Side<'a> {
     doubtful: Vec<((u32, u32), f64)>,
 }
 
-/// Deviations from which on a difference is one, among so many that are looked at.
+/// Deviations from which on a difference is one, among this many that are looked at.
 fn deviations(looked_at: usize) -> f64 {
     normal_quantile(1.0 - FALSE_ALARM / looked_at.max(1) as f64).unwrap_or(5.0)
 }

@@ -67,7 +67,7 @@ fn centre(effects: &mut [f64], places: &[Vec<usize>]) -> f64 {
     middle
 }
 
-/// Polishes values of so many members and groups.
+/// Polishes values of this many members and groups.
 pub fn polish(entries: &[Entry], members: usize, groups: usize) -> Polished {
     let values: Vec<f64> = entries.iter().map(|entry| entry.value).collect();
     let overall = median(&values).unwrap_or(0.0);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::results::mesh::{BestOfPair, MeshMember};
 
-/// Fewest flows between two racks that are a group of their own: a median of fewer would be the flows themselves.
+/// Fewest flows between two racks that are a separate group: a median of fewer would be the flows themselves.
 const LEAST: u32 = 6;
 /// The group of pairs within a rack, or without one.
 pub const WITHIN: usize = 0;

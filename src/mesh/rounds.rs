@@ -33,7 +33,7 @@ pub fn rounds(size: u32, most: Option<u32>, seed: u64) -> Vec<Round> {
     rounds
 }
 
-/// Every pair in a round of its own, in a random order.
+/// Every pair in a separate round, in a random order.
 pub fn alone(rounds: &[Round], seed: u64) -> Vec<Round> {
     let mut pairs: Vec<Round> = rounds.iter().flatten().map(|pair| vec![*pair]).collect();
     fastrand::Rng::with_seed(seed).shuffle(&mut pairs);

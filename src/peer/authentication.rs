@@ -29,7 +29,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A secret that somebody chose; blanks around it do not belong to it.
+    /// A secret that a user chose. Blanks around it do not belong to it.
     pub fn of(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
         if (SHORTEST_SECRET..=LONGEST_SECRET).contains(&text.len()) {

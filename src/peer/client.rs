@@ -257,7 +257,7 @@ impl Partner {
         }
     }
 
-    /// Has a file of so many bytes written and served over NFS.
+    /// Has a file of this many bytes written and served over NFS.
     pub fn export(&mut self, ipv6: bool, bytes: u64) -> Result<Lent, Problem> {
         self.opened = Some(Instant::now());
         match self.ask(&PeerRequest::Export { ipv6, bytes }, WRITING)? {

@@ -1,5 +1,5 @@
-//! Echo services: each blocks in a read of its own connection and writes back what it read. Nothing stands in between: no
-//! poll, no queue, no second thread.
+//! Echo services: each blocks in a read of its connection and writes back what it read. Nothing stands in between: no poll, no
+//! queue, no second thread.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -105,7 +105,7 @@ impl Services {
         self.running.is_empty()
     }
 
-    /// Opens a TCP service for messages of one size on a port of its own.
+    /// Opens a TCP service for messages of one size on a separate port.
     pub fn open_tcp(
         &mut self,
         at: IpAddr,
@@ -191,7 +191,7 @@ fn echo_stream(stream: std::os::fd::BorrowedFd<'_>, bytes: u32, count: &mut Coun
 fn echo_datagrams(socket: &Socket, ending: &AtomicBool, count: &mut Count) {
     let mut buffer = vec![0_u8; DATAGRAM];
     while !ending.load(Ordering::Relaxed) {
-        // Nobody there yet, or no longer (ECONNREFUSED), is not a reason to end: datagrams get lost.
+        // An absent client (ECONNREFUSED), not there yet or no longer, is not a reason to end: datagrams get lost.
         let Ok(length) = socket::answered(socket::read(socket.as_fd(), &mut buffer)) else { continue };
         count.arrived();
         if length > 0 && !count.leaves(length) {

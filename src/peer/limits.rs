@@ -23,7 +23,7 @@ pub struct SessionLimits {
 /// Connections that have not proved anything yet. A further one takes the place of the oldest.
 pub const UNPROVEN: usize = 16;
 
-/// Time to prove that one knows the secret.
+/// Time to prove the knowledge of the secret.
 pub const PROVING: Duration = Duration::from_secs(5);
 
 impl Default for SessionLimits {

@@ -32,7 +32,7 @@ fn longest(lasted: Duration) -> f64 {
     lasted.as_nanos() as f64 * (1.0 + CLOCKS_DIFFER) + SLACK.as_nanos() as f64
 }
 
-/// The same of so many threads, as a kernel accounts for it.
+/// The same of this many threads, as a kernel accounts for it.
 fn accounted(lasted: Duration, threads: f64) -> f64 {
     (longest(lasted) + GRAIN.as_nanos() as f64) * threads
 }
@@ -49,7 +49,7 @@ pub fn time(what: &str, nanoseconds: i64, lasted: Duration) -> Result<(), Proble
     within(what, nanoseconds as f64, longest(lasted))
 }
 
-/// A median of so many times that followed one another: half of them were at least as long.
+/// A median of this many times that followed one another: half of them were at least as long.
 pub fn median(what: &str, nanoseconds: u64, count: u64, lasted: Duration) -> Result<(), Problem> {
     let as_long = (count / 2).max(1) as f64;
     within(what, nanoseconds as f64, longest(lasted) / as_long)

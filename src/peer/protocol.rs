@@ -75,7 +75,7 @@ pub struct FlowOrder {
 pub enum PeerRequest {
     /// Who are you?
     Describe {},
-    /// Open echo services, each on a connection of its own.
+    /// Open echo services, each on a separate connection.
     Echo {
         /// Over IPv6.
         ipv6: bool,
@@ -253,7 +253,7 @@ pub enum Reply {
         /// True when the client aborted it.
         reset: bool,
     },
-    /// All connections of a request are closed: what TCP counted on this side meanwhile.
+    /// All connections of a request are closed: what TCP counted on this side during that time.
     Accepted {
         /// Names and differences of counters.
         counters: Vec<(String, u64)>,

@@ -1,8 +1,8 @@
 //! The process that listens: one child for each connection, a bounded number of them, and nothing else to do.
 //!
-//! It accepts, forks, and sleeps; it never reads a byte that a stranger sent. A child that proves to know the secret asks
-//! for a place; the others are killed when their time is up or when somebody newer comes, so that idle connections, port
-//! scans and browsers cost a slot for seconds and no memory for longer.
+//! It accepts, forks, and sleeps. It never reads a byte that a stranger sent. A child that proves to know the secret asks for a
+//! place. The others are killed when their time is up or when a newer connection comes. So idle connections, port scans and
+//! browsers cost a slot for seconds and no memory for longer.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -34,7 +34,7 @@ const BROKEN: i32 = 3;
 const ASKING: u8 = b'?';
 /// A child whose client has shown a wrong proof says so with this byte.
 const REFUSING: u8 = b'!';
-/// A wrong proof costs this much: on one connection ten secrets can be tried in a second. Others are served meanwhile.
+/// A wrong proof costs this much: on one connection ten secrets can be tried in a second. Others are served during that time.
 const PENALTY: Duration = Duration::from_millis(100);
 /// Longest wait for a place where all are taken: a session whose client has just left holds its place until its process ends.
 const FOR_A_PLACE: Duration = Duration::from_secs(1);
@@ -214,7 +214,7 @@ impl Server {
         if stream.set_nonblocking(true).is_err() {
             return BROKEN;
         }
-        // Who closes early or is closed for somebody newer has not been answered any sooner.
+        // A client that closes early, or is closed for a newer one, has not been answered any sooner.
         let refused = || {
             let _ = socket::write_all(line.as_fd(), &[REFUSING]);
             std::thread::sleep(PENALTY);
@@ -259,7 +259,7 @@ impl Server {
             }
             taken += usize::from(serves);
             child.standing = Standing::Answered { serves };
-            // A child that is gone meanwhile needs no answer.
+            // A child that is gone by then needs no answer.
             let _ = socket::write_all(child.line.as_fd(), &[u8::from(serves)]);
         }
     }

@@ -134,7 +134,7 @@ impl Session {
         }
     }
 
-    /// Serves a file. Only one at a time, and beside nothing else: what serves it is a copy of this process.
+    /// Serves a file. Only one at a time, and without any other service: what serves it is a copy of this process.
     fn export(&mut self, ipv6: bool, bytes: u64) -> RequestResult {
         if !self.services.is_empty() {
             return Err(io::Error::other("end the echo services first"));

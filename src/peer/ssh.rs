@@ -44,7 +44,7 @@ fn script(bytes: u64) -> String {
     )
 }
 
-/// Refuses what ssh would take for something else than a host: an option of its own that runs a command, above all.
+/// Refuses what ssh would take for something else than a host: above all an option of ssh that runs a command.
 pub fn check_host(text: &str) -> Result<(), Problem> {
     let (user, host) = text.rsplit_once('@').unwrap_or(("user", text));
     let is_option = |word: &str| word.is_empty() || word.starts_with('-');
@@ -160,7 +160,8 @@ pub fn remove_own_copy() {
 mod tests {
     use super::*;
 
-    /// Runs the script of a program of so many bytes with what comes of it. Nobody reads what it says. Its exit status, and what is left.
+    /// Runs the script of a program of this many bytes with what comes of it. Nothing reads what it says. Its exit status, and what
+    /// is left.
     fn left(bytes: u64, comes: &str) -> (Option<i32>, Vec<std::path::PathBuf>) {
         let keep = tempfile::tempdir().unwrap();
         let mut shell = Command::new("sh");

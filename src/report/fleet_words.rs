@@ -275,7 +275,7 @@ pub fn upgrade(upgrade: &Upgrade) -> String {
 mod tests {
     use super::*;
 
-    /// Speed after a time became so many times as long.
+    /// Speed after a time became this many times as long.
     fn slower(times: f64) -> f64 {
         1.0 / times - 1.0
     }

@@ -22,7 +22,7 @@ pub fn render(page: &Page) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content=(format!("sysdyno {}", env!("CARGO_PKG_VERSION")));
-                // An empty icon of its own, or browsers ask the network for one.
+                // An empty icon, or browsers ask the network for one.
                 link rel="icon" href="data:,";
                 title { (page.title) " · sysdyno" }
                 style { (PreEscaped(STYLE)) (PreEscaped(drawing::STYLE)) }
@@ -33,7 +33,7 @@ pub fn render(page: &Page) -> String {
                     h1 { (page.title) }
                     p { (page.subtitle) }
                 }
-                // The first part answers the question of the page. The contents follow, or on a wide screen stand beside it.
+                // The first part answers the question of the page. The contents follow, or on a wide screen stand next to it.
                 main #content {
                     @for (place, part) in page.parts.iter().enumerate() {
                         (part_markup(part))
@@ -178,7 +178,7 @@ const FOLDED: usize = 3;
 fn table_markup(table: &Table) -> Markup {
     let headed = table.columns.iter().any(|column| !column.head.is_empty());
     let right = table.columns.iter().zip(1..).filter(|(column, _)| column.right).map(|(_, place)| format!("r{place}"));
-    // On a narrow screen the first cell of a row is a line of its own, and the others share the next one.
+    // On a narrow screen the first cell of a row is a separate line, and the others share the next one.
     let others = table.columns.len().saturating_sub(1);
     let folds = others >= FOLDED;
     let classes: Vec<String> = right.chain(folds.then(|| "fold".to_owned())).collect();

@@ -1,4 +1,4 @@
-//! The report as Markdown for a Git hosting page, with its drawings as files beside it.
+//! The report as Markdown for a Git hosting page, with its drawings as files next to it.
 
 use super::drawing::{Drawing, DrawnFor};
 use super::page::{Cell, Page, Piece, Row, Span, Style, Table, Tone};
@@ -10,7 +10,7 @@ const FOLDER: &str = "figures";
 pub fn render(page: &Page) -> String {
     let mut out = format!("# {}\n\n{}\n\n", escaped(&page.title), escaped(&page.subtitle));
     for part in &page.parts {
-        // Hosting pages make anchors of headings by rules of their own; these are ours.
+        // Hosting pages make anchors of headings by their own rules. These are ours.
         out += &format!(
             "<a id=\"{}\"></a>\n\n{} {}\n\n",
             part.id,

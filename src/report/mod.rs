@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! document + published figures ─ content ─▶ page ─┬─ html      one self-contained file
-//!                                                 ├─ markdown  with drawings beside it
+//!                                                 ├─ markdown  with drawings next to it
 //!                                                 └─ text      for a terminal
 //! document ─┬─ json
 //!           ├─ compact

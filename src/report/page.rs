@@ -114,7 +114,7 @@ pub enum Style {
     Strong,
     /// A link to a part.
     Link(String),
-    /// A link to another file beside this one.
+    /// A link to another file next to this file.
     Elsewhere(String),
 }
 
@@ -134,7 +134,7 @@ impl Span {
         Span { style: Style::Link(part.to_owned()), ..Span::plain(text) }
     }
 
-    /// A link to another file beside the report.
+    /// A link to another file next to the report.
     pub fn elsewhere(text: impl Into<String>, address: &str) -> Self {
         Span { style: Style::Elsewhere(address.to_owned()), ..Span::plain(text) }
     }

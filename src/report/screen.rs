@@ -1,4 +1,4 @@
-//! What a run ends with: the answer on one screen. The machine, a verdict, how sure it is, the costs that everybody asks for
+//! What a run ends with: the answer on one screen. The machine, a verdict, how sure it is, the costs that every reader asks for
 //! first, what is special about the machine, what is missing. With the place of the report it has 21 lines at most, at any width.
 
 use std::path::Path;
@@ -195,7 +195,7 @@ fn short_percent(share: f64) -> String {
 }
 
 fn insights(document: &Document) -> Vec<&Highlight> {
-    // What disturbed the run stands above them, and claims that differ cost nobody anything.
+    // What disturbed the run stands above them, and claims that differ cost the reader nothing.
     let costs = |found: &&Highlight| !matches!(found.kind, HighlightKind::Disturbance | HighlightKind::Contradiction);
     document.highlights.iter().filter(costs).take(INSIGHTS).collect()
 }
@@ -314,12 +314,12 @@ fn cell(name: &str, width: usize, metric: &Metric, reference: Option<&ReferenceR
     ]
 }
 
-/// A text and an end in so many columns: the text is cut, the end is not.
+/// A text and an end in this many columns: the text is cut, the end is not.
 pub(super) fn cut_before(text: &str, end: &str, width: usize) -> String {
     format!("{}{end}", cut(text, width.saturating_sub(end.chars().count())))
 }
 
-/// Text of at most so many letters.
+/// Text of at most this many letters.
 pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -327,7 +327,7 @@ pub fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(std::iter::once('…')).collect()
 }
 
-/// Text folded into at most so many lines, the first behind a mark and the others below it.
+/// Text folded into at most this many lines, the first behind a mark and the others below it.
 pub(super) fn folded(text: &str, width: usize, mark: &str, ink: Ink, most: usize) -> Vec<Line> {
     let indent = mark.chars().count();
     let mut lines: Vec<String> = vec![mark.to_owned()];

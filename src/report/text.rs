@@ -140,7 +140,7 @@ fn rows_of(piece: &Piece) -> usize {
 }
 
 fn text(spans: &[Span]) -> String {
-    // Links lead nowhere here; their words would be an order that nobody can follow.
+    // Links lead nowhere here. Their words would be an order that no reader can follow.
     let words = spans.iter().filter(|span| span.text != "More").map(|span| span.text.as_str());
     words.collect::<String>().trim_end().to_owned()
 }

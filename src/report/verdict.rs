@@ -89,7 +89,7 @@ fn chapters(document: &Document) -> String {
     if known < 2 || named.is_empty() { String::new() } else { format!(", {}", named.join(", ")) }
 }
 
-/// What a run without `--quick` does beyond this one. It promises no grade: that depends on the host.
+/// What a run without `--quick` does beyond this run. It promises no grade: that depends on the host.
 fn more(document: &Document, open: usize, all: usize) -> String {
     let left_out = document.experiments.iter().filter(|section| {
         section.outcome == Outcome::Skipped && section.hint.as_ref().is_some_and(|hint| hint.contains("--quick"))

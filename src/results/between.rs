@@ -42,7 +42,7 @@ pub struct FigureBetween {
     pub between: BetweenRuns,
 }
 
-/// Earlier runs of this machine that repeat this one.
+/// Earlier runs of this machine that repeat this run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// How many there are.

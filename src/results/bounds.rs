@@ -36,7 +36,7 @@ pub fn share(what: &str, value: f64) -> Result<(), String> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(format!("{what} is {value:?}, which is not a share")) }
 }
 
-/// At most so many entries. The error says how many there are.
+/// At most this many entries. The error says how many there are.
 pub fn at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
     if count <= most { Ok(()) } else { Err(format!("it has {count} {what}, and at most {most} are read")) }
 }

@@ -2,8 +2,8 @@
 //! from the document and from nothing else.
 //!
 //! What a run can be computed again from (samples, gates with their evidence, curves, sentences) is left to the log and to
-//! `result.json`. Measured numbers have six digits, which no interval resolves. Their parts between runs and
-//! beside a neighbour have four, and predicted ranges three.
+//! `result.json`. Measured numbers have six digits, which no interval resolves. Their parts between runs and with a neighbour have
+//! four, and predicted ranges three.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -203,7 +203,7 @@ pub struct CompactFigure {
     /// How well it is known, where it is not good.
     #[serde(default = "good", skip_serializing_if = "is_good")]
     pub grade: Grade,
-    /// The figure beside a neighbour on the core.
+    /// The figure with a neighbour on the core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<f64>,
     /// Predicted range.

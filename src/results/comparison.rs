@@ -190,7 +190,7 @@ const MANY_RUNS: u64 = 100;
 const FARTHEST: f64 = 100.0;
 
 impl ComparedResult {
-    /// Cuts what says only that nothing is known: intervals over many powers of ten, and numbers of runs that nobody makes.
+    /// Cuts what says only that nothing is known: intervals over many powers of ten, and numbers of runs that no user makes.
     pub fn cut(&mut self) {
         let ratio = 1.0 + self.change;
         let [low, high] = self.interval;

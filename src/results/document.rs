@@ -42,7 +42,7 @@ pub struct Document {
     pub practice: Practice,
     /// What is most worth knowing about this machine, most surprising first; computed.
     pub highlights: Vec<Highlight>,
-    /// The costs that everybody asks for first, in the order of the chapters.
+    /// The costs that every reader asks for first, in the order of the chapters.
     #[serde(default)]
     pub costs: Vec<Cost>,
     /// One section per experiment, in the order of the report.
@@ -51,7 +51,7 @@ pub struct Document {
     pub checks: Vec<CompositeCheck>,
 }
 
-/// A cost that everybody asks for first: which figure it is, and what the field calls it.
+/// A cost that every reader asks for first: which figure it is, and what the field calls it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Short name.
@@ -186,7 +186,7 @@ pub struct Section {
     pub unmet: Vec<Prediction>,
     /// Curves.
     pub series: Vec<Curve>,
-    /// What drawings of the curves should show beside their points.
+    /// What drawings of the curves should show in addition to their points.
     pub figures: Vec<DrawingNote>,
     /// What the figures mean: computed sentences and tables.
     pub analysis: Vec<Block>,
@@ -269,7 +269,7 @@ pub struct Metric {
     pub prediction: Option<Prediction>,
     /// The figure before an overhead was subtracted, where one was.
     pub gross: Option<f64>,
-    /// The figure beside a neighbour on the core. Absent where no batch had one, or where that does not choose the batches.
+    /// The figure with a neighbour on the core. Absent where no batch had one, or where that does not choose the batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedCore>,
     /// Scatter of the figure between earlier runs of the machine, where enough of them are known.
@@ -288,7 +288,7 @@ pub struct Metric {
     pub verdict: Verdict,
 }
 
-/// A figure of a part that other tenants of the host use as well: its least loaded launches, and how far all lie apart.
+/// A figure of a part that other tenants of the host also use: its least loaded launches, and how far all lie apart.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostLoad {
     /// What the least loaded tenth of the launches gave: the machine's own.
@@ -389,7 +389,7 @@ pub struct SharedCore {
     pub launches: u32,
     /// Batches behind it.
     pub samples: u64,
-    /// Share of the figure's batches beside which a neighbour used the core.
+    /// Share of the figure's batches during which a neighbour used the core.
     pub share: f64,
 }
 
@@ -508,7 +508,7 @@ impl Metric {
 }
 
 impl Metric {
-    /// The figure as everybody should print it: as many digits as its interval supports, four at most, and its unit.
+    /// The figure as every report should print it: as many digits as its interval supports, four at most, and its unit.
     pub fn text(&self) -> String {
         let text = wording::measured(self.value, self.interval95, self.unit);
         if self.at_least { format!("at least {text}") } else { text }
@@ -529,8 +529,8 @@ impl Metric {
         record(&self.name, &self.labels)
     }
 
-    /// What a neighbour on the core makes of it: the figure beside one over the figure alone. None with fewer than three launches
-    /// beside one, or where the figure itself is beside one.
+    /// What a neighbour on the core makes of it: the figure with a neighbour over the figure alone. None with fewer than three
+    /// launches with a neighbour, or where the figure itself was measured with one.
     pub fn tax(&self) -> Option<f64> {
         let alone = !self.grade.has_foreign_part();
         self.shared.filter(|shared| alone && shared.launches >= 3).map(|shared| shared.value / self.value)
@@ -580,7 +580,7 @@ impl Document {
         Grade::ALL.map(|grade| format!("{} {}", self.count(grade), grade.word())).join(", ")
     }
 
-    /// Whether a figure is one of the costs that everybody asks for.
+    /// Whether a figure is one of the costs that every reader asks for.
     pub fn is_cost(&self, metric: &Metric) -> bool {
         self.costs.iter().any(|cost| cost.metric == metric.name && cost.labels == metric.labels)
     }

@@ -1,4 +1,4 @@
-//! What a drawing of curves shows beside their points. Every curve is drawn without any of this; an experiment that found a
+//! What a drawing of curves shows in addition to their points. Every curve is drawn without any of this. An experiment that found a
 //! knee, a plateau or a limit says so here, in data, and no experiment draws.
 
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ pub struct DrawingNote {
     pub curve: String,
     /// What the drawing shows; none means the labels of the axes say it.
     pub caption: Option<String>,
-    /// What was found on the curves that have marks of their own, in sentences; none means the ends of the curves say it.
+    /// What was found on the curves that have their own marks, in sentences. None means the ends of the curves say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
     /// Scale of the horizontal axis.
@@ -52,7 +52,7 @@ pub enum Join {
     Line,
     /// By steps: the value holds up to the next point.
     Step,
-    /// Not at all.
+    /// Not joined.
     None,
 }
 

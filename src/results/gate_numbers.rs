@@ -93,7 +93,7 @@ impl GateRelation {
     }
 }
 
-/// A number beside its bounds.
+/// A number with its bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateNumbers {
     /// What was measured, in words; `{}` stands where the value does.

@@ -53,8 +53,8 @@ fn hundredths(cpus: f64) -> String {
 }
 
 impl Document {
-    /// Who disturbed the run, and what that costs, in the order of what a reader should do something about. Empty where nobody did
-    /// that shows.
+    /// Who disturbed the run, and what that costs, in the order of what a reader should do something about. Empty where no
+    /// disturbance shows.
     pub fn disturbances(&self) -> Vec<Disturbance> {
         [self.quota(), self.other_tasks(), self.neighbours(), self.other_processes(), self.stolen()]
             .into_iter()
@@ -85,7 +85,7 @@ impl Document {
         })
     }
 
-    /// Who disturbed the run, and what that costs: one sentence or more for each kind. Empty where nobody did that shows.
+    /// Who disturbed the run, and what that costs: one sentence or more for each kind. Empty where no disturbance shows.
     pub fn host_state(&self) -> Vec<String> {
         let text = |found: Disturbance| format!("{} {}", found.sentence, found.consequence).trim_end().to_owned();
         self.disturbances().into_iter().map(text).collect()
@@ -122,7 +122,7 @@ impl Document {
         Some(Disturbance::new(format!("other processes ({cpus} CPUs)"), sentence).with(consequence))
     }
 
-    /// Who was on the core beside the measurement, and what it costs; none where it is not known or hardly anybody was.
+    /// Who was on the core during the measurement, and what it costs. None where it is not known, or where hardly any neighbour was there.
     pub fn neighbours(&self) -> Option<Disturbance> {
         let share = percent(self.practice.shared_share.filter(|&share| share >= NEIGHBOURS)?);
         let sentence = format!("A neighbour used the same core during {share} of the batches.");

@@ -22,7 +22,7 @@ pub const MOST_PAIRS: usize = 600_000;
 
 /// Most bytes per second of a flow: no memory takes more from one connection to the next.
 const MOST_RATE: u64 = 10_000_000_000_000;
-/// A flow is at most so many times as fast as was asked for: a short window can have more than its share.
+/// A flow is at most this many times as fast as was asked for: a short window can have more than its share.
 const MOST_OVER: u64 = 2;
 /// Longest round trip in nanoseconds: a pair has less time.
 const MOST_ROUND_TRIP: u64 = 60_000_000_000;
@@ -303,7 +303,7 @@ impl MeshLink {
 }
 
 impl MeshPair {
-    /// Whether a pair can have measured this, with flows of at most so many bytes per second. The error says what cannot be.
+    /// Whether a pair can have measured this, with flows of at most this many bytes per second. The error says what cannot be.
     pub fn is_possible(&self, most: Option<u64>) -> Result<(), String> {
         let most = most.map_or(MOST_RATE, |asked| MOST_RATE.min(asked.saturating_mul(MOST_OVER)));
         if let Some(rate) = [self.there, self.back].into_iter().flatten().find(|rate| *rate > most) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::machine::engine::is_node_name;
 
-/// Most names that one list stands for. A corrupt range must not become thousands of millions of names.
+/// Most names that a single list stands for. A corrupt range must not become thousands of millions of names.
 const MOST_NAMES: usize = 1 << 20;
 
 /// Names as one list. Names that differ in the last number only share brackets.

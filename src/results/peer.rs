@@ -12,7 +12,7 @@ use crate::machine::Machine;
 pub struct Peer {
     /// Its address as a number.
     pub address: String,
-    /// Port of its control connection; data connections use ports of their own.
+    /// Port of its control connection. Data connections use separate ports.
     pub port: u16,
     /// Address of this machine on the path.
     pub local_address: String,

@@ -30,7 +30,7 @@ pub struct Practice {
     pub delayed_share: Option<f64>,
     /// Share of the launches' time in which the hypervisor had the CPU.
     pub stolen_share: Option<f64>,
-    /// Share of the batches beside which a neighbour used the other hardware thread of the core; none where it is not known.
+    /// Share of the batches during which a neighbour used the other hardware thread of the core. None where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_share: Option<f64>,
     /// Share of the launches at whose start a neighbour was on the core of the run's CPU; none where nothing looked.

@@ -17,7 +17,7 @@ impl Basis {
         Basis(format!("metric {name}"))
     }
 
-    /// A metric that this run published earlier, so many times.
+    /// A metric that this run published earlier, times a count.
     pub fn counted(name: &str, count: f64) -> Self {
         if (count - 1.0).abs() < f64::EPSILON { Self::metric(name) } else { Basis(format!("{count} × metric {name}")) }
     }

@@ -1,7 +1,7 @@
 //! Figures that others have published: five reports on measurements of operating systems, each figure with the section
 //! that prints it, the unit it is printed in, and a doubt where it cannot be what it is called.
 //!
-//! The data is `published.json` beside this file. Only numbers and where they stand were taken; every word is ours.
+//! The data is `published.json` next to this file. Only numbers and where they stand were taken. Every word is ours.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ pub struct PublishedFigure {
     /// Why it cannot be what it is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
-    /// What is wrong beside it, while the measured value stands.
+    /// What is wrong around it, while the measured value stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }

@@ -12,7 +12,7 @@ impl Metric {
         Shown::measured(self.value, self.interval95, self.unit).at_least(self.at_least).doubted(self.doubt())
     }
 
-    /// Why nobody must show it without a word of doubt.
+    /// Why no text may show it without a word of doubt.
     pub fn doubt(&self) -> Option<Doubt> {
         match self.grade {
             Grade::Disturbed => Some(Doubt::Disturbed),
@@ -118,7 +118,7 @@ fn is_comparable(one: &Metric, other: &Metric) -> bool {
     one.unit == other.unit && has_interval(one) && has_interval(other)
 }
 
-/// A result so many times, such as the faults of all small pages of a huge one.
+/// A result times a factor, such as the faults of all small pages of a huge one.
 pub fn scaled(metric: &Metric, times: f64) -> Metric {
     let interval = |interval: [f64; 2]| interval.map(|end| end * times);
     Metric {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The ways to files on another machine that a run was given, beside a peer's.
+/// The ways to files on another machine that a run was given, in addition to a peer's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Remote {
     /// A file on an NFS server, read from user space.

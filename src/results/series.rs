@@ -124,13 +124,13 @@ pub struct Series {
     pub operations: u64,
     /// One value per batch, in the order in which the batches ran.
     pub values: Vec<f64>,
-    /// Clock ticks per core cycle beside each batch (mean of the probe before and the probe after); empty where the
-    /// series is not normalised.
+    /// Clock ticks per core cycle around each batch (mean of the probe before and the probe after). Empty where the series is not
+    /// normalised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clock: Vec<f64>,
-    /// Core cycles of a turn of the shortest loop right before and right after each batch: 1 alone on the core, 1.2 and more
-    /// beside a neighbour on its other hardware thread. Zero where no chain of known latency validates; empty where samples are
-    /// not batches, and in logs of versions that did not look.
+    /// Core cycles of a turn of the shortest loop right before and right after each batch: 1 alone on the core, 1.2 and more with a
+    /// neighbour on its other hardware thread. Zero where no chain of known latency validates. Empty where samples are not batches,
+    /// and in logs of versions that did not look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widths: Vec<[f64; 2]>,
     /// Nanoseconds that a cache line took between the two CPUs of a batch right before and right after it: it shows where a host
@@ -145,7 +145,7 @@ pub struct Series {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside_partner: Vec<[f64; 2]>,
     /// Time of a batch over that of half as many operations, the median of a few such pairs of the warm-up: 2 where time follows
-    /// the operations (gate G7). None where batches have a size of their own or that of another series.
+    /// the operations (gate G7). None where batches have their own size or that of another series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linearity: Option<f64>,
     /// What happened to each batch; empty where samples are not batches.

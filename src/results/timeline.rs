@@ -9,7 +9,7 @@ use super::quantity::{Better, Labels, Unit};
 /// Version of the format.
 pub const FORMAT: &str = "sysdyno-history/1";
 
-/// A run that deviates in fewer than one in so many headline results is not worth a word.
+/// A run that deviates in fewer than one in this many headline results is not worth a word.
 const ONE_IN: u64 = 20;
 
 /// Runs of one machine in order of time, and what changed in them. Runs are named by their places in `runs`, from 0.
@@ -142,9 +142,9 @@ pub struct ChangePoint {
     pub before: u32,
     /// First run after it, at the best place.
     pub after: u32,
-    /// The last run before it, at the earliest place that fits nearly as well (95 %).
+    /// The last run before it, at the earliest place that fits almost equally well (95 %).
     pub earliest: u32,
-    /// The first run after it, at the latest place that fits nearly as well (95 %).
+    /// The first run after it, at the latest place that fits almost equally well (95 %).
     pub latest: u32,
     /// Relative change: 0.1 is ten per cent more than before.
     pub change: f64,

@@ -31,7 +31,7 @@ impl Trust {
     }
 }
 
-/// The measurement beside its prediction. Computed, never prose (gate G39).
+/// The measurement compared with its prediction. Computed, never prose (gate G39).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AgainstPrediction {
     /// Inside the predicted range.

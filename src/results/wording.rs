@@ -1,11 +1,11 @@
-//! Numbers as people read them. Every rendering uses these, so that one figure never has two spellings (gate G3).
+//! Numbers as people read them. Every rendering uses these, so that a figure never has two spellings (gate G3).
 
 use std::fmt;
 
 use super::quantity::Unit;
 
-/// Digits that a figure is printed with at most. Runs differ by more than the interval of one of them says, so a fifth digit
-/// would be a promise that nobody keeps.
+/// Digits that a figure is printed with at most. Runs differ by more than the interval of one of them says, so no run would confirm
+/// a fifth digit.
 const MOST_DIGITS: i32 = 4;
 
 /// A figure with its unit: with two digits of half its interval (GUM 7.2.6), and with two to four digits in all.
@@ -29,7 +29,7 @@ pub fn measured_number(value: f64, interval: [f64; 2]) -> String {
     with_decimals(value, decimals(value, interval))
 }
 
-/// A measure of spread: nobody knows more than two or three of its digits.
+/// A measure of spread: no more than two or three of its digits are known.
 pub fn rough(value: f64, unit: Unit) -> String {
     measured(value, [value * 0.85, value * 1.15], unit)
 }
@@ -110,7 +110,7 @@ pub fn interval(ends: [f64; 2], unit: Unit) -> String {
     if symbol.is_empty() { text } else { format!("{text} {symbol}") }
 }
 
-/// A number with its unit and so many significant digits.
+/// A number with its unit and this many significant digits.
 pub fn significant(value: f64, unit: Unit, digits: i32) -> String {
     if !value.is_finite() {
         return NOTHING.to_owned();
@@ -119,7 +119,7 @@ pub fn significant(value: f64, unit: Unit, digits: i32) -> String {
     if symbol.is_empty() { text } else { format!("{text} {symbol}") }
 }
 
-/// A number in its scale with so many significant digits; factor and symbol of the scale.
+/// A number in its scale with this many significant digits. Then the factor and the symbol of the scale.
 fn rounded(value: f64, unit: Unit, digits: i32) -> (String, f64, &'static str) {
     let (mut factor, mut symbol) = scale(value, unit);
     let places = |value: f64| if value == 0.0 { 0 } else { digits - 1 - value.abs().log10().floor() as i32 };
@@ -198,7 +198,7 @@ impl Shown {
         Shown { doubt, ..self }
     }
 
-    /// Another number with as many digits as this one.
+    /// Another number with as many digits as this number.
     #[must_use]
     pub fn alike(self, value: f64) -> Shown {
         Shown::with_digits(value, self.unit, self.digits)

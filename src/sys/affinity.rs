@@ -33,8 +33,8 @@ pub fn current() -> u32 {
     nix::sched::sched_getcpu().map_or(0, |cpu| cpu as u32)
 }
 
-/// The outcome of work that may pin this thread to a CPU. Afterwards the thread may run where it could before. The work has no
-/// thread of its own: a filter may forbid that, or kill the process that asks for one.
+/// The outcome of work that may pin this thread to a CPU. Afterwards the thread may run where it could before. The work runs in
+/// this thread: a filter may forbid a new thread, or kill the process that asks for one.
 pub fn restored<T>(work: impl FnOnce() -> T) -> T {
     let before = allowed();
     let outcome = work();

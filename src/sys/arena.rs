@@ -18,7 +18,7 @@ pub fn huge_page_size() -> usize {
 
 /// Private anonymous memory that begins at a boundary of huge pages. It is mapped, not written: nothing is resident yet.
 ///
-/// A gap on both sides keeps it an area of its own, so that the kernel's account is of it alone.
+/// A gap on both sides keeps it a separate area, so that the kernel's account is of it alone.
 #[derive(Debug)]
 pub struct Arena {
     mapping: NonNull<libc::c_void>,
@@ -30,7 +30,7 @@ pub struct Arena {
 /// What the kernel says is behind an arena, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backing {
-    /// Of its own, written pages: the page of zeros that serves reads of unwritten memory does not count.
+    /// Written pages that belong to it: the page of zeros that serves reads of unwritten memory does not count.
     pub anonymous: u64,
     /// Of these on huge pages.
     pub huge: u64,

@@ -20,7 +20,7 @@ impl RandomBranches {
         RandomBranches { state: seed }
     }
 
-    /// Runs so many of them that the predictors of this core remember nothing else: a quarter of a millisecond.
+    /// Runs enough of them that the predictors of this core remember nothing else: a quarter of a millisecond.
     pub fn forget(&mut self) {
         for _ in 0..BRANCHES / RANDOM_BRANCHES {
             self.state = random_branches(self.state);

@@ -196,8 +196,8 @@ impl Chain<'_> {
         self.at = self.start;
     }
 
-    /// Loads so many nodes of the second half of the chain, at most all of it, and goes back to the start: what translates addresses
-    /// is in the caches then, as it is far within a long walk, and the lines that come are not.
+    /// Loads this many nodes of the second half of the chain, at most all of it, and goes back to the start. What translates
+    /// addresses is in the caches then, as it is far within a long walk, and the lines that come are not.
     pub fn warm(&mut self, loads: usize) {
         let walkers = self.marks.len().div_ceil(2);
         self.wander(self.marks.len() - walkers, loads.div_ceil(walkers).min(segment(self.nodes)));
@@ -209,7 +209,7 @@ impl Chain<'_> {
         self.at = self.start;
     }
 
-    /// Removes the lines of the next so many nodes from every cache level.
+    /// Removes the lines of this many next nodes from every cache level.
     pub fn flush(&self, nodes: usize) {
         let mut at = self.at;
         for _ in 0..nodes {
@@ -246,7 +246,7 @@ impl Chain<'_> {
         arch::fence();
     }
 
-    /// Lets the walkers from one on take so many steps from their marks.
+    /// Lets the walkers from number `from` on take this many steps from their marks.
     fn wander(&self, from: usize, steps: usize) {
         let marks = &self.marks[from..];
         // Fixed numbers, so that the compiler keeps them all in flight; the last segments overlap a little.
@@ -266,7 +266,7 @@ impl Chain<'_> {
     /// The same with dependent multiplications by one after each load: known truth for tests.
     #[inline(always)]
     pub fn walk_multiplying<const MULTIPLIES: usize>(&mut self, turns: u64) {
-        // SAFETY: every node holds the address of a node (see `Arena::lay`), and nobody else can write the arena meanwhile.
+        // SAFETY: every node holds the address of a node (see `Arena::lay`), and nothing else can write the arena during the walk.
         self.at = unsafe { arch::chase::<MULTIPLIES>(self.at, turns) };
     }
 
@@ -281,7 +281,7 @@ impl Chain<'_> {
     }
 }
 
-/// Takes so many steps from each place, side by side.
+/// Takes this many steps from each place, side by side.
 fn together<const NUMBER: usize>(mut places: [*const usize; NUMBER], steps: usize) {
     for _ in 0..steps {
         for place in &mut places {

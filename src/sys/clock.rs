@@ -72,7 +72,7 @@ pub fn monotonic_operation() -> Operation<'static> {
     extern "C" fn read(last: *mut c_void) -> i64 {
         let last = last.cast::<i64>();
         let now = monotonic();
-        // SAFETY: the operation gives the address of its own number.
+        // SAFETY: the operation gives the address of a number that it owns.
         i64::from(unsafe { last.replace(now) } > now)
     }
     // SAFETY: the function stays within the eight bytes of its memory.

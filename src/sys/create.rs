@@ -78,7 +78,7 @@ pub fn whole(place: &Path, access: Access, text: &str) -> io::Result<()> {
     replace(place, access, access.mode(0o666), text.as_bytes(), access == Access::Private)
 }
 
-/// The same of bytes that take the place of another file: they are on the disk before that one is removed.
+/// The same of bytes that take the place of another file: they are on the disk before the other file is removed.
 pub fn whole_on_disk(place: &Path, access: Access, bytes: &[u8]) -> io::Result<()> {
     replace(place, access, access.mode(0o666), bytes, true)
 }
@@ -180,8 +180,8 @@ pub fn open_directory(place: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_DIRECTORY | REGULAR_ONLY).open(place)
 }
 
-/// A directory for files of this user, made where it is missing. One of another user is refused, because that user could change what
-/// is written there. A link to one must be this user's as well.
+/// A directory for files of this user, made where it is missing. One of another user is refused, because that user could change
+/// what is written there. A link to one must also be this user's.
 pub fn own_directory(place: &Path) -> io::Result<()> {
     directories(place, Access::Shared)?;
     owned(place)
@@ -199,7 +199,7 @@ pub fn owned(place: &Path) -> io::Result<()> {
     }
 }
 
-/// The path without a slash at its end, which shells add to links as well, and behind which the kernel sees what the link leads to.
+/// The path without a slash at its end. Shells also add one to links, and behind it the kernel sees what the link leads to.
 fn name_of(place: &Path) -> &Path {
     place.components().as_path()
 }

@@ -210,7 +210,7 @@ impl Touches {
         self.placed.run(memory.touches(step))
     }
 
-    /// The work around the same touches alone. It writes to all memory of its own that touches write to.
+    /// The work around the same touches alone. It writes to all its own memory that touches write to.
     pub fn rest(&mut self, memory: &Untouched, step: usize) {
         self.next[0].store(0, Ordering::Relaxed);
         self.placed.rest(memory.touches(step));

@@ -22,7 +22,7 @@ pub fn open_at_once(place: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_NONBLOCK).open(place)
 }
 
-/// The bytes of a regular file, no more than so many. A symbolic link is an error.
+/// The bytes of a regular file, at most `most` of them. A symbolic link is an error.
 pub fn read_regular(place: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_open(File::options().read(true).custom_flags(REGULAR_ONLY).open(place)?, most)
 }
@@ -36,7 +36,7 @@ pub fn read_own(place: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The bytes of an open file, which has to be a regular one with no more than so many: a pipe or a device could be read for ever.
+/// The bytes of an open file, which has to be a regular one with at most `most` bytes. A pipe or a device could be read for ever.
 pub fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
     let found = file.metadata()?;
     if !found.is_file() {
@@ -115,7 +115,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// So many bytes, all written once.
+    /// This many bytes, all written once.
     pub fn new(length: usize) -> Self {
         let page = page_size();
         let bytes = vec![1_u8; length + page];

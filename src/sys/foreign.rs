@@ -37,8 +37,8 @@ pub fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Whether a letter is an order to whoever shows it: controls (C0, DEL, C1), marks and turns of the writing direction, separators
-/// that break lines where the layout has none, and what is not seen at all but hides in a name.
+/// Whether a letter is an order to the program that shows it. Such are controls (C0, DEL, C1), marks and turns of the writing
+/// direction, and separators that break lines where the layout has none. Invisible letters that hide in a name are such, too.
 fn is_order(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,

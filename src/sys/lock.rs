@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 pub enum Locking {
     /// This open file has it until it is closed.
     Mine,
-    /// Somebody else has it: the process number, where the kernel reports it.
+    /// Another process or open file has it: the process number, where the kernel reports it.
     Taken(Option<u32>),
     /// The file system cannot lock.
     Impossible,

@@ -120,7 +120,7 @@ impl SharedNumber {
     }
 }
 
-/// Numbers in memory that children share with their parent, each on cache lines of its own.
+/// Numbers in memory that children share with their parent, each on separate cache lines.
 #[derive(Debug)]
 pub struct SharedWords {
     start: NonNull<libc::c_void>,

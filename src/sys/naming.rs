@@ -16,7 +16,7 @@ pub struct Maker {
     pub process: u32,
 }
 
-/// A name that nobody else has: node, namespace of process numbers, process and a random number.
+/// A unique name: node, namespace of process numbers, process and a random number.
 pub fn unique() -> String {
     let own = Maker::here();
     format!("{}-{}-{}-{}", own.node, own.namespace, own.process, random())

@@ -2,7 +2,7 @@
 
 use super::arena::Arena;
 
-/// `MPOL_BIND`: pages come from the given nodes or not at all (set_mempolicy(2)).
+/// `MPOL_BIND`: pages come from the given nodes, or the allocation fails (set_mempolicy(2)).
 const BIND: libc::c_int = 2;
 /// `MPOL_F_NODE | MPOL_F_ADDR`: get_mempolicy(2) answers with the node of an address.
 const NODE_OF_ADDRESS: libc::c_ulong = 1 | 2;

@@ -118,7 +118,7 @@ impl Operation<'_> {
         Operation { kind: Kind::Call, row, memory: Arc::new([]), _held: None, borrowed: PhantomData }
     }
 
-    /// The same with memory of so many bytes, to which one of the arguments points. It begins with the bytes of `first`.
+    /// The same with this many bytes of memory, to which one of the arguments points. It begins with the bytes of `first`.
     ///
     /// # Safety
     ///
@@ -254,7 +254,7 @@ impl Executable {
         io::Write::write_all(&mut file, content)?;
         file.set_len(length.get() as u64)?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_EXEC;
-        // SAFETY: a new mapping at an address of the kernel's choice collides with nothing. The file is nobody else's.
+        // SAFETY: a new mapping at an address of the kernel's choice collides with nothing. No other process has the file.
         let start = unsafe { mmap(None, length, protection, MapFlags::MAP_PRIVATE, &file, 0) }?;
         Ok(Executable { start, length })
     }

@@ -173,8 +173,8 @@ pub fn close_all_but(kept: &[std::os::fd::RawFd]) {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in open.into_iter().filter(|number| *number > 2 && !kept.contains(number)) {
-        // SAFETY: the caller is a child that leaves without running destructors, so nobody closes these again; an error
-        // only means that it is closed already.
+        // SAFETY: the caller is a child that leaves without running destructors, so nothing closes these again. An error only means
+        // that the descriptor is closed already.
         unsafe { libc::close(number) };
     }
 }
@@ -202,7 +202,7 @@ impl Forked {
     }
 }
 
-/// Has the kernel end this process with a signal when so many seconds are over, whatever it does then.
+/// Has the kernel end this process with a signal after this many seconds, whatever it does then.
 pub fn end_after(seconds: u32) {
     nix::unistd::alarm::set(seconds.max(1));
 }

@@ -32,7 +32,7 @@ pub struct Queue {
 pub fn queues() -> Vec<Queue> {
     let Some(mut queues) = dump(GET_QUEUE, 0) else { return Vec::new() };
     for queue in queues.iter_mut().filter(|queue| queue.kind == "htb") {
-        // This one limits by classes. What the widest lets through is the most that the interface can send.
+        // An `htb` queue limits by classes. What the widest class lets through is the most that the interface can send.
         let classes = dump(GET_CLASS, queue.interface).unwrap_or_default();
         let rates = classes.iter().filter(|class| class.kind == "htb").filter_map(|class| class.bytes_per_second);
         queue.bytes_per_second = rates.max();

@@ -23,7 +23,7 @@ use super::{affinity, process};
 pub struct Circle {
     /// CPU of each member; the first is the caller's.
     pub cpus: Vec<u32>,
-    /// Whether the other members are threads of this process, or processes of their own.
+    /// Whether the other members are threads of this process, or separate processes.
     pub threads: bool,
     /// What each member does while it has the token.
     pub burden: Burden,
@@ -318,7 +318,7 @@ impl<P: Passage> Relay<P> {
         self.loops.as_ref().ok_or("the loops are not placed")?.borrow_mut().own.run(count)
     }
 
-    /// The work of so many [`placed_laps`](Self::placed_laps) without the token.
+    /// The work of this many [`placed_laps`](Self::placed_laps) without the token.
     pub fn rest(&self, count: u64) {
         if let Some(loops) = &self.loops {
             let mut loops = loops.borrow_mut();

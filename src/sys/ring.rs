@@ -89,7 +89,7 @@ impl Drop for Mapping {
     }
 }
 
-/// A ring that only ever carries no-operations, so many at once.
+/// A ring that only ever carries no-operations, a fixed number of them at once.
 pub struct Ring {
     queues: Queues,
     count: u32,
@@ -98,7 +98,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Sets up a ring for so many no-operations at once, at most [`ENTRIES`]. Fails where the kernel has none, or forbids it
+    /// Sets up a ring for this many no-operations at once, at most [`ENTRIES`]. Fails where the kernel has none, or forbids it
     /// (`kernel.io_uring_disabled`, a system-call filter).
     pub fn of(count: u32) -> std::io::Result<Self> {
         let mut parameters = Parameters::default();
@@ -164,7 +164,7 @@ pub struct ReadRing {
 }
 
 impl ReadRing {
-    /// A ring that keeps at most `depth` reads of so many bytes under way, into memory aligned for reads past the cache.
+    /// A ring that keeps at most `depth` reads of this many bytes under way, into memory aligned for reads past the cache.
     pub fn new(depth: u32, bytes: usize) -> std::io::Result<Self> {
         let ring = IoUring::new(depth.max(1))?;
         Ok(ReadRing { ring, buffers: (0..depth.max(1)).map(|_| Buffer::new(bytes)).collect(), bytes })

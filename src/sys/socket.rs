@@ -27,7 +27,7 @@ pub fn answered(answer: i64) -> io::Result<usize> {
     if answer < 0 { Err(io::Error::from_raw_os_error(-answer as i32)) } else { Ok(answer as usize) }
 }
 
-/// Reads until the buffer is full. The end of the stream is an error of its own kind.
+/// Reads until the buffer is full. The end of the stream is a separate kind of error.
 #[inline(always)]
 pub fn read_all(from: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;

@@ -141,8 +141,8 @@ fn look_at_core(words: &SharedWords) {
     }
 }
 
-/// Spins for as long as an order holds. The next order to spin has another number, so that it is not taken for this one
-/// when it follows at once.
+/// Spins for as long as an order holds. The next order to spin has another number, so that it is not taken for the same order when
+/// it follows at once.
 fn spin(words: &SharedWords, held: i64, duty: Duty) {
     let (order, word) = (words.at(ORDER), words.at(WORD));
     let active = || order.load(Ordering::Acquire) == held;

@@ -81,7 +81,7 @@ impl Operation {
         matches!(self, Operation::Copy | Operation::CopyNt)
     }
 
-    /// Bytes that a program gets from a stretch of so many bytes: those of the lines that are touched; copied ones count once.
+    /// Bytes that a program gets from a stretch of this many bytes: those of the lines that are touched. Copied ones count once.
     pub fn application_bytes(self, stretch: usize) -> usize {
         if self == Operation::ReadHalf { stretch / 2 } else { stretch }
     }

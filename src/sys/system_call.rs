@@ -143,11 +143,11 @@ impl<'a> Operation<'a> {
         Self::plain(libc::SYS_sched_yield, 0)
     }
 
-    /// read(2) of so many bytes, at most eight, which the file has.
+    /// read(2) of this many bytes, at most eight, which the file has.
     pub fn read(from: BorrowedFd<'a>, bytes: usize) -> Self {
         let bytes = bytes.min(size_of::<i64>()) as i64;
         let arguments = [i64::from(from.as_raw_fd()), 0, bytes, 0, 0, 0];
-        // SAFETY: the kernel writes so many bytes into the memory at most. The descriptor is open for the lifetime.
+        // SAFETY: the kernel writes at most `bytes` bytes into the memory. The descriptor is open for the lifetime.
         unsafe { Operation::call(libc::SYS_read, arguments, bytes).with_memory(1, size_of::<i64>(), 0) }
     }
 
@@ -155,18 +155,18 @@ impl<'a> Operation<'a> {
     pub fn write(to: BorrowedFd<'a>, bytes: usize, number: i64) -> Self {
         let bytes = bytes.min(size_of::<i64>()) as i64;
         let arguments = [i64::from(to.as_raw_fd()), 0, bytes, 0, 0, 0];
-        // SAFETY: the kernel reads so many bytes from the memory. The descriptor is open for the lifetime.
+        // SAFETY: the kernel reads `bytes` bytes from the memory. The descriptor is open for the lifetime.
         unsafe { Operation::call(libc::SYS_write, arguments, bytes).with_memory(1, size_of::<i64>(), number) }
     }
 
-    /// getcwd(2) of a path of so many bytes at most. The answer is its length with the final zero.
+    /// getcwd(2) of a path of at most this many bytes. The answer is its length with the final zero.
     pub fn current_directory(bytes: usize) -> Self {
         let arguments = [0, bytes as i64, 0, 0, 0, 0];
-        // SAFETY: the kernel writes so many bytes into the memory at most.
+        // SAFETY: the kernel writes at most `bytes` bytes into the memory.
         unsafe { Operation::call(libc::SYS_getcwd, arguments, 0).with_memory(0, bytes, 0) }.answering_as_now()
     }
 
-    /// A call that fills so many bytes of memory, to which one of its arguments points.
+    /// A call that fills this many bytes of memory, to which one of its arguments points.
     ///
     /// # Safety
     ///
@@ -246,17 +246,17 @@ impl<'a> Operation<'a> {
         unsafe { Self::filling(libc::SYS_ioctl, arguments, 2, 256, 0) }.answering_as_now()
     }
 
-    /// pread64(2) of so many bytes from the beginning of a file, which has them.
+    /// pread64(2) of this many bytes from the beginning of a file, which has them.
     pub fn read_at(from: BorrowedFd<'a>, bytes: usize) -> Self {
         let arguments = [i64::from(from.as_raw_fd()), 0, bytes as i64, 0, 0, 0];
-        // SAFETY: the kernel writes so many bytes into the memory at most. The descriptor is open for the lifetime.
+        // SAFETY: the kernel writes at most `bytes` bytes into the memory. The descriptor is open for the lifetime.
         unsafe { Self::filling(libc::SYS_pread64, arguments, 1, bytes, bytes as i64) }
     }
 
-    /// pwrite64(2) of so many zeros to the beginning of a file.
+    /// pwrite64(2) of this many zeros to the beginning of a file.
     pub fn write_at(to: BorrowedFd<'a>, bytes: usize) -> Self {
         let arguments = [i64::from(to.as_raw_fd()), 0, bytes as i64, 0, 0, 0];
-        // SAFETY: the kernel reads so many bytes from the memory. The descriptor is open for the lifetime.
+        // SAFETY: the kernel reads `bytes` bytes from the memory. The descriptor is open for the lifetime.
         unsafe { Operation::call(libc::SYS_pwrite64, arguments, bytes as i64).with_memory(1, bytes, 0) }
     }
 

@@ -1,5 +1,5 @@
-//! Talk on standard error. Whoever redirected it to a full disk or closed it wants no talk: that it cannot be written ends
-//! nothing. Words of others in it cannot give orders to the terminal.
+//! Talk on standard error. A user who redirected it to a full disk or closed it wants no talk: a failed write ends nothing. Words
+//! of others in it cannot give orders to the terminal.
 
 use std::fmt::Display;
 use std::io::Write;

@@ -67,7 +67,7 @@ extern "C" fn enter(body: *mut c_void) -> *mut c_void {
 pub struct Attributes(libc::pthread_attr_t);
 
 impl Attributes {
-    /// A stack of usual size: from the second thread on, the library has one in store.
+    /// A stack of usual size: from the second thread on, the library has one cached.
     pub fn usual() -> std::io::Result<Self> {
         let mut attributes = std::mem::MaybeUninit::uninit();
         // SAFETY: pthread_attr_init() fills the attributes that the pointer is valid for; on success they are initialised.
@@ -88,7 +88,7 @@ impl Attributes {
 
 impl Drop for Attributes {
     fn drop(&mut self) {
-        // SAFETY: initialised, and used by nobody any more.
+        // SAFETY: initialised, and nothing uses it any more.
         unsafe { libc::pthread_attr_destroy(&raw mut self.0) };
     }
 }
@@ -147,8 +147,8 @@ impl CloneCall {
     }
 }
 
-/// Threads made by the kernel's call alone, one at a time, on a stack that is there already: no library, no storage of
-/// their own, no signal mask. What such a thread runs is a few instructions of assembly.
+/// Threads made by the kernel's call alone, one at a time, on a stack that is there already: no library, no separate storage,
+/// no signal mask. What such a thread runs is a few instructions of assembly.
 #[derive(Debug)]
 pub struct Bare {
     call: CloneCall,

@@ -172,7 +172,7 @@ pub(super) mod tests {
     use super::*;
     use crate::rig::watch::WidthLook;
 
-    /// Two CPUs: the first beside a neighbour for a third of the looks, the second asleep.
+    /// Two CPUs: the first with a neighbour for a third of the looks, the second asleep.
     pub fn scripted() -> CpuAccount {
         let mut account = CpuAccount::begin(&[0, 3]);
         for second in 0..6 {

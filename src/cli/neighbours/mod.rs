@@ -105,7 +105,7 @@ fn wait(until: Instant, interrupt: &Interrupt) {
     }
 }
 
-/// The file for the collector. Each version is whole: it is written beside the place and takes the name then.
+/// The file for the collector. Each version is whole: it is written next to the place and takes the name then.
 struct TextFile<'a> {
     place: &'a Path,
     /// Whether the last version could not be written.
@@ -114,7 +114,7 @@ struct TextFile<'a> {
 
 impl<'a> TextFile<'a> {
     /// Looks at the place before anything is watched, and leaves a version without values there. What has the name and is not a
-    /// file is not replaced: it would be a device, or a link that somebody needs.
+    /// file is not replaced: it would be a device, or a link that another program needs.
     fn at(place: &'a Path) -> Result<Self, Problem> {
         let refused = |why: String| {
             Problem::new(format!("cannot write {}: {why}", place.display()))

@@ -1,4 +1,4 @@
-//! The last interval as OpenMetrics (openmetrics.io, version 1.0), which the textfile collector of Prometheus reads as well.
+//! The last interval as OpenMetrics (openmetrics.io, version 1.0), which the textfile collector of Prometheus also reads.
 
 use super::account::{Core, CpuAccount};
 

@@ -128,7 +128,7 @@ fn siblings(account: &CpuAccount, machine: &Machine) -> String {
     format!("No CPU shows a sibling here: {whose}.")
 }
 
-/// What watching cost, beside its bound.
+/// What watching cost, next to its bound.
 fn cost(account: &CpuAccount) -> String {
     let worst = account.worst_cost.max(account.cost);
     let bound = if worst > MOST_COST { " (above the limit of" } else { " (below the limit of" };

@@ -42,7 +42,7 @@ const MESSAGE: Duration = Duration::from_secs(2);
 const LOOK: u64 = 200;
 /// Failed pairs that are measured again. Where more fail, the network is the reason and not the hour.
 const MOST_AGAIN: usize = 64;
-/// Files that are open beside the connections of members.
+/// Files that are open in addition to the connections of members.
 const OTHER_FILES: u64 = 512;
 
 /// What rank 0 is to do.

@@ -64,7 +64,7 @@ pub fn meeting_place(directory: &Path) -> PathBuf {
     directory.join(meeting::name(Engine::here().as_ref()))
 }
 
-/// Writes a mesh into a directory, whole or not at all. Returns where.
+/// Writes a mesh into a directory. The file is whole, or it is not written. Returns where.
 pub fn keep(mesh: &Mesh, directory: &Path) -> Result<PathBuf, Problem> {
     let first = directory.join(format!("mesh-{}.json", directory::compact_now()));
     // Two meshes of one second have different names.

@@ -1,4 +1,4 @@
-//! Greets those who come: each connection has a thread, so that one that is silent keeps no other waiting.
+//! Greets those who come: each connection has a thread, so that a silent connection keeps no other waiting.
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -59,7 +59,7 @@ pub fn greet(
             let (secret, arrived, warned) = (secret.clone(), arrived.clone(), Arc::clone(&warned));
             let one = move || {
                 if let Some(member) = admit(stream, from, &secret, &warned, place) {
-                    // Nobody waits any more where the roll call is over.
+                    // Nothing waits any more where the roll call is over.
                     let _ = arrived.send(member);
                 }
             };
@@ -112,7 +112,7 @@ fn admit(
     introduced(channel)
 }
 
-/// Lets somebody who has proved the secret say who it is.
+/// Lets a process that has proved the secret introduce itself.
 pub fn introduced(mut channel: Channel) -> Option<Arrived> {
     let Ok(MemberWord::Join { who }) = channel.receive::<MemberWord>(ANSWERING) else { return None };
     let clock = offset(&mut channel).ok()?;

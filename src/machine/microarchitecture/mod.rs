@@ -97,7 +97,7 @@ pub struct Microarchitecture {
     pub class: CoreClass,
     /// The class of the efficiency cores, where the processor has some.
     pub efficiency_class: Option<CoreClass>,
-    /// True when nothing contradicts the class and nobody could have falsified it.
+    /// True when nothing contradicts the class and no hypervisor could have falsified it.
     pub certain: bool,
     /// Why the class is believed, or doubted.
     pub reason: String,

@@ -30,7 +30,7 @@ pub(super) fn siblings(view: &View<'_>) -> Finding {
     )
 }
 
-/// Time that the hypervisor gave to somebody else although this guest had work.
+/// Time that the hypervisor gave to something else although this guest had work.
 pub(super) fn steal(view: &View<'_>) -> Finding {
     /// Below this part nothing can be distinguished from the grain of the kernel's accounting.
     const NOTICEABLE: f64 = 0.001;

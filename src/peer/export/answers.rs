@@ -16,7 +16,7 @@ use super::calls::{self, Framed, LONGEST_CALL, RpcCall, Words, add};
 
 /// Name of the file in the directory.
 pub const NAME: &str = "blocks";
-/// Bytes of a handle: 128 random bits, which nobody guesses.
+/// Bytes of a handle: 128 random bits, which cannot be guessed.
 pub const HANDLE: usize = 16;
 /// Longest read in bytes; longer ones are answered with this much.
 pub const LONGEST_READ: u32 = 1 << 20;
@@ -56,7 +56,7 @@ pub struct Shelf {
 pub enum CallResult {
     /// Answered.
     Answered,
-    /// So many bytes of the file.
+    /// This many bytes of the file.
     Read(u64),
     /// Refused, in the words of the protocol.
     Refused,

@@ -40,7 +40,7 @@ pub fn is_stamped(block: &[u8], identity: u64, number: u64) -> bool {
 }
 
 impl Blocks {
-    /// Writes a file of so many bytes, whole blocks, and waits until it is stored.
+    /// Writes a file of this many bytes, whole blocks, and waits until it is stored.
     pub fn write(directory: &Path, bytes: u64, identity: u64) -> io::Result<Self> {
         let free = nix::sys::statvfs::statvfs(directory)?;
         let free = free.blocks_available().saturating_mul(free.fragment_size());
@@ -103,8 +103,9 @@ impl Blocks {
         Ok(filled)
     }
 
-    /// Drops it from the page cache; the bytes that stay there nevertheless. From then on the kernel reads ahead of sequential
-    /// reads, or nothing but what is asked: in the process that serves it as well, because both have it open as one.
+    /// Drops it from the page cache. Returns the bytes that stay there nevertheless. From then on the kernel reads ahead of
+    /// sequential reads, or reads nothing but what is asked. This holds also in the process that serves it, because both share one
+    /// open file.
     pub fn forget(&self, ahead: bool) -> io::Result<u64> {
         file::advise(&self.file, if ahead { Advice::Normal } else { Advice::Random })?;
         fault::forget_cached(&self.file)?;

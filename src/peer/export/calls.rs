@@ -17,7 +17,7 @@ const RPC_VERSION: u32 = 2;
 pub enum Framed {
     /// Not yet a whole call.
     Incomplete,
-    /// A call of so many bytes behind the word before it.
+    /// A call of this many bytes behind the word before it.
     Whole(usize),
     /// Something that no client of ours sends: the connection is closed.
     Refused,

@@ -1,12 +1,12 @@
 //! A file that a peer lends for reading: over NFS version 3, to one client, for as long as that client's session lasts.
 //!
 //! A session that is asked for it writes a nameless file of stamped blocks and starts a process that serves it and does nothing
-//! else. The process listens on a port of its own, takes connections from the client's address only, and answers who knows the
-//! path, 128 random bits that went through the sealed channel of the session. It reads the one file and nothing else, changes
-//! nothing, and ends with the session.
+//! else. The process listens on a separate port, takes connections from the client's address only, and answers clients that know
+//! the path. The path is 128 random bits that went through the sealed channel of the session. The process reads the one file and
+//! nothing else, changes nothing, and ends with the session.
 //!
-//! Existing server libraries make room for as many bytes as a stranger's first four say and answer whoever connects, so only
-//! the formats come from a library here; what is taken from a connection is bounded first ([`calls`]).
+//! Existing server libraries make room for as many bytes as a stranger's first four say and answer every client that connects. So
+//! only the formats come from a library here. What is taken from a connection is bounded first ([`calls`]).
 
 pub mod answers;
 pub mod blocks;

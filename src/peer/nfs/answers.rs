@@ -15,7 +15,7 @@ const HANDLE: usize = 64;
 /// Longest name in a directory.
 const NAME: usize = 1024;
 
-/// Bytes of which there are at most so many.
+/// Bytes, at most `MOST` of them.
 #[derive(Debug)]
 pub(super) struct Bounded<const MOST: usize>(pub Vec<u8>);
 

@@ -157,7 +157,7 @@ impl Reader {
         answered.map(|_| ()).map_err(|error| format!("an empty call was not answered: {error}"))
     }
 
-    /// Reads so many bytes, in as few calls as the server allows, one after the other. Every piece is handed on with its offset.
+    /// Reads this many bytes, in as few calls as the server allows, one after the other. Every piece is handed on with its offset.
     pub fn read(
         &mut self,
         offset: u64,

@@ -21,7 +21,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER: usize = (4 << 20) + 4096;
 /// Longest verifier in the head of an answer (RFC 5531, 8.2).
 const LONGEST_VERIFIER: u32 = 400;
-/// Ports from which only root can send; many servers answer nobody else. Tried from the highest.
+/// Ports from which only root can send. Many servers answer no other port. Tried from the highest.
 const PRIVILEGED: std::ops::Range<u16> = 665..1023;
 
 /// A blocking stream under the client library.
@@ -118,7 +118,7 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> Result<T, String> {
     }
 }
 
-/// Connects; as root from a privileged port, because many servers answer nobody else.
+/// Connects, as root from a privileged port, because many servers answer no other port.
 pub(super) fn connect(to: SocketAddr) -> io::Result<RpcStream> {
     let mut last = None;
     let first = fastrand::u16(PRIVILEGED);

@@ -1,4 +1,4 @@
-//! The main document: verdict and insights, the costs that everybody asks for, the machine, how it was measured, and each
+//! The main document: verdict and insights, the costs that every reader asks for, the machine, how it was measured, and each
 //! operation on a page. Every row, term and gate is in the appendix.
 
 use super::methodology::moved_launches;
@@ -88,7 +88,7 @@ fn certainty(document: &Document) -> String {
     text
 }
 
-/// The costs that everybody asks for, one line each.
+/// The costs that every reader asks for, one line each.
 fn costs(document: &Document, others: OtherPages) -> PagePart {
     let mut part = PagePart::new("costs", "Summary of costs", 2);
     let heads = ["cost", ">measured", ">±", ">predicted", ">ratio", "verdict"];

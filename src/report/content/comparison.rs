@@ -14,7 +14,7 @@ use crate::results::wording::{count, duration, measured, percent};
 
 /// Rows of a drawing.
 const MOST_DRAWN: usize = 40;
-/// Reasons that one sentence names.
+/// Reasons that a single sentence names.
 const MOST_REASONS: usize = 2;
 
 /// The page.
@@ -215,7 +215,7 @@ pub fn signed(change: f64) -> String {
     format!("{sign}{size:.digits$} %")
 }
 
-/// Runs of each side that somebody might make to decide open results.
+/// Runs of each side that a user might make to decide open results.
 const RUNS: [u64; 3] = [3, 5, 10];
 
 /// What decides the open results of a summary, in a sentence: the smallest number of runs that decides a third of what ten decide.

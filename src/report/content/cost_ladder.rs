@@ -1,4 +1,4 @@
-//! The ladder of costs: every time that everybody asks for on one axis, from a cycle to a fork, beside what was predicted.
+//! The ladder of costs: every time that every reader asks for on one axis, from a cycle to a fork, next to what was predicted.
 
 use super::chapter_title;
 use crate::report::drawing::{DIAMOND, Drawing, Plot, PlotMark, PlotRow, RowPlot};

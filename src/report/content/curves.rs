@@ -14,7 +14,7 @@ use crate::results::wording::{factor, interval, mark, measured, measured_interva
 /// Curves in one drawing beyond which they are divided, if they differ in more than one label.
 const MOST_CURVES: usize = 4;
 
-/// Curves of one family, which differ in one label only, that one drawing holds: as many as there are colours.
+/// Curves of one family, which differ in one label only, that a single drawing holds: as many as there are colours.
 const MOST_OF_A_FAMILY: usize = 8;
 
 /// The drawings of all curves of a section.
@@ -41,8 +41,8 @@ fn of_name(section: &Section, name: &str) -> Vec<Drawing> {
     divided.into_iter().map(|(common, curves)| drawing(section, name, &note, &common, &curves)).collect()
 }
 
-/// Curves by the values of the label that was named or divides them best; all together where they are few or one family. Every
-/// curve is in one of the parts: those without that label are a part of their own.
+/// Curves by the values of the label that was named or divides them best. All together where they are few or one family. Every
+/// curve is in one of the parts: those without that label are a separate part.
 fn divided<'a>(curves: &[&'a Curve], by: Option<&str>) -> Vec<(Labels, Vec<&'a Curve>)> {
     let keys: BTreeSet<&str> = curves.iter().flat_map(|curve| curve.labels.pairs().map(|(key, _)| key)).collect();
     let varying: Vec<&str> = keys.into_iter().filter(|key| parted(curves, key).len() > 1).collect();

@@ -1,6 +1,5 @@
-//! What the report says, in order: front, machine, methodology, one section per experiment, summary, checks, what is missing,
-//! how to reproduce. Published figures have a page of their own. Every part is computed from the document; none knows an
-//! experiment.
+//! What the report says, in order: front, machine, methodology, one section per experiment, summary, checks, what is missing, how
+//! to reproduce. Published figures have a separate page. Every part is computed from the document. None knows an experiment.
 
 mod appendix;
 mod brief;
@@ -56,8 +55,8 @@ pub fn page(document: &Document) -> Page {
     }
 }
 
-/// Gives every drawing a name that is one of a file as well: of letters that are chosen here, and of no other drawing. Labels
-/// of a log are part of it, and a log can come from anywhere.
+/// Gives every drawing a name that is also one of a file: of letters that are chosen here, and of no other drawing. Labels of a log
+/// are part of it, and a log can come from anywhere.
 fn name_drawings(parts: &mut [PagePart]) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for piece in parts.iter_mut().flat_map(|part| &mut part.pieces) {
@@ -106,7 +105,7 @@ fn anchor(id: &str) -> String {
     id.chars().map(safe).collect()
 }
 
-/// Name of a field of a record, as reports carry it beside numbers.
+/// Name of a field of a record, as reports carry it next to numbers.
 fn field(metric: &Metric, field: &str) -> String {
     field_of(&metric.name, &metric.labels, field)
 }
@@ -188,15 +187,15 @@ fn verdict(metric: &Metric) -> Cell {
 /// Where the appendix and the published figures of a report are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OtherPages {
-    /// In files beside it, which it links.
+    /// In files next to it, which it links.
     Beside,
     /// Nowhere yet: it names the commands that make them.
     OnDemand,
 }
 
-/// File of the appendix, beside the report.
+/// File of the appendix, next to the report.
 const APPENDIX: &str = "appendix.html";
-/// File of the published figures, beside the report.
+/// File of the published figures, next to the report.
 const PUBLISHED: &str = "published.html";
 
 /// One figure in a line.

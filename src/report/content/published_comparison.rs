@@ -1,4 +1,4 @@
-//! Published figures beside those of this machine: a page of their own, and a part for a terminal.
+//! Published figures next to those of this machine: a separate page, and a part for a terminal.
 
 use super::{PUBLISHED, chapter_title, name_drawings};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};

@@ -242,7 +242,7 @@ fn drawings(part: &mut PagePart, section: &Section) {
     }
 }
 
-/// Curves first, then measured figures beside their predicted ranges.
+/// Curves first, then measured figures next to their predicted ranges.
 pub(super) fn drawings_of(section: &Section) -> Vec<Drawing> {
     let mut drawings = curves::drawings(section);
     let mut names: Vec<&str> = Vec::new();
@@ -255,7 +255,7 @@ pub(super) fn drawings_of(section: &Section) -> Vec<Drawing> {
     drawings
 }
 
-/// The figures of one metric beside their predicted ranges, where there are several and no curve has them already.
+/// The figures of one metric next to their predicted ranges, where there are several and no curve has them already.
 fn ranges(section: &Section, name: &str) -> Option<Drawing> {
     let mut metrics: Vec<&Metric> = section.metrics.iter().filter(|metric| metric.name == name).collect();
     if metrics.len() > MOST_ROWS {

@@ -53,7 +53,7 @@ pub(super) fn figures(document: &Document) -> PagePart {
     part
 }
 
-/// How good the predictions were, by chapter, beside those of the records that coefficients come from; none without predictions.
+/// How good the predictions were, by chapter, next to those of the records that coefficients come from. None without predictions.
 fn scores(document: &Document) -> Option<(Table, String)> {
     let mut table = Table::new(
         "",

@@ -10,7 +10,7 @@ use crate::results::wording;
 
 /// Largest over smallest value from which on a logarithmic axis is chosen.
 const DECADE: f64 = 10.0;
-/// Largest over smallest value from which on an axis beside a linear one is logarithmic: there a straight line says more.
+/// Largest over smallest value from which on an axis next to a linear one is logarithmic: there a straight line says more.
 const DECADES_ALONE: f64 = 1000.0;
 
 /// An axis in the coordinates of the drawing: logarithms where it is logarithmic.
@@ -64,7 +64,7 @@ impl PlotAxis {
         axis
     }
 
-    /// The axis beside another one: where that one is linear, only a very wide range makes this one logarithmic.
+    /// The axis next to another one. Where the other is linear, only a very wide range makes this axis logarithmic.
     pub(super) fn beside(
         other: &PlotAxis,
         label: &str,

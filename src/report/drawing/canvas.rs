@@ -1,4 +1,4 @@
-//! A plotters backend that writes SVG with classes instead of colours, so that one drawing serves light and dark pages and
+//! A plotters backend that writes SVG with classes instead of colours, so that the same drawing serves light and dark pages and
 //! print. The red channel of a colour is the number of a class.
 
 use std::cell::RefCell;

@@ -72,7 +72,7 @@ impl CurvePlot {
         );
         let banded = self.has_bands();
         let heights = points().flat_map(|point| {
-            // A range that is not drawn, or that nobody measured near, must not make the curve small.
+            // A range that is not drawn, or near which nothing was measured, must not make the curve small.
             let predicted = point.predicted.into_iter().flatten().filter(|_| banded);
             predicted
                 .filter(|end| (point.y / 20.0..=point.y * 5.0).contains(end))

@@ -42,9 +42,9 @@ impl LabelBox {
 /// What words name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LabelAnchor {
-    /// A vertical line: words stand beside it, from the top down.
+    /// A vertical line: words stand next to it, from the top down.
     FromTop(f64),
-    /// A vertical line: words stand beside it, from the bottom up.
+    /// A vertical line: words stand next to it, from the bottom up.
     FromBottom(f64),
     /// A horizontal line between two places, at a height: words stand on it or below it.
     Along(f64, f64, f64),

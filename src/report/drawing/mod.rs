@@ -1,7 +1,7 @@
 //! Drawings: curves over a parameter, rows of marks on one axis, heat maps, and small series next to each other. plotters lays out axes, grid and labels; marks are
 //! written directly, because each of them says its values when a pointer rests on it.
 //!
-//! A drawing names no colour. Inside a page the page's style sheet colours it; as a file of its own it brings the same rules.
+//! A drawing names no colour. Inside a page the page's style sheet colours it. As a separate file it brings the same rules.
 
 mod axis;
 mod canvas;

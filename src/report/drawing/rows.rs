@@ -162,7 +162,7 @@ enum LegendSign {
     Bar,
 }
 
-/// Text of at most so many letters.
+/// Text of at most this many letters.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_doubted_value_stretches_no_axis() {
-        // 34 days beside microseconds.
+        // 34 days next to microseconds.
         let text = drawn(vec![mark(4e3, false), mark(9e5, false), mark(2.9e15, true), mark(1e-3, true)]);
         assert!(text.contains("1 ms") || text.contains("100 µs"), "{text}");
         assert!(!text.contains(">1000000 s<") && !text.contains("1 s<"), "the axis ends where sure values end: {text}");

@@ -1,11 +1,11 @@
-//! The rules of drawings for a file of its own. Converters such as resvg, rsvg-convert and office programs know neither variables of
+//! The rules of drawings for a separate file. Converters such as resvg, rsvg-convert and office programs know neither variables of
 //! style sheets nor colour schemes nor the short form of a font. A file has plain rules with the colours of the light scheme.
 
 use std::collections::BTreeMap;
 
 use super::STYLE;
 
-/// Series that have a colour of their own.
+/// Series that have their own colour.
 const SERIES: usize = 8;
 /// The variable with the colour of a series, in rules for all of them. The others have the number of a series behind it.
 const OF_SERIES: &str = "--c";
@@ -54,7 +54,7 @@ fn is_halo(selector: &str, declaration: &str) -> bool {
     selector.ends_with(" .note") && declaration.starts_with("stroke")
 }
 
-/// The content with the ground around each note as a text of its own below it.
+/// The content with the ground around each note as a separate text below it.
 pub(super) fn with_halos(content: &str) -> String {
     const NOTE: &str = "<text class=\"note";
     let mut parts = content.split(NOTE);

@@ -57,7 +57,7 @@ fn line(entry: &Entry<'_>) -> String {
     line + "\n"
 }
 
-/// A unit as benchstat scales it. A share of which more is better needs a unit of its own: Go says so of units, not of benchmarks.
+/// A unit as benchstat scales it. A share of which more is better needs a separate unit: Go says so of units, not of benchmarks.
 fn symbol(unit: Unit, better: Better) -> &'static str {
     match (unit, better) {
         (Unit::Nanoseconds, _) => "ns/op",

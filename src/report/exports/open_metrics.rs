@@ -1,5 +1,5 @@
-//! OpenMetrics text (openmetrics.io, version 1.0), which the textfile collector of the Prometheus node_exporter reads as well:
-//! gauges in base units, a family for each metric, a sample for each combination of labels.
+//! OpenMetrics text (openmetrics.io, version 1.0), which the textfile collector of the Prometheus node_exporter also reads. It has
+//! gauges in base units, a family for each metric, and a sample for each combination of labels.
 //!
 //! The older text format, which that collector knows, takes `# UNIT` and `# EOF` for comments. It has no `info` and no units.
 

@@ -200,7 +200,7 @@ impl LogBuilder {
         Ok(())
     }
 
-    /// The launch that is open, which has to be this one.
+    /// The launch that is open, which has to be number `launch`.
     fn running(&mut self, launch: u32, experiment: &str) -> Result<&mut Launch, String> {
         if self.open != Some(launch) {
             return Err(format!("a record of launch {launch}, which is not running"));

@@ -102,7 +102,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
         .hint("give a run directory of `sysdyno run`, or the log in it")
 }
 
-/// A reader of no more than so many bytes. More are an error.
+/// A reader of at most this many bytes. More are an error.
 struct Bounded<R> {
     inner: R,
     left: u64,

@@ -34,8 +34,8 @@ impl From<Refused> for Problem {
 }
 
 impl LogWriter {
-    /// Creates a log. One that exists is refused, unless it is empty and nobody's: a run that was killed before its first
-    /// line leaves such a one.
+    /// Creates a log. One that exists is refused, unless it is empty and no process holds it. A run that was killed before its
+    /// first line leaves such a log.
     pub fn create(path: &Path) -> Result<Self, Refused> {
         let uncreatable = |error: std::io::Error| {
             Refused::Unwritable(
@@ -99,7 +99,7 @@ impl LogWriter {
         let before = self.file.metadata().map(|facts| facts.len());
         self.file.write_all(&line).and_then(|()| self.file.flush()).map_err(|error| {
             if let Ok(length) = before {
-                // Best effort: the reader copes with an unfinished last line as well.
+                // Best effort: the reader also copes with an unfinished last line.
                 let _ = self.file.set_len(length);
             }
             Problem::new(format!("cannot write the log: {error}"))

@@ -119,8 +119,8 @@ pub const CHAIN_CYCLES: u64 = 60;
 pub const REGISTER_LOOPS: [LoopKernel; 4] =
     [register_loop::<0, 0>, register_loop::<16, 0>, register_loop::<32, 0>, register_loop::<48, 0>];
 
-/// The loop that shows a neighbour on the core: a turn takes one cycle while nothing else uses the core, and longer beside a busy
-/// hardware thread. It differs by design, and is chosen at the first call.
+/// The loop that shows a neighbour on the core. A turn takes one cycle while nothing else uses the core, and longer with a busy
+/// hardware thread next to it. It differs by design, and is chosen at the first call.
 pub fn core_loop() -> LoopKernel {
     static CHOSEN: OnceLock<LoopKernel> = OnceLock::new();
     *CHOSEN.get_or_init(native::core_loop)
@@ -193,7 +193,7 @@ pub struct Stamp {
 pub struct ChildTask {
     /// Where it stores a reading of the counter first; null for nowhere.
     pub stamp: *mut i64,
-    /// How long it sleeps then; null for not at all.
+    /// How long it sleeps then. Null for no sleep.
     pub nap: *const libc::timespec,
     /// Path, arguments and environment of the image that it executes; null for none.
     pub image: *const [*const libc::c_void; 3],

@@ -154,8 +154,8 @@ pub fn core_loop() -> super::LoopKernel {
     register_loop::<0, 0>
 }
 
-/// The shortest loop: one register subtraction and one taken branch, starting `OFFSET` bytes into a 64-byte block, with
-/// `ADDS` more dependent additions on a chain of their own.
+/// The shortest loop: one register subtraction and one taken branch, starting `OFFSET` bytes into a 64-byte block. It has `ADDS`
+/// more dependent additions on a separate chain.
 // SAFETY: a naked function that follows AAPCS64: it reads X0, overwrites X0 and X9 to X11, touches no memory and returns
 // with the stack as it found it.
 #[unsafe(naked)]

@@ -81,8 +81,8 @@ pub fn self_test_chain() {
     };
 }
 
-/// A chain of dependent instructions. The loop counter is decremented by a register because newer cores execute
-/// `dec` and additions of small constants in the renamer, in no time at all.
+/// A chain of dependent instructions. The loop counter is decremented by a register because newer cores execute `dec` and additions
+/// of small constants in the renamer, in no time.
 macro_rules! chain {
     ($(#[$about:meta])* $name:ident, $($line:literal),+) => {
         $(#[$about])*
@@ -167,10 +167,10 @@ pub unsafe extern "C" fn chase<const MULTIPLIES: usize>(place: *const usize, tur
     )
 }
 
-/// The loop that shows a neighbour on the core. On most designs the threads of a core share one taken branch in a cycle. An AMD Zen 5
-/// has a decoder for each thread instead, and one thread alone has both: beside any other thread that is awake, long instructions are
-/// decoded at half of the speed. Measured on two CPUs of a guest that were on one core: decoding took 1.6 to 2.0 times as long beside
-/// every kind of work, and branches 1.02 to 1.17 times.
+/// The loop that shows a neighbour on the core. On most designs the threads of a core share one taken branch in a cycle. An AMD Zen
+/// 5 has a decoder for each thread instead, and one thread alone has both. With any other thread awake on the core, long
+/// instructions are decoded at half of the speed. This was measured on two CPUs of a guest that were on one core. With every kind
+/// of work on the other CPU, decoding took 1.6 to 2.0 times as long, and branches 1.02 to 1.17 times.
 pub fn core_loop() -> super::LoopKernel {
     let cpuid = raw_cpuid::CpuId::new();
     let is_amd = cpuid.get_vendor_info().is_some_and(|vendor| vendor.as_str() == "AuthenticAMD");
@@ -182,7 +182,7 @@ pub fn core_loop() -> super::LoopKernel {
 const ZEN_5: u8 = 26;
 
 /// Sixteen instructions of six bytes in two cycles: as many as both decoders of a core deliver. Each iteration counts as two, so
-/// that one takes a cycle.
+/// that a counted iteration takes a cycle.
 // SAFETY: a naked function that follows the C calling convention: it reads and overwrites RDI, touches no memory and returns with the
 // stack as it found it.
 #[unsafe(naked)]
@@ -204,8 +204,8 @@ extern "C" fn decode_loop(iterations: u64) {
     )
 }
 
-/// The shortest loop: one register subtraction and one taken branch, starting `OFFSET` bytes into a 64-byte block, with
-/// `ADDS` more dependent additions on a chain of their own.
+/// The shortest loop: one register subtraction and one taken branch, starting `OFFSET` bytes into a 64-byte block. It has `ADDS`
+/// more dependent additions on a separate chain.
 // SAFETY: a naked function that follows the C calling convention: it reads RDI, overwrites RAX, RCX and RSI (scratch
 // registers), touches no memory and returns with the stack as it found it.
 #[unsafe(naked)]

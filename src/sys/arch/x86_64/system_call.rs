@@ -110,8 +110,9 @@ pub unsafe fn clone_child(flags: i64, task: &ChildTask) -> i64 {
 ///
 /// # Safety
 ///
-/// The arguments must ask for a thread (CLONE_VM, CLONE_THREAD) with a stack of its own whose end is aligned to 16 bytes and
-/// on which nothing else runs; it, the words that the arguments name, and `stamp` must stay valid until the thread has ended.
+/// The arguments must ask for a thread (CLONE_VM, CLONE_THREAD) with a separate stack, on which nothing else runs. The end of the
+/// stack must be aligned to 16 bytes. The stack, the words that the arguments name, and `stamp` must stay valid until the thread
+/// has ended.
 #[inline(always)]
 pub unsafe fn clone_thread(number: i64, arguments: [i64; 5], stamp: *mut i64, spin: u64) -> i64 {
     let answer: i64;
