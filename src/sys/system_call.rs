@@ -70,6 +70,11 @@ fn close(descriptor: i64) -> i64 {
     unsafe { system_call(libc::SYS_close, [descriptor, 0, 0]) }
 }
 
+/// An answer to expect from a call that is granted. No call gives the one that stands for a refused call.
+fn granted(answer: i64) -> i64 {
+    if answer < 0 { i64::MIN } else { answer }
+}
+
 /// gettid(2): the number of this thread.
 #[inline(always)]
 pub fn thread_number() -> i64 {
@@ -119,23 +124,23 @@ impl<'a> Operation<'a> {
 
     /// getpid(2).
     pub fn process_number() -> Self {
-        Self::plain(libc::SYS_getpid, process_number())
+        Self::plain(libc::SYS_getpid, granted(process_number()))
     }
 
     /// getppid(2). The parent must not change.
     pub fn parent_number() -> Self {
-        Self::plain(libc::SYS_getppid, parent_number())
+        Self::plain(libc::SYS_getppid, granted(parent_number()))
     }
 
     /// The same in a separate function, as C libraries make it.
     pub fn parent_number_in_function() -> Self {
         // SAFETY: the function ignores its argument.
-        unsafe { Operation::function(parent_number_in_function, std::ptr::null_mut(), parent_number()) }
+        unsafe { Operation::function(parent_number_in_function, std::ptr::null_mut(), granted(parent_number())) }
     }
 
     /// gettid(2) of the calling thread.
     pub fn thread_number() -> Self {
-        Self::plain(libc::SYS_gettid, thread_number())
+        Self::plain(libc::SYS_gettid, granted(thread_number()))
     }
 
     /// sched_yield(2).
@@ -177,10 +182,10 @@ impl<'a> Operation<'a> {
         unsafe { Operation::call(number, arguments, expected).with_memory(argument, bytes, 0) }
     }
 
-    /// The same operation with the answer that the kernel gives now.
+    /// The same operation with the answer that the kernel gives now. A call that is refused works at no time.
     fn answering_as_now(self) -> Self {
         let answer = self.once();
-        self.answering(answer)
+        self.answering(granted(answer))
     }
 
     /// fstat(2).
@@ -190,11 +195,11 @@ impl<'a> Operation<'a> {
         unsafe { Self::filling(libc::SYS_fstat, arguments, 1, size_of::<libc::stat>(), 0) }
     }
 
-    /// newfstatat(2) of a path. The answer is that of the first call, an error number where nothing has that name.
-    pub fn status_of_path(path: &'static CStr) -> Self {
+    /// newfstatat(2) of a path. The answer is 0, or an error number where nothing has that name.
+    pub fn status_of_path(path: &'static CStr, expected: i64) -> Self {
         let arguments = [i64::from(libc::AT_FDCWD), path.as_ptr() as i64, 0, 0, 0, 0];
         // SAFETY: the kernel reads the path, which is static, and writes a status into the memory.
-        unsafe { Self::filling(libc::SYS_newfstatat, arguments, 2, size_of::<libc::stat>(), 0) }.answering_as_now()
+        unsafe { Self::filling(libc::SYS_newfstatat, arguments, 2, size_of::<libc::stat>(), expected) }
     }
 
     /// statx(2) of the basic facts of a path.
@@ -209,7 +214,7 @@ impl<'a> Operation<'a> {
     pub fn access(path: &'static CStr) -> Self {
         let arguments = [i64::from(libc::AT_FDCWD), path.as_ptr() as i64, i64::from(libc::R_OK), 0, 0, 0];
         // SAFETY: the kernel reads the path, which is static.
-        unsafe { Operation::call(libc::SYS_faccessat, arguments, 0) }.answering_as_now()
+        unsafe { Operation::call(libc::SYS_faccessat, arguments, 0) }
     }
 
     /// openat(2) of a path for reading, and close(2). The answer is 0.
@@ -243,7 +248,7 @@ impl<'a> Operation<'a> {
     pub fn is_terminal(of: BorrowedFd<'a>) -> Self {
         let arguments = [i64::from(of.as_raw_fd()), libc::TCGETS as i64, 0, 0, 0, 0];
         // SAFETY: the kernel writes the settings of a terminal into the memory, which is larger.
-        unsafe { Self::filling(libc::SYS_ioctl, arguments, 2, 256, 0) }.answering_as_now()
+        unsafe { Self::filling(libc::SYS_ioctl, arguments, 2, 256, -i64::from(libc::ENOTTY)) }
     }
 
     /// pread64(2) of this many bytes from the beginning of a file, which has them.

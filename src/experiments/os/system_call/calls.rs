@@ -127,10 +127,10 @@ pub(super) static CALLS: [MeasuredCall; 36] = [
         )
     },
     call("stat", "stat", "walk a path of two parts and copy the status of a file", 2100.0, || {
-        Ok(Operation::status_of_path(EXISTS))
+        Ok(Operation::status_of_path(EXISTS, 0))
     }),
     call("stat_missing", "stat of a missing file", "walk a path to a name that no file has", 950.0, || {
-        Ok(Operation::status_of_path(MISSING))
+        Ok(Operation::status_of_path(MISSING, -i64::from(libc::ENOENT)))
     }),
     call("fstat", "fstat", "copy the status of an open file", 600.0, || on_block(|block| Operation::status(block))),
     call("statx", "statx", "walk a path of two parts and copy the extended status of a file", 2200.0, || {

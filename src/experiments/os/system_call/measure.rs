@@ -80,12 +80,13 @@ fn workload<'a>(
     Ok(if call.name == YIELD { yields(workload, rig.source()?, rig.ticks(LONGEST_YIELDS)) } else { workload })
 }
 
-/// The operation of a call, tried in a child process where a filter might kill the process that makes them.
+/// The operation of a call, tried in a child process where a filter might kill the process that makes it.
 fn operation(call: &MeasuredCall, filtered: bool) -> Result<Operation<'static>, String> {
+    let mut refused = "the kernel refuses it";
     if filtered {
+        refused = "a system-call filter refuses it";
         match process::try_in_child(|| (call.make)().is_ok_and(|made| made.works())) {
-            Ok(Trial::Worked) => {}
-            Ok(Trial::Refused) => return Err("a system-call filter refuses it".to_owned()),
+            Ok(Trial::Worked | Trial::Refused) => {}
             Ok(Trial::Killed(signal)) => {
                 return Err(format!("a system-call filter kills a process that makes it ({signal})"));
             }
@@ -94,7 +95,8 @@ fn operation(call: &MeasuredCall, filtered: bool) -> Result<Operation<'static>, 
     }
     let hint = if call.name.starts_with(RING) { " (see sysctl kernel.io_uring_disabled)" } else { "" };
     let made = (call.make)().map_err(|error| format!("cannot be prepared: {error}{hint}"))?;
-    if call.name == YIELD || made.works() { Ok(made) } else { Err("the kernel refuses it".to_owned()) }
+    // A yield may hand the CPU over, so it is tried only where a filter may refuse it.
+    if !filtered && call.name == YIELD || made.works() { Ok(made) } else { Err(refused.to_owned()) }
 }
 
 /// Yields, which hand the CPU to another task that wants it, for milliseconds each. Where there is one, a batch would take
