@@ -27,7 +27,7 @@ impl Study<'_> {
         self.history?.between(metric, labels)
     }
 
-    /// What is asked of a figure, and how far it moves between runs: by earlier runs, or else as its class does beside such neighbours.
+    /// What is asked of a figure, and how far it moves between runs: by earlier runs, or else as its class does with such neighbours.
     pub fn precision_of(&self, metric: &str, labels: &Labels, class: Precision) -> Precision {
         let found = self.between_runs(metric, labels).zip(normal_factor(LEVEL));
         let between = found.map(|(found, factor)| found.relative * factor);

@@ -138,7 +138,7 @@ impl Told {
     }
 }
 
-/// A launch in which looks around all batches of a series, recorded as a series of their own, stand beside each batch.
+/// A launch in which looks around all batches of a series, recorded as a separate series, stand next to each batch.
 fn with_lines(launch: &Launch) -> Launch {
     let mut launch = launch.clone();
     let looks = |of: &Series| {
@@ -223,7 +223,7 @@ impl Study<'_> {
         if found.is_empty() { vec![labels.clone()] } else { found }
     }
 
-    /// Whether figures with these labels hold for where the CPUs usually were. A state that hardly occurred stands beside them.
+    /// Whether figures with these labels hold for where the CPUs usually were. A state that hardly occurred stands next to them.
     pub fn is_usual(&self, labels: &Labels) -> bool {
         labels.get(DISTANCE).is_none_or(|distance| distance == self.usual_distance())
     }
@@ -293,7 +293,7 @@ mod tests {
         series.beside_partner = vec![[1.9, 1.8], [1.01, 1.0], [1.9, 1.9], [1.9, 1.0], [1.0, 1.01]];
         let turn = LoopTurn::of([&series].into_iter());
         let found: Vec<Option<bool>> = (0..5).map(|index| on_one_core(turn, &series, index)).collect();
-        // Beside somebody else, and where a CPU moved, nothing is known.
+        // With another process on the core, and where a CPU moved, nothing is known.
         assert_eq!(found, [Some(true), Some(false), None, None, Some(false)]);
         let told = Told::of(turn, &[&series]);
         assert_eq!(told, Told { distances: None, on_core: true });

@@ -47,7 +47,7 @@ pub struct Estimate {
     pub restless: u32,
     /// Every batch behind it.
     pub account: Account,
-    /// The same beside a neighbour on the core, where there were such batches.
+    /// The same with a neighbour on the core, where there were such batches.
     pub shared: Option<BesideNeighbour>,
     /// Two ways to run, where launches show them.
     pub modes: Option<TwoModes>,
@@ -100,7 +100,7 @@ fn two_modes(estimates: &[f64]) -> Option<TwoModes> {
     })
 }
 
-/// A figure from the batches beside a neighbour on the core.
+/// A figure from the batches with a neighbour on the core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BesideNeighbour {
     /// Headline, in the unit of the figure.
@@ -114,7 +114,7 @@ pub struct BesideNeighbour {
 }
 
 impl Estimate {
-    /// Undisturbed cost, typical cost beside it. Of batches that were alone on their core: the median over launches of the
+    /// Undisturbed cost, with the typical cost in addition. Of batches that were alone on their core: the median over launches of the
     /// launches' quantiles. Otherwise the lower quartile of their lower quartiles.
     pub fn undisturbed(sample: &Sample) -> Option<Estimate> {
         let Some(picked) = &sample.picked else {
@@ -210,8 +210,8 @@ impl Estimate {
         Some(estimate)
     }
 
-    /// What a gross cost has above an overhead that stands before or after it, never beside it (gate G5 decides whether it may be
-    /// published).
+    /// What a gross cost has above an overhead that stands before or after it, never in parallel with it. Gate G5 decides whether
+    /// it may be published.
     ///
     /// Of batches that were alone on their core it is the difference of the two figures as they are published. Its interval
     /// comes of the differences within the launches that have both. Otherwise it is the median of those differences.
@@ -275,7 +275,7 @@ impl Estimate {
         Some(estimate)
     }
 
-    /// An estimate over a sample with what the sample was picked from beside it: the same of all shots and of those beside a
+    /// An estimate over a sample, with what the sample was picked from. That is the same of all shots and of those with a
     /// neighbour, where looks at the core picked any.
     #[must_use]
     pub fn picked_from(mut self, sample: &Sample, estimate: impl Fn(&Sample) -> Option<Estimate>) -> Estimate {
@@ -392,7 +392,7 @@ fn interval_of(estimates: &[f64], over: f64, value: f64) -> ([f64; 2], f64) {
     }
 }
 
-/// What an estimator makes of the batches of a sample beside a neighbour; none with fewer than two launches that have any.
+/// What an estimator makes of the batches of a sample with a neighbour. None with fewer than two launches that have any.
 fn beside(sample: &Sample, estimate: impl Fn(&Sample) -> Option<Estimate>) -> Option<BesideNeighbour> {
     let shared = sample.beside_a_neighbour()?;
     let samples = shared.launches.iter().map(Vec::len).sum::<usize>() as u64;
@@ -484,7 +484,7 @@ mod tests {
         assert!(net.launches == 2 && net.interval[0] <= 20.0 && net.interval[1] >= 28.0, "{net:?}");
     }
 
-    /// Launches of eight draws without a neighbour: so many of ten run on the upper of two levels, within half a percent.
+    /// Launches of eight draws without a neighbour: `upper` of ten run on the upper of two levels, within half a percent.
     fn draws(launches: usize, upper: u32, seed: u64) -> Sample {
         use crate::evaluate::sample::{Kept, Picked};
         let mut random = fastrand::Rng::with_seed(seed);

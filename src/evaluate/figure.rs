@@ -36,7 +36,7 @@ pub struct Figure {
 enum Value {
     /// The cost of an operation, by batches of it.
     Batches(Estimate),
-    /// A rate by batches that say what a byte costs, and the bytes that one byte of the sample counts for.
+    /// A rate by batches that say what a byte costs, and the bytes that each byte of the sample counts for.
     Rate(Sample, f64),
     /// Operations timed one by one, and the share of the time that others had the CPU, where the experiment knows it.
     Shots(Estimate, Option<f64>),

@@ -36,7 +36,7 @@ pub struct Findings {
     /// Figures that failed a hard gate.
     pub rejected: Vec<Rejected>,
     pub curves: Vec<Curve>,
-    /// What drawings of the curves should show beside their points.
+    /// What drawings of the curves should show next to their points.
     pub figures: Vec<DrawingNote>,
     /// What it means.
     pub analysis: Vec<Block>,
@@ -53,12 +53,12 @@ impl Findings {
         // The interval over few launches has a known confidence, which holds for that interval alone.
         let published = estimate.clone().with_what_few_launches_show();
         let interval = in_time(study, &published).0.interval;
-        // Cycles are what repeats from run to run. Times move with the clock of the core as well.
+        // Cycles are what repeats from run to run. Times also move with the clock of the core.
         let clock_share = if core.is_some() { study.clock_share } else { 0.0 };
         // What is predicted is where a pair of CPUs usually is.
         let is_usual = study.is_usual(&labels);
         let prediction = study.prediction(&name, &labels).filter(|_| is_usual).cloned();
-        // An infinite value is above zero as well.
+        // An infinite value is also above zero.
         let value = if shown.value.is_finite() { shown.value } else { f64::NAN };
         gates.push(Gate::more_than(&POSITIVE, Number::of(value, shown.unit).named("{}"), 0.0));
         gates.extend(gates::emulated(study));
@@ -168,7 +168,7 @@ impl Findings {
         });
     }
 
-    /// Says which figures have two modes: a cost between them is what nobody sees.
+    /// Says which figures have two modes: a cost between them is what no launch has.
     pub fn say_modes(&mut self) {
         let told: Vec<String> = self
             .metrics
@@ -255,7 +255,7 @@ fn host_load(name: &str, estimate: &Estimate) -> Option<HostLoad> {
     Some(HostLoad { least_loaded, range: found.range })
 }
 
-/// The figure beside a neighbour on the core.
+/// The figure with a neighbour on the core.
 fn shared(shown: &Estimate) -> Option<SharedCore> {
     let (found, sharing) = (shown.shared?, shown.account.sharing?);
     Some(SharedCore {

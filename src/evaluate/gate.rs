@@ -1,4 +1,4 @@
-//! How a gate is made: by a rule, from what was measured and a bound. Rules are declared once, beside the code that applies
+//! How a gate is made: by a rule, from what was measured and a bound. Rules are declared once, next to the code that applies
 //! them, by `rules!`; docs/reference.md and `sysdyno explain --gates` list them.
 
 use crate::results::gate_numbers::{GateNumbers, GateRelation, GateUnit};

@@ -296,12 +296,12 @@ pub fn floor_in_time(rule: &Rule, study: &Study<'_>, estimate: &Estimate, least:
     Gate::at_least(rule, Number::time(nanoseconds).named("{}"), least)
 }
 
-/// G5: a difference is published only where it stands out of its own error.
+/// G5: a difference is published only where it exceeds its own error.
 pub fn resolved(estimate: &Estimate) -> Gate {
     beyond_error(&RESOLVED, estimate, "difference {}")
 }
 
-/// G5 for a net cost: it stands out of its error and is not a small rest of a large difference.
+/// G5 for a net cost: it exceeds its error and is not a small rest of a large difference.
 pub fn net_resolved(net: &Estimate, gross: f64) -> Gate {
     let share = if gross > 0.0 { net.value / gross } else { 0.0 };
     let of_gross = format!("{{}} of gross {}", Number::of(gross, net.unit).text());

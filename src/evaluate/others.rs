@@ -1,7 +1,7 @@
 //! G16 over whole launches: which share of the time others had the CPUs that a figure was measured on.
 //!
 //! A launch whose one thread computes says so itself: it was ready to run and waited. A launch that sleeps, or whose own tasks take
-//! turns on one CPU, waits for its own as well, and says nothing. Then the interference probes of the same rounds speak: one thread that does
+//! turns on one CPU, also waits for its own, and says nothing. Then the interference probes of the same rounds speak: one thread that does
 //! nothing but compute, on the same CPU, and on the other CPUs that partners use. Time that interrupts take is not waiting of any
 //! task: the interference probes alone see it. Unknown is never taken for nothing.
 
@@ -47,13 +47,13 @@ rules! {
                                   tasks, interrupts and the hypervisor (interference probes of the rounds)", share(TAKEN_SHARE);
 }
 
-/// What is asked of every figure, whatever gates it has of its own. Nearly all of its batches last at most `long` ticks; 0 where
-/// that is unknown.
+/// What is asked of every figure, whatever own gates it has. Nearly all of its batches last at most `long` ticks. It is
+/// 0 where that is unknown.
 pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate], long: f64) -> Vec<Gate> {
     // Looks at the core answer too: tasks of one launch that take turns wait for each other, and not for others.
     let answers = |gate: &&Gate| matches!(gate.severity, Severity::Contaminates | Severity::Disturbs);
     let answered = there.iter().filter(answers).any(|gate| gate.id == "G16");
-    // An answer of its own comes from launches that sleep most of the time: the interference probes are asked as well.
+    // An own answer comes from launches that sleep most of the time: the interference probes are also asked.
     let here = if answered { of_probes(study) } else { Some(of_measured_cpu(study)) };
     [here, of_lost_time(study, long), of_other_cpus(study, labels)].into_iter().flatten().collect()
 }

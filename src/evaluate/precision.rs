@@ -35,8 +35,8 @@ impl Precision {
     /// and a pair is kept for minutes.
     pub const OF_PLACES: Precision = Precision { target: 0.3, between: 0.25, busy: 0.25 };
 
-    /// On a host where a neighbour was on the core beside so much of the batches: the part between runs lies between that of a calm host
-    /// and that of a busy one.
+    /// On a host where a neighbour was on the core during this share of the batches. The part between runs lies between that of a calm
+    /// host and that of a busy one.
     #[must_use]
     pub fn beside(self, shared: f64) -> Precision {
         let busy = ((shared - CALM) / (1.0 - CALM)).clamp(0.0, 1.0);

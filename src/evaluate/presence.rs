@@ -11,7 +11,7 @@ const LEVEL: f64 = 0.95;
 const MOST_BLOCKS: usize = 16;
 /// Blocks from which a scatter can be computed.
 const LEAST_BLOCKS: usize = 5;
-/// Seconds between two looks beyond which nobody knows whether a stretch went on.
+/// Seconds between two looks beyond which it is not known whether a stretch went on.
 const LONGEST_GAP: f64 = 0.25;
 /// Looks of a stretch, at least: what two looks in a row see may have gone and come back.
 const LEAST_LOOKS: u64 = 3;
@@ -19,7 +19,7 @@ const LEAST_LOOKS: u64 = 3;
 /// What looks came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LookCount {
-    /// Nobody else was on the core.
+    /// No neighbour was on the core.
     pub alone: u64,
     /// A neighbour was.
     pub shared: u64,
@@ -243,7 +243,7 @@ mod tests {
         let found = presence.longest();
         assert!((found.shared.unwrap() - 0.06).abs() < 1e-9, "{found:?}");
         assert_eq!(found.alone, None, "two looks are no stretch");
-        // It goes on in the next span, and ends where nobody looked.
+        // It goes on in the next span, and ends where no look was taken.
         presence.add(&looks(0.165, &[1.7]));
         presence.add(&looks(10.0, &[1.7, 1.7, 1.0, 1.0, 1.0]));
         assert!((presence.longest().shared.unwrap() - 0.06).abs() < 1e-9);

@@ -1,9 +1,9 @@
 //! Samples of a figure over launches: cost per operation of clean batches, and the account of all others.
 //!
-//! Where the run looked at the width of the core beside its batches, the sample of a cost in cycles holds only those that were
-//! alone on their core, however few. It never holds both kinds: a figure that changed its estimator from run to run would jump.
-//! Without a single one it holds those beside a neighbour, and its figure is called contaminated. Single shots are all kept where
-//! most launches have none that was alone.
+//! Where the run looked at the width of the core next to its batches, a cost in cycles has a picked sample. It holds only the
+//! batches that were alone on their core, however few. It never holds both kinds: a figure that changed its estimator from run
+//! to run would jump. Without a single one it holds those with a neighbour, and its figure is called contaminated. Single shots
+//! are all kept where most launches have none that was alone.
 
 use std::collections::BTreeMap;
 
@@ -45,9 +45,9 @@ pub struct Account {
     pub operations: u64,
     /// Ticks that all clean batches but one in twenty last at least.
     pub brief: f64,
-    /// Ticks that all clean batches but one in twenty last at most; 0 where no batch of its own is known.
+    /// Ticks that all clean batches but one in twenty last at most. It is 0 where no own batch is known.
     pub long: f64,
-    /// Clean batches by what their core was used for beside them; none where that does not choose the sample.
+    /// Clean batches by what their core was used for during them. None where that does not choose the sample.
     pub sharing: Option<Sharing>,
 }
 
@@ -130,7 +130,7 @@ pub struct Picked {
     pub kept: Kept,
     /// Clean batches of each launch, whatever their core was used for.
     pub whole: Vec<Vec<f64>>,
-    /// Clean batches beside a neighbour, by the number of the launch.
+    /// Clean batches with a neighbour, by the number of the launch.
     pub shared: BTreeMap<u32, Vec<f64>>,
 }
 
@@ -145,7 +145,7 @@ pub enum Kept {
     All,
 }
 
-/// Whether so many launches with shots alone on their core stand for all launches with shots. What a shot takes depends on more than a
+/// Whether `alone` launches with shots alone on their core stand for all launches with shots. What a shot takes depends on more than a
 /// neighbour, such as where the host runs the CPUs, and a few launches do not show that.
 fn stand_for_all(alone: usize, all: usize) -> bool {
     alone >= FEWEST_LAUNCHES.min(all.div_ceil(2))
@@ -160,7 +160,7 @@ fn merged(mut one: BTreeMap<u32, Vec<f64>>, other: &BTreeMap<u32, Vec<f64>>) -> 
 }
 
 impl Picked {
-    /// What the core was used for beside the batches of the sample, as words behind them.
+    /// What the core was used for during the batches of the sample, as words behind them.
     pub fn which(&self) -> &'static str {
         match self.kept {
             Kept::Alone => "without a neighbour",
@@ -220,7 +220,7 @@ impl Sample {
         launch_estimates(&self.launches, self.within())
     }
 
-    /// Whether it was picked, and holds batches beside a neighbour because too few were alone.
+    /// Whether it was picked, and holds batches with a neighbour because too few were alone.
     pub fn is_beside_a_neighbour(&self) -> bool {
         self.picked.as_ref().is_some_and(|picked| picked.kept != Kept::Alone)
     }
@@ -230,7 +230,7 @@ impl Sample {
         self.picked.as_ref().is_some_and(|picked| picked.kept == Kept::Alone)
     }
 
-    /// The batches beside a neighbour as a sample of their own; none where their core is not known.
+    /// The batches with a neighbour as a separate sample. None where their core is not known.
     pub fn beside_a_neighbour(&self) -> Option<Sample> {
         let picked = self.picked.as_ref()?;
         let (numbers, launches) = picked.shared.clone().into_iter().unzip();
@@ -238,7 +238,7 @@ impl Sample {
         Some(Sample { launches, numbers, picked: Some(picked), ..self.clone() })
     }
 
-    /// The launches that another sample has as well: differences are taken within a launch.
+    /// The launches that another sample also has: differences are taken within a launch.
     #[must_use]
     pub fn shared_with(&self, other: &Sample) -> Sample {
         let shared = |number: &u32| other.numbers.contains(number);
@@ -391,7 +391,7 @@ impl Study<'_> {
     }
 
     /// In core cycles, if they are wanted and any launch has the clock probes for it, else in nanoseconds. A launch without them
-    /// beside others with them had its self-check disturbed, and has no cost in cycles: it is left out.
+    /// among others with them had its self-check disturbed, and has no cost in cycles: it is left out.
     fn cycles_or_time(&self, series: Vec<(u32, &Series)>, cycles: bool) -> Option<Sample> {
         let probed =
             |(_, series): &(u32, &Series)| !series.clock.is_empty() && series.clock.len() == series.values.len();
@@ -403,7 +403,7 @@ impl Study<'_> {
         }
     }
 
-    /// The clean batches of a series, where neither one was alone on its core nor one beside a neighbour all along.
+    /// The clean batches of a series, where none was alone on its core and none had a neighbour all along.
     pub fn only_mixed(&self, name: &str, labels: &Labels) -> Option<Sharing> {
         let series = self.numbered_series(name, labels);
         let Picking { turn, .. } = self.alone(&series)?;
@@ -442,7 +442,7 @@ impl Study<'_> {
 mod tests {
     use super::*;
 
-    /// Launches of four shots with a neighbour, so many of which have two more without one.
+    /// Launches of four shots with a neighbour, of which `with_some_alone` have two more without one.
     fn shots(launches: u32, with_some_alone: u32) -> Sample {
         let (alone, shared) = ([1.01; 2], [1.9; 2]);
         let of = |number: u32| {

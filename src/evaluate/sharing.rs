@@ -7,7 +7,7 @@ use crate::rig::width::{Branches, State};
 /// What the core was used for around a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoreState {
-    /// Nobody else was on it, before and after.
+    /// No neighbour was on it, before and after.
     Alone,
     /// A neighbour was on it before and after.
     Shared,
@@ -28,7 +28,7 @@ impl LoopTurn {
         (branches.known() > 0).then_some(LoopTurn(branches))
     }
 
-    /// What all looks beside a batch of a series say, at its core and at that of its partner.
+    /// What all looks next to a batch of a series say, at its core and at that of its partner.
     pub fn state_of(self, series: &Series, index: usize) -> CoreState {
         let at = |widths: &[[f64; 2]]| widths.get(index).map_or(CoreState::Unknown, |widths| self.state(*widths));
         at(&series.widths).and(at(&series.partner_widths))
@@ -63,7 +63,7 @@ impl CoreState {
 /// How many batches had the core for themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sharing {
-    /// Nobody was on the core before and after them.
+    /// No neighbour was on the core before and after them.
     pub alone: u64,
     /// A neighbour was there before and after them.
     pub shared: u64,
@@ -93,7 +93,7 @@ impl Sharing {
         self.alone + self.shared + self.mixed
     }
 
-    /// Share of the batches beside which a neighbour used the core: those with one at one end count half.
+    /// Share of the batches during which a neighbour used the core: those with one at one end count half.
     pub fn share(&self) -> f64 {
         (self.shared as f64 + self.mixed as f64 / 2.0) / self.known().max(1) as f64
     }
@@ -110,7 +110,7 @@ impl Sharing {
     }
 }
 
-/// Share of the batches beside which a neighbour used the core; none where nothing looked.
+/// Share of the batches during which a neighbour used the core. None where nothing looked.
 pub fn shared_share(launches: &[&Launch]) -> Option<f64> {
     let series = || launches.iter().flat_map(|launch| &launch.series);
     let turn = LoopTurn::of(series())?;
@@ -118,7 +118,7 @@ pub fn shared_share(launches: &[&Launch]) -> Option<f64> {
     Some(Sharing::of(states).share())
 }
 
-/// Share of the launches at whose start a neighbour used the core of the run's CPU; none where they measure there whoever is there.
+/// Share of the launches at whose start a neighbour used the core of the run's CPU. None where they measure there in any case.
 pub fn shared_at_start(launches: &[&Launch]) -> Option<f64> {
     let began: Vec<bool> =
         launches.iter().filter_map(|launch| launch.evidence.as_ref()?.began_alone).map(|alone| !alone).collect();

@@ -28,7 +28,7 @@ pub struct WholeRun {
     core_by_launch: Vec<f64>,
     /// Cycles of a turn alone on the core, by all looks; none where none was taken.
     turn: Option<LoopTurn>,
-    /// Share of the batches beside which a neighbour used the core.
+    /// Share of the batches during which a neighbour used the core.
     shared: f64,
 }
 
@@ -58,7 +58,7 @@ pub struct Study<'a> {
     pub core_by_launch: Vec<f64>,
     /// Cycles of a turn alone on the core, by all looks of the run; none where none was taken.
     pub turn: Option<LoopTurn>,
-    /// Share of the batches of the run beside which a neighbour used the core; 0 where nothing looked.
+    /// Share of the batches of the run during which a neighbour used the core. It is 0 where nothing looked.
     pub shared: f64,
     /// Which quantile of the batches of a launch stands for it, where only batches that were alone on their core count.
     pub within: f64,

@@ -1,4 +1,4 @@
-//! The costs that everybody asks for first, with the names that the field has for them: the screen and the front page show these.
+//! The costs that every reader asks for first, with the names that the field has for them. The screen and the front page show these.
 
 use crate::experiments::prelude::*;
 use crate::results::document::{Cost, Section};

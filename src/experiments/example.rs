@@ -98,7 +98,7 @@ fn the_example_gives_a_figure_with_its_prediction() {
     let cpu = *allowed.last().expect("a CPU");
     let setup = Setup::of(machine::detect(Path::new("/"), Path::new("/")), cpu, allowed, Profile::Default);
     let found = findings(&setup);
-    // Beside other tests the common gates may refuse it, with a reason.
+    // While other tests run, the common gates may refuse it, with a reason.
     let metric = "cpu.division.time";
     let published = found.metrics.iter().filter(|figure| figure.name == metric && figure.prediction.is_some()).count();
     let refused = found.rejected.iter().filter(|figure| figure.name == metric && !figure.gates.is_empty()).count();

@@ -49,13 +49,13 @@ pub struct Experiment {
     pub needs: &'static [Need],
     /// Metrics of earlier experiments that its prediction uses when they are there.
     pub uses: &'static [&'static str],
-    /// Rules that its figures must pass, beside those of every experiment.
+    /// Rules that its figures must pass, in addition to those of every experiment.
     pub rules: &'static [&'static Rule],
     /// Numbers from the literature that only its predictions use.
     pub constants: &'static [Constant],
     /// Metrics that it publishes.
     pub publishes: &'static [Publication],
-    /// It takes part in the first of so many rounds of a run.
+    /// It takes part in the first of each group of this many rounds of a run.
     pub every: fn(&Setup) -> u32,
     /// Duration of one default launch on a machine of 3 GHz, in seconds: for the plan only.
     pub seconds: fn(&Setup) -> f64,
@@ -63,13 +63,13 @@ pub struct Experiment {
     pub time_out: f64,
     /// Bytes of memory that a launch takes at most, by the number of launches before it.
     pub memory: fn(&Setup, u32) -> u64,
-    /// Bytes of these that it takes on huge pages, where it takes others on small ones beside them.
+    /// Bytes of these that it takes on huge pages, where it also takes others on small ones.
     pub huge_memory: Option<fn(&Setup, u32) -> u64>,
     /// Says what will be measured.
     pub predict: fn(&PredictionInput<'_>) -> Vec<Prediction>,
-    /// Measures, in a launch of its own.
+    /// Measures, in a separate launch.
     pub measure: Measuring,
-    /// Measures only what its other figures are predicted from, in a short launch of its own; none where nothing is.
+    /// Measures only what its other figures are predicted from, in a separate short launch. None where no figure is.
     pub measure_first: Option<Measuring>,
     /// Turns what was logged into figures and curves.
     pub figures: fn(&Study<'_>, &mut Findings),

@@ -31,7 +31,7 @@ pub const fn length(source: &str) -> usize {
     end
 }
 
-/// So many bytes of the beginning of a source file, which has at least as many.
+/// The first `LENGTH` bytes of a source file, which has at least as many.
 pub const fn beginning<const LENGTH: usize>(source: &str) -> [u8; LENGTH] {
     let bytes = source.as_bytes();
     let mut found = [0; LENGTH];

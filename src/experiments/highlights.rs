@@ -1,4 +1,5 @@
-//! What is most worth knowing about a machine, found in its figures: contradictions between figures, the largest surprises, claims that others deny, and what costs most beside what it is compared with.
+//! What is most worth knowing about a machine, found in its figures. It lists contradictions between figures, the largest surprises,
+//! claims that others deny, and what costs most relative to what it is compared with.
 
 use crate::experiments::prelude::*;
 use crate::results::document::{CheckOutcome, CompositeCheck, Document, Grade, Highlight, HighlightKind, Section};

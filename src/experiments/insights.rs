@@ -1,5 +1,5 @@
-//! What somebody who runs programs on this machine should know: comparisons of figures, each only where the intervals support it,
-//! with the reason that a fact of the machine gives, and what to do.
+//! What a user who runs programs on this machine should know. These are comparisons of figures, each only where the intervals
+//! support it. Each has the reason that a fact of the machine gives, and what to do.
 
 use crate::experiments::prelude::*;
 use crate::results::document::{Grade, Highlight, HighlightKind, Section};
@@ -14,7 +14,7 @@ use super::models::primitives::{
 /// Most misses of predictions among the insights.
 const SURPRISES: usize = 2;
 
-/// A sentence with its weight: about the logarithm of what it costs beside what people expect.
+/// A sentence with its weight: about the logarithm of what it costs relative to what people expect.
 pub type Weighted = (f64, Highlight);
 
 /// The figures of a run and the machine that they are of.

@@ -94,7 +94,7 @@ impl Drop for Companion {
     fn drop(&mut self) {
         self.ask(NONE);
         if let Some(thread) = self.thread.take() {
-            // One that panicked has ended as well.
+            // One that panicked has also ended.
             let _ = thread.join();
         }
     }
@@ -115,7 +115,7 @@ fn obey(cpu: u32, orders: &Orders) {
         if asked == Order::Compute.number() {
             compute(TURNS);
         } else {
-            // An order that came meanwhile ends this at once.
+            // An order that came in between ends this at once.
             std::thread::park();
         }
     }

@@ -57,7 +57,7 @@ pub(super) fn seen(before: &[Witness], after: &[Witness], cpu: u32) -> Result<Co
     }))
 }
 
-/// How far a count of switches may be from the number of hops (gate G25).
+/// How far a count of switches may be from the number of handoffs (gate G25).
 pub(super) fn few(hops: f64) -> f64 {
     (SWITCHES_AGREE * hops).max(1.0)
 }

@@ -147,7 +147,7 @@ impl Live {
         self.ratio
     }
 
-    /// A probe for the whole launch: longer than those beside batches, and the median of five.
+    /// A probe for the whole launch: longer than those next to batches, and the median of five.
     pub fn steady_probe(&mut self) -> Option<f64> {
         let chain = self.chain?;
         let probes: Vec<f64> = (0..5)

@@ -120,8 +120,8 @@ fn lost(source: Source, hertz: f64) -> Noise {
     noise::probe(source, hertz, COMPUTED)
 }
 
-/// The same while nobody else was on the core, if that is to be had: who shares it is looked at beside every batch, and here it
-/// would hide who shares the rest.
+/// The same while no neighbour was on the core, if that is to be had. Looks next to every batch show who shares the core. Here a
+/// neighbour would hide who shares the rest.
 fn lowest_alone(rig: &mut Rig<'_>, source: Source, steps: usize, mut work: impl FnMut()) -> f64 {
     let mut value = f64::INFINITY;
     rig.while_alone(|| value = lowest(source, steps, &mut work));

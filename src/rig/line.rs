@@ -1,5 +1,5 @@
-//! A look at another CPU that takes part: how far it is from this one, by the time that a cache line takes between them, and who
-//! shares its core.
+//! A look at another CPU that takes part. It shows how far that CPU is from this CPU, by the time that a cache line takes between
+//! them, and who shares its core.
 
 use super::instruments::Instruments;
 use crate::sys::spinner::{CHAIN_ITERATIONS, LOOP_TURNS, Spinner};

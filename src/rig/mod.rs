@@ -176,7 +176,7 @@ impl<'a> Rig<'a> {
         self.request.clock.source == crate::sys::arch::COUNTER
     }
 
-    /// Ticks of an empty interval: for work that sums intervals of its own, of which the sampler corrects one only.
+    /// Ticks of an empty interval: for work that sums its own intervals, of which the sampler corrects one only.
     pub fn timer_bias(&self) -> f64 {
         self.instruments.bias()
     }
@@ -214,7 +214,7 @@ impl<'a> Rig<'a> {
         median(&looks).unwrap_or(0.0)
     }
 
-    /// Does something short outside of batches until nobody else was on the core before and after it, a number of times at most.
+    /// Does something short outside of batches until no neighbour was on the core before and after it, a number of times at most.
     /// True where it was so in the end, and where nothing shows which tasks are on the core.
     pub fn while_alone(&mut self, mut work: impl FnMut()) -> bool {
         (0..TRIES_ALONE).any(|_| {
@@ -235,8 +235,8 @@ impl<'a> Rig<'a> {
         width <= 0.0 || width::may_be_alone(width)
     }
 
-    /// Takes nanoseconds off the run delay of this launch: those for which the launch kept itself waiting, woken by a task of
-    /// its own that had not left the CPU yet.
+    /// Takes nanoseconds off the run delay of this launch: those for which the launch kept itself waiting, woken by one of
+    /// its tasks that had not left the CPU yet.
     pub fn excuse_delay(&mut self, nanoseconds: f64) {
         self.excused += nanoseconds;
     }

@@ -20,7 +20,7 @@ const MOST: usize = 16;
 pub struct Choice {
     /// Where it measures.
     pub cpu: u32,
-    /// A CPU for a partner task whose core nobody else uses, if one was found among two or more equal CPUs.
+    /// A CPU for a partner task whose core no neighbour uses, if one was found among two or more equal CPUs.
     pub partner: Option<u32>,
     /// Whether the usual CPU was alone; none where nothing shows it.
     pub usual_alone: Option<bool>,

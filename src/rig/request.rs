@@ -40,8 +40,8 @@ pub struct Request {
     pub conductor: u32,
 }
 
-/// The run's own directory for files: made before the first launch, gone after the last, and the same for all of them, so
-/// that a file that one launch has written need not be written by the next.
+/// The run's own directory for files: made before the first launch, gone after the last, and the same for all of them. So
+/// a file written by one launch need not be written by the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
     /// Where files may be made, and nowhere else.

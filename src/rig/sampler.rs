@@ -49,7 +49,7 @@ const MARGIN: f64 = 1.25;
 /// Probes further apart than this void the batch between them: an interrupt or a change of frequency hit one of them.
 const PROBE_AGREEMENT: f64 = 0.01;
 
-/// Share of a batch that tasks which hand one CPU to each other may not have had before somebody else had it.
+/// Share of a batch that tasks which hand one CPU to each other may not have had before another task had it.
 const TIME_OF_OTHERS: f64 = 0.1;
 
 /// The kernel's times of tasks have a grain of a microsecond each; nanoseconds.
@@ -289,7 +289,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         ((end.ticks - start.ticks) as f64, ready.is_ok() && outcome == Ok(Timed::Whole))
     }
 
-    /// What a batch of so many ticks took over what half as many operations take right after it: 2 where time follows the
+    /// What a batch of `ticks` ticks took over what half as many operations take right after it: 2 where time follows the
     /// operations.
     fn doubling(&mut self, workload: &mut Workload<'_>, iterations: u64, ticks: f64) -> Option<f64> {
         let half = iterations / 2;
@@ -307,7 +307,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
         let is_paired = paired(workloads);
         let mut shortest = vec![f64::INFINITY; workloads.len()];
         let mut seen: Vec<Vec<f64>> = vec![Vec::new(); workloads.len()];
-        // Workloads of few batches are expensive: one shot warms what it needs, and they wait for nobody.
+        // Workloads of few batches are expensive: one shot warms what it needs, and they wait for no other workload.
         let waited_for: Vec<bool> = workloads.iter().map(|workload| workload.at_most.is_none()).collect();
         let wanted = waited_for.iter().filter(|&&waited| waited).count() as f64;
         for sweep in 1..=WARM_UP_SWEEPS {
@@ -429,8 +429,8 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             Ok(counts)
         });
         let elapsed = ticks as f64 / self.instruments.hertz() * 1e9;
-        // Tasks that hand one CPU to each other force switches on each other, as their hops; a switch more, or time that
-        // none of them had, is somebody else's.
+        // Tasks that hand one CPU to each other force switches on each other, as their handoffs. A switch more, or time that
+        // none of them had, belongs to another task.
         let robbed =
             |counts: &Counts| counts.one_cpu && counts.cpu_time < elapsed * (1.0 - TIME_OF_OTHERS) - COUNTERS_GRAIN;
         let intruded = |counts: &Counts| match expected.switches {
@@ -521,7 +521,7 @@ fn looks_of(batches: &[Batch], of: impl Fn(&Batch) -> [f64; 2], steps: f64) -> V
     batches.iter().filter(|_| is_known).map(|batch| of(batch).map(|look| rounded(look, steps))).collect()
 }
 
-/// Share of forced context switches in each batch, beside the series of a workload that counts them.
+/// Share of forced context switches in each batch, next to the series of a workload that counts them.
 fn forced_of(workload: &Workload<'_>, batches: &[Batch]) -> Series {
     let shares = batches.iter().map(|batch| rounded(batch.forced, 1e3)).collect();
     Series::plain(&format!("{}.forced", workload.name), workload.labels.clone(), Unit::One, shares)

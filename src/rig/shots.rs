@@ -13,7 +13,7 @@ use crate::results::quantity::{Labels, Unit};
 use crate::results::series::{Class, Classes, Series};
 use crate::sys::spinner::Spinner;
 
-/// Shots of one kind that may get lost in a row before nobody is believed to be there.
+/// Shots of one kind that may get lost in a row before the other side is believed to be absent.
 const LOST_IN_A_ROW: u32 = 3;
 
 /// How a shot ended.
@@ -115,7 +115,7 @@ impl Fired {
 }
 
 impl Rig<'_> {
-    /// Records values with what was seen of the core beside them.
+    /// Records values with what was seen of the core next to them.
     pub fn record_looked(&mut self, name: &str, labels: Labels, unit: Unit, looked: Looked) -> Result<(), Problem> {
         let mut series = Series::plain(name, labels, unit, looked.values);
         series.widths = looked.widths;
@@ -127,7 +127,7 @@ impl Rig<'_> {
         self.shoot_across(None, kinds, interleaved)
     }
 
-    /// The same with a partner on the CPU of the other side: how far that is from this one is looked at between the bursts.
+    /// The same with a partner on the CPU of the other side. How far that CPU is from this CPU is looked at between the bursts.
     pub fn shoot_across(
         &mut self,
         partner: Option<&Spinner>,

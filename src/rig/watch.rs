@@ -127,7 +127,7 @@ impl Drop for CoreWatch {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.watchers.iter_mut().filter_map(|watcher| watcher.thread.take()) {
-            // One that panicked has ended as well.
+            // One that panicked has also ended.
             let _ = thread.join();
         }
     }
@@ -137,7 +137,7 @@ impl Drop for CoreWatch {
 fn watch_one(cpu: u32, shared: &WatchState, looks: &Looks, say: Sender<(u32, Result<i64, Problem>)>) {
     let mut live = match open(cpu, shared) {
         Ok(live) => live,
-        // Where nobody listens any more, another CPU has failed before.
+        // Where no thread listens any more, another CPU has failed before.
         Err(problem) => return drop(say.send((cpu, Err(problem)))),
     };
     let _ = say.send((cpu, Ok(system_call::thread_number())));

@@ -1,5 +1,5 @@
 //! The width of a core: how many cycles a turn of the shortest loop takes. A core runs two hardware threads, and in a virtual
-//! machine the second one can belong to another tenant. Alone on the core a turn of one branch takes one cycle, beside a busy
+//! machine the second one can belong to another tenant. Alone on the core a turn of one branch takes one cycle, with a busy
 //! sibling thread 1.5 to 2. The multiply chain that gives the cycles is bound by latency and hardly changes.
 //!
 //! Some designs (AMD Zen 3) take their branches in a beat: alone, seven or eight turns take one, two or three cycles more than
@@ -9,11 +9,11 @@
 /// Cycles of a turn while nothing else uses the core. Below, the chain that gives the cycles was disturbed. The upper end may be
 /// anything from 1.02 to 1.2.
 const ALONE: [f64; 2] = [0.9, 1.04];
-/// Cycles of a turn beside a neighbour, at least.
+/// Cycles of a turn with a neighbour, at least.
 const SHARED: f64 = 1.2;
 /// Cores that take two branches in a cycle have turns of half a cycle: below this, a tenth of all turns shows them.
 const TWO_A_CYCLE: f64 = 0.75;
-/// Cycles for each turn alone on a core whose branches have a beat, beside one cycle.
+/// Cycles for each turn alone on a core whose branches have a beat, other than one cycle.
 const BEATS: [f64; 4] = [9.0 / 8.0, 8.0 / 7.0, 5.0 / 4.0, 10.0 / 7.0];
 /// A look is at a beat where it is longer by this at most, for its call and its last branch, or shorter by this.
 const OF_BEAT: [f64; 2] = [-0.01, 0.045];
@@ -22,13 +22,13 @@ const BETWEEN: [f64; 2] = [1.08, 1.5];
 /// Looks at a beat that show them, at least, and their share of those between the ends.
 const LEAST_AT_BEAT: usize = 10;
 const AT_BEAT_SHARE: f64 = 0.8;
-/// Cycles of a turn beside a neighbour, at least, on a core whose branches have a beat: the rarest of them has 5/3.
+/// Cycles of a turn with a neighbour, at least, on a core whose branches have a beat: the rarest of them has 5/3.
 const SHARED_WITH_BEATS: f64 = 1.69;
 
 /// Who was on the core during one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Nobody else.
+    /// No neighbour.
     Alone,
     /// A neighbour.
     Shared,
@@ -71,7 +71,7 @@ impl Branches {
         self.known
     }
 
-    /// What a turn of so many cycles says.
+    /// What a turn of `width` cycles says.
     pub fn state(&self, width: f64) -> State {
         let two_a_cycle = self.narrow > self.known / 10;
         let width = if two_a_cycle { 2.0 * width } else { width };
@@ -104,7 +104,7 @@ fn is_at_beat(width: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// Looks of an AMD Zen 3: alone at each beat, and beside neighbours.
+    /// Looks of an AMD Zen 3: alone at each beat, and with neighbours.
     const ZEN_3: [f64; 24] = [
         1.01, 1.017, 1.13, 1.135, 1.141, 1.151, 1.25, 1.253, 1.255, 1.262, 1.271, 1.42, 1.427, 1.43, 1.438, 1.441,
         1.72, 1.85, 1.96, 2.0, 2.1, 2.25, 2.31, 2.4,

@@ -99,7 +99,7 @@ pub struct Workload<'a> {
     pub sizing: Sizing,
     /// What does not count as a disturbance.
     pub expected: Expected,
-    /// True when the core's clock rules the cost: only then is the sample normalised by the probes beside it, and void where
+    /// True when the core's clock rules the cost: only then is the sample normalised by the probes next to it, and void where
     /// they disagree.
     pub clocked: bool,
     /// True where most of its time is spent waiting, for another CPU or for memory: branch predictors do not decide its cost, and
@@ -115,7 +115,7 @@ pub struct Workload<'a> {
     pub work: Work<'a>,
     /// Done after each batch, untimed; an error voids the batch.
     pub tidy: Option<Untimed<'a>>,
-    /// A partner on the other CPU that takes part: how far that is from this one is looked at before and after each batch.
+    /// A partner on the other CPU that takes part. How far that CPU is from this CPU is looked at before and after each batch.
     pub across: Option<Rc<Spinner>>,
     /// The other tasks that take part, read before and after each batch, untimed.
     pub witnesses: Option<Witnesses<'a>>,
@@ -229,7 +229,7 @@ impl<'a> Workload<'a> {
         self
     }
 
-    /// Between this CPU and that of a partner, who sleeps meanwhile.
+    /// Between this CPU and that of a partner, which sleeps during that time.
     #[must_use]
     pub fn across(mut self, partner: &Rc<Spinner>) -> Self {
         self.across = Some(Rc::clone(partner));

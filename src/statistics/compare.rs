@@ -166,9 +166,9 @@ impl Shift {
 /// What would decide a comparison that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needed {
-    /// So many launches of each side, in the same number of runs.
+    /// This many launches of each side, in the same number of runs.
     Launches(u64),
-    /// So many runs of each side.
+    /// This many runs of each side.
     Runs(u64),
 }
 

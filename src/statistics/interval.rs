@@ -98,7 +98,7 @@ fn ranks(count: usize, probability: f64, level: f64) -> Option<Ranks> {
     let below = outermost(count, probability, allowed_below, most_lower)?;
     // Above, the values are counted from the highest down.
     let above = outermost(count, 1.0 - probability, allowed_above, count + 1 - least_upper)?;
-    // What one end cannot reach, the other must not give away as well.
+    // What one end cannot reach, the other must not give away either.
     let reached = below.tail + above.tail;
     let [below, above] = if reached <= error { [below, above] } else { [below, above].map(End::at_rank) };
     Some(Ranks {

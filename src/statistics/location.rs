@@ -4,7 +4,7 @@
 //! what the operation costs when nothing else runs. *Typical* is the median of medians: what it cost on the whole. Noise on a
 //! shared machine only adds time, so a wide gap between the two is a warning in itself.
 //!
-//! Why a quartile and never the minimum: samples are normalised by a clock probe beside them, and the minimum of such a
+//! Why a quartile and never the minimum: samples are normalised by a clock probe next to them. The minimum of such a
 //! series is the batch whose *probe* was hit by an interrupt, not the batch that ran undisturbed. Measured over 170 s of
 //! batches, the minimum wanders by 40 % from run to run where the quartile of quartiles wanders by 0.05 to 1.2 %.
 

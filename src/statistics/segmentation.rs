@@ -12,8 +12,8 @@ const MEAN_ABSOLUTE_NORMAL: f64 = 0.797_884_560_802_865_4;
 /// values.
 ///
 /// Optimal partitioning (Jackson et al., IEEE Signal Processing Letters 12, 2005): exact, quadratic in the length, meant
-/// for up to some two thousand values. Distances are absolute, not squared, so that one wild value does not buy a piece of
-/// its own; with `shortest` of 3 it never can, because the median of a piece ignores it.
+/// for up to some two thousand values. Distances are absolute, not squared, so that a single wild value does not get its
+/// own piece. With `shortest` of 3 it never can, because the median of a piece ignores it.
 ///
 /// Wants `shortest >= 1`, at least that many values, and a penalty that is finite and not negative.
 pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Option<Vec<Range<usize>>> {

@@ -4,8 +4,8 @@
 //! goes through memory: the slope is the cost of a register argument, the step what memory adds to it.
 //!
 //! The slope is fitted to the points before the step only, and the step is the mean excess of the points from it on. With
-//! one point beyond the step (seven arguments at most) this *is* the joint least-squares fit: that point has a parameter of
-//! its own and a residual of zero. With more of them it keeps memory arguments from bending the slope of register ones.
+//! one point beyond the step (seven arguments at most) this *is* the joint least-squares fit: that point has its own
+//! parameter and a residual of zero. With more of them it keeps memory arguments from bending the slope of register ones.
 
 use super::fit::coefficients;
 use super::interval::{Interval, median_interval};
@@ -110,7 +110,7 @@ mod tests {
         2.0 + 0.25 * arguments + if arguments >= 7.0 { 1.5 } else { 0.0 }
     }
 
-    /// Launches with an effect of their own on all points and little noise on each.
+    /// Launches with their own effect on all points and little noise on each.
     fn launches(random: &mut fastrand::Rng, count: usize) -> Vec<Vec<f64>> {
         (0..count)
             .map(|_| {

@@ -8,7 +8,7 @@ pub const TRIMMED_SHARE: f64 = 0.1;
 /// Factor that makes the median absolute deviation estimate the standard deviation of normal data: 1/Φ⁻¹(3/4).
 pub const NORMAL_CONSISTENCY: f64 = 1.482_602_218_505_602;
 
-/// The quantiles printed beside a headline.
+/// The quantiles printed next to a headline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantiles {
     /// One value in ten lies below.
@@ -62,7 +62,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The quantiles that stand beside a headline.
+/// The quantiles that stand next to a headline.
 pub fn quantiles(values: &[f64]) -> Option<Quantiles> {
     let ordered = sorted(values)?;
     let at = |probability| quantile_of_sorted(&ordered, probability);
@@ -111,7 +111,7 @@ pub fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
 }
 
 /// Mean of what remains when the lowest and the highest [`TRIMMED_SHARE`] of the values are set aside (rounded down to
-/// whole values). An estimator beside others; the data stays as it is.
+/// whole values). An estimator in addition to others. The data stays as it is.
 pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     let ordered = sorted(values)?;
     let cut = (ordered.len() as f64 * TRIMMED_SHARE).floor() as usize;

@@ -1,4 +1,4 @@
-//! Checks between figures of different experiments (gate G40): what must hold on every machine, whoever measured it.
+//! Checks between figures of different experiments (gate G40): what must hold on every machine, whichever experiment measured it.
 //!
 //! An experiment cannot see the figures after it, so these are applied to the finished report. Each check prints both of
 //! its sides with the names of their records. A violation says that at least one figure is not what it is called; it does

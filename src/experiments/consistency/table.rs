@@ -144,7 +144,7 @@ pub(super) const RULES: &[Invariant] = &[
                clearing",
         pairs: &[
             pair!([one(ZERO_FILL)] AtLeast(0.0) [one(ENOSYS)]),
-            // A device answers in other times a minute later. G40 compares with reads right beside the faults.
+            // A device answers in other times a minute later. G40 compares with reads right next to the faults.
             pair!([one(of!("memory.page_fault.time", "kind" = "file_cold"))] Near(0.5)
                 [one(DIRECT_RANDOM), one(of!("memory.page_fault.time", "kind" = "file_cached_single"))]),
             pair!([one(of!("memory.page_fault.time", "kind" = "copy_on_write"))] AtLeast(0.3)
@@ -206,7 +206,7 @@ pub(super) const RULES: &[Invariant] = &[
             pair!([one(LENT_PENALTY)] AtLeast(0.1) [one(REMOTE_TRIP)]),
             pair!([one(LENT_INTERCEPT)] AtLeast(0.1) [one(REMOTE_TRIP)]),
             pair!([one(LENT_INTERCEPT)] Below [Operand::Figure(3.0, REMOTE_TRIP)]),
-            // What a byte adds beside the path, such as copies, has no bound; what the path takes has.
+            // What a byte adds in addition to the path, such as copies, has no bound. What the path takes has one.
             pair!([one(of!("file.remote_read.per_byte", "order" = "random", "via" = "peer"))] AtLeast(0.3)
                 [Operand::Transfer(1.0, 1.0, REMOTE_RECEIVE)]),
         ],

@@ -81,7 +81,7 @@ const CEILING_CYCLES: f64 = 2.1;
 const BEAT: [f64; 2] = [1.04, 1.5];
 /// Alignments agree within this.
 const ALIGNMENTS_AGREE: f64 = 0.05;
-/// So many alignments must agree.
+/// This many alignments must agree.
 const LEAST_AGREEING: f64 = 3.0;
 /// The loop in memory may be faster than the one in registers by this factor before one of them is doubted.
 const MEMORY_SLACK: f64 = 0.95;

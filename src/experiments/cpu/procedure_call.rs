@@ -473,9 +473,9 @@ fn curve(study: &Study<'_>, code: &str, chain: &str, estimates: &[Option<Estimat
     })
 }
 
-/// What six arguments may add to a call before nobody would call them free: a fifth of a cycle each.
+/// What six arguments may add to a call and still count as free: a fifth of a cycle each.
 const NEARLY_FREE_CYCLES: f64 = 1.2;
-/// A call with fewer arguments that takes so many cycles more needs an explanation.
+/// A call with fewer arguments that takes this many cycles more needs an explanation.
 const CLEARLY_LONGER_CYCLES: f64 = 0.2;
 const FREE: &str = " Arguments in registers are nearly free, because the moves run in parallel with the call.";
 

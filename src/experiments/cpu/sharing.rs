@@ -63,7 +63,7 @@
 //! **Own CPUs.** In a guest without visible siblings, a thread on another CPU computes and sleeps in turn for 15 ms. Nine
 //! looks follow each change. The other CPU is on this core if they are shared while it computes, and alone while it
 //! sleeps. Neighbours that arrive or leave cause both orders equally often, so the reverse order is subtracted. The
-//! label is `beside=own_cpu`. A pair of looks with the same state means another core.
+//! label value is `own_cpu`. A pair of looks with the same state means another core.
 //!
 //! **Check.** Where the machine shows which CPUs share a core, a thread of sysdyno computes on the sibling during a
 //! second series of looks. At least 90 % of these looks must be shared.
@@ -84,7 +84,7 @@
 //! - A neighbour that waits for memory or sleeps leaves the execution units free. *Shared* means that a neighbour
 //!   computed.
 //! - The other thread can be your own. Where siblings are visible, sysdyno keeps its other tasks off the core during
-//!   looks. Elsewhere the label `beside=own_cpu` shows it, for one CPU of each placement.
+//!   looks. Elsewhere the label value `own_cpu` shows it, for one CPU of each placement.
 //! - The same loop at another address can take twice as long. All looks use one aligned copy.
 //! - A timer interrupt of this CPU disturbs one look every few milliseconds. A single look is therefore not a neighbour.
 //! - A launch lasts 25 ms. Stretches of seconds appear as launches that are entirely alone or entirely shared.
@@ -149,7 +149,7 @@ const LOOKS_PER_PROBE: usize = 100;
 const MOST_STRETCHES: usize = 2000;
 /// Looks that must say something.
 const TOLD_SHARE: f64 = 0.9;
-/// Looks beside a spinner of our own that must say shared.
+/// Looks next to a spinner of our own that must say shared.
 const BESIDE_SPINNER: f64 = 0.9;
 /// How long a launch looks for a CPU of this machine on the same core.
 const WATCH_OWN: Duration = Duration::from_millis(15);
@@ -247,7 +247,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     std::thread::sleep(Duration::from_millis(2));
     let watched = watch(rig, OWN);
     stop.store(true, Ordering::Relaxed);
-    // A spinner that panicked has ended as well.
+    // A spinner that panicked has also ended.
     let _ = spinner.join();
     watched
 }
@@ -316,9 +316,9 @@ fn watch_own(rig: &mut Rig<'_>, place: &Place) -> Result<(), Problem> {
 /// What pairs of looks said: one while another CPU computed, one while it slept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Pairs {
-    /// A neighbour while it computed only: that CPU, or somebody who left meanwhile.
+    /// A neighbour while it computed only: that CPU, or another neighbour that left during that time.
     computing: f64,
-    /// A neighbour while it slept only: somebody who came meanwhile.
+    /// A neighbour while it slept only: another neighbour that came during that time.
     sleeping: f64,
     /// No neighbour, or one that has nothing to do with it: a core has two threads.
     neither: f64,
@@ -537,7 +537,7 @@ mod tests {
             "a neighbour that stays is somebody else"
         );
         assert_eq!(share(&[[Shared, Alone]; 3]), None, "too few");
-        // Somebody who comes and leaves is seen in both orders.
+        // A neighbour that comes and leaves is seen in both orders.
         let visits = [[Shared, Alone], [Alone, Shared], [Alone, Alone], [Shared, Shared], [Untold, Alone]];
         assert_eq!(share(&visits), Some(0.0));
         assert_eq!(share(&[[Shared, Alone], [Shared, Alone], [Shared, Alone], [Alone, Shared]]), Some(0.5));

@@ -96,7 +96,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 const PAIR: &str = "pair";
 /// The same where a neighbour was on the core whenever it was timed: no figure is made of it.
 const PAIR_BESIDE_NEIGHBOUR: &str = "pair_beside_neighbour";
-/// Ticks of a core cycle beside them.
+/// Ticks of a core cycle next to them.
 const PAIR_CLOCK: &str = "pair_clock";
 /// Back-to-back pairs per launch and placement of the chain.
 const PAIRS: usize = 400;
@@ -152,7 +152,7 @@ rules! {
 
 /// Readings bunch at the phases of the counter's step by at least this much when they are computed from it.
 const ON_COUNTER_STEP: f64 = 0.8;
-/// Readings of a kernel clock compared with the counter's step at once: few, because the clock is slewed meanwhile.
+/// Readings of a kernel clock compared with the counter's step at once: few, because the clock is slewed during that time.
 const PHASE_WINDOW: usize = 100;
 /// Idioms whose empty intervals are mostly exactly zero: their step is longer than a reading.
 const ZERO_BIAS: [&str; 1] = ["clock_gettime_coarse"];
@@ -395,8 +395,8 @@ fn overhead(study: &Study<'_>, method: &str) -> Option<Estimate> {
     Estimate::undisturbed(&study.sample("readings", &Labels::of([("method", method)]))?)
 }
 
-/// Mean length of the intervals with the chain at a place, one per launch: core cycles for counter ticks with a probe
-/// beside them, else nanoseconds.
+/// Mean length of the intervals with the chain at a place, one per launch. Its unit is core cycles for counter ticks with a
+/// probe next to them, else nanoseconds.
 fn intervals(study: &Study<'_>, reader: &ClockReader, place: &str) -> (Vec<f64>, Unit) {
     let pairs = study.numbered_series(PAIR, &labels(reader).with("chain", place));
     let clocks: BTreeMap<u32, f64> = study
@@ -423,7 +423,7 @@ fn publish_bias(study: &Study<'_>, findings: &mut Findings, reader: &ClockReader
         }
         return;
     };
-    // A clock whose step is longer than a reading shows mostly nothing at all: that is its resolution, not its bias.
+    // A clock whose step is longer than a reading shows mostly nothing: that is its resolution, not its bias.
     if estimate.value <= 0.0 {
         return;
     }

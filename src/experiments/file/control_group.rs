@@ -1,10 +1,10 @@
-//! A control group of the run's own, with a limit on memory that a launch sets: small enough to be filled in a moment, and
-//! nobody else's cache is touched.
+//! A control group of the run's own, with a limit on memory that a launch sets. It is small enough to be filled in a
+//! moment, and the cache of no other process is touched.
 //!
 //! It is made inside the group that the launch is in (or, where version 2 forbids that, inside the nearest above it that has
-//! the memory controller for its children), so the limits that hold for the run hold for it as well. It is empty and removed
+//! the memory controller for its children). So the limits that hold for the run also hold for it. It is empty and removed
 //! when the launch leaves it. A launch that is killed cannot do so: then the conducting process removes it, and what a killed
-//! run leaves, the next start. Nothing is ever switched on or off in a group of somebody else.
+//! run leaves, the next start. Nothing is ever switched on or off in a group of another owner.
 
 use std::fs;
 use std::io::ErrorKind;

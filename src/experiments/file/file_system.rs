@@ -64,7 +64,7 @@ pub struct FileSystem {
 /// Why a reading of files on some ground is not what it seems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caveat {
-    /// It has a cache of its own beneath the page cache, which cannot be emptied (ZFS).
+    /// It has a separate cache beneath the page cache, which cannot be emptied (ZFS).
     OwnCache,
     /// It may store fewer bytes than were written.
     Compressed,

@@ -1,4 +1,4 @@
-//! A crowd: processes that read files of their own at the same time, each on a CPU of its own as far as there are any.
+//! A crowd: processes that read separate files at the same time, each on a separate CPU as far as there are any.
 //!
 //! ```text
 //! fork, open, pin · ready ─┤gate├─ read ─ read ─ read ─ … ─┤ report · reap

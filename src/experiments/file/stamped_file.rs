@@ -445,7 +445,7 @@ mod tests {
         let stamped = Stamped::write(&directory.path().join("a"), BYTES, 5).unwrap();
         stamped.warm().unwrap();
         assert_eq!(stamped.cached_pages().unwrap(), stamped.pages());
-        // The count is that of the process, in which other tests read as well.
+        // The count is that of the process, in which other tests also read.
         let asks_no_device = || {
             let witness = ReadCounters::of(stamped.file());
             read_all(&stamped, &stamped.buffered().unwrap()).unwrap();
@@ -486,7 +486,7 @@ mod tests {
         sparse.set_len(1 << 20).unwrap();
         let why = check_extents(&sparse, 1 << 20).unwrap_err();
         assert!(why.contains("hole at byte 4096"), "{why}");
-        // The stamps find it as well, where a file system reports no extents.
+        // The stamps also find it, where a file system reports no extents.
         let stamped = Stamped::write(&directory.path().join("a"), 1 << 18, 5).unwrap();
         let why = stamped.check(&[0; BLOCK], 0).unwrap_err();
         assert!(why.contains("all zeros"), "{why}");

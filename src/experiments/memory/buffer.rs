@@ -8,7 +8,7 @@ use crate::sys::numa;
 
 use super::footprint::{self, OVER_LAST_CACHE};
 
-/// Least share of memory with pages of its own, in the record of a launch.
+/// Least share of memory with its own pages, in the record of a launch.
 const OWN_PAGES: f64 = 0.99;
 /// Share of memory that was asked for on huge pages which must lie on them.
 const HUGE_SHARE: f64 = 0.95;
@@ -62,7 +62,7 @@ pub fn take_either(bytes: u64, pages: Pages, node: Option<u32>, allowed: u64) ->
 
 /// Takes memory of one kind of pages, from one node where one is named, and all of its pages at once.
 ///
-/// `allowed` is what the launch may take at all. The reason for a refusal names the numbers: too much, not to be had, not
+/// `allowed` is the most that the launch may take. The reason for a refusal names the numbers: too much, not to be had, not
 /// on the pages asked for, on another node, swapped out.
 pub fn take(bytes: u64, pages: Pages, node: Option<u32>, allowed: u64) -> Result<Arena, String> {
     let size = |bytes: u64| quantity(bytes as f64, Unit::Bytes);
@@ -131,7 +131,7 @@ pub fn accept(backing: Backing, bytes: u64, pages: Pages) -> Result<(), String> 
     }
 }
 
-/// What the arenas with these labels were: memory with pages of its own, of the kind asked for, nothing of it swapped out.
+/// What the arenas with these labels were: memory with its own pages, of the kind asked for, nothing of it swapped out.
 pub fn account_gates(study: &Study<'_>, about: &Labels) -> Vec<Gate> {
     let worst = |name: &str, start: f64, pick: fn(f64, f64) -> f64| {
         let values = study.values(name, about);

@@ -14,7 +14,7 @@ pub const MEMORY: &str = "DRAM";
 /// Last cache where the machine does not say how large it is.
 pub const UNKNOWN_LAST_CACHE: u64 = 32 << 20;
 
-/// The footprint of memory is at least this, where there is time: a cache that nobody claims may be large.
+/// The footprint of memory is at least this, where there is time: a cache that no source claims may be large.
 const LEAST_THOROUGH: u64 = 256 << 20;
 
 /// Nothing called by its size is smaller than this.
@@ -127,7 +127,7 @@ pub fn labelled(labels: Labels, bytes: Option<f64>) -> Labels {
     }
 }
 
-/// Bytes that so many footprints of main memory on all CPUs take at most.
+/// Bytes that this many footprints of main memory on all CPUs take at most.
 pub fn most_memory(setup: &Setup, footprints: u64) -> u64 {
     let machine = &setup.machine;
     let last = last_caches(&machine.caches, &setup.allowed).unwrap_or(UNKNOWN_LAST_CACHE);

@@ -260,7 +260,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What the other CPUs do, by the number of the load, each in memory of its own.
+/// What the other CPUs do, by the number of the load, each in separate memory.
 pub fn readers(
     source: Source,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! A team: threads that work at the same time, each pinned to a CPU of its own.
+//! A team: threads that work at the same time, each pinned to a separate CPU.
 //!
 //! ```text
 //! member 0   ──wake─┤gate├─pass─┼─pass─┼─pass─┼─pass─┼─┤
@@ -12,7 +12,7 @@
 //! member that starts late or ends early neither adds a moment of quiet nor drags the rate down.
 //!
 //! Between turns the members sleep. In a team that works together the calling thread is the first member: another thread on
-//! its CPU would have to take that from it. In a team that works beside the calling thread, all members are others.
+//! its CPU would have to take that from it. In a team that works next to the calling thread, all members are others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ const READINGS: i64 = 4096;
 /// Nanoseconds between kept readings in a turn whose end is not known.
 const OPEN_SPACING: f64 = 100_000.0;
 
-/// Threads on CPUs of their own.
+/// Threads on separate CPUs.
 pub struct Team {
     /// The calling thread's part, where it is a member.
     own: Option<(u32, Pass)>,
@@ -130,7 +130,7 @@ impl Team {
         Ok(team)
     }
 
-    /// A team beside the calling thread: starts a thread on each CPU and equips it.
+    /// A team next to the calling thread: starts a thread on each CPU and equips it.
     pub fn beside(
         cpus: &[u32],
         source: Source,
@@ -184,7 +184,7 @@ impl Team {
         self.collect(own, hertz)
     }
 
-    /// Has all members begin a job, and returns at once. Only for a team beside the calling thread.
+    /// Has all members begin a job, and returns at once. Only for a team next to the calling thread.
     pub fn begin(&mut self, job: usize, hertz: f64) -> Result<(), String> {
         if self.own.is_some() {
             return Err("the calling thread cannot work and continue".to_owned());
@@ -241,7 +241,7 @@ impl Drop for Team {
     }
 }
 
-/// A member's life: turn after turn until nobody orders any more.
+/// A member's life: turn after turn until no orders come any more.
 fn serve(mut pass: Pass, cpu: u32, source: Source, orders: &Receiver<Turn>, done: &Sender<MemberProgress>) {
     while let Ok(turn) = orders.recv() {
         if done.send(work(&mut pass, cpu, source, &turn)).is_err() {

@@ -110,7 +110,7 @@ impl<'a> Scattered<'a> {
         Ok(Scattered { chain: arena.lay(&order, &mut Vec::new(), place)?, lines, line })
     }
 
-    /// Removes its lines from every cache, then loads so many that the walk does not come to, for the address translation.
+    /// Removes its lines from every cache, then loads `loads` others that the walk does not reach, for the address translation.
     pub fn prepare(&mut self, loads: usize) {
         let (lines, line) = (self.lines, self.line);
         self.chain.evict((0..lines.nodes()).map(|node| word_of_line(lines.number(node), line)));

@@ -33,7 +33,7 @@ constants! {
     /// A load from memory with nothing else under way.
     MEMORY_LATENCY = 110.0 in 60.0 ..= 220.0 "ns",
         "Intel MLC and lmbench on servers and desktops since 2015: 60–150 ns, more in guests";
-    /// Lines that one core has under way to or from memory at once: line-fill buffers, and what prefetchers of the second cache add.
+    /// Lines that a core has under way to or from memory at once: line-fill buffers, and what prefetchers of the second cache add.
     LINES_IN_FLIGHT = 28.0 in 10.0 ..= 80.0 "lines",
         "Intel optimisation manual: 10–16 line-fill buffers and 48 in L2. AMD Zen 2 to 4: 22–24 and up to 64 in L2";
     /// Rate of plain stores over that of loads, each line being read before it is written: half, more where whole lines are recognised.
@@ -62,7 +62,7 @@ pub fn team_sizes(all: usize) -> Vec<usize> {
     sizes
 }
 
-/// Whether an operation is measured with so many of all threads: in between, reading and writing past the caches are enough.
+/// Whether an operation is measured with this many of all threads: in between, reading and writing past the caches are enough.
 pub fn is_measured(operation: Operation, threads: usize, all: usize) -> bool {
     threads == 1 || threads == all || matches!(operation, Operation::Read | Operation::WriteNt)
 }
@@ -133,7 +133,7 @@ pub fn memory_latency(by: &PredictionInput<'_>) -> ((f64, f64, f64), Basis) {
     }
 }
 
-/// What so many threads are expected to move to and from main memory: by Little's law lines in flight × line / latency for
+/// What `threads` threads are expected to move to and from main memory. By Little's law lines in flight × line / latency for
 /// one, for several what each adds, and never more than the channels carry where these are known.
 pub fn expected_in_memory(by: &PredictionInput<'_>, operation: Operation, threads: usize) -> ExpectedRate {
     let ((latency, least, most), basis) = memory_latency(by);

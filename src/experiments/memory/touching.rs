@@ -13,12 +13,12 @@ use crate::sys::counters;
 use crate::sys::fault::{self, HUGE_PAGE, Untouched};
 use crate::sys::memory::{self, HUGE_PAGES_OFF};
 
-/// Batches: the first touch of what was given back is dear to prepare, and the variance is between launches.
+/// Batches: the first touch of what was given back is expensive to prepare, and the variance is between launches.
 const BATCHES: u32 = 20;
 /// Tries of dropping a file from the cache, and the pause between them.
 const DROPS: u32 = 20;
 const DROP_PAUSE: Duration = Duration::from_millis(20);
-/// One fault in so many may be another's (of a stack after a fork, of a library), at least one and at most so many.
+/// One fault in this many may be another's (of a stack after a fork, of a library), at least one and at most `MOST_SURPLUS`.
 const SURPLUS: i64 = 64;
 const MOST_SURPLUS: i64 = 8;
 
@@ -32,7 +32,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A place for the counts of a kind whose batches map so many small pages.
+    /// A place for the counts of a kind whose batches map `pages` small pages.
     pub fn open(&mut self, kind: &'static str, pages: usize) -> Shared<Vec<f64>> {
         let counts: Shared<Vec<f64>> = Rc::default();
         self.kinds.push((kind, pages, Rc::clone(&counts)));
@@ -67,7 +67,7 @@ pub fn count(work: impl FnOnce()) -> i64 {
     all_faults() - before
 }
 
-/// Gate G22: whether so many faults are what was claimed.
+/// Gate G22: whether this many faults are what was claimed.
 pub fn counted(faults: i64, claimed: i64) -> Result<(), String> {
     let surplus = (claimed / SURPLUS).clamp(1, MOST_SURPLUS);
     if (claimed..=claimed + surplus).contains(&faults) {
@@ -90,8 +90,8 @@ pub fn touching<'a, M: 'a>(
     touching_anyhow(("fault", labels(kind), faults), counts, map, touch, check)
 }
 
-/// Batches of a series with so many operations that touch new mappings each time. `check` looks at each mapping and at the number
-/// of faults before the mapping goes.
+/// Batches of a series with a number of operations that touch new mappings each time. `check` looks at each mapping and at the
+/// number of faults before the mapping goes.
 pub fn touching_anyhow<'a, M: 'a>(
     (series, labels, operations): (&'static str, Labels, usize),
     counts: Shared<Vec<f64>>,
@@ -192,7 +192,7 @@ pub fn huge_pages_work() -> Result<(), String> {
     }
 }
 
-/// A nameless file of so many pages in the scratch directory, of bytes that no device can leave out or compress.
+/// A nameless file of `pages` pages in the scratch directory, of bytes that no device can leave out or compress.
 pub fn scratch_file(rig: &mut Rig<'_>, pages: usize) -> Result<File, String> {
     let mount = rig.setup().machine.scratch().and_then(|storage| storage.mount.as_ref());
     let directory =

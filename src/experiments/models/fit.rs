@@ -28,7 +28,7 @@ const LEAST_SPREAD: f64 = 1.08;
 /// Beyond the furthest session that was left out: few sessions have seen little.
 const BEYOND: f64 = 1.6;
 
-/// Sessions below which a design has no spread of its own.
+/// Sessions below which a design does not have its own spread.
 const FEWEST_SESSIONS: usize = 2;
 
 /// Sessions below which a design borrows what sessions of other designs differ by: few hours of a machine resemble each other.

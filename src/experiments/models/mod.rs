@@ -1,4 +1,4 @@
-//! Predictions composed from primitives of the same run: a figure is some primitives, each so many times, and one more times a
+//! Predictions composed from primitives of the same run. A figure is some primitives, each a number of times, and one more times a
 //! coefficient without unit. Coefficients are fitted on records of other runs; where there is no primitive, or no record, the
 //! prediction from the constants table stands.
 
@@ -121,7 +121,7 @@ pub fn is_disturbed(experiment: &Experiment, known: &[Metric]) -> bool {
 
 /// A prediction by primitives and coefficients; the one that is given where they do not reach.
 pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
-    // Beside a neighbour a primitive takes longer than the figures that are predicted from it.
+    // With a neighbour a primitive takes longer than the figures that are predicted from it.
     let usable = |metric: &&Metric| !metric.grade.has_foreign_part();
     let find = |primitive: &Primitive| find(by.known, primitive).filter(usable);
     let known = |primitive: &Primitive| find(primitive).map(|metric| metric.value);

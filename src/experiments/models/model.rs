@@ -1,10 +1,10 @@
-//! How a figure is composed: some primitives, each so many times, and one more times a coefficient that is fitted on records.
+//! How a figure is composed: some primitives, each a number of times, and one more times a coefficient that is fitted on records.
 
 use crate::results::prediction::Part;
 
 use super::primitives::{KERNEL_ENTRY, Primitive, SWITCH};
 
-/// A term whose count is known: so many of a primitive.
+/// A term whose count is known: a number of times a primitive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     pub(super) what: &'static str,

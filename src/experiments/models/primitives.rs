@@ -78,7 +78,7 @@ impl Primitive {
         Primitive { metric, labels }
     }
 
-    /// Whether a figure is this one, at any distance: the usual one stands first among the figures of a run.
+    /// Whether a figure is this primitive, at any distance: the usual one stands first among the figures of a run.
     pub(in crate::experiments) fn is(&self, metric: &str, labels: &Labels) -> bool {
         metric == self.metric && self.has_labels(labels)
     }

@@ -100,7 +100,7 @@ const PHASES: [&str; 5] = ["setup", "first_byte", "close", "teardown", "abort"];
 const FLOOR: f64 = 200.0;
 /// Share of handshakes that may have sent a SYN again.
 const REPEATED_SHARE: f64 = 0.01;
-/// A phase that waits for the other side takes so many of the shortest round trips, at least.
+/// A phase that waits for the other side takes this many of the shortest round trips, at least.
 const TRIPS: f64 = 0.9;
 
 constants! {

@@ -18,7 +18,7 @@ use crate::rig::shots::Looked;
 use crate::sys::socket;
 use crate::sys::tcp_counters::{ephemeral_ports, tcp_counters, time_wait};
 
-/// Connections in a row that nobody accepts before that is the result.
+/// Connections in a row that no process accepts before that is the result.
 const UNACCEPTED_IN_A_ROW: u32 = 3;
 /// Time for the remote connections of a launch.
 const REMOTE_NANOSECONDS: f64 = 2.0e9;
@@ -153,7 +153,7 @@ fn measure_remote(rig: &mut Rig<'_>, partner: &mut Partner, ends: &[CloseMode], 
     connect_all(rig, partner, path, ends, count.clamp(2, most))
 }
 
-/// Makes so many connections for each end and records their times.
+/// Makes `count` connections for each end and records their times.
 fn connect_all(
     rig: &mut Rig<'_>,
     partner: &mut Partner,
@@ -209,7 +209,7 @@ fn connections(
     Ok(times)
 }
 
-/// One connection from its beginning to its end; false when nobody answered on it.
+/// One connection from its beginning to its end. False when no process answered on it.
 fn one(
     rig: &mut Rig<'_>,
     partner: &mut Partner,

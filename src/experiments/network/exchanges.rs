@@ -260,7 +260,7 @@ fn await_datagram(line: &Link, buffer: &mut [u8], is_mine: impl Fn(&[u8]) -> boo
 fn sent(line: &Link, message: &[u8]) -> Result<bool, String> {
     match socket::answered(socket::write(line.socket.as_fd(), message)) {
         Ok(length) => Ok(length == message.len()),
-        // What an earlier message met on the way; this one has not been sent.
+        // What an earlier message met on the way. This message has not been sent.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
         Err(error) => Err(format!("cannot send: {error}")),
     }

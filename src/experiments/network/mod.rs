@@ -137,7 +137,7 @@ impl Watch {
     }
 }
 
-/// The share of the time that others had the CPU: the median over launches, so that one bad launch does not decide.
+/// The share of the time that others had the CPU: the median over launches, so that a single bad launch does not decide.
 fn others(study: &Study<'_>) -> Option<f64> {
     let stolen: f64 = study.evidence().filter_map(|found| found.steal).sum();
     let wall: f64 = study.evidence().map(|found| found.wall).sum::<f64>().max(1.0);
@@ -246,7 +246,7 @@ impl Terms {
         prediction.software("system calls", times(self.entry.0, count), self.entry.1.clone())
     }
 
-    /// Handing over to the other side and back: two hops.
+    /// Handing over to the other side and back: two handoffs.
     fn switches(&self, prediction: Prediction, placement: &str) -> Prediction {
         if placement == SAME_CPU {
             prediction.software("handoff of the CPU and back", times(self.hop.0, 2.0), self.hop.1.clone())
@@ -267,7 +267,7 @@ fn interface<'a>(machine: &'a Machine, peer: &Peer) -> Option<&'a crate::machine
     machine.network.iter().find(|found| found.name == *name)
 }
 
-/// What the way to the peer and back costs beside software: links, radios, distance; for so many bytes each way.
+/// What the way to the peer and back costs in addition to software: links, radios, distance, for `bytes` bytes each way.
 fn path_terms(by: &PredictionInput<'_>, peer: &Peer, bytes: f64, prediction: Prediction) -> Prediction {
     let interface = interface(&by.setup.machine, peer);
     let radio = interface.is_some_and(|found| found.kind == InterfaceKind::Wireless);
@@ -341,7 +341,7 @@ pub(super) fn round_trip(known: &[Metric], peer: &Peer) -> Option<(f64, String)>
     remote_metric(known, peer, "tcp").map(|found| (found.value, format!("{} {}", found.name, found.labels)))
 }
 
-/// Bytes per second that one stream carries from the peer, and the name of the figure.
+/// Bytes per second that a single stream carries from the peer, and the name of the figure.
 pub(super) fn remote_rate(known: &[Metric]) -> Option<(f64, String)> {
     let wanted = Labels::of([("direction", "receive"), ("path", "remote"), ("streams", "1")]);
     let found =
@@ -405,7 +405,7 @@ mod tests {
     use crate::evaluate::sample::{Account, Kept, Picked};
     use crate::evaluate::sharing::Sharing;
 
-    /// Six launches of shots that take 10 alone and 14 beside a neighbour.
+    /// Six launches of shots that take 10 alone and 14 with a neighbour.
     fn sample(alone: usize, shared: usize) -> Sample {
         let launches = |value: f64, count: usize| vec![vec![value; count]; 6];
         let shots = [vec![10.0; alone], vec![14.0; shared]].concat();

@@ -185,7 +185,7 @@ fn counted(workload: Workload<'_>) -> Workload<'_> {
     Workload { work: Box::new(checked), ..workload }
 }
 
-/// Whether signals can be used at all, tried in a child process where a filter might kill the caller.
+/// Whether signals can be used, tried in a child process where a filter might kill the caller.
 fn available() -> Result<(), String> {
     if !process::is_filtered() {
         return Ok(());

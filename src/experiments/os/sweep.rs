@@ -42,7 +42,7 @@ impl Sweep {
         if samples.iter().any(|(_, sample)| sample.unit != unit) {
             return None;
         }
-        // Batches that were alone on their core, and launches that took the points in turns: a launch has no line of its own.
+        // Batches that were alone on their core, and launches that took the points in turns: a launch has no separate line.
         let in_all = |number: &u32| samples.iter().all(|(_, sample)| sample.numbers.contains(number));
         let apart = samples.iter().all(|(_, sample)| sample.picked.is_some())
             || samples.iter().any(|(_, sample)| !sample.numbers.iter().any(in_all));

@@ -378,7 +378,7 @@ fn count(rig: &mut Rig<'_>, maker: &mut ThreadMaker, alone: Alone) -> Result<Opt
     }
     let faults = (counters::process_faults() - before) as f64 / f64::from(COUNTED);
     rig.record("faults", Labels::of([("by", maker.by)]), Unit::One, vec![faults])?;
-    // The least of the blocks: what is above it is somebody else's doing.
+    // The least of the blocks: other processes cause what is above it.
     Ok(delays.into_iter().reduce(f64::min).map(|delay| delay / f64::from(COUNTED / BLOCKS)))
 }
 
@@ -571,7 +571,7 @@ mod tests {
     fn a_thread_runs_before_it_is_joined() {
         for by in MAKERS {
             let mut maker = ThreadMaker::new(by, CloneCall::Clone3, Source::Counter).unwrap();
-            // Other tests of this process have threads as well: how many there are cannot be waited for.
+            // Other tests of this process also have threads: how many there are cannot be waited for.
             let [created, run, joined] = maker.shoot(Source::Counter, None).unwrap();
             assert!(created > 0 && run > 0 && created <= joined && run <= joined, "{by}: {created} {run} {joined}");
         }

@@ -4,7 +4,7 @@ use super::{PAIRS, Sampled, Sampler, Taken, WARM_UP_SHARE, Workload, paired};
 use crate::rig::instruments::Instruments;
 use crate::sys::branches::RandomBranches;
 
-/// What comes before a batch, untimed: so much time or so many operations, whichever is less, and a batch at least.
+/// What comes before a batch, untimed: this much time or this many operations, whichever is less, and a batch at least.
 #[derive(Debug, Clone, Copy)]
 struct WarmUp {
     nanoseconds: f64,
@@ -102,8 +102,8 @@ impl<I: Instruments> Sampler<'_, I> {
         settling
     }
 
-    /// Repeats work of so many operations, which gives its ticks, for a warm-up: so many times at least, within a share of the time for
-    /// sampling.
+    /// Repeats work of `operations` operations, which gives its ticks, for a warm-up: at least `least` times, within a share of the
+    /// time for sampling.
     fn spend(
         &mut self,
         warm_up: WarmUp,

@@ -89,7 +89,7 @@ pub struct RunLevel {
 pub struct LevelStep {
     /// Places of the last run before it and of the first run after it.
     pub between: [usize; 2],
-    /// The same for the earliest and the latest place that fit nearly as well (95 %).
+    /// The same for the earliest and the latest place that fit nearly equally (95 %).
     pub earliest: [usize; 2],
     pub latest: [usize; 2],
     /// `ln(after / before)`.

@@ -11,7 +11,7 @@ pub(super) const LEAST_DEGREES: f64 = 8.0;
 const WILD: f64 = 4.0;
 /// Runs on either side that a run is compared with.
 const REACH: usize = 2;
-/// One in so many runs can be wild, and at least one. More of the same height are how the series scatters.
+/// One in this many runs can be wild, and at least one. More of the same height are how the series scatters.
 const WILD_SHARE: usize = 10;
 
 /// A variance with its degrees of freedom.
@@ -33,7 +33,7 @@ impl Spread {
         student_two_sided((squares / self.variance).sqrt(), self.degrees).unwrap_or(1.0)
     }
 
-    /// The 95 % interval of a number whose variance is this one times a factor.
+    /// The 95 % interval of a number whose variance is this variance times a factor.
     pub fn interval(self, value: f64, factor: f64) -> Option<Interval> {
         let reach = student_factor(LEVEL, self.degrees)? * (self.variance * factor).sqrt();
         Interval::new(value - reach, value + reach, LEVEL)

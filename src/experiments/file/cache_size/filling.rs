@@ -28,10 +28,10 @@ const FEW_STEPS: u64 = 32;
 
 const STEP: u64 = 64 << 20;
 
-/// Files that are written take so many times of what the cache may have. Holes take nothing: one file follows another.
+/// Files that are written take this many times what the cache may have. Holes take nothing: one file follows another.
 const TIMES: f64 = 1.5;
 
-/// Percentage of the time that somebody may wait for memory.
+/// Percentage of the time that some process may wait for memory.
 const PRESSURE: f64 = 10.0;
 
 /// What must stay available: a share of the memory and a number of bytes.
@@ -39,7 +39,7 @@ const AVAILABLE_SHARE: f64 = 0.05;
 
 const AVAILABLE: u64 = 256 << 20;
 
-/// Fills it; `began` is when this launch began to measure, and from then on it may take so many seconds.
+/// Fills it. `began` is when this launch began to measure. From then on it may take `seconds` seconds.
 pub(super) fn measure(rig: &mut Rig<'_>, with: FillWith, began: Instant, seconds: f64) -> Result<(), Problem> {
     let memory = Vitals::read();
     let (Some(total), Some(available)) = (memory.total, memory.available) else {

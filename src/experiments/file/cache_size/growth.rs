@@ -130,8 +130,8 @@ mod tests {
     const STEP: u64 = 10;
     const ROOM: u64 = 1000;
 
-    /// Fills a cache of so many bytes in steps of a tenth of a second. At each step something takes back a part of it; the
-    /// most that was resident, the end, and what was taken early.
+    /// Fills a cache of `capacity` bytes in steps of a tenth of a second. At each step something takes back a part of it.
+    /// Returns the most that was resident, the end, and what was taken early.
     fn fill(capacity: f64, take: impl Fn(u32, f64) -> f64) -> (f64, StopReason, f64) {
         let mut growth = Growth::new(STEP, ROOM);
         let (mut resident, mut most) = (0.0_f64, 0.0_f64);

@@ -70,7 +70,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was read beyond so many limits must have evicted something.
+/// What was read beyond this many limits must have evicted something.
 const BEYOND: f64 = 1.05;
 
 /// A cache smaller than this share of what it may have was held down by something else.

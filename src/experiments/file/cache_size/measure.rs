@@ -90,7 +90,7 @@ pub(super) fn measure_bounded(rig: &mut Rig<'_>) -> Result<(), Problem> {
             Err(reason) => rig.unavailable(BYTES, &bounded(limit), &reason),
         }
     }
-    // Nobody else's cache keeps what nobody reads again.
+    // The cache of other groups does not keep what no process reads again.
     stamped.evict().map_err(Problem::new)
 }
 

@@ -106,7 +106,7 @@ const UNCONFIRMED: &str = "unconfirmed";
 /// Limits of the groups: large against what else is charged to them, small against any machine.
 const LIMITS: [u64; 3] = [64 << 20, 128 << 20, 256 << 20];
 
-/// A read from the device takes so many times one from the cache, or time confirms nothing.
+/// A read from the device takes this many times as long as one from the cache, or time confirms nothing.
 const SLOWER: f64 = 2.0;
 
 /// Limits that the launches of a run try. For a first look one has to do. The largest takes longer than all others together.

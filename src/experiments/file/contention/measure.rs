@@ -1,4 +1,4 @@
-//! The races of a launch: so many readers at once, each of a file of its own.
+//! The races of a launch: a number of readers at once, each of a separate file.
 
 use super::super::{BLOCK, Order};
 use super::{FILE, TIME, labels, races};
@@ -96,8 +96,8 @@ struct Stolen {
     span: f64,
 }
 
-/// What crowds lost to the hypervisor beyond what one process lost in the same time: a limit of the guest, which the crowds met and
-/// nobody else made.
+/// What crowds lost to the hypervisor beyond what one process lost in the same time. This is a limit of the guest, which the crowds met
+/// and no other process made.
 fn of_crowds(taken: &[Stolen]) -> f64 {
     let (alone, crowds): (Vec<&Stolen>, Vec<&Stolen>) = taken.iter().partition(|found| found.processes == 1);
     let sum = |among: &[&Stolen], of: fn(&Stolen) -> f64| among.iter().map(|found| of(found)).sum::<f64>();

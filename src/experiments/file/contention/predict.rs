@@ -56,7 +56,7 @@ pub(super) fn predict_time(by: &PredictionInput<'_>, order: Order, processes: us
     let cpus = by.setup.machine.available_cpus().max(1.0);
     let work = BLOCK_LAYER.times(count / cpus);
     let longest = alone.value.max(device).max(work.0);
-    // Between nobody waiting and all standing in one line.
+    // Between no process waiting and all waiting in one queue.
     let waiting = longest - alone.value;
     let waiting = (waiting, 0.0, ((count - 1.0) * alone.high).max(waiting));
     alone.software(&format!("queue behind {} others", processes - 1), waiting, basis)

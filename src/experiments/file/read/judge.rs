@@ -1,4 +1,4 @@
-//! What must be true of reads, whoever measures them.
+//! What must be true of reads, whichever experiment measures them.
 
 use super::{
     CACHES, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, SIZES, TIME, TOUCH_RATIO, WARM, labels, pass_labels,
@@ -222,7 +222,7 @@ pub(super) fn of_time(study: &Study<'_>, order: Order, cache: &str, bytes: u64, 
     gates
 }
 
-/// The gates of a rate, beside those of the time behind it.
+/// The gates of a rate, in addition to those of the time behind it.
 pub(super) fn of_rate(study: &Study<'_>, order: Order, cache: &str, bytes: u64) -> Vec<Gate> {
     if cache == WARM {
         return resident(study, bytes);
@@ -309,7 +309,7 @@ fn proofs(study: &Study<'_>, order: Order, cache: &str) -> Vec<Gate> {
             .collect();
         let sums = counts.iter().fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
         let evidence = format!("no page cached before, and {} cold reads left {} pages in the cache", sums.0, sums.1);
-        // More pages than reads: something was read ahead. None at all: the reads went past the cache.
+        // More pages than reads: something was read ahead. None: the reads went past the cache.
         let alone = |&(wanted, found): &(f64, f64)| found > 0.0 && found <= wanted * (1.0 + READ_AHEAD);
         gates.push(Gate::holds(&COLD_COUNT, !counts.is_empty() && counts.iter().all(alone), evidence));
         // A kernel that takes pages back early changes no cold read, but fewer pages prove it.
@@ -334,7 +334,7 @@ fn warm_floor(study: &Study<'_>, own: f64) -> Gate {
     Gate::at_least(&WARM_FLOOR, Number::time(own).named("{}"), entry + COPY_FLOOR).because(reason)
 }
 
-/// The file was in the cache before the reads. Where the kernel took pages of it back meanwhile, some reads were not warm.
+/// The file was in the cache before the reads. Where the kernel took pages of it back during that time, some reads were not warm.
 fn resident(study: &Study<'_>, bytes: u64) -> Vec<Gate> {
     let found = study.series("resident", &Labels::none().with("bytes", bytes));
     let held = !found.is_empty()

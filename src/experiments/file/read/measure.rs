@@ -31,7 +31,7 @@ pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
     shoot(rig, &targets, &[DIRECT])
 }
 
-/// Parts of a hundred of the run's space that these files may take: other experiments have files as well.
+/// Parts of a hundred of the run's space that these files may take: other experiments also have files.
 const SHARE: u64 = 67;
 
 /// What their names begin with.
@@ -127,7 +127,7 @@ fn wrong(why: impl std::fmt::Display) -> Problem {
     Problem::new(format!("a read of the test file failed: {why}"))
 }
 
-/// The sizes whose files have room in so many bytes.
+/// The sizes whose files have room in `left` bytes.
 fn sizes(wanted: impl IntoIterator<Item = u64>, mut left: u64) -> Vec<u64> {
     let fits = |&bytes: &u64| {
         let fits = bytes <= left;

@@ -23,7 +23,7 @@ pub(super) const FLOOR: f64 = 2_000.0;
 /// A read waits for its round trip: this share of the shortest ones at least (G27).
 pub(super) const TRIPS: f64 = 0.9;
 
-/// The intercept may be so many round trips (G36).
+/// The intercept may be this many round trips (G36).
 pub(super) const INTERCEPT: [f64; 2] = [0.9, 3.0];
 
 /// The slope may differ from the inverse of the rate by this share (G36).
@@ -32,7 +32,7 @@ pub(super) const SLOPE: f64 = 0.3;
 /// Slack of comparisons.
 pub(super) const SLACK: f64 = 1.05;
 
-/// A cold read that takes so many times a warm one met something slower than memory.
+/// A cold read that takes this many times as long as a warm one met something slower than memory.
 pub(super) const COLDER: f64 = 1.3;
 
 rules! {

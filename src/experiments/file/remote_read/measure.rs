@@ -288,7 +288,7 @@ pub(super) fn flow(rig: &mut Rig<'_>, via: &str, partner: &mut Partner) -> Resul
     record_rate(rig, via, &windows)
 }
 
-/// Somebody who reads pieces of the warm part of a file.
+/// A reader of pieces of the warm part of a file.
 pub(super) type PieceReader = Box<dyn FnMut(u64, u32) -> Result<(), String> + Send>;
 
 /// What the path and the server carry when several reads are under way.

@@ -20,7 +20,7 @@ pub(super) fn predict_labels(via: &str) -> Vec<(Labels, u32)> {
 }
 
 constants! {
-    /// What a server does for one read, beside the disk.
+    /// What a server does for one read, in addition to the disk.
     SERVER_READ = 35_000.0 in 5_000.0 ..= 150_000.0 "ns", "20–50 µs: a wake-up, the parsing of a call, a file lookup, \
                                                            an answer. More in user space";
     /// A program between a file system and the network (FUSE), both ways.
@@ -176,7 +176,7 @@ fn stored(way: RemoteAccess<'_>, bytes: f64, ahead: bool, prediction: Prediction
     let known = device.is_some();
     let device = device.unwrap_or(DISK_READ_UNKNOWN);
     let (value, low, high) = device.times(1.0);
-    // Read ahead, several reads share one wait for the disk; of a stranger's server nobody knows what it has in memory.
+    // Read ahead, several reads share one wait for the disk. It is not known what a stranger's server has in memory.
     let low = if ahead || !known { 0.0 } else { low };
     let byte = STORED_BYTE.times(bytes);
     prediction

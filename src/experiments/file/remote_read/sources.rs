@@ -42,7 +42,7 @@ pub(super) trait BlockSource {
 pub(super) enum ContentCheck {
     /// Every block carries the stamp of this file.
     Stamps(u64),
-    /// It is somebody's file: that a block is not all zeros is all that can be asked, because a hole would be.
+    /// It is the file of another owner: that a block is not all zeros is all that can be asked, because a hole would be.
     NoHoles,
 }
 
@@ -148,7 +148,7 @@ fn remove_left_over(directory: &Path) {
         .map(|entry| entry.path())
         .collect();
     for path in left {
-        // Somebody else's by now, or gone: either way it is no longer ours.
+        // The file of another process by now, or gone: either way it is no longer ours.
         let _ = std::fs::remove_file(path);
     }
 }

@@ -197,7 +197,7 @@ pub(super) fn measure_caches(
             });
             let long = level.bytes > LONG_PASS;
             let workload = workload.prepared(move || {
-                // Another level's batch stood before this one: its lines leave, this level's come in.
+                // Another level's batch stood before this batch: its lines leave, this level's come in.
                 warm.steps(&mut arena.borrow_mut(), if long { 1 } else { 2 });
                 Ok(())
             });
@@ -263,7 +263,7 @@ pub(super) fn measure_memory(
     Ok(())
 }
 
-/// Several threads, each with an arena of its own that it wrote itself.
+/// Several threads, each with a separate arena that it wrote itself.
 pub(super) fn measure_team(
     rig: &mut Rig<'_>,
     level: &Footprint,

@@ -114,7 +114,7 @@ fn mark_levels(findings: &mut Findings, scope: &Scope, found: &FoundLevels, deci
     }
 }
 
-/// Where the levels end, beside what is reported, and how the pattern of this curve differs from the one in the tables.
+/// Where the levels end, next to what is reported, and how the pattern of this curve differs from the one in the tables.
 fn ends_found(found: &FoundLevels) -> Option<String> {
     let ends = |level: &Named| {
         let ([low, high], claimed) = (level.ends?, level.claimed? as f64);

@@ -9,7 +9,7 @@ use crate::sys::affinity;
 use crate::sys::arena::Arena;
 use crate::sys::chain::LOADS_PER_TURN;
 
-/// Batches of a walk that one of dozens of footprints gets in a launch: levels are made of many of them.
+/// Batches of a walk that each of dozens of footprints gets in a launch: levels are made of many of them.
 pub(super) const BATCHES: u32 = 8;
 
 /// Turns in a batch of a footprint that is memory: some thousand loads, over which banks and rows average out.
@@ -37,7 +37,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     measure_nodes(rig, &scope, &mut scratch)
 }
 
-/// Memory for walks of so many bytes at most, with room to move: small footprints shall not always lie at the same place.
+/// Memory for walks of `most` bytes at most, with room to move: small footprints shall not always lie at the same place.
 fn arena_for(rig: &Rig<'_>, scope: &Scope, most: u64, pages: Pages) -> Result<Arena, String> {
     buffer::take((4 * LEAST_MEMORY).min(scope.most()).max(most), pages, None, rig.memory())
 }

@@ -65,7 +65,7 @@ const MOST_PASSES: u64 = 8;
 /// Footprints up to here are walked once load by load before sampling; larger ones by many walkers at a time.
 const WALKED_SINGLY: u64 = MIB;
 
-/// Bytes that a launch has beside its buffer: the program, its records.
+/// Bytes that a launch has in addition to its buffer: the program, its records.
 const BESIDE: u64 = 8 * MIB;
 
 /// Bytes of a pair of numbers for each line: the order of a walk, and successors.

@@ -77,7 +77,7 @@ fn touch<M: AsMut<[Untouched]> + AsRef<[Untouched]>>(
     )
 }
 
-/// A workload whose loops have a place of their own in each block.
+/// A workload whose loops have a separate place in each block.
 fn moving<'a>(workload: Workload<'a>, touches: &Shared<Touches>) -> Workload<'a> {
     let touches = Rc::clone(touches);
     workload.placed(move |block| touches.borrow_mut().place(block as usize))
@@ -233,7 +233,7 @@ fn measure_cached(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(
     rig.sample_in_blocks(workloads)
 }
 
-/// Cold pages, and beside them the same number of pages read past the cache.
+/// Cold pages, and next to them the same number of pages read past the cache.
 fn measure_cold(rig: &mut Rig<'_>, file: &File, tally: &mut Tally) -> Result<(), Problem> {
     let (page, bytes) = (page_size(), FILE * page_size());
     let medium = rig.setup().machine.scratch().and_then(|storage| storage.mount.as_ref()).map(|mount| mount.medium);

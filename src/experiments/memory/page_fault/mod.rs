@@ -151,7 +151,7 @@ const CLEAR_FLOOR: f64 = 8192.0;
 const MAJOR_FLOOR: f64 = 5_000.0;
 /// How far a major fault may be from the sum of its parts.
 const PARTS: f64 = 0.25;
-/// Clearing a page may cost so many times what copying one does.
+/// Clearing a page may cost this many times what copying one does.
 const CLEAR_SLACK: f64 = 1.05;
 /// A fault maps a page at least; a count may be off by a tenth.
 const LEAST_PAGES: f64 = 0.9;

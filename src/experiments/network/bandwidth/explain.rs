@@ -65,7 +65,7 @@ fn limit(study: &Study<'_>, case: Case) -> Option<String> {
         let window = middle(study, "sender", &of, 7).unwrap_or(0.0);
         let round_trip = middle(study, "sender", &of, 4).unwrap_or(0.0) / 1e6;
         let rate = median(&study.values("rate", &labels)).unwrap_or(0.0) / f64::from(case.streams);
-        // A sender that paces itself never meets the window it has filled: what is on its way shows it as well.
+        // A sender that paces itself never meets the window it has filled: what is on its way also shows it.
         if share(1) > STOPPED || case.placement.is_none() && window > 0.0 && rate * round_trip >= FILLED * window {
             return Some(format!(
                 "the receiver's window ({1} at the end, which stopped the sender for {0} of the time)",

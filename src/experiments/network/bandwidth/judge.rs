@@ -24,7 +24,7 @@ pub(super) const STALLED: f64 = 0.5;
 /// for more than half of its windows, and their median is zero then.
 const UNDISTURBED: f64 = 0.75;
 
-/// Eight streams carry so many times what one carries, at least.
+/// Eight streams carry this many times what one carries, at least.
 pub(super) const EIGHT_OVER_ONE: f64 = 0.9;
 
 rules! {

@@ -111,7 +111,7 @@ const REMOTE_WINDOW: u32 = 100;
 /// A CPU that is busy for this share of the time is the limit.
 const BUSY: f64 = 0.9;
 
-/// Bytes of a full frame beside its payload: IP, TCP with time stamps, within the MTU; and around it on an Ethernet.
+/// Bytes of a full frame in addition to its payload: IP, TCP with time stamps, within the MTU, and around it on an Ethernet.
 const WITHIN: f64 = 52.0;
 
 const AROUND: f64 = 38.0;
@@ -193,7 +193,7 @@ fn common_case(labels: &Labels) -> bool {
     labels.get("bytes") == Some("131072") && (!loopback || labels.get("ip") == Some("4"))
 }
 
-/// Payload of an Ethernet that moves so many bytes per second.
+/// Payload of an Ethernet that moves this many bytes per second.
 fn framed(bytes_per_second: f64, mtu: Option<u32>) -> f64 {
     let mtu = f64::from(mtu.unwrap_or(1500));
     bytes_per_second * (mtu - WITHIN) / (mtu + AROUND)

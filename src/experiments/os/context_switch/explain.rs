@@ -1,4 +1,4 @@
-//! How the hops stand to each other, to system calls and to the curve over working sets.
+//! How the handoffs stand to each other, to system calls and to the curve over working sets.
 
 use super::{Pairing, SAME, judge};
 use crate::experiments::os::system_call::paid;
@@ -7,7 +7,7 @@ use crate::results::quantity::DISTANCE;
 use crate::results::ratio::{Order, unresolved_difference};
 use crate::results::wording::{count, mark, significant, times};
 
-/// The published hop or net cost of a pairing.
+/// The published handoff or net cost of a pairing.
 fn found<'a>(findings: &'a Findings, name: &str, between: &'static str, through: &'static str) -> Option<&'a Metric> {
     let pairing = Pairing { between, through, placement: SAME.to_owned(), target: None };
     findings.metric(name, &pairing.labels())

@@ -1,4 +1,4 @@
-//! Which figures hops, rings and lines give, and what must hold of them.
+//! Which figures handoffs, rings and lines give, and what must hold of them.
 
 use super::{BETWEEN, PLACED, Pairing, RINGS, SAME, THROUGH, WORKING_SETS, line_labels, pairings, ring_labels};
 use crate::evaluate::sample::Sample;
@@ -46,7 +46,7 @@ fn passage_of_own(study: &Study<'_>, between: &str, through: &str) -> Option<Sam
     Some(drawn(study, study.sample("own", &labels)?))
 }
 
-/// Whether each batch has a placement of its own.
+/// Whether each batch has a separate placement.
 fn is_drawn(study: &Study<'_>) -> bool {
     study.method_version >= PLACED
 }
@@ -110,7 +110,7 @@ rules! {
         "the token takes equally long in both directions, within {} and two system calls", share(ASYMMETRY);
 }
 
-/// G25: every hop is a switch that the kernel counted, everybody on the CPU of the label.
+/// G25: every handoff is a switch that the kernel counted, every task on the CPU of the label.
 pub(super) fn proof(study: &Study<'_>, labels: &Labels, gross: &Estimate) -> Gate {
     let wrong = gross.account.wrong;
     let why =
@@ -126,7 +126,7 @@ pub(super) fn proof(study: &Study<'_>, labels: &Labels, gross: &Estimate) -> Gat
     )
 }
 
-/// G8: a hop contains two system calls.
+/// G8: a handoff contains two system calls.
 pub(super) fn two_calls(study: &Study<'_>, gross: &Estimate, pairing: &Pairing) -> Option<Gate> {
     let floor = paid(study.known, "getppid")?;
     let cycles = floor.cycles.filter(|_| gross.unit == Unit::Cycles);
@@ -172,7 +172,7 @@ pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement
     }
 }
 
-/// One curve for each ring: what a hop costs above the pipe and the same sum in a warm cache, over working sets. And how many
+/// One curve for each ring: what a handoff costs above the pipe and the same sum in a warm cache, over working sets. And how many
 /// points are below the switch without data. All are published: those that scatter upwards alone would make the curve too high.
 pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
     let (mut curves, mut below) = (Vec::new(), 0);
@@ -192,7 +192,7 @@ pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
     (curves, below)
 }
 
-/// The difference of hop and own cost within each launch, and its range over launches. Nothing is below the floor of a switch.
+/// The difference of handoff and own cost within each launch, and its range over launches. Nothing is below the floor of a switch.
 fn point(study: &Study<'_>, members: usize, bytes: usize) -> Option<[f64; 4]> {
     let hops = study.sample("hop", &ring_labels(members, bytes))?;
     let alone = study.sample("own", &ring_labels(1, bytes))?;

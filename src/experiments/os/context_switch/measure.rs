@@ -1,4 +1,4 @@
-//! The passages of a launch: hops between two tasks on one CPU and on two, a line between cores, rings with working sets.
+//! The passages of a launch: handoffs between two tasks on one CPU and on two, a line between cores, rings with working sets.
 
 use super::{BETWEEN, Pairing, RINGS, SAME, WORKING_SETS, line_labels, pairings, ring_labels};
 use crate::experiments::prelude::*;
@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Batches are this many times as long as the shortest, so that a hundredth of their hops is a hop.
+/// Batches are this many times as long as the shortest, so that a hundredth of their handoffs is a handoff.
 pub(super) const LONGER: u32 = 4;
 
 /// Batches of line transfers are this many times as long as others: where a host moves a CPU, lines come several times faster
@@ -59,7 +59,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     rig.sample_in_blocks(workloads)
 }
 
-/// Hops of processes through pipes, on one CPU and to another one that sleeps or is kept awake.
+/// Handoffs of processes through pipes, on one CPU and to another one that sleeps or is kept awake.
 pub(super) fn measure_first(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let places = rig.setup().places();
     let partners = Partners::start(rig, &places);
@@ -89,7 +89,7 @@ impl Partners {
     }
 }
 
-/// The hops of some pairings. The other CPU is left alone for some time before each batch that wakes it.
+/// The handoffs of some pairings. The other CPU is left alone for some time before each batch that wakes it.
 fn hops(
     rig: &mut Rig<'_>,
     partners: &Partners,
@@ -150,7 +150,7 @@ impl Awake {
     }
 }
 
-/// A pair of tasks and the workload of their hops; the halves of its round trips are recorded here.
+/// A pair of tasks and the workload of their handoffs. The halves of its round trips are recorded here.
 pub(super) fn hop<P: Passage>(
     rig: &mut Rig<'_>,
     pairing: &Pairing,

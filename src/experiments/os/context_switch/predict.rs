@@ -28,7 +28,7 @@ constants! {
         "published core-to-core latencies: 80–120 ns between complexes, 130–300 ns between sockets";
 }
 
-/// What the kernel does in a passage beside entering and leaving: instructions of both calls together.
+/// What the kernel does in a passage in addition to entering and leaving: instructions of both calls together.
 const PIPE_INSTRUCTIONS: f64 = 1000.0;
 
 const EVENTFD_INSTRUCTIONS: f64 = 500.0;

@@ -83,7 +83,7 @@ fn tell_function(findings: &mut Findings) {
     });
 }
 
-/// Whether a clock read without a system call enters the kernel all the same.
+/// Whether a clock read without a system call still enters the kernel.
 fn tell_vdso(findings: &mut Findings) {
     let (Some(real), Some(vdso)) = (time(findings, "clock_gettime"), time(findings, VDSO)) else { return };
     findings.say(if Ratio::of(&real, &vdso, ENTERS).is_some() {

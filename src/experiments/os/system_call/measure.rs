@@ -58,7 +58,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if calls.first().is_some_and(|(call, _)| call.name == FLOOR) { rig.sample_first(sweep) } else { Ok(()) }
 }
 
-/// A call as it takes turns with others: what ran before each batch is its warm-up, and nobody waits for a level.
+/// A call as it takes turns with others: what ran before each batch is its warm-up, and no workload waits for a level.
 fn in_sweep(calls: Workload<'_>, batches: u32) -> Workload<'_> {
     let sizing = Sizing::AtLeast(CALLS_AMONG_OTHERS / calls.operations);
     Workload { labels: among_others(), sizing, at_most: Some(batches), ..calls }

@@ -41,7 +41,7 @@ impl KernelEntry {
         let rest = |share: f64| timed.value * (1.0 - share) / CLOCK_INSTRUCTIONS;
         KernelEntry {
             range: KERNEL_ENTRY_SHARE.times(timed.value),
-            // Other calls take other paths: half to twice the pace of this one.
+            // Other calls take other paths: half to twice the pace of this call.
             instruction: (
                 rest(KERNEL_ENTRY_SHARE.value),
                 rest(KERNEL_ENTRY_SHARE.high) * 0.5,
