@@ -63,7 +63,7 @@
 //! **Own CPUs.** In a guest without visible siblings, a thread on another CPU computes and sleeps in turn for 15 ms. Nine
 //! looks follow each change. The other CPU is on this core if they are shared while it computes, and alone while it
 //! sleeps. Neighbours that arrive or leave cause both orders equally often, so the reverse order is subtracted. The
-//! label value is `own_cpu`. A pair of looks with the same state means another core.
+//! label is `beside=own_cpu`. A pair of looks with the same state means another core.
 //!
 //! **Check.** Where the machine shows which CPUs share a core, a thread of sysdyno computes on the sibling during a
 //! second series of looks. At least 90 % of these looks must be shared.
@@ -84,7 +84,7 @@
 //! - A neighbour that waits for memory or sleeps leaves the execution units free. *Shared* means that a neighbour
 //!   computed.
 //! - The other thread can be your own. Where siblings are visible, sysdyno keeps its other tasks off the core during
-//!   looks. Elsewhere the label value `own_cpu` shows it, for one CPU of each placement.
+//!   looks. Elsewhere the label `beside=own_cpu` shows it, for one CPU of each placement.
 //! - The same loop at another address can take twice as long. All looks use one aligned copy.
 //! - A timer interrupt of this CPU disturbs one look every few milliseconds. A single look is therefore not a neighbour.
 //! - A launch lasts 25 ms. Stretches of seconds appear as launches that are entirely alone or entirely shared.
