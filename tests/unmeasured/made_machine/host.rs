@@ -162,7 +162,8 @@ fn a_run_on_the_made_machine_measures_everything_in_its_time() {
         let document = conducted(&place, description(), &mut host, Profile::Default, 1);
         assert!(document.run.complete, "{}", document.run.ended);
         let bytes: u64 = fs::read_dir(&place).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
-        assert!(bytes < 3_000_000, "the run directory has {bytes} bytes");
+        // A log of a real machine has fewer digits.
+        assert!(bytes < 4_000_000, "the run directory has {bytes} bytes");
         for section in &document.experiments {
             assert!(section.outcome == Outcome::Measured, "{}: {:?}", section.id, section.reason);
         }
