@@ -55,6 +55,26 @@ fn every_figure_is_in_it_with_what_a_comparison_needs() {
 }
 
 #[test]
+fn costs_next_to_a_neighbour_are_in_it() {
+    let document = document("tests/made/runs/guest-zen5-2cpu-calm.jsonl.gz");
+    let (_, value) = rendered(&document);
+    let mut figures = 0;
+    let experiments = value["experiments"].as_array().unwrap().iter();
+    for metric in experiments.flat_map(|found| found["metrics"].as_array().into_iter().flatten()) {
+        for figure in metric["figures"].as_array().unwrap() {
+            let labels = Labels::parse(figure["labels"].as_str().unwrap_or_default()).unwrap();
+            let whole = document.metric(metric["name"].as_str().unwrap(), &labels).unwrap();
+            assert_eq!(figure["shared"].is_number(), whole.shared.is_some(), "{labels}");
+            if let Some(shared) = whole.shared {
+                assert!((figure["shared"].as_f64().unwrap() / shared.value - 1.0).abs() < 1e-3, "{labels}");
+                figures += 1;
+            }
+        }
+    }
+    assert!(figures > 10, "{figures} figures");
+}
+
+#[test]
 fn it_is_read_as_it_was_written() {
     for name in ["complete", "died", "failed_launch", "skipped_step", "truncated"] {
         let (text, _) = rendered(&document(&format!("tests/golden/{name}.jsonl")));
