@@ -43,7 +43,7 @@ pub fn name_unpaired(study: &Study<'_>, findings: &mut Findings, metric: &str, l
     }
 }
 
-/// How many series have clean batches, but only some during which a neighbour came or went. None where there is no such series.
+/// The number of series whose clean batches all saw a neighbour come or go. None if there is no such series.
 fn nothing_told(study: &Study<'_>) -> Option<Gate> {
     let names: BTreeSet<(&str, &Labels)> = study
         .launches

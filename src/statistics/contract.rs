@@ -7,7 +7,7 @@ use super::{
     steps, summary,
 };
 
-/// Values as no healthy launch gives them: ties, zeros, both ends of the range of numbers, and values that are no numbers.
+/// Values that a healthy launch does not give: ties, zeros, the largest and smallest numbers, infinities and NaN.
 fn wild_value() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => (-3..4_i32).prop_map(f64::from),

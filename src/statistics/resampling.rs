@@ -1,6 +1,6 @@
 //! Resampling: sets of the same size, drawn with replacement (Efron, *Annals of Statistics* 7, 1979).
 
-/// `times` sets drawn from values with replacement, the same ones for the same seed. Empty ones where there are no values.
+/// Draws `times` sets from values, with replacement. The same seed gives the same sets. Without values the sets are empty.
 pub fn resamplings<T: Copy>(values: &[T], times: u32, seed: u64) -> impl Iterator<Item = Vec<T>> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..times).map(move |_| values.iter().map(|_| values[random.usize(..values.len())]).collect())

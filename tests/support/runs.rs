@@ -238,3 +238,12 @@ impl Drop for Leashed {
         let _ = self.0.wait();
     }
 }
+
+/// The complaint of a refusal: an error with a hint, and nothing on standard output.
+pub fn refused(output: &Output) -> String {
+    let complaint = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{}", told(output));
+    assert!(output.stdout.is_empty(), "{}", told(output));
+    assert!(complaint.starts_with("error: ") && complaint.contains("\nhint: "), "{}", told(output));
+    complaint
+}

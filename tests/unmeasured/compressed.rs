@@ -2,9 +2,8 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
-use crate::support::runs::{finished_run, output, text, told};
+use crate::support::runs::{finished_run, output, refused, text, told};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sysdyno::testing::results::log;
@@ -34,13 +33,6 @@ fn said(words: &[&str]) -> Vec<u8> {
     let output = output(words);
     assert!(output.status.success(), "{}", told(&output));
     output.stdout
-}
-
-fn refused(output: &Output) -> String {
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{}", told(output));
-    assert!(output.stdout.is_empty() && complaint.contains("\nhint: "), "{}", told(output));
-    complaint
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::support::runs::{
-    accounted, copy_of_finished_run, edit_log, ended, finished_run, lines, measuring, metrics, output, records, result,
-    sysdyno, text, told,
+    accounted, copy_of_finished_run, edit_log, ended, finished_run, lines, measuring, metrics, output, records,
+    refused, result, sysdyno, text, told,
 };
 use serde_json::Value;
 use sysdyno::testing::report::terminal;
@@ -22,14 +22,6 @@ fn place() -> (TempDir, String) {
 fn run(words: &[&str]) -> Output {
     let _alone = measuring();
     output(&[&["run", "cpu.loop", "--quick", "--time=1s"], words].concat())
-}
-
-fn refused(output: &Output) -> String {
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{}", told(output));
-    assert!(output.stdout.is_empty(), "{}", told(output));
-    assert!(complaint.starts_with("error: ") && complaint.contains("\nhint: "), "{}", told(output));
-    complaint
 }
 
 fn report(words: &[&str]) -> Output {

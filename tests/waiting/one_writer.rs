@@ -6,8 +6,8 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use crate::support::runs::{
-    Leashed, copy_of_finished_run, edit_log, finished_run, lines, log_text, measuring, output, records, result,
-    sysdyno, text, told, wait_until,
+    Leashed, copy_of_finished_run, edit_log, finished_run, lines, log_text, measuring, output, records, refused,
+    result, sysdyno, text, told, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -17,13 +17,6 @@ use tempfile::TempDir;
 
 fn resume(place: &Path) -> Output {
     output(&["run", "--resume", place.to_str().unwrap()])
-}
-
-fn refused(output: &Output) -> String {
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{}", told(output));
-    assert!(output.stdout.is_empty() && complaint.contains("\nhint: "), "{}", told(output));
-    complaint
 }
 
 /// A run with launches in its log.

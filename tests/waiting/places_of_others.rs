@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::places::{Group, for_anybody, nobody};
 use crate::support::runs::{
-    Leashed, PROGRAM, copy_of_finished_run, ended, finished_run, lines, log_text, measuring, output, state, sysdyno,
-    text, told, wait_until,
+    Leashed, PROGRAM, copy_of_finished_run, ended, finished_run, lines, log_text, measuring, output, refused, state,
+    sysdyno, text, told, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
@@ -45,13 +45,6 @@ fn finished(command: &mut Command) -> Output {
     };
     let stdout = read(run.0.stdout.as_mut().unwrap());
     Output { status, stdout, stderr: read(run.0.stderr.as_mut().unwrap()) }
-}
-
-fn refused(output: &Output) -> String {
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{}", told(output));
-    assert!(output.stdout.is_empty() && complaint.contains("\nhint: "), "{}", told(output));
-    complaint
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         },
         Need {
             id: "account_of_pages",
-            what: "a kernel that tells which pages hold the memory",
+            what: "a kernel that reports which pages hold the memory",
             check: account_of_pages,
             caveats: no_caveats,
         },
@@ -162,7 +162,7 @@ fn two_cpus(setup: &Setup) -> Result<(), Problem> {
 /// A footprint is verified before it is read. An emulator in user mode shows no pages of the program that it runs.
 fn account_of_pages(setup: &Setup) -> Result<(), Problem> {
     let Some(emulator) = &setup.machine.cpu.emulator else { return Ok(()) };
-    let why = format!("{} does not tell which pages hold the memory, so no footprint is verified", emulator.value);
+    let why = format!("{} does not report which pages hold the memory, so no footprint is verified", emulator.value);
     Err(Problem::new(why).hint("use a build for the architecture of this machine"))
 }
 
@@ -398,7 +398,7 @@ mod tests {
         setup.machine.cpu.emulator = Some(Fact::new("an emulator of aarch64".to_owned(), "uname"));
         let problem = account_of_pages(&setup).unwrap_err();
         assert!(
-            problem.what.starts_with("an emulator of aarch64 does not tell") && problem.hint.is_some(),
+            problem.what.starts_with("an emulator of aarch64 does not report") && problem.hint.is_some(),
             "{problem}"
         );
     }

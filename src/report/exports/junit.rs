@@ -1,7 +1,7 @@
 //! JUnit XML, which CI systems show as a list of tests: a test suite for each experiment, a test case for each headline result.
 //!
 //! A test case fails if the result is contaminated or if a hard gate refused it, and is skipped if the machine cannot give it. A
-//! result outside its predicted range is no failure: a better machine is also outside. The output of the case says it.
+//! result outside its predicted range does not fail: a better machine is also outside. The output of the case has the range.
 
 use super::names::{name, one_line};
 use super::{Entry, Scope, has_all};

@@ -148,7 +148,7 @@ fn remove_left_over(directory: &Path) {
         .map(|entry| entry.path())
         .collect();
     for path in left {
-        // The file of another process by now, or gone: either way it is no longer ours.
+        // An error is ignored: the file is gone, or it now belongs to another process.
         let _ = std::fs::remove_file(path);
     }
 }
