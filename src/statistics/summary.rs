@@ -41,7 +41,15 @@ pub fn usable(values: &[f64]) -> bool {
 ///
 /// `probability` lies in `[0, 1]`; 0 gives the minimum and 1 the maximum.
 pub fn quantile(values: &[f64], probability: f64) -> Option<f64> {
-    quantile_of_sorted(&sorted(values)?, probability)
+    if !usable(values) || !(0.0..=1.0).contains(&probability) {
+        return None;
+    }
+    // Only the values at two ranks count, so the others need no order.
+    let mut values = values.to_vec();
+    let (below, share) = rank(values.len(), probability);
+    let (_, low, rest) = values.select_nth_unstable_by(below, f64::total_cmp);
+    let above = rest.iter().copied().min_by(f64::total_cmp).unwrap_or(*low);
+    Some(interpolated(*low, above, share))
 }
 
 /// [`quantile`] of values that are already finite and in ascending order.
@@ -49,12 +57,19 @@ pub fn quantile_of_sorted(ordered: &[f64], probability: f64) -> Option<f64> {
     if ordered.is_empty() || !(0.0..=1.0).contains(&probability) {
         return None;
     }
-    let position = (ordered.len() - 1) as f64 * probability;
-    let below = position.floor() as usize;
-    let above = (below + 1).min(ordered.len() - 1);
-    let share = position - position.floor();
+    let (below, share) = rank(ordered.len(), probability);
+    Some(interpolated(ordered[below], ordered[(below + 1).min(ordered.len() - 1)], share))
+}
+
+/// The place of a quantile in ascending order, and how far it lies towards the next one.
+fn rank(count: usize, probability: f64) -> (usize, f64) {
+    let position = (count - 1) as f64 * probability;
+    (position.floor() as usize, position - position.floor())
+}
+
+fn interpolated(below: f64, above: f64, share: f64) -> f64 {
     // Weighted sum, not `low + share·(high - low)`: the difference of two huge values of opposite sign overflows.
-    Some((ordered[below] * (1.0 - share) + ordered[above] * share).clamp(ordered[below], ordered[above]))
+    (below * (1.0 - share) + above * share).clamp(below, above)
 }
 
 /// The median: [`quantile`] at one half.

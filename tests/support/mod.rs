@@ -10,6 +10,7 @@ pub mod namespaces;
 pub mod places;
 pub mod readers;
 pub mod runs;
+pub mod schemas;
 pub mod servers;
 pub mod sources;
 pub mod tap;

@@ -24,7 +24,7 @@ use sysdyno::testing::statistics::summary::median;
 const LAUNCHES: u32 = 12;
 /// Batches of a series, and single shots.
 const BATCHES: usize = 13;
-const SHOTS: usize = 201;
+const SHOTS: usize = 101;
 /// Values of a series lie evenly between the true one less and plus this share.
 const SPREAD: f64 = 0.01;
 /// Nanoseconds of a cache line to the other CPU.
@@ -62,7 +62,7 @@ fn is_of_shots(experiment: &str, series: &Series) -> bool {
 
 /// A permutation of the numbers below `count` without a trend.
 fn mixed(count: usize) -> impl Iterator<Item = usize> {
-    let step = if count == SHOTS { 76 } else { 4 };
+    let step = if count == SHOTS { 38 } else { 4 };
     (0..count).map(move |index| index * step % count)
 }
 
