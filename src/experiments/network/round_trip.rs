@@ -66,6 +66,7 @@ use crate::evaluate::gate::Rule;
 use crate::experiments::constants::{COPY_BYTE, Constant, STACK_TCP};
 use crate::experiments::prelude::*;
 use crate::results::peer::Peer;
+use crate::results::quantity::DISTANCE;
 use crate::results::ratio::in_brackets;
 
 /// The row of the table.
@@ -300,6 +301,8 @@ fn publish_parts(study: &Study<'_>, findings: &mut Findings, kind: Kind) {
     let labels_here = study.by_distance("exchange", &here.labels());
     let Some(loopback) = quantile_of_shots(study, "exchange", &labels_here[0], 0.5) else { return };
     let share = gross.less(loopback.value, loopback.interval, "remote p50 less loopback p50 on two CPUs");
+    // A share against a loopback between two caches is another one than within a cache.
+    let labels = labels_here[0].get(DISTANCE).map_or(labels.clone(), |distance| labels.with(DISTANCE, distance));
     let figure = Figure::shots("network.round_trip.network_share", labels, &share, others(study));
     findings.publish(study, figure.of_gross(gross.value).gates([gates::resolved(&share)]));
 }

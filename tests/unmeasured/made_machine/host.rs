@@ -14,7 +14,9 @@ use sysdyno::testing::conduct::{Host, Recording, run_on};
 use sysdyno::testing::experiments;
 use sysdyno::testing::machine::{self, Machine};
 use sysdyno::testing::results::document::{Document, Grade, Outcome};
+use sysdyno::testing::results::evidence::Evidence;
 use sysdyno::testing::results::log::{self, Header, Launch, Log, Record};
+use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::Unit;
 use sysdyno::testing::results::series::Series;
 use sysdyno::testing::rig::request::Request;
@@ -37,6 +39,61 @@ struct MadeHost<'a> {
     described: &'a Log,
     noise: Noise,
     seconds: f64,
+    trouble: bool,
+}
+
+/// Where a host is in trouble: shares of the launches that die after half of their series, and during which the clock of the core
+/// steps. Every second launch of an experiment has its second CPU under another cache.
+const DYING: f64 = 0.1;
+const STEPPING: f64 = 0.1;
+/// What is reported of launches that die.
+const DEATH: &str = "a signal ended the launch";
+/// Ticks per cycle after a step, in those before it.
+const STEP: f64 = 1.03;
+/// Times between CPUs under two caches, in those under one.
+const BETWEEN_CACHES: f64 = 3.0;
+/// How much slower a disk is after two minutes.
+const DRIFT: f64 = 0.5;
+
+/// A launch during which the clock of the core steps.
+fn step(evidence: &mut Evidence, series: &mut [Series]) {
+    evidence.ticks_per_cycle_after = evidence.ticks_per_cycle_after.map(|ticks| ticks * STEP);
+    for series in series.iter_mut().filter(|series| series.unit == Unit::Ticks) {
+        let middle = series.values.len() / 2;
+        for values in [&mut series.values, &mut series.clock] {
+            values.iter_mut().skip(middle).for_each(|value| *value *= STEP);
+        }
+    }
+}
+
+/// A launch whose second CPU is under another cache.
+fn move_away(series: &mut [Series]) {
+    for series in series.iter_mut().filter(|series| !series.lines.is_empty()) {
+        series.lines.iter_mut().flatten().for_each(|line| *line *= BETWEEN_CACHES);
+        series.values.iter_mut().for_each(|value| *value *= BETWEEN_CACHES);
+    }
+}
+
+impl MadeHost<'_> {
+    /// What trouble makes of a launch.
+    fn trouble(&mut self, request: &Request, evidence: &mut Evidence, series: &mut Vec<Series>) -> Ended {
+        if request.experiment.starts_with("file.") {
+            let slower = 1.0 + DRIFT * self.seconds / 120.0;
+            let times = series.iter_mut().filter(|series| series.unit == Unit::Ticks);
+            times.flat_map(|series| &mut series.values).for_each(|value| *value *= slower);
+        }
+        if request.turn.is_multiple_of(2) {
+            move_away(series);
+        }
+        if self.noise.between(0.0, 1.0) < STEPPING {
+            step(evidence, series);
+        }
+        if self.noise.between(0.0, 1.0) < DYING {
+            series.truncate(series.len() / 2);
+            return Ended::Failed(Problem::new(DEATH));
+        }
+        Ended::Well
+    }
 }
 
 impl Host for MadeHost<'_> {
@@ -51,15 +108,16 @@ impl Host for MadeHost<'_> {
         let parts = if described.series.len() > LARGE { PARTS } else { 1 };
         let now =
             described.series.iter().enumerate().filter(|(index, _)| index % parts == request.turn as usize % parts);
-        let mut records: Vec<Record> = Vec::new();
-        for (_, series) in now {
-            let mut series = spread(&experiment, series, clock);
-            self.noise.disturb(&experiment, &mut series);
-            records.push(Record::Series { launch: number, experiment: experiment.clone(), series });
+        let mut series: Vec<Series> = now.map(|(_, series)| spread(&experiment, series, clock)).collect();
+        series.iter_mut().for_each(|series| self.noise.disturb(&experiment, series));
+        let mut evidence = described.evidence.clone().unwrap();
+        let ended = if self.trouble { self.trouble(request, &mut evidence, &mut series) } else { Ended::Well };
+        let of_series = |series| Record::Series { launch: number, experiment: experiment.clone(), series };
+        let mut records: Vec<Record> = series.into_iter().map(of_series).collect();
+        if matches!(ended, Ended::Well) {
+            records.push(Record::Evidence { launch: number, experiment, evidence });
         }
-        let evidence = described.evidence.clone().unwrap();
-        records.push(Record::Evidence { launch: number, experiment, evidence });
-        (Ended::Well, records)
+        (ended, records)
     }
 
     fn elapsed(&self) -> f64 {
@@ -156,7 +214,7 @@ fn a_run_on_the_made_machine_measures_everything_in_its_time() {
         "| --- | --: | --: | --: | --: |".to_owned(),
     ];
     for (hour, least_good) in [(Hour::Calm, 0.8), (Hour::Busy, 0.4)] {
-        let mut host = MadeHost { described: description(), noise: Noise::of(hour, 1), seconds: 0.0 };
+        let mut host = MadeHost { described: description(), noise: Noise::of(hour, 1), seconds: 0.0, trouble: false };
         let name = if hour == Hour::Calm { "made, calm" } else { "made, busy" };
         let place = place.path().join(name);
         let document = conducted(&place, description(), &mut host, Profile::Default, 1);
@@ -192,6 +250,41 @@ fn a_run_on_the_made_machine_measures_everything_in_its_time() {
         rows.push(row(&name, &document, &place, "–"));
     }
     recorded("runs", &rows);
+}
+
+#[test]
+fn trouble_makes_no_wrong_result_good() {
+    let place = tempfile::tempdir().unwrap();
+    let noise = Noise::of(Hour::Calm, 3);
+    let mut host = MadeHost { described: description(), noise, seconds: 0.0, trouble: true };
+    let document = conducted(&place.path().join("run"), description(), &mut host, Profile::Default, 3);
+    assert!(document.run.complete, "{}", document.run.ended);
+    let (mut good, mut wrong) = (0, Vec::new());
+    for section in &document.experiments {
+        let says_why = || section.reason.as_ref().is_some_and(|reason| reason.contains(DEATH));
+        assert!(section.outcome == Outcome::Measured || says_why(), "{}: {:?}", section.id, section.reason);
+        let costs = Costs::of(description(), &section.id);
+        for metric in section.metrics.iter().filter(|metric| metric.grade == Grade::Good) {
+            let distance = metric.labels.get("distance").map(str::to_owned);
+            let mut near = metric.clone();
+            near.labels = metric.labels.without("distance");
+            let Some(truth) = truth_of(&costs, &near) else { continue };
+            // What a share of the network leaves away depends on the distance, and the network does not.
+            if distance.is_some() && metric.name.ends_with("network_share") {
+                continue;
+            }
+            // A rate falls while a time rises.
+            let drift = if section.chapter == "file" { 1.0 + DRIFT } else { 1.0 };
+            let truth = truth * if distance.as_deref() == Some("far") { BETWEEN_CACHES } else { 1.0 };
+            let half = (metric.interval95[1] - metric.interval95[0]).max(0.01 * metric.value);
+            good += 1;
+            if !(truth / drift - half..=truth * drift + half).contains(&metric.value) {
+                wrong.push(format!("{} is {}, not {truth}", metric.title(), metric.value));
+            }
+        }
+    }
+    assert!(good > 200, "{good} results are good");
+    assert!(wrong.len() * 100 <= good, "{} of {good}: {}", wrong.len(), wrong.join("\n"));
 }
 
 /// Default runs of real machines, by name: the logs in `tests/made/runs`, which `gzip -9n` made of theirs.
@@ -268,7 +361,8 @@ fn other_machines_are_measured_whole() {
         let mut like = described.clone();
         like.machine = machine.clone();
         like.header.cpu = like.machine.usable_cpus().iter().next().unwrap();
-        let mut host = MadeHost { described: &described, noise: Noise::of(Hour::Calm, 2), seconds: 0.0 };
+        let mut host =
+            MadeHost { described: &described, noise: Noise::of(Hour::Calm, 2), seconds: 0.0, trouble: false };
         let document = conducted(&place.path().join(name), &like, &mut host, Profile::Quick, 2);
         assert!(document.run.complete, "{name}: {}", document.run.ended);
         let mut measured = 0;
