@@ -13,6 +13,7 @@
 //! rank 6  experiments            one file per experiment; one ordered table
 //! rank 7  plan  assemble  compare  what will run · log → document · runs → what changed
 //! rank 7  fleet  mesh            nodes → which is odd · pairs of nodes → which link is bad
+//! rank 7  catalogue              what costs are on other machines
 //! rank 8  conduct                discovery, and rounds of launches, each a child process
 //! rank 9  cli                    one file per verb
 //!
@@ -25,6 +26,7 @@
 //! compiler reports code without a caller. [`testing`] shows tests what they need.
 
 mod assemble;
+mod catalogue;
 mod cli;
 mod compare;
 mod conduct;

@@ -50,6 +50,7 @@ pub fn document(log: &Log) -> Document {
         practice: practice::practice(log),
         highlights: highlights(&sections, &checks, &log.machine, log.header.cpu),
         costs: costs(&sections),
+        expectations: log.expectations.clone(),
         experiments: sections,
         checks,
     }

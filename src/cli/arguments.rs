@@ -11,8 +11,10 @@ use super::check_options::CheckOptions;
 use super::compare_options::CompareOptions;
 use super::fleet_options::FleetOptions;
 use super::history_options::HistoryOptions;
+use super::machines::MachinesOptions;
 use super::mesh_options::MeshOptions;
 use super::paint::ColourChoice;
+use super::published::PublishedOptions;
 use super::script::ScriptOptions;
 use super::values::{new_directory, parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
 use crate::conduct::directory::Kept;
@@ -129,6 +131,8 @@ pub(super) enum Verb {
     Mesh(MeshOptions),
     /// Show what changed in the runs of this machine over time, and at which run
     History(HistoryOptions),
+    /// Show what costs are on other machines, and make the entry of one
+    Machines(MachinesOptions),
     /// Show the results published in five reports, next to those of a run
     Published(PublishedOptions),
     /// Serve the network and remote-file experiments of another machine
@@ -558,22 +562,6 @@ pub(super) enum Format {
     OpenMetrics,
     /// JUnit XML: one test case for each headline result (--full: for every result)
     Junit,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct PublishedOptions {
-    /// Only this report: 000 to 004
-    #[arg(value_name = "REPORT")]
-    pub report: Option<String>,
-    /// Only operations with this word in their name, title or metric
-    #[arg(long, value_name = "WORD")]
-    pub operation: Option<String>,
-    /// Show the results of this run next to them
-    #[arg(long, value_name = "RUN")]
-    pub run: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

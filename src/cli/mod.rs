@@ -22,6 +22,7 @@ mod json_target;
 mod launch;
 mod list;
 mod machine;
+mod machines;
 mod mesh;
 mod mesh_options;
 mod neighbours;
@@ -122,6 +123,7 @@ pub fn main(words: impl Iterator<Item = OsString>, commit: Option<&str>) -> Exit
         Verb::Fleet(options) => fleet::fleet(&options),
         Verb::Mesh(options) => mesh::mesh(&options),
         Verb::History(options) => history::history(&options),
+        Verb::Machines(options) => machines::machines(&options),
         Verb::Published(options) => published::published(&options),
         Verb::Script(options) => script::script(&options),
         Verb::Completions(options) => completions::completions(&options),

@@ -35,6 +35,7 @@ mod worth;
 use std::time::Duration;
 
 use crate::assemble::{self, OUT_OF_TIME};
+use crate::catalogue::{self, Basis, Kind};
 use crate::experiments::file::control_group;
 use crate::experiments::models::{self, Step};
 use crate::experiments::{self, Experiment, PredictionInput, highlights};
@@ -42,6 +43,7 @@ use crate::machine::Machine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
 use crate::results::between::History;
+use crate::results::compact::facts;
 use crate::results::document::Document;
 use crate::results::log::{Clock, GrowingLog, Launch, Log, LogWriter, Record};
 use crate::results::prediction::Prediction;
@@ -127,6 +129,7 @@ pub fn run(
             writer.write(&Record::History(history))?;
         }
         writer.write(&plan.record())?;
+        expect(setup, &mut writer)?;
         None
     };
     let clock = if let Some(clock) = clock {
@@ -164,6 +167,13 @@ fn describe(setup: &Setup, writer: &mut LogWriter) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Writes what costs are on other machines.
+fn expect(setup: &Setup, writer: &mut LogWriter) -> Result<(), Problem> {
+    let basis = Basis { machines: catalogue::built_in(), published: catalogue::published() };
+    let expectations = catalogue::expectations(&Kind::of(&facts(&setup.machine)), basis);
+    if expectations.is_empty() { Ok(()) } else { writer.write(&Record::Expectations { expectations }) }
+}
+
 /// Runs a plan on a host without a machine: nothing here is measured, and no file but the log is made.
 ///
 /// # Errors
@@ -180,6 +190,7 @@ pub fn run_on(
     let Recording { directory, mut writer, .. } = recording;
     describe(setup, &mut writer)?;
     writer.write(&plan.record())?;
+    expect(setup, &mut writer)?;
     writer.write(&Record::Clock(clock.clone()))?;
     let (scratch, memory) = (Err(Problem::new("this run has no files")), HeldMemory::default());
     let progress = &Progress::new(false, None);

@@ -14,6 +14,23 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The file.
 pub fn render(page: &Page) -> String {
+    // The first part answers the question of the page. The contents follow, or on a wide screen stand next to it.
+    let body = html! {
+        @for (place, part) in page.parts.iter().enumerate() {
+            (part_markup(part))
+            @if place == 0 { (contents(page)) }
+        }
+    };
+    let mut page = whole(&page.title, &page.subtitle, &body);
+    // What follows a cell or a row ends it, as HTML allows; thousands of end tags are a tenth of a page.
+    for optional in ["</td>", "</th>", "</tr>"] {
+        page = page.replace(optional, "");
+    }
+    page
+}
+
+/// A file with a title and what stands in it.
+pub fn whole(title: &str, subtitle: &str, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -24,32 +41,21 @@ pub fn render(page: &Page) -> String {
                 meta name="generator" content=(format!("sysdyno {}", env!("CARGO_PKG_VERSION")));
                 // An empty icon, or browsers ask the network for one.
                 link rel="icon" href="data:,";
-                title { (page.title) " · sysdyno" }
+                title { (title) " · sysdyno" }
                 style { (PreEscaped(STYLE)) (PreEscaped(drawing::STYLE)) }
             }
             body {
                 a.skip href="#content" { "To the content" }
                 header {
-                    h1 { (page.title) }
-                    p { (page.subtitle) }
+                    h1 { (title) }
+                    p { (subtitle) }
                 }
-                // The first part answers the question of the page. The contents follow, or on a wide screen stand next to it.
-                main #content {
-                    @for (place, part) in page.parts.iter().enumerate() {
-                        (part_markup(part))
-                        @if place == 0 { (contents(page)) }
-                    }
-                }
+                main #content { (body) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     };
-    let mut page = markup.into_string();
-    // What follows a cell or a row ends it, as HTML allows; thousands of end tags are a tenth of a page.
-    for optional in ["</td>", "</th>", "</tr>"] {
-        page = page.replace(optional, "");
-    }
-    page
+    markup.into_string()
 }
 
 fn contents(page: &Page) -> Markup {

@@ -20,7 +20,7 @@ const NAME: usize = 16;
 /// Columns of the predicted value, or that of a reference run.
 const OTHER: usize = 8;
 /// Lines of the verdict.
-const VERDICT: usize = 4;
+const VERDICT: usize = 6;
 /// Insights that are shown.
 const INSIGHTS: usize = 2;
 /// Failed experiments that are named.

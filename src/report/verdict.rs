@@ -1,6 +1,7 @@
 //! What a run found, in a few sentences: how its results agree with their predictions, or what a first look settled.
 
 use crate::results::document::{Document, Grade, HighlightKind, Metric, Outcome};
+use crate::results::expectation::{Expected, Fit, Ground};
 use crate::results::score::{Standing, Standings};
 use crate::results::wording::{count, factor};
 use crate::setup::Profile;
@@ -22,7 +23,66 @@ pub fn verdict(document: &Document) -> String {
         return first_look(document, &counts, broken);
     }
     let word = if broken { "Contradictory" } else { counts.word() };
-    format!("{word}. Of {}{}", counts.text("headline result", "headline results"), slower(document, &counts))
+    let text = counts.text("headline result", "headline results");
+    format!("{}{word}. Of {text}{}", on_other_machines(document), slower(document, &counts))
+}
+
+/// Shares of the costs inside of the usual range from which a machine is usual, and mostly so.
+const USUAL: f64 = 0.9;
+const MOSTLY: f64 = 0.7;
+
+/// How the costs stand to those of machines of the same kind, and to what is published of the design. Empty where the log has no
+/// expectations.
+fn on_other_machines(document: &Document) -> String {
+    if document.expectations.is_empty() {
+        return String::new();
+    }
+    let known = |ground: Ground| -> Vec<Expected<'_>> {
+        document.expected(ground).into_iter().filter(|found| found.fit != Fit::Open).collect()
+    };
+    let (kind, design) = (known(Ground::Kind), known(Ground::Design));
+    let mut text = usual(&kind).unwrap_or_else(|| "No machine of this kind is in the catalogue. ".to_owned());
+    if !design.is_empty() {
+        let within = design.iter().filter(|found| found.fit == Fit::Within).count();
+        let far = [named(&design, Fit::Worse, "slow"), named(&design, Fit::Better, "fast")].concat();
+        text += &format!("As published of its design: {within} of {}{far}. ", design.len());
+    }
+    text
+}
+
+/// The costs beside those of the machines that most of them are known of.
+fn usual(kind: &[Expected<'_>]) -> Option<String> {
+    let of = |found: &Expected<'_>| (found.expectation.machines.clone(), found.expectation.basis.clone());
+    let mut grounds: Vec<((String, String), usize)> = Vec::new();
+    for ground in kind.iter().map(of) {
+        match grounds.iter_mut().find(|(known, _)| *known == ground) {
+            Some((_, times)) => *times += 1,
+            None => grounds.push((ground, 1)),
+        }
+    }
+    let ((machines, basis), _) = grounds.into_iter().max_by_key(|(_, times)| *times)?;
+    let within = kind.iter().filter(|found| found.fit == Fit::Within).count();
+    let share = within as f64 / kind.len() as f64;
+    let word = match share {
+        share if share >= USUAL => "Usual",
+        share if share >= MOSTLY => "Mostly usual",
+        _ => "Unusual",
+    };
+    let far = [named(kind, Fit::Worse, "slower"), named(kind, Fit::Better, "faster")].concat();
+    Some(format!("{word} for {machines} ({basis}): {within} of {} costs{far}. ", kind.len()))
+}
+
+/// The costs outside of their ranges on one side, the furthest first, each with its factor.
+fn named(found: &[Expected<'_>], fit: Fit, word: &str) -> String {
+    let mut far: Vec<(&str, f64)> = found
+        .iter()
+        .filter(|found| found.fit == fit)
+        .map(|found| (found.cost.name.as_str(), found.ratio.max(1.0 / found.ratio)))
+        .collect();
+    far.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let more = if far.len() > NAMED { ", …" } else { "" };
+    let names: Vec<String> = far.iter().take(NAMED).map(|(name, by)| format!("{name} {}", factor(*by))).collect();
+    if names.is_empty() { String::new() } else { format!(", {word}: {}{more}", names.join(", ")) }
 }
 
 /// The verdict of a quick run. Nothing is called settled that a longer run may find to be otherwise.
@@ -30,7 +90,8 @@ fn first_look(document: &Document, counts: &Standings, broken: bool) -> String {
     let all = counts.all();
     let settled = headlines(document).filter(|metric| is_settled(metric)).count();
     let of_all = count(all as u64, "headline result", "headline results");
-    let mut text = if broken { "Contradictory. ".to_owned() } else { String::new() };
+    let mut text = on_other_machines(document);
+    text += if broken { "Contradictory. " } else { "" };
     text += &match settled {
         0 if all == 1 => "First value of 1 headline result, not settled.".to_owned(),
         0 => format!("First values of {of_all}, none of them settled."),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::between::BetweenRuns;
 use super::drawing_note::DrawingNote;
+use super::expectation::Expectation;
 use super::peer::Peer;
 use super::practice::Practice;
 use super::prediction::Prediction;
@@ -45,6 +46,9 @@ pub struct Document {
     /// The costs that every reader asks for first, in the order of the chapters.
     #[serde(default)]
     pub costs: Vec<Cost>,
+    /// What these costs are on other machines, as written before the first sample.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
     /// One section per experiment, in the order of the report.
     pub experiments: Vec<Section>,
     /// What must hold between figures of different experiments (gate G40).

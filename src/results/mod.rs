@@ -11,6 +11,7 @@ pub mod comparison;
 pub mod document;
 pub mod drawing_note;
 pub mod evidence;
+pub mod expectation;
 pub mod fleet;
 pub mod gate_numbers;
 pub mod host_state;

@@ -116,6 +116,7 @@ pub fn log(change: impl Fn(&mut Launch)) -> Log {
         rounds: LAUNCHES,
         disturbed_rounds: Vec::new(),
         others_cpus: Vec::new(),
+        expectations: Vec::new(),
         predictions: Vec::new(),
         launches: launches.collect(),
         resumed: 0,

@@ -14,7 +14,9 @@ use crate::results::wording::{capital, count, duration};
 
 /// The main document of a run, with the costs of a reference run next to its own if there is one.
 pub fn brief(document: &Document, reference: Option<&ReferenceRun>, others: OtherPages) -> Page {
-    let mut parts = vec![front(document, reference), costs(document, others), machine(document), method(document)];
+    let mut parts = vec![front(document, reference), costs(document, others)];
+    parts.extend(super::other_machines::part(document));
+    parts.extend([machine(document), method(document)]);
     let mut chapter = String::new();
     for section in document.experiments.iter().filter(|section| section.outcome == Outcome::Measured) {
         if section.chapter != chapter {

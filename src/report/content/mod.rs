@@ -15,6 +15,7 @@ mod machine;
 mod mesh;
 mod methodology;
 mod operation;
+mod other_machines;
 mod published_comparison;
 mod section;
 pub mod stored;

@@ -9,6 +9,7 @@ use crate::machine::quiet::Check;
 use crate::machine::{Fact, Machine};
 use crate::results::between::History;
 use crate::results::evidence::Evidence;
+use crate::results::expectation::Expectation;
 use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -49,6 +50,7 @@ struct LogParts {
     rounds: u32,
     disturbed_rounds: Vec<u32>,
     others_cpus: Vec<f64>,
+    expectations: Option<Vec<Expectation>>,
     predictions: Vec<(String, Prediction)>,
     launches: Vec<Launch>,
     resumed: u32,
@@ -90,6 +92,7 @@ impl LogBuilder {
                 self.log.rounds_planned = rounds;
                 once(&mut self.log.steps, steps, "plan")
             }
+            Record::Expectations { expectations } => self.expect(expectations),
             Record::Prediction { experiment, prediction } => self.predict(experiment, prediction),
             Record::Launch { launch, round, experiment, at, first } => self.begin(launch, round, experiment, at, first),
             Record::Series { launch, experiment, series } => self.sample(launch, experiment, series),
@@ -154,6 +157,18 @@ impl LogBuilder {
             return Err(why);
         }
         once(&mut self.log.history, history, "account of earlier runs")
+    }
+
+    /// What is expected does not depend on what was measured.
+    fn expect(&mut self, expectations: Vec<Expectation>) -> Result<(), String> {
+        if !self.numbers.is_empty() {
+            return Err("expectations after the first launch".to_owned());
+        }
+        let ordered = |found: &Expectation| 0.0 < found.low && found.low <= found.value && found.value <= found.high;
+        if let Some(wrong) = expectations.iter().find(|found| !ordered(found)) {
+            return Err(format!("an expectation of {} whose range is not in order", wrong.cost));
+        }
+        once(&mut self.log.expectations, expectations, "list of expectations")
     }
 
     fn predict(&mut self, experiment: String, prediction: Prediction) -> Result<(), String> {
@@ -263,6 +278,7 @@ impl LogBuilder {
             rounds: log.rounds,
             disturbed_rounds: log.disturbed_rounds,
             others_cpus: log.others_cpus,
+            expectations: log.expectations.unwrap_or_default(),
             predictions: log.predictions,
             launches: log.launches,
             resumed: log.resumed,

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::between::History;
 use super::evidence::Evidence;
+use super::expectation::Expectation;
 use super::peer::Peer;
 use super::prediction::Prediction;
 use super::problem::Problem;
@@ -141,6 +142,11 @@ pub enum Record {
         /// The prediction.
         #[serde(flatten)]
         prediction: Prediction,
+    },
+    /// What costs are on other machines, written before the first launch.
+    Expectations {
+        /// One for each cost and ground.
+        expectations: Vec<Expectation>,
     },
     /// A launch begins.
     Launch {
@@ -287,6 +293,8 @@ pub struct Log {
     pub disturbed_rounds: Vec<u32>,
     /// CPUs that other processes used, round by round where it is known.
     pub others_cpus: Vec<f64>,
+    /// What costs are on other machines.
+    pub expectations: Vec<Expectation>,
     /// Predictions with their experiments, in the order in which they were written.
     pub predictions: Vec<(String, Prediction)>,
     /// Launches in the order in which they ran.
