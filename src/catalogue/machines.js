@@ -52,7 +52,7 @@ function compare() {
   if (machines.length < 2) return;
   const head = add(add(picked, 'thead'), 'tr'), body = add(picked, 'tbody'), wins = machines.map(() => []);
   add(head, 'th', 'Cost');
-  for (const machine of machines) add(head, 'th', machine.name);
+  machines.forEach((machine, place) => add(head, 'th', `${'ABC'[place]}: ${machine.name}`));
   add(head, 'th', 'Better');
   for (const cost of data.costs) {
     const found = winner(cost, machines);
@@ -60,12 +60,12 @@ function compare() {
     const row = add(body, 'tr');
     add(row, 'td', cost.name);
     machines.forEach((machine, place) => { const cell = add(row, 'td', shown(machine.costs[cost.name][0], cost.unit)); if (place === found.place) cell.className = 'good'; });
-    add(row, 'td', found.place === null ? '=' : `${machines[found.place].name} ${found.ratio.toFixed(found.ratio < 10 ? 2 : 0)}×`);
+    add(row, 'td', found.place === null ? '=' : `${'ABC'[found.place]} ${found.ratio.toFixed(found.ratio < 10 ? 2 : 0)}×`);
     if (found.place !== null) wins[found.place].push([cost.name, found.ratio]);
   }
   say.textContent = machines.map((machine, place) => {
     const best = wins[place].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([name, ratio]) => `${name} ${ratio.toFixed(1)}×`);
-    return best.length ? `${machine.name} is better at ${best.join(', ')}.` : `${machine.name} is better at nothing here.`;
+    return best.length ? `${'ABC'[place]} (${machine.name}) is better at ${best.join(', ')}.` : `${'ABC'[place]} (${machine.name}) is better at nothing here.`;
   }).join(' ');
 }
 function own(text) {

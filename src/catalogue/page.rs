@@ -22,9 +22,10 @@ pub fn page(entries: &[Entry]) -> String {
     // A closing tag in the data would end it.
     let data = json!({ "costs": costs, "machines": machines }).to_string().replace("</", "<\\/");
     let body = html! {
+        style { "#machines td,#picked td{white-space:nowrap}#machines button{font:inherit;color:var(--link);background:none;border:0;padding:0;cursor:pointer;text-align:left}" }
         section id="all" {
             p {
-                "Costs of machines as `sysdyno run` measured them. Choose two or three to see which is better at what. To add a run of \
+                "Costs of machines as " code { "sysdyno run" } " measured them. Choose two or three to see which is better at what. To add a run of \
                  your own, drop its node.json on this page. The file stays in your browser."
             }
             p {
@@ -35,7 +36,7 @@ pub fn page(entries: &[Entry]) -> String {
             p id="say" aria-live="polite" {}
             div.scroll tabindex="0" { table id="picked" {} }
             div.scroll tabindex="0" { table id="machines" {} }
-            noscript { p { "This page needs scripts. `sysdyno machines` prints the same in a terminal." } }
+            noscript { p { "This page needs scripts. " code { "sysdyno machines --all" } " prints the same." } }
         }
         script id="data" type="application/json" { (PreEscaped(data)) }
         script { (PreEscaped(include_str!("machines.js"))) }

@@ -1,6 +1,6 @@
 //! `sysdyno compare`: what changed between two sides of runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::answer::{self, Answer};
 use super::answer_options::AnswerOptions;
@@ -14,6 +14,7 @@ use crate::experiments::Experiment;
 use crate::plan;
 use crate::report::comparison_screen;
 use crate::report::content::comparison::page;
+use crate::results::across::AcrossMachines;
 use crate::results::comparison::{Alternation, ComparedResult, Comparison, Finding};
 use crate::results::problem::Problem;
 use crate::results::wording::{count, duration};
@@ -24,15 +25,37 @@ pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
     if options.live {
         return live(options);
     }
+    if let Some(word) = options.selection.get(usize::from(options.across)) {
+        return Err(Problem::new(format!("{} is one too many to compare", word))
+            .hint("compare two sides, three machines with --across, or two conditions with --live")
+            .into());
+    }
     let [base, new] = sides(options)?;
     let [base, new] = [runs::named(&base)?, runs::named(&new)?].map(runs::each_once);
-    let comparison = compare::compare(&base, &new, options.across)?;
+    let mut comparison = compare::compare(&base, &new, options.across)?;
+    if comparison.across {
+        let third = options.selection.first().map(|name| runs::named(Path::new(name))).transpose()?;
+        let sides: Vec<Vec<PlacedRun>> =
+            [Some(base.clone()), Some(new.clone()), third.map(runs::each_once)].into_iter().flatten().collect();
+        comparison.across_machines = Some(across(&sides)?);
+    }
     let shared = base.iter().find(|run| new.iter().any(|other| other.run == run.run));
     if let Some(run) = shared.filter(|_| !comparison.is_with_itself()) {
         talk::line(format_args!("{} is on both sides: a run does not differ from itself", run.place));
     }
     show(&comparison, &options.answer)?;
     Ok(exit_code(&comparison, &options.answer))
+}
+
+/// Which of some machines is better at what.
+fn across(sides: &[Vec<PlacedRun>]) -> Result<AcrossMachines, Problem> {
+    let mut pairs = Vec::new();
+    for one in 0..sides.len() {
+        for other in one + 1..sides.len() {
+            pairs.push((one, other, compare::compare(&sides[one], &sides[other], true)?));
+        }
+    }
+    Ok(compare::across::across(sides, &pairs))
 }
 
 /// The runs that are compared: the named ones, and in place of those that are not named the newest that are left.

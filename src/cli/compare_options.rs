@@ -33,8 +33,9 @@ pub(super) struct CompareOptions {
     /// Run or runs that may have changed (default: the newest run), or with --live the command for the second condition
     #[arg(value_name = "NEW", required_if_eq("live", "true"))]
     pub new: Option<PathBuf>,
-    /// With --live: experiments or chapters, or all (default: the experiments that fit into --time)
-    #[arg(value_name = "EXPERIMENT|CHAPTER", requires = "live")]
+    /// With --live: experiments or chapters, or all (default: the experiments that fit into --time). With --across: the runs of a third
+    /// machine
+    #[arg(value_name = "EXPERIMENT|CHAPTER")]
     pub selection: Vec<String>,
     /// Measure two conditions alternately, round by round, and compare them within rounds
     #[arg(long, conflicts_with = "across")]

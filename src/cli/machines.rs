@@ -8,7 +8,7 @@ use super::{DONE, Failure, json, print, runs, terminal_width, write_file};
 use crate::catalogue::{self, Entry, page};
 use crate::experiments::costs;
 use crate::report::terminal::plain_table;
-use crate::results::wording::quantity;
+use crate::results::wording::significant;
 
 /// The catalogue of machines.
 #[derive(Debug, Args)]
@@ -83,7 +83,7 @@ fn add(names: &[PathBuf], source: &str, output: Option<&PathBuf>) -> Result<u8, 
 }
 
 fn cell(entry: &Entry, cost: &str) -> String {
-    entry.shown(cost).map_or_else(|| "–".to_owned(), |(unit, [_, value, _])| quantity(value, unit))
+    entry.shown(cost).map_or_else(|| "–".to_owned(), |(unit, [_, value, _])| significant(value, unit, 3))
 }
 
 fn listed(entries: &[Entry]) -> String {

@@ -4,6 +4,7 @@
 //! what differs between machines and conditions, `scatter` what is known of the scatter between runs, `reasons` what explains a
 //! change, `groups` sums up the changes, and `timeline` judges runs of one machine over time.
 
+pub mod across;
 mod clock;
 mod collect;
 mod distance;
@@ -141,6 +142,7 @@ fn compared(base: &[PlacedRun], new: &[PlacedRun], design: Design, across: bool)
         groups: groups::groups(&groups::Changed::of(&rows)),
         rows,
         not_compared,
+        across_machines: None,
     }
 }
 

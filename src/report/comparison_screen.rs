@@ -1,5 +1,6 @@
 //! The answer to a comparison on one screen: what changed, what else differs, and what would decide the rest.
 
+use super::across_screen;
 use super::content::comparison::{
     advice, clocks, machine, not_compared, of_both_signs, range, rounds, signed, verdict,
 };
@@ -18,6 +19,9 @@ const NUMBERS: usize = 38;
 
 /// The screen; with `all`, every result.
 pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Line> {
+    if let Some(found) = comparison.across_machines.as_ref().filter(|_| !all) {
+        return across_screen::screen(found, comparison, width);
+    }
     let wide = usize::from(width.unwrap_or(WIDTH)).max(60);
     let mut lines = folded(&verdict(comparison), wide, "", Ink::Strong, 2);
     let [base, new] = match &comparison.alternation {

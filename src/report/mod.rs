@@ -14,6 +14,7 @@
 //! mesh ─── mesh_screen, and a part of the page of a fleet
 //! ```
 
+pub mod across_screen;
 pub mod compact;
 pub mod comparison_screen;
 pub mod content;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::across::AcrossMachines;
 use super::quantity::{Better, Labels, Unit};
 
 /// Version of the format.
@@ -34,6 +35,9 @@ pub struct Comparison {
     pub groups: Vec<ChangedGroup>,
     /// Results that could not be compared.
     pub not_compared: Vec<NotCompared>,
+    /// The costs of different machines next to each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across_machines: Option<AcrossMachines>,
 }
 
 /// Two conditions that were measured in turn, one run of each in a round.

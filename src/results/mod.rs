@@ -4,6 +4,7 @@
 //! run), computes more of them (evaluating a log) or renders them (reports).
 
 pub mod accepted;
+pub mod across;
 pub mod between;
 pub mod bounds;
 pub mod compact;

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison_curves;
 use super::field_of;
+use crate::report::across_screen;
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
+use crate::results::across::{AcrossCost, AcrossMachines};
 use crate::results::comparison::{Alternation, ComparedResult, ComparedRun, Comparison, Finding, SideValue};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
-use crate::results::wording::{count, duration, measured, percent};
+use crate::results::wording::{count, duration, measured, percent, significant};
 
 /// Rows of a drawing.
 const MOST_DRAWN: usize = 40;
@@ -67,7 +69,30 @@ pub fn page(comparison: &Comparison) -> Page {
         parts.push(part);
     }
     parts.push(apart(comparison));
+    if let Some(found) = &comparison.across_machines {
+        parts.insert(0, machines(found));
+    }
     Page { title: "Comparison of runs".to_owned(), subtitle: sides(comparison), parts }
+}
+
+/// Which machine is better at what.
+fn machines(found: &AcrossMachines) -> PagePart {
+    let mut part = PagePart::new("machines", "Which machine is better at what", 2);
+    let letters = found.machines.iter().enumerate();
+    let names = letters.map(|(place, name)| vec![Span::plain(format!("{}: {name}", AcrossMachines::letter(place)))]);
+    part.add(Piece::List(names.collect()));
+    for text in [across_screen::better(found), across_screen::uses(found), across_screen::without(found)] {
+        part.say(text);
+    }
+    let letters: Vec<String> =
+        (0..found.machines.len()).map(|place| format!(">{}", AcrossMachines::letter(place))).collect();
+    let heads: Vec<&str> = ["cost"].into_iter().chain(letters.iter().map(String::as_str)).chain([">better"]).collect();
+    let row = |cost: &AcrossCost| {
+        let values = cost.values.iter().map(|value| significant(*value, cost.unit, 3));
+        [cost.cost.clone()].into_iter().chain(values).chain([across_screen::answer(cost)]).collect()
+    };
+    part.add(Piece::Table(Table::of_texts("", &heads, found.costs.iter().map(row))));
+    part
 }
 
 /// The two sides in a line.
