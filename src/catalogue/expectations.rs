@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::entry::{Entry, EntryCost};
 use super::kind::{Kind, Level};
 use super::published::Published;
-use super::{Entry, EntryCost};
 use crate::experiments::costs::{self, AskedCost, Decides};
 use crate::results::expectation::{Expectation, Ground};
 use crate::results::quantity::Unit;

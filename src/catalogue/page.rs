@@ -3,7 +3,7 @@
 use maud::{PreEscaped, html};
 use serde_json::{Value, json};
 
-use super::Entry;
+use super::entry::Entry;
 use crate::experiments::costs;
 use crate::report::html::whole;
 

@@ -4,10 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::*;
+use super::built_in::{FILES, built_in};
+use super::entry::{Entry, known};
+use super::expectations::{self, Basis, expectations};
+use super::kind::Kind;
+use super::published::published;
+use crate::experiments::costs;
 use crate::experiments::models;
 use crate::experiments::models::coefficients::{self, Host};
+use crate::results::compact::Compact;
 use crate::results::expectation::{Expectation, Ground};
+use crate::results::quantity::{Labels, Unit};
+use crate::sys::create::{self, Access};
 
 /// Who measured the machines of the records.
 const SOURCE: &str = "records of sysdyno";
@@ -67,7 +75,9 @@ fn the_catalogue_is_what_the_records_give() {
     files.sort();
     if std::env::var_os(REGENERATE).is_some() {
         for (name, text) in &files {
-            fs::write(root("catalogue").join(name), text).unwrap();
+            let place = root("catalogue").join(name);
+            let _ = fs::remove_file(&place);
+            create::whole(&place, Access::Shared, text).unwrap();
         }
     }
     // Some records have no node.json: their entries are made of metrics.csv and say so.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{DONE, Failure, json, print, runs, terminal_width, write_file};
-use crate::catalogue::{self, Entry, page};
+use crate::catalogue::built_in::built_in;
+use crate::catalogue::entry::Entry;
+use crate::catalogue::page;
 use crate::experiments::costs;
 use crate::report::terminal::plain_table;
 use crate::results::wording::significant;
@@ -54,7 +56,7 @@ pub(super) fn machines(options: &MachinesOptions) -> Result<u8, Failure> {
     if let Some(MachinesVerb::Add { runs, source, output }) = &options.verb {
         return add(runs, source, output.as_ref());
     }
-    let entries = catalogue::built_in();
+    let entries = built_in();
     if let Some(file) = &options.html {
         let text = page::page(entries);
         if file.as_os_str() == "-" { print(&text)? } else { write_file(file, &text, "--html")? }

@@ -35,7 +35,10 @@ mod worth;
 use std::time::Duration;
 
 use crate::assemble::{self, OUT_OF_TIME};
-use crate::catalogue::{self, Basis, Kind};
+use crate::catalogue::built_in::built_in;
+use crate::catalogue::expectations::{Basis, expectations};
+use crate::catalogue::kind::Kind;
+use crate::catalogue::published::published;
 use crate::experiments::file::control_group;
 use crate::experiments::models::{self, Step};
 use crate::experiments::{self, Experiment, PredictionInput, highlights};
@@ -169,8 +172,8 @@ fn describe(setup: &Setup, writer: &mut LogWriter) -> Result<(), Problem> {
 
 /// Writes what costs are on other machines.
 fn expect(setup: &Setup, writer: &mut LogWriter) -> Result<(), Problem> {
-    let basis = Basis { machines: catalogue::built_in(), published: catalogue::published() };
-    let expectations = catalogue::expectations(&Kind::of(&facts(&setup.machine)), basis);
+    let basis = Basis { machines: built_in(), published: published() };
+    let expectations = expectations(&Kind::of(&facts(&setup.machine)), basis);
     if expectations.is_empty() { Ok(()) } else { writer.write(&Record::Expectations { expectations }) }
 }
 

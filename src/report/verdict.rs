@@ -1,7 +1,8 @@
 //! What a run found, in a few sentences: how its results agree with their predictions, or what a first look settled.
 
 use crate::results::document::{Document, Grade, HighlightKind, Metric, Outcome};
-use crate::results::expectation::{Expected, Fit, Ground};
+use crate::results::expectation::Ground;
+use crate::results::expected::{Expected, Fit};
 use crate::results::score::{Standing, Standings};
 use crate::results::wording::{count, factor};
 use crate::setup::Profile;
@@ -50,7 +51,7 @@ fn on_other_machines(document: &Document) -> String {
     text
 }
 
-/// The costs beside those of the machines that most of them are known of.
+/// The costs next to those of the machines that most of them are known of.
 fn usual(kind: &[Expected<'_>]) -> Option<String> {
     let of = |found: &Expected<'_>| (found.expectation.machines.clone(), found.expectation.basis.clone());
     let mut grounds: Vec<((String, String), usize)> = Vec::new();

@@ -13,6 +13,7 @@ pub mod document;
 pub mod drawing_note;
 pub mod evidence;
 pub mod expectation;
+pub mod expected;
 pub mod fleet;
 pub mod gate_numbers;
 pub mod host_state;

@@ -139,9 +139,20 @@ fn two_machines_are_named_and_both_signs_are_shown() {
     let sides = [base.to_str().unwrap(), other.to_str().unwrap()];
     let found = output(&[&["compare", "--across"], &sides[..]].concat());
     let screen = text(&found.stdout);
-    assert!(screen.contains("base  AMD Zen 4, 2 CPUs: "), "{screen}");
-    assert!(screen.contains("new   Intel Golden Cove, 16 CPUs: "), "{screen}");
-    assert!(screen.contains(" worse\n") && screen.contains(" better\n"), "{screen}");
+    assert!(
+        screen.starts_with("A  AMD Zen 4, 2 CPUs, KVM guest\nB  Intel Golden Cove, 16 CPUs, KVM guest\n"),
+        "{screen}"
+    );
+    let answer = |cost: &str| screen.lines().find(|line| line.starts_with(cost)).unwrap().trim_end().to_owned();
+    assert!(answer("core clock").ends_with("B 3.50×") && answer("loop iteration").ends_with("A 3.50×"), "{screen}");
+    assert!(answer("L1 load").ends_with("B 2.00×") && answer("memory read").ends_with(" ="), "{screen}");
+    assert!(screen.contains("many small processes A ") && screen.contains("A is better at "), "{screen}");
+    let three = output(&[&["compare", "--across"], &sides[..], &sides[..1]].concat());
+    assert!(text(&three.stdout).contains("\nC  AMD Zen 4, 2 CPUs, KVM guest\n"), "{}", text(&three.stdout));
+    let whole = text(&output(&[&["compare", "--across", "--all"], &sides[..]].concat()).stdout);
+    assert!(whole.contains("base  AMD Zen 4, 2 CPUs: ") && whole.contains(" worse\n"), "{whole}");
+    let too_many = output(&[&["compare"], &sides[..], &sides[..1]].concat());
+    assert!(told(&too_many).contains("one too many") && too_many.status.code() == Some(2), "{}", told(&too_many));
     let page = text(&output(&[&["compare", "--across", "--format", "html"], &sides[..]].concat()).stdout);
     let drawing =
         page.split("role=\"img\" aria-label=\"Changed results").nth(1).unwrap().split("</svg>").next().unwrap();

@@ -1,8 +1,9 @@
-//! The costs beside those of other machines: what was expected of them before they were measured.
+//! The costs next to those of other machines: what was expected of them before they were measured.
 
 use crate::report::page::{Cell, PagePart, Piece, Table};
 use crate::results::document::{Document, Metric};
-use crate::results::expectation::{Expectation, Expected, Fit, Ground};
+use crate::results::expectation::{Expectation, Ground};
+use crate::results::expected::{Expected, Fit};
 use crate::results::wording::{factor, interval, quantity};
 
 /// A row for each cost with an expectation; none where the log has no expectations.
@@ -11,11 +12,11 @@ pub(super) fn part(document: &Document) -> Option<PagePart> {
     if kind.is_empty() && design.is_empty() {
         return None;
     }
-    let mut part = PagePart::new("other-machines", "Costs beside other machines", 2);
+    let mut part = PagePart::new("other-machines", "Costs of other machines", 2);
     part.say(
         "Each cost has up to three expectations, all written before the first sample. The run's own prediction follows from other results \
-         of this run. The usual range is that of machines of the nearest kind in the catalogue (`sysdyno machines`): it holds 95 % of \
-         such machines, and is wide where few are known. The published range is that of the core design.",
+         of this run. The usual range is that of machines of the nearest kind in the catalogue (`sysdyno machines`). It holds 95 % of \
+         such machines, and it is wide where few are known. The published range is that of the core design.",
     );
     let heads = ["cost", "measured", "own prediction", "usual", "of", "published of the design", "source"];
     let mut table = Table::new("", &heads);
