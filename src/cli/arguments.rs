@@ -14,7 +14,7 @@ use super::history_options::HistoryOptions;
 use super::machines::MachinesOptions;
 use super::mesh_options::MeshOptions;
 use super::paint::ColourChoice;
-use super::published::PublishedOptions;
+use super::published_options::PublishedOptions;
 use super::script::ScriptOptions;
 use super::values::{new_directory, parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
 use crate::conduct::directory::Kept;

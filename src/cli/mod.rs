@@ -32,6 +32,7 @@ mod peer;
 mod peer_options;
 mod predict;
 mod published;
+mod published_options;
 mod quietest;
 mod remote_options;
 mod report;

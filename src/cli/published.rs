@@ -1,10 +1,8 @@
 //! `sysdyno published`: figures that others published, next to those of a run.
 
-use std::path::PathBuf;
-
-use clap::Args;
 use serde_json::{Value, json};
 
+use super::published_options::PublishedOptions;
 use super::{DONE, Failure, json as to_json, print, terminal_width};
 use crate::assemble;
 use crate::report::{content, text};
@@ -12,23 +10,6 @@ use crate::results::document::Document;
 use crate::results::log;
 use crate::results::problem::Problem;
 use crate::results::published::Published;
-
-/// Which results of which reports.
-#[derive(Debug, Args)]
-pub(super) struct PublishedOptions {
-    /// Only this report: 000 to 004
-    #[arg(value_name = "REPORT")]
-    pub report: Option<String>,
-    /// Only operations with this word in their name, title or metric
-    #[arg(long, value_name = "WORD")]
-    pub operation: Option<String>,
-    /// Show the results of this run next to them
-    #[arg(long, value_name = "RUN")]
-    pub run: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
 
 pub(super) fn published(options: &PublishedOptions) -> Result<u8, Failure> {
     let all = Published::embedded();
