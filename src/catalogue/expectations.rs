@@ -50,9 +50,8 @@ pub(super) fn spread(decides: Decides) -> f64 {
 fn wider(level: Level) -> f64 {
     match level {
         Level::Alike => 1.0,
-        Level::Environment => 1.2,
+        Level::Environment | Level::VendorAlike => 1.2,
         Level::Design => 1.5,
-        Level::VendorAlike => 1.2,
         Level::Vendor => 1.7,
         Level::Any => 2.0,
     }

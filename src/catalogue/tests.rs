@@ -136,7 +136,6 @@ fn few_costs_of_stored_runs_are_unusual_and_planted_changes_are() {
     }
     let text = unusual.join("\n");
     assert!(all > 300 && unusual.len() as f64 <= UNUSUAL * f64::from(all), "{} of {all}:\n{text}", unusual.len());
-    eprintln!("{text}");
     assert!(f64::from(found) >= FOUND * f64::from(all), "{found} of {all} planted changes are found");
 }
 

@@ -26,7 +26,7 @@ pub(super) fn compare(options: &CompareOptions) -> Result<u8, Failure> {
         return live(options);
     }
     if let Some(word) = options.selection.get(usize::from(options.across)) {
-        return Err(Problem::new(format!("{} is one too many to compare", word))
+        return Err(Problem::new(format!("{word} is one too many to compare"))
             .hint("compare two sides, three machines with --across, or two conditions with --live")
             .into());
     }

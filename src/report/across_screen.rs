@@ -40,8 +40,9 @@ pub fn screen(found: &AcrossMachines, comparison: &Comparison, width: Option<u16
     let each = NAME + VALUE * found.machines.len() + ANSWER + 1;
     let across = (wide / each).clamp(1, 2);
     let rows = found.costs.len().div_ceil(across);
-    let head: String =
+    let letters: Vec<String> =
         (0..found.machines.len()).map(|place| format!("{:>VALUE$}", AcrossMachines::letter(place))).collect();
+    let head = letters.concat();
     let head = format!("{:NAME$}{head}{:>ANSWER$} ", "", "better");
     lines.push(vec![(head.repeat(across).trim_end().to_owned(), Ink::Faint)]);
     for row in 0..rows {
@@ -57,12 +58,12 @@ pub fn screen(found: &AcrossMachines, comparison: &Comparison, width: Option<u16
 }
 
 fn cell(cost: &AcrossCost) -> Line {
-    let values: String =
+    let values: Vec<String> =
         cost.values.iter().map(|value| format!("{:>VALUE$}", significant(*value, cost.unit, 3))).collect();
     let (answer, ink) = (answer(cost), if cost.best.is_some() { Ink::Notable } else { Ink::Faint });
     vec![
         (format!("{:NAME$}", cut(&cost.cost, NAME - 1)), Ink::Plain),
-        (values, Ink::Plain),
+        (values.concat(), Ink::Plain),
         (format!("{answer:>ANSWER$} "), ink),
     ]
 }

@@ -26,6 +26,7 @@ mod limits_of_devices;
 mod linearity;
 mod log_contradictions;
 mod machine;
+mod machines;
 mod machines_of_others;
 mod made;
 mod made_machine;

@@ -27,6 +27,7 @@ use super::calibration::{Hour, Noise};
 use super::truths::truth_of;
 use super::{Costs, description, in_parallel, recorded, spread, ticks_per_cycle};
 use crate::report_truth::assert_true;
+use crate::support::runs::{output, text};
 use crate::support::trees::{MACHINES, tree};
 
 /// Launches of a large experiment that together have all of its series.
@@ -109,7 +110,9 @@ impl Host for MadeHost<'_> {
         let now =
             described.series.iter().enumerate().filter(|(index, _)| index % parts == request.turn as usize % parts);
         let mut series: Vec<Series> = now.map(|(_, series)| spread(&experiment, series, clock)).collect();
-        series.iter_mut().for_each(|series| self.noise.disturb(&experiment, series));
+        for series in &mut series {
+            self.noise.disturb(&experiment, series);
+        }
         let mut evidence = described.evidence.clone().unwrap();
         let ended = if self.trouble { self.trouble(request, &mut evidence, &mut series) } else { Ended::Well };
         let of_series = |series| Record::Series { launch: number, experiment: experiment.clone(), series };
@@ -286,6 +289,28 @@ fn trouble_makes_no_wrong_result_good() {
     recorded("trouble", &[format!("{good} results are good. {} of them are not the truth.", wrong.len())]);
     assert!(good > 200, "{good} results are good");
     assert!(wrong.len() * 100 <= good, "{} of {good}: {}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_verdict_names_a_cost_that_is_unusual_for_the_kind() {
+    let place = tempfile::tempdir().unwrap();
+    let verdict = |name: &str, times: f64| {
+        let mut described = description().clone();
+        let signals = described.launches.iter_mut().filter(|launch| launch.experiment == "os.signal");
+        for value in signals.flat_map(|launch| &mut launch.series).flat_map(|series| &mut series.values) {
+            *value *= times;
+        }
+        let noise = Noise::of(Hour::Calm, 4);
+        let mut host = MadeHost { described: &described, noise, seconds: 0.0, trouble: false };
+        let place = place.path().join(name);
+        let document = conducted(&place, &described, &mut host, Profile::Quick, 4);
+        assert!(document.expectations.len() > 20);
+        text(&output(&["report", place.to_str().unwrap(), "--format", "summary"]).stdout).replace('\n', " ")
+    };
+    let usual = verdict("usual", 1.0);
+    assert!(usual.contains("Usual for AMD Zen") && !usual.contains("slower: "), "{usual}");
+    let slow = verdict("slow", 4.0);
+    assert!(slow.contains(", slower: signal ") && slow.contains(", slow: signal "), "{slow}");
 }
 
 /// Default runs of real machines, by name: the logs in `tests/made/runs`, which `gzip -9n` made of theirs.
