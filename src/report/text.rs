@@ -17,7 +17,7 @@ const MOST_ROWS: usize = 24;
 /// The text, for lines of a width.
 pub fn render(page: &Page, width: Option<u16>) -> String {
     let width = width.unwrap_or(WIDTH);
-    let mut out = format!("{}\n{}\n", page.title, page.subtitle);
+    let mut out = format!("{}\n{}", page.title, folded(&page.subtitle, usize::from(width).min(PROSE)));
     for part in &page.parts {
         let line = if part.level == 2 { "═" } else { "─" };
         out += &format!("\n\n{}\n{}\n\n", part.title, line.repeat(part.title.chars().count()));
@@ -59,7 +59,7 @@ fn piece_text(piece: &Piece, width: u16) -> String {
             } else {
                 format!("{} values. report.html and the Markdown form show them.", values.rows.len())
             };
-            format!("[figures/{}.svg] {}\n{shown}\n\n", drawing.id, drawing.caption)
+            folded(&format!("[figures/{}.svg] {}", drawing.id, drawing.caption), prose) + &shown + "\n\n"
         }
         Piece::Alarm(words) => folded(&format!("ATTENTION: {words}"), prose) + "\n",
         Piece::Literal(words) => indented(words),
@@ -181,7 +181,8 @@ fn table_text(table: &Table, width: u16) -> String {
             }
         }
     }
-    let mut out = if table.caption.is_empty() { String::new() } else { format!("{}\n", table.caption) };
+    let mut out =
+        if table.caption.is_empty() { String::new() } else { folded(&table.caption, usize::from(width).min(PROSE)) };
     for line in trimmed(&shown).lines() {
         let mark = line.trim().strip_prefix('\u{2}').and_then(|number| number.parse::<usize>().ok());
         match mark.and_then(|number| blocks.get(number)) {
