@@ -46,10 +46,16 @@ pub fn selected(word: &str) -> Option<Vec<&'static Experiment>> {
 
 /// Up to three names that resemble a word, the most similar first.
 pub fn like(word: &str) -> Vec<&'static str> {
-    let mut names: Vec<&str> = TABLE.iter().map(|experiment| experiment.id).chain(chapters()).collect();
-    let likeness = |name: &str| strsim::jaro_winkler(name, word).max(strsim::jaro_winkler(half(name), word));
-    names.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
-    names.into_iter().filter(|name| likeness(name) > 0.7).take(3).collect()
+    let words =
+        TABLE.iter().flat_map(|experiment| experiment.words).copied().chain(CHAPTERS.iter().map(|(word, _)| *word));
+    let names = TABLE.iter().map(|experiment| experiment.id).chain(chapters());
+    let near = |name: &str| strsim::jaro_winkler(name, word);
+    let of_names = names.map(|name| (near(name).max(near(half(name))), name));
+    // Words are short, and resemble anything a little: one letter may be wrong, or two may have changed places.
+    let of_words = words.filter(|other| strsim::osa_distance(other, word) <= 1).map(|other| (1.0, other));
+    let mut found: Vec<(f64, &str)> = of_names.filter(|(likeness, _)| *likeness > 0.7).chain(of_words).collect();
+    found.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    found.into_iter().map(|(_, name)| name).take(3).collect()
 }
 
 /// The second half of an identifier, which may be all that a user knows.
@@ -78,6 +84,13 @@ mod tests {
         assert!(selected("disk").unwrap().iter().all(|experiment| experiment.chapter() == "file"));
         // Two experiments have this second half: a user must choose.
         assert!(selected("bandwidth").is_none() && selected("xyzzy").is_none() && selected("").is_none());
+    }
+
+    #[test]
+    fn a_mistyped_word_resembles_the_word() {
+        for (typed, expected) in [("tbl", "tlb"), ("sycall", "syscall"), ("os.sytem_call", "os.system_call")] {
+            assert!(like(typed).contains(&expected), "{typed}: {:?}", like(typed));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::across_screen;
 use super::content::comparison::{
-    advice, clocks, machine, not_compared, of_both_signs, range, rounds, signed, verdict,
+    advice, clocks, machine, not_compared, of_both_signs, range, rounds, signed, verdict, visible,
 };
 use super::screen::{Ink, Line, cut, cut_before, folded};
 use crate::results::comparison::{ComparedResult, ComparedRun, Comparison, Finding};
@@ -68,6 +68,9 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
     if !rows.is_empty() {
         lines.push(heading(wide));
         lines.extend(rows.iter().map(|row| line(row, wide)));
+    }
+    if let Some(visible) = visible(comparison) {
+        lines.extend(folded(&visible, wide, "", Ink::Faint, 2));
     }
     if let Some(advice) = advice(comparison) {
         lines.extend(folded(&advice, wide, "", Ink::Faint, 2));

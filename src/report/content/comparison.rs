@@ -13,6 +13,7 @@ use crate::results::comparison::{Alternation, ComparedResult, ComparedRun, Compa
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, duration, measured, percent, significant};
+use crate::statistics::summary::median;
 
 /// Rows of a drawing.
 const MOST_DRAWN: usize = 40;
@@ -269,6 +270,29 @@ pub fn advice(comparison: &Comparison) -> Option<String> {
     })
 }
 
+/// From which change on a comparison of these runs could have found one, by chapter: the median over its headline results of the
+/// threshold, or of half of the interval where that is more. None where all results are decided.
+pub fn visible(comparison: &Comparison) -> Option<String> {
+    if comparison.is_with_itself() || comparison.headline().all(|row| row.finding != Finding::Inconclusive) {
+        return None;
+    }
+    let rows: Vec<&ComparedResult> = comparison.headline().collect();
+    let mut chapters: Vec<(&str, Vec<f64>)> = Vec::new();
+    for row in rows {
+        let chapter = row.experiment.split('.').next().unwrap_or_default();
+        let half = ((1.0 + row.interval[1]) / (1.0 + row.interval[0])).sqrt() - 1.0;
+        let least = half.max(row.threshold);
+        match chapters.iter_mut().find(|(known, _)| *known == chapter) {
+            Some((_, all)) => all.push(least),
+            None => chapters.push((chapter, vec![least])),
+        }
+    }
+    chapters.sort_unstable_by_key(|(chapter, _)| *chapter);
+    let text = |(chapter, all): &(&str, Vec<f64>)| Some(format!("{chapter} {}", percent(median(all)?)));
+    let words: Vec<String> = chapters.iter().filter_map(text).collect();
+    Some(format!("These runs could show a change from about: {}.", words.join(", ")))
+}
+
 fn front(comparison: &Comparison) -> PagePart {
     let mut part = PagePart::new("glance", "At a glance", 2);
     part.add(Piece::Paragraph(vec![Span::strong(verdict(comparison))]));
@@ -286,6 +310,9 @@ fn front(comparison: &Comparison) -> PagePart {
     let groups: Vec<Vec<Span>> = groups.collect();
     if !groups.is_empty() {
         part.add(Piece::List(groups));
+    }
+    if let Some(visible) = visible(comparison) {
+        part.say(visible);
     }
     if let Some(advice) = advice(comparison) {
         part.say(advice);

@@ -303,7 +303,7 @@ fn the_verdict_names_a_cost_that_is_unusual_for_the_kind() {
         let noise = Noise::of(Hour::Calm, 4);
         let mut host = MadeHost { described: &described, noise, seconds: 0.0, trouble: false };
         let place = place.path().join(name);
-        let document = conducted(&place, &described, &mut host, Profile::Quick, 4);
+        let document = conducted(&place, &described, &mut host, Profile::Default, 4);
         assert!(document.expectations.len() > 20);
         text(&output(&["report", place.to_str().unwrap(), "--format", "summary"]).stdout).replace('\n', " ")
     };
