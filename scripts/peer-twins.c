@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -253,6 +255,12 @@ static uint64_t one = 1;
 static unsigned word;
 static const char *const missing = "/twins-have-no-such-file", *const there_is = "/dev/null";
 
+#define MOST_ENTRIES 100
+static struct pollfd entries[MOST_ENTRIES];
+static int ready;
+static fd_set ready_set;
+static volatile char *own_page;
+
 /* An operation, its name and its code. The answer goes into a sum that is looked at. */
 #define OPERATIONS(X) \
     X(REFUSED, "enosys", in_line(-1, 0, 0, 0)) \
@@ -287,6 +295,12 @@ static const char *const missing = "/twins-have-no-such-file", *const there_is =
     X(FUTEX, "futex_wake", in_line(SYS_futex, (long)&word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1)) \
     X(MISMATCH, "futex_mismatch", in_line_6(SYS_futex, (long)&word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0)) \
     X(EPOLL, "epoll_wait_ready", in_line_6(SYS_epoll_pwait, set, (long)facts, 1, 0, 0, 8)) \
+    X(POLL1, "poll_1", in_line_6(SYS_ppoll, (long)&entries[MOST_ENTRIES - 1], 1, 0, 0, 0, 0)) \
+    X(POLL100, "poll_100", in_line_6(SYS_ppoll, (long)entries, MOST_ENTRIES, 0, 0, 0, 0)) \
+    X(SELECT, "select_1", in_line_6(SYS_pselect6, ready + 1, (long)&ready_set, 0, 0, 0, 0)) \
+    X(FIONREAD_, "ioctl_fionread", in_line(SYS_ioctl, own_pipe[0], FIONREAD, (long)facts)) \
+    X(MMAP, "mmap_munmap", in_line(SYS_munmap, in_line_6(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096, 0)) \
+    X(PROTECT, "mprotect_twice", in_line(SYS_mprotect, (long)own_page, 4096, PROT_READ) + in_line(SYS_mprotect, (long)own_page, 4096, PROT_READ | PROT_WRITE)) \
     X(TIMER, "timerfd_gettime", in_line(SYS_timerfd_gettime, timer, (long)facts, 0)) \
     X(BARRIER, "membarrier", in_line(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
 
@@ -387,6 +401,13 @@ static void in_work(void)
     block = memfd_create("block", MFD_CLOEXEC);
     set = epoll_create1(EPOLL_CLOEXEC);
     timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    int quiet = eventfd(0, EFD_CLOEXEC);
+    ready = eventfd(1, EFD_CLOEXEC);
+    for (int i = 0; i < MOST_ENTRIES; i++)
+        entries[i] = (struct pollfd){ i == MOST_ENTRIES - 1 ? ready : quiet, POLLIN, 0 };
+    FD_SET(ready, &ready_set);
+    own_page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *own_page = 1;
     struct epoll_event event = { .events = EPOLLIN };
     int ready = eventfd(1, 0);
     check(write(block, page, sizeof page) == sizeof page && set >= 0 && timer >= 0, "files");

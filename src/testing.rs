@@ -190,6 +190,9 @@ pub mod results {
     pub mod evidence {
         pub use crate::results::evidence::{Evidence, Remark};
     }
+    pub mod expectation {
+        pub use crate::results::expectation::{Expectation, Ground};
+    }
     pub mod log {
         pub use crate::results::log::{Clock, FORMAT, Header, Launch, Log, LogWriter, Record, Step, checksum, read};
     }

@@ -48,7 +48,7 @@ pub fn document(log: &Log) -> Document {
         remote: log.remote.clone(),
         quiet: log.quiet.clone(),
         practice: practice::practice(log),
-        highlights: highlights(&sections, &checks, &log.machine, log.header.cpu),
+        highlights: highlights(&sections, &checks, &log.machine, log.header.cpu, &log.expectations),
         costs: costs(&sections),
         expectations: log.expectations.clone(),
         experiments: sections,

@@ -5,6 +5,7 @@ use crate::experiments::prelude::*;
 use crate::results::document::{CheckOutcome, CompositeCheck, Document, Grade, Highlight, HighlightKind, Section};
 
 use super::insights::{Weighted, insights};
+use crate::results::expectation::Expectation;
 
 /// How many things a reader keeps in mind.
 const MOST: usize = 5;
@@ -14,8 +15,14 @@ const ENOUGH: usize = 3;
 const MOST_VIOLATIONS: usize = 2;
 
 /// At most five sentences: contradictions between figures first, then what figures say by weight. Claims that others deny and misses of predictions follow only where that is little.
-pub fn highlights(sections: &[Section], checks: &[CompositeCheck], machine: &Machine, cpu: u32) -> Vec<Highlight> {
-    let told = insights(sections, machine, cpu);
+pub fn highlights(
+    sections: &[Section],
+    checks: &[CompositeCheck],
+    machine: &Machine,
+    cpu: u32,
+    expectations: &[Expectation],
+) -> Vec<Highlight> {
+    let told = insights(sections, machine, cpu, expectations);
     let (surprises, weighted): (Vec<Weighted>, Vec<Weighted>) =
         told.into_iter().partition(|(_, found)| found.kind == HighlightKind::Surprise);
     let mut found = violations(sections, checks);
@@ -36,7 +43,7 @@ pub fn certain(document: &Document) -> Option<Highlight> {
         section.metrics.retain(|metric| metric.grade == Grade::Good);
     }
     let stated = |found: &Highlight| document.highlights.iter().any(|highlight| highlight.text == found.text);
-    let found = insights(&sections, &document.machine, document.run.cpu);
+    let found = insights(&sections, &document.machine, document.run.cpu, &document.expectations);
     found.into_iter().map(|(_, highlight)| highlight).find(stated)
 }
 

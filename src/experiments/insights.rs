@@ -3,6 +3,7 @@
 
 use crate::experiments::prelude::*;
 use crate::results::document::{Grade, Highlight, HighlightKind, Section};
+use crate::results::expectation::{Expectation, Ground};
 use crate::results::ratio::{against_prediction, scaled};
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{capital, times};
@@ -22,7 +23,13 @@ struct Found<'a> {
     sections: &'a [Section],
     machine: &'a Machine,
     cpu: u32,
+    expectations: &'a [Expectation],
 }
+
+/// A ratio of two costs within this factor of that of other machines is ordinary for the kind.
+const ORDINARY: f64 = 1.25;
+/// What is ordinary has this part of its weight: what is special about a machine comes first.
+const ORDINARY_WEIGHT: f64 = 0.3;
 
 /// The logarithm of a ratio beyond what is usual.
 fn weight(ratio: &Ratio, usual: f64) -> f64 {
@@ -44,6 +51,26 @@ impl<'a> Found<'a> {
         let is = |metric: &&Metric| wanted.is(&metric.name, &metric.labels);
         let found = self.sections.iter().find_map(|section| Some((section, section.metrics.iter().find(is)?)));
         found.filter(|(_, metric)| is_settled(metric))
+    }
+
+    /// The ratio of two costs on machines of this kind, and these machines; none where they are not known.
+    fn of_kind(&self, [over, under]: [&str; 2]) -> Option<(f64, &'a str)> {
+        let of = |cost: &str| {
+            let is = |found: &&Expectation| found.ground == Ground::Kind && found.cost == cost;
+            self.expectations.iter().find(is)
+        };
+        let (over, under) = (of(over)?, of(under)?);
+        (over.unit == under.unit).then(|| (over.value / under.value, over.machines.as_str()))
+    }
+
+    /// An insight about the ratio of two costs: lighter where other machines of the kind have the same, which its reason then says.
+    fn for_its_kind(&self, costs: [&str; 2], ratio: f64, (weight, mut found): Weighted) -> Weighted {
+        let Some((usual, machines)) = self.of_kind(costs) else { return (weight, found) };
+        let is_ordinary = (ratio / usual).ln().abs() <= ORDINARY.ln();
+        if let Some(why) = &mut found.why {
+            *why += &format!(" Machines of the kind ({machines}) have a ratio of {}.", times(usual));
+        }
+        (if is_ordinary { ORDINARY_WEIGHT * weight } else { weight + (ratio / usual).ln().abs() }, found)
     }
 
     /// A wake-up of another CPU over a switch on the same one.
@@ -78,7 +105,9 @@ impl<'a> Found<'a> {
         if polls {
             why += " A larger guest_halt_poll_ns keeps idle CPUs awake, and that uses CPU time.";
         }
-        Some(told(weight(&ratio, USUAL), section, text, &why, "Pin tasks that exchange messages to the same CPU."))
+        let found =
+            told(weight(&ratio, USUAL), section, text, &why, "Pin tasks that exchange messages to the same CPU.");
+        Some(self.for_its_kind(["wake idle CPU", "switch, same CPU"], ratio.value, found))
     }
 
     /// The first write to a page over an empty system call.
@@ -97,7 +126,8 @@ impl<'a> Found<'a> {
         } else {
             "The kernel clears the page and changes the page table."
         };
-        Some(told(weight(&ratio, USUAL), section, text, why, "Reuse memory."))
+        let found = told(weight(&ratio, USUAL), section, text, why, "Reuse memory.");
+        Some(self.for_its_kind(["page fault", "system call"], ratio.value, found))
     }
 
     /// The first touch of memory with small pages over that with huge ones.
@@ -274,7 +304,9 @@ impl<'a> Found<'a> {
             time(page)
         );
         let weight = (slope / USUAL).ln();
-        Some(told(weight, section, text, &why, "Use posix_spawn in large processes."))
+        let found = told(weight, section, text, &why, "Use posix_spawn in large processes.");
+        let ratio = large.value / small.value;
+        Some(if size == "256 MiB" { self.for_its_kind(["fork, 256 MiB", "fork + wait"], ratio, found) } else { found })
     }
 
     /// A dynamically linked program over a static one.
@@ -476,8 +508,8 @@ fn told(weight: f64, section: &Section, text: String, why: &str, advice: &str) -
 }
 
 /// What settled figures say, the weightiest first. Misses of predictions are last: they say least about what to do.
-pub fn insights(sections: &[Section], machine: &Machine, cpu: u32) -> Vec<Weighted> {
-    let found = Found { sections, machine, cpu };
+pub fn insights(sections: &[Section], machine: &Machine, cpu: u32, expectations: &[Expectation]) -> Vec<Weighted> {
+    let found = Found { sections, machine, cpu, expectations };
     let single = [
         found.waking(),
         found.huge_pages().or_else(|| found.faults()),

@@ -46,7 +46,7 @@ fn on_other_machines(document: &Document) -> String {
     if !design.is_empty() {
         let within = design.iter().filter(|found| found.fit == Fit::Within).count();
         let far = [named(&design, Fit::Worse, "slow"), named(&design, Fit::Better, "fast")].concat();
-        text += &format!("As published of its design: {within} of {}{far}. ", design.len());
+        text += &format!("As published: {within} of {}{far}. ", design.len());
     }
     text
 }

@@ -76,7 +76,7 @@ pub fn monotonic_operation() -> Operation<'static> {
         i64::from(unsafe { last.replace(now) } > now)
     }
     // SAFETY: the function stays within the eight bytes of its memory.
-    unsafe { Operation::function(read, std::ptr::null_mut(), 0).with_memory(0, size_of::<i64>(), 0) }
+    unsafe { Operation::function(read, std::ptr::null_mut(), 0).with_words(0, &[0]) }
 }
 
 /// CPU time of this process, all its threads, in nanoseconds.

@@ -118,14 +118,13 @@ impl Operation<'_> {
         Operation { kind: Kind::Call, row, memory: Arc::new([]), _held: None, borrowed: PhantomData }
     }
 
-    /// The same with this many bytes of memory, to which one of the arguments points. It begins with the bytes of `first`.
+    /// The same with these words as memory, to which one of the arguments points.
     ///
     /// # Safety
     ///
     /// As for [`call`](Self::call). The kernel must stay within the memory.
-    pub(super) unsafe fn with_memory(mut self, argument: usize, bytes: usize, first: i64) -> Self {
-        self.memory =
-            (0..bytes.div_ceil(8).max(1)).map(|index| AtomicI64::new(if index == 0 { first } else { 0 })).collect();
+    pub(super) unsafe fn with_words(mut self, argument: usize, words: &[i64]) -> Self {
+        self.memory = words.iter().map(|word| AtomicI64::new(*word)).collect();
         self.row.arguments[argument] = self.memory.as_ptr() as i64;
         self
     }
@@ -210,9 +209,8 @@ impl Operation<'_> {
     /// Makes a system call once, and returns the answer.
     pub fn once(&self) -> i64 {
         debug_assert!(self.kind == Kind::Call);
-        let [first, second, third, fourth, ..] = self.row.arguments;
         // SAFETY: the call is sound with its arguments, by the contract of `call`.
-        unsafe { super::arch::system_call_of_four(self.row.number, [first, second, third, fourth]) }
+        unsafe { super::arch::system_call_of_six(self.row.number, self.row.arguments) }
     }
 }
 

@@ -4,9 +4,10 @@
 use std::ffi::{CStr, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use super::arch::{align_code, system_call};
+use super::arch::{align_code, system_call, system_call_of_six};
+use super::memory::Resident;
 use super::placed::{Around, Operation, PlacedLoop};
 
 /// Number that no system call has: the kernel refuses it with ENOSYS after entry and before anything else.
@@ -58,6 +59,44 @@ extern "C" fn duplicate_and_close(of: *mut c_void) -> i64 {
     align_code();
     // SAFETY: no memory. What has no descriptor is refused.
     close(unsafe { system_call(libc::SYS_dup, [of as i64, 0, 0]) })
+}
+
+/// mmap(2) of a page of anonymous memory, and munmap(2). Its address is known only when it is there, so both are in a function.
+#[inline(never)]
+extern "C" fn map_and_unmap(_: *mut c_void) -> i64 {
+    align_code();
+    unmap(map_page())
+}
+
+/// mprotect(2) of a page, first so that it can only be read, then as it was.
+#[inline(never)]
+extern "C" fn protect_and_release(page: *mut c_void) -> i64 {
+    align_code();
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the page is that of the operation, and nothing else uses it.
+    let protect = |how: i32| unsafe { system_call(libc::SYS_mprotect, [page as i64, PAGE, i64::from(how)]) };
+    protect(libc::PROT_READ) | protect(both)
+}
+
+/// Bytes that are mapped: a page on most machines, and a part of one on others.
+const PAGE: i64 = 4096;
+
+/// The address of a new page of anonymous memory, or the error number that stands for it.
+#[inline(always)]
+fn map_page() -> i64 {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: the kernel chooses an address where nothing is.
+    unsafe { system_call_of_six(libc::SYS_mmap, [0, PAGE, i64::from(protection), i64::from(flags), -1, 0]) }
+}
+
+/// munmap(2) of a new page, or the error number that stands for it.
+#[inline(always)]
+fn unmap(page: i64) -> i64 {
+    if page < 0 {
+        return page;
+    }
+    // SAFETY: the page is new, and nothing else knows it.
+    unsafe { system_call(libc::SYS_munmap, [page, PAGE, 0]) }
 }
 
 /// close(2) of a new descriptor, or the error number that stands for it.
@@ -153,7 +192,7 @@ impl<'a> Operation<'a> {
         let bytes = bytes.min(size_of::<i64>()) as i64;
         let arguments = [i64::from(from.as_raw_fd()), 0, bytes, 0, 0, 0];
         // SAFETY: the kernel writes at most `bytes` bytes into the memory. The descriptor is open for the lifetime.
-        unsafe { Operation::call(libc::SYS_read, arguments, bytes).with_memory(1, size_of::<i64>(), 0) }
+        unsafe { Operation::call(libc::SYS_read, arguments, bytes).with_words(1, &[0]) }
     }
 
     /// write(2) of the first bytes of a number, at most eight, which the file takes.
@@ -161,17 +200,17 @@ impl<'a> Operation<'a> {
         let bytes = bytes.min(size_of::<i64>()) as i64;
         let arguments = [i64::from(to.as_raw_fd()), 0, bytes, 0, 0, 0];
         // SAFETY: the kernel reads `bytes` bytes from the memory. The descriptor is open for the lifetime.
-        unsafe { Operation::call(libc::SYS_write, arguments, bytes).with_memory(1, size_of::<i64>(), number) }
+        unsafe { Operation::call(libc::SYS_write, arguments, bytes).with_words(1, &[number]) }
     }
 
     /// getcwd(2) of a path of at most this many bytes. The answer is its length with the final zero.
     pub fn current_directory(bytes: usize) -> Self {
         let arguments = [0, bytes as i64, 0, 0, 0, 0];
         // SAFETY: the kernel writes at most `bytes` bytes into the memory.
-        unsafe { Operation::call(libc::SYS_getcwd, arguments, 0).with_memory(0, bytes, 0) }.answering_as_now()
+        unsafe { Self::filling(libc::SYS_getcwd, arguments, 0, bytes, 0) }.answering_as_now()
     }
 
-    /// A call that fills this many bytes of memory, to which one of its arguments points.
+    /// A call that uses this many bytes of memory, zeros at first, to which one of its arguments points.
     ///
     /// # Safety
     ///
@@ -179,7 +218,7 @@ impl<'a> Operation<'a> {
     unsafe fn filling(number: i64, mut arguments: [i64; 6], argument: usize, bytes: usize, expected: i64) -> Self {
         arguments[argument] = 0;
         // SAFETY: by the contract of this function.
-        unsafe { Operation::call(number, arguments, expected).with_memory(argument, bytes, 0) }
+        unsafe { Operation::call(number, arguments, expected).with_words(argument, &vec![0; bytes.div_ceil(8).max(1)]) }
     }
 
     /// The same operation with the answer that the kernel gives now. A call that is refused works at no time.
@@ -231,6 +270,20 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// mmap(2) and munmap(2) of a page that nothing is written to: a first write is a page fault, which is another experiment. The
+    /// answer is 0.
+    pub fn map_and_unmap() -> Self {
+        // SAFETY: the function ignores its argument.
+        unsafe { Operation::function(map_and_unmap, std::ptr::null_mut(), 0) }
+    }
+
+    /// mprotect(2) of a written page, to read only and back. The answer is 0.
+    pub fn protect_and_release(page: Resident) -> Operation<'static> {
+        let place = page.place();
+        // SAFETY: the page lives as long as the operation, which alone uses it.
+        unsafe { Operation::function(protect_and_release, place.cast(), 0).holding(Arc::new(Mutex::new(page))) }
+    }
+
     /// lseek(2) to the beginning of a file.
     pub fn seek(of: BorrowedFd<'a>) -> Self {
         // SAFETY: no memory. The descriptor is open for the lifetime.
@@ -262,7 +315,7 @@ impl<'a> Operation<'a> {
     pub fn write_at(to: BorrowedFd<'a>, bytes: usize) -> Self {
         let arguments = [i64::from(to.as_raw_fd()), 0, bytes as i64, 0, 0, 0];
         // SAFETY: the kernel reads `bytes` bytes from the memory. The descriptor is open for the lifetime.
-        unsafe { Operation::call(libc::SYS_pwrite64, arguments, bytes as i64).with_memory(1, bytes, 0) }
+        unsafe { Self::filling(libc::SYS_pwrite64, arguments, 1, bytes, bytes as i64) }
     }
 
     /// getrandom(2) of 16 bytes.
@@ -312,6 +365,32 @@ impl<'a> Operation<'a> {
         unsafe { Self::filling(libc::SYS_epoll_pwait, arguments, 1, size_of::<libc::epoll_event>(), 1) }
     }
 
+    /// ppoll(2) of some entries, each a descriptor and whether it is the ready one. The answer is the number of ready entries.
+    pub fn poll(entries: &[(BorrowedFd<'a>, bool)]) -> Self {
+        let entry = |(of, _): &(BorrowedFd<'a>, bool)| i64::from(of.as_raw_fd()) | i64::from(libc::POLLIN) << 32;
+        let words: Vec<i64> = entries.iter().map(entry).collect();
+        let ready = entries.iter().filter(|(_, ready)| *ready).count() as i64;
+        // SAFETY: the kernel reads and writes as many entries of eight bytes as the memory has. The descriptors are open for the
+        // lifetime. Without a time to wait it waits for a ready one, and one is ready.
+        unsafe { Operation::call(libc::SYS_ppoll, [0, words.len() as i64, 0, 0, 0, 0], ready).with_words(0, &words) }
+    }
+
+    /// pselect6(2) of a descriptor that is ready. The answer is 1.
+    pub fn select(ready: BorrowedFd<'a>) -> Self {
+        let number = ready.as_raw_fd() as usize;
+        let mut words = [0; libc::FD_SETSIZE / 64];
+        words[number / 64] = 1 << (number % 64);
+        // SAFETY: the kernel reads and writes the set in the memory up to the descriptor, which is open for the lifetime.
+        unsafe { Operation::call(libc::SYS_pselect6, [number as i64 + 1, 0, 0, 0, 0, 0], 1).with_words(1, &words) }
+    }
+
+    /// ioctl(2) that asks how many bytes of a file can be read.
+    pub fn readable_bytes(of: BorrowedFd<'a>) -> Self {
+        let arguments = [i64::from(of.as_raw_fd()), libc::FIONREAD as i64, 0, 0, 0, 0];
+        // SAFETY: the kernel writes a number into the memory. The descriptor is open for the lifetime.
+        unsafe { Self::filling(libc::SYS_ioctl, arguments, 2, 8, 0) }
+    }
+
     /// timerfd_gettime(2).
     pub fn timer_state(timer: BorrowedFd<'a>) -> Self {
         let arguments = [i64::from(timer.as_raw_fd()), 0, 0, 0, 0, 0];
@@ -340,16 +419,24 @@ impl<'a> Operation<'a> {
         file: impl AsFd + Send + Sync + 'static,
         make: impl for<'f> Fn(BorrowedFd<'f>) -> Operation<'f>,
     ) -> Operation<'static> {
-        let file = Arc::new(file);
-        // SAFETY: the operation borrows the file alone.
-        unsafe { make(file.as_fd()).holding(file.clone()) }
+        Self::on_files(file, |file| make(file.as_fd()))
+    }
+
+    /// An operation on several files, which it keeps open.
+    pub fn on_files<T: Send + Sync + 'static>(
+        files: T,
+        make: impl for<'f> Fn(&'f T) -> Operation<'f>,
+    ) -> Operation<'static> {
+        let files = Arc::new(files);
+        // SAFETY: the operation borrows the files alone.
+        unsafe { make(&files).holding(files.clone()) }
     }
 
     /// clock_gettime(2) of CLOCK_MONOTONIC. The answer is 0.
     pub fn monotonic_time() -> Self {
         let arguments = [i64::from(libc::CLOCK_MONOTONIC), 0, 0, 0, 0, 0];
         // SAFETY: the kernel writes a timespec into the memory.
-        unsafe { Operation::call(libc::SYS_clock_gettime, arguments, 0).with_memory(1, size_of::<libc::timespec>(), 0) }
+        unsafe { Self::filling(libc::SYS_clock_gettime, arguments, 1, size_of::<libc::timespec>(), 0) }
     }
 }
 

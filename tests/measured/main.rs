@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
 mod cpu;
+mod documents;
 mod file;
 mod file_cache;
 mod fleet_slurm;

@@ -5,6 +5,8 @@ use sysdyno::testing::experiments::highlights::{certain, highlights};
 use sysdyno::testing::results::document::{
     CheckOutcome, Comparison, CompositeCheck, Document, Grade, Highlight, HighlightKind, SharedCore,
 };
+use sysdyno::testing::results::expectation::{Expectation, Ground};
+use sysdyno::testing::results::quantity::Unit;
 use sysdyno::testing::results::verdict::AgainstPrediction;
 
 use crate::report::{real, record};
@@ -50,7 +52,7 @@ fn doubtful_results_support_no_early_insight() {
 
 /// What a document would say now.
 fn said(document: &Document, checks: &[CompositeCheck]) -> Vec<Highlight> {
-    highlights(&document.experiments, checks, &document.machine, document.run.cpu)
+    highlights(&document.experiments, checks, &document.machine, document.run.cpu, &document.expectations)
 }
 
 /// What figures say, without what is said of the machine's own claims and of the run.
@@ -135,4 +137,37 @@ fn a_neighbour_and_mitigations_are_told_with_their_numbers() {
     let found = said(&document, &[]);
     let told = found.iter().find(|highlight| highlight.text.contains("neighbour on the core")).unwrap();
     assert!(told.why.as_ref().unwrap().contains("25 %"), "{told:?}");
+}
+
+/// What is ordinary for the kind of the machine is said after what is not, and with the ratio of that kind.
+#[test]
+fn what_is_ordinary_for_the_kind_comes_later() {
+    let cost = |document: &Document, name: &str| {
+        let cost = document.costs.iter().find(|cost| cost.name == name).unwrap();
+        document.metric(&cost.metric, &cost.labels).unwrap().clone()
+    };
+    let with_wake_ups_of = |times: f64| {
+        let mut document = real().clone();
+        let of = |name: &str, times: f64| {
+            let value = cost(&document, name).value * times;
+            Expectation {
+                cost: name.to_owned(),
+                ground: Ground::Kind,
+                unit: Unit::Nanoseconds,
+                value,
+                low: value / 2.0,
+                high: value * 2.0,
+                machines: "made ones".to_owned(),
+                basis: "3 runs of 3 machines".to_owned(),
+            }
+        };
+        document.expectations = vec![of("wake idle CPU", times), of("switch, same CPU", 1.0)];
+        said(&document, &[])
+    };
+    let place = |all: &[Highlight]| all.iter().position(|found| found.text.starts_with("Waking a sleeping CPU"));
+    let far = with_wake_ups_of(0.05);
+    assert_eq!(place(&far), Some(0), "{far:#?}");
+    assert!(far[0].why.as_ref().unwrap().contains("Machines of the kind (made ones) have a ratio of "), "{far:#?}");
+    let ordinary = with_wake_ups_of(1.0);
+    assert_ne!(place(&ordinary), Some(0), "{ordinary:#?}");
 }

@@ -130,6 +130,10 @@ fn published_figures_have_a_page_and_the_appendix_links_it() {
     let figure = "451.775 ns";
     assert!(text.contains(figure) && text.contains("doubtful: ") && !appendix.contains(figure));
     assert!(appendix.contains("href=\"published.html\""), "the appendix links the page");
+    // The authors' predictions, counted from the data by hand.
+    let row = text.split("all reports<").nth(1).unwrap();
+    let row = &row[..row.find("<tr").unwrap()];
+    assert!(["131", "×1.56", "×1054"].iter().all(|number| row.contains(number)), "{row}");
     // One doubted value of 34 days, and no axis that reaches it.
     for (name, drawing) in markdown::drawings(&page) {
         assert!(!drawing.contains(">1000000 s<") && !drawing.contains(">10000 s<"), "{name}");

@@ -7,7 +7,6 @@
 mod check;
 mod cli_run;
 mod deadlines;
-mod documents;
 mod faults;
 mod fleet_places;
 mod fleet_slurm;

@@ -8,10 +8,12 @@ use crate::results::drawing_note::Scale;
 use crate::results::published::{Published, PublishedFigure, PublishedGroup};
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, factor, quantity};
+use crate::statistics::summary::median;
 
 /// The page: machines, the drawings of each chapter, all figures.
 pub fn page(document: &Document, published: &Published) -> Page {
-    let mut parts = vec![introduction(published)];
+    let mut parts = vec![introduction(published), predictions(document, published)];
+    parts.extend(super::other_machines::part(document));
     let mut chapter = String::new();
     for (own, drawing) in drawings(published, Some(document)) {
         if own != chapter {
@@ -80,6 +82,44 @@ fn introduction(published: &Published) -> PagePart {
     });
     let heads = ["report", "year", "processor", "memory", "storage", "network", "system"];
     part.add(Piece::Table(Table::of_texts("Machines of the reports", &heads, rows)));
+    part
+}
+
+/// How good the predictions of the reports were, and those of this run.
+fn predictions(document: &Document, published: &Published) -> PagePart {
+    let mut part = PagePart::new("published-predictions", "Predictions of the reports, and of this run", 2);
+    part.say(
+        "The authors of the reports predicted their results, too. The error is the factor between a prediction and the result of the \
+         same report or run: its median, and the largest one. Doubtful results count, too.",
+    );
+    let mut table = Table::new("", &["predictions of", ">results", ">median error", ">largest error"]);
+    let mut row = |of: String, mut errors: Vec<f64>| {
+        errors.sort_by(f64::total_cmp);
+        if let (Some(middle), Some(largest)) = (median(&errors), errors.last()) {
+            table.row(vec![
+                Cell::of(of),
+                Cell::of(errors.len().to_string()),
+                Cell::of(factor(middle)),
+                Cell::of(factor(*largest)),
+            ]);
+        }
+    };
+    let error = |predicted: f64, value: f64| (predicted / value).max(value / predicted);
+    let own = |report: &str| -> Vec<f64> {
+        let figures = published.figures.iter().filter(|figure| figure.report == report);
+        figures.filter_map(|figure| Some(error(figure.predicted?, figure.value?))).collect()
+    };
+    for report in &published.reports {
+        row(format!("report {}", report.id), own(&report.id));
+    }
+    row("all reports".to_owned(), published.reports.iter().flat_map(|report| own(&report.id)).collect());
+    let settled = document.metrics().filter(|metric| metric.headline && !metric.at_least);
+    let ours = settled.filter_map(|metric| {
+        let said = metric.prediction.as_ref().filter(|found| found.says_something() && found.unit == metric.unit)?;
+        Some(error(said.value, metric.value))
+    });
+    row("this run, headline results".to_owned(), ours.collect());
+    part.add(Piece::Table(table));
     part
 }
 

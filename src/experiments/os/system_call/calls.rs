@@ -9,6 +9,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 
+use crate::sys::memory::{Pages, Resident};
 use crate::sys::placed::Operation;
 use crate::sys::ring::{self, Ring};
 use crate::sys::{clock, create};
@@ -79,7 +80,7 @@ pub(super) const IN_SWEEP: usize = 13;
 
 /// The floor, then the set in the order of the report.
 #[expect(clippy::redundant_closure, reason = "the functions themselves are not general in the lifetime of the file")]
-pub(super) static CALLS: [MeasuredCall; 36] = [
+pub(super) static CALLS: [MeasuredCall; 42] = [
     call(FLOOR, "empty (ENOSYS)", "refuse a number without a call", 0.0, || Ok(Operation::refused())),
     call("getpid", "getpid", "return a number", 40.0, || Ok(Operation::process_number())),
     call("getppid", "getppid", "follow a pointer under a read lock and return a number", 60.0, || {
@@ -195,9 +196,36 @@ pub(super) static CALLS: [MeasuredCall; 36] = [
             let event = EventFd::from_value(1)?;
             let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
             set.add(&event, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
-            Ok(Operation::on_file(Both(set, event), |set| Operation::ready_event(set)))
+            Ok(Operation::on_file(Both(set.0, event), |set| Operation::ready_event(set)))
         },
     ),
+    call("poll_1", "poll of 1 descriptor", "ask a descriptor whether it is ready, which it is", 800.0, || poll(1)),
+    call("poll_100", "poll of 100 descriptors", "ask 100 descriptors, of which the last is ready", 52_000.0, || {
+        poll(100)
+    }),
+    call(
+        "select_1",
+        "select of 1 descriptor",
+        "ask a descriptor in a set whether it is ready, which it is",
+        1_200.0,
+        || Ok(Operation::on_file(EventFd::from_value(1)?, |event| Operation::select(event))),
+    ),
+    call("ioctl_fionread", "ioctl (FIONREAD)", "return how many bytes of a pipe can be read", 320.0, || {
+        let (reader, writer) = io::pipe()?;
+        Ok(Operation::on_file(Both(reader, writer), |pipe| Operation::readable_bytes(pipe)))
+    }),
+    MeasuredCall {
+        entries: 2.0,
+        ..call("mmap_munmap", "mmap and munmap", "make an area of memory and remove it", 8_500.0, || {
+            Ok(Operation::map_and_unmap())
+        })
+    },
+    MeasuredCall {
+        entries: 2.0,
+        ..call("mprotect_twice", "mprotect to read only and back", "change an area of memory twice", 14_000.0, || {
+            Ok(Operation::protect_and_release(Resident::new(BLOCK, Pages::Small)?))
+        })
+    },
     call("timerfd_gettime", "timerfd_gettime", "return the state of a timer", 450.0, || {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
         Ok(Operation::on_file(timer, |timer| Operation::timer_state(timer)))
@@ -207,12 +235,22 @@ pub(super) static CALLS: [MeasuredCall; 36] = [
     }),
 ];
 
-/// A set of descriptors with the one that is ready.
-struct Both(Epoll, #[allow(dead_code, reason = "it stays open")] EventFd);
+/// poll(2) of this many entries. The last one is a descriptor that is ready, and all others are one that is not.
+fn poll(entries: usize) -> io::Result<Operation<'static>> {
+    let both = Both(EventFd::from_value(0)?, EventFd::from_value(1)?);
+    Ok(Operation::on_files(both, |both| {
+        let mut all = vec![(both.0.as_fd(), false); entries - 1];
+        all.push((both.1.as_fd(), true));
+        Operation::poll(&all)
+    }))
+}
 
-impl AsFd for Both {
+/// A descriptor that is used, with another one that stays open.
+struct Both<T, U>(T, U);
+
+impl<T: AsFd, U> AsFd for Both<T, U> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.0.as_fd()
+        self.0.as_fd()
     }
 }
 

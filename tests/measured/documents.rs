@@ -158,7 +158,7 @@ fn what_is_rejected_says_why() {
             assert!(section["reason"].as_str().unwrap().len() > 10 && section["hint"].is_string(), "{section}");
             continue;
         }
-        // Other tests and a build run beside this one: others may have left nothing of an experiment.
+        // A neighbour may have left nothing of an experiment.
         let why = section["reason"].as_str().unwrap_or_default();
         let no_clean_batch = why.contains("gave no result from their batches") && !why.contains("clean");
         let others = why.contains("G14:") || why.contains("G16:") || no_clean_batch;
@@ -178,7 +178,7 @@ fn predictions_are_written_before_the_first_sample_of_their_experiment() {
         for step in plan["steps"].as_array().unwrap().iter().filter(|step| step["skipped"].is_null()) {
             let id = step["experiment"].as_str().unwrap();
             let whole = |line: &Value| of(line, "launch", id) && line["first"].is_null();
-            // Other tests and a build run at the same time: the time of the run may end before its last experiments.
+            // Where the machine is busy, the time of the run may end before its last experiments.
             let Some(launch) = lines.iter().position(whole) else { continue };
             let last = lines.iter().rposition(|line| of(line, "prediction", id)).expect("every experiment predicts");
             launched += 1;
