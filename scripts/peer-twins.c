@@ -259,7 +259,6 @@ static const char *const missing = "/twins-have-no-such-file", *const there_is =
 static struct pollfd entries[MOST_ENTRIES];
 static int ready;
 static fd_set ready_set;
-static volatile char *own_page;
 
 /* An operation, its name and its code. The answer goes into a sum that is looked at. */
 #define OPERATIONS(X) \
@@ -299,8 +298,6 @@ static volatile char *own_page;
     X(POLL100, "poll_100", in_line_6(SYS_ppoll, (long)entries, MOST_ENTRIES, 0, 0, 0, 0)) \
     X(SELECT, "select_1", in_line_6(SYS_pselect6, ready + 1, (long)&ready_set, 0, 0, 0, 0)) \
     X(FIONREAD_, "ioctl_fionread", in_line(SYS_ioctl, own_pipe[0], FIONREAD, (long)facts)) \
-    X(MMAP, "mmap_munmap", in_line(SYS_munmap, in_line_6(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096, 0)) \
-    X(PROTECT, "mprotect_twice", in_line(SYS_mprotect, (long)own_page, 4096, PROT_READ) + in_line(SYS_mprotect, (long)own_page, 4096, PROT_READ | PROT_WRITE)) \
     X(TIMER, "timerfd_gettime", in_line(SYS_timerfd_gettime, timer, (long)facts, 0)) \
     X(BARRIER, "membarrier", in_line(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
 
@@ -406,8 +403,6 @@ static void in_work(void)
     for (int i = 0; i < MOST_ENTRIES; i++)
         entries[i] = (struct pollfd){ i == MOST_ENTRIES - 1 ? ready : quiet, POLLIN, 0 };
     FD_SET(ready, &ready_set);
-    own_page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    *own_page = 1;
     struct epoll_event event = { .events = EPOLLIN };
     int ready = eventfd(1, 0);
     check(write(block, page, sizeof page) == sizeof page && set >= 0 && timer >= 0, "files");

@@ -28,15 +28,7 @@ pub struct Resident {
     page: usize,
 }
 
-// SAFETY: the memory belongs to this value alone, whichever thread has it.
-unsafe impl Send for Resident {}
-
 impl Resident {
-    /// Where it begins.
-    pub(super) fn place(&self) -> *mut libc::c_void {
-        self.start.as_ptr()
-    }
-
     /// Maps and writes `bytes` bytes.
     pub fn new(bytes: usize, pages: Pages) -> std::io::Result<Self> {
         let length = NonZeroUsize::new(bytes).ok_or(std::io::ErrorKind::InvalidInput)?;

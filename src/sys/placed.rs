@@ -209,8 +209,9 @@ impl Operation<'_> {
     /// Makes a system call once, and returns the answer.
     pub fn once(&self) -> i64 {
         debug_assert!(self.kind == Kind::Call);
+        let [first, second, third, fourth, ..] = self.row.arguments;
         // SAFETY: the call is sound with its arguments, by the contract of `call`.
-        unsafe { super::arch::system_call_of_six(self.row.number, self.row.arguments) }
+        unsafe { super::arch::system_call_of_four(self.row.number, [first, second, third, fourth]) }
     }
 }
 

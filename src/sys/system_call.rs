@@ -4,10 +4,9 @@
 use std::ffi::{CStr, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::arch::{align_code, system_call, system_call_of_six};
-use super::memory::Resident;
+use super::arch::{align_code, system_call};
 use super::placed::{Around, Operation, PlacedLoop};
 
 /// Number that no system call has: the kernel refuses it with ENOSYS after entry and before anything else.
@@ -59,44 +58,6 @@ extern "C" fn duplicate_and_close(of: *mut c_void) -> i64 {
     align_code();
     // SAFETY: no memory. What has no descriptor is refused.
     close(unsafe { system_call(libc::SYS_dup, [of as i64, 0, 0]) })
-}
-
-/// mmap(2) of a page of anonymous memory, and munmap(2). Its address is known only when it is there, so both are in a function.
-#[inline(never)]
-extern "C" fn map_and_unmap(_: *mut c_void) -> i64 {
-    align_code();
-    unmap(map_page())
-}
-
-/// mprotect(2) of a page, first so that it can only be read, then as it was.
-#[inline(never)]
-extern "C" fn protect_and_release(page: *mut c_void) -> i64 {
-    align_code();
-    let both = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the page is that of the operation, and nothing else uses it.
-    let protect = |how: i32| unsafe { system_call(libc::SYS_mprotect, [page as i64, PAGE, i64::from(how)]) };
-    protect(libc::PROT_READ) | protect(both)
-}
-
-/// Bytes that are mapped: a page on most machines, and a part of one on others.
-const PAGE: i64 = 4096;
-
-/// The address of a new page of anonymous memory, or the error number that stands for it.
-#[inline(always)]
-fn map_page() -> i64 {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: the kernel chooses an address where nothing is.
-    unsafe { system_call_of_six(libc::SYS_mmap, [0, PAGE, i64::from(protection), i64::from(flags), -1, 0]) }
-}
-
-/// munmap(2) of a new page, or the error number that stands for it.
-#[inline(always)]
-fn unmap(page: i64) -> i64 {
-    if page < 0 {
-        return page;
-    }
-    // SAFETY: the page is new, and nothing else knows it.
-    unsafe { system_call(libc::SYS_munmap, [page, PAGE, 0]) }
 }
 
 /// close(2) of a new descriptor, or the error number that stands for it.
@@ -268,20 +229,6 @@ impl<'a> Operation<'a> {
         unsafe {
             Operation::function(duplicate_and_close, std::ptr::without_provenance_mut(of.as_raw_fd() as usize), 0)
         }
-    }
-
-    /// mmap(2) and munmap(2) of a page that nothing is written to: a first write is a page fault, which is another experiment. The
-    /// answer is 0.
-    pub fn map_and_unmap() -> Self {
-        // SAFETY: the function ignores its argument.
-        unsafe { Operation::function(map_and_unmap, std::ptr::null_mut(), 0) }
-    }
-
-    /// mprotect(2) of a written page, to read only and back. The answer is 0.
-    pub fn protect_and_release(page: Resident) -> Operation<'static> {
-        let place = page.place();
-        // SAFETY: the page lives as long as the operation, which alone uses it.
-        unsafe { Operation::function(protect_and_release, place.cast(), 0).holding(Arc::new(Mutex::new(page))) }
     }
 
     /// lseek(2) to the beginning of a file.

@@ -9,7 +9,6 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 
-use crate::sys::memory::{Pages, Resident};
 use crate::sys::placed::Operation;
 use crate::sys::ring::{self, Ring};
 use crate::sys::{clock, create};
@@ -80,7 +79,7 @@ pub(super) const IN_SWEEP: usize = 13;
 
 /// The floor, then the set in the order of the report.
 #[expect(clippy::redundant_closure, reason = "the functions themselves are not general in the lifetime of the file")]
-pub(super) static CALLS: [MeasuredCall; 42] = [
+pub(super) static CALLS: [MeasuredCall; 40] = [
     call(FLOOR, "empty (ENOSYS)", "refuse a number without a call", 0.0, || Ok(Operation::refused())),
     call("getpid", "getpid", "return a number", 40.0, || Ok(Operation::process_number())),
     call("getppid", "getppid", "follow a pointer under a read lock and return a number", 60.0, || {
@@ -214,18 +213,6 @@ pub(super) static CALLS: [MeasuredCall; 42] = [
         let (reader, writer) = io::pipe()?;
         Ok(Operation::on_file(Both(reader, writer), |pipe| Operation::readable_bytes(pipe)))
     }),
-    MeasuredCall {
-        entries: 2.0,
-        ..call("mmap_munmap", "mmap and munmap", "make an area of memory and remove it", 8_500.0, || {
-            Ok(Operation::map_and_unmap())
-        })
-    },
-    MeasuredCall {
-        entries: 2.0,
-        ..call("mprotect_twice", "mprotect to read only and back", "change an area of memory twice", 14_000.0, || {
-            Ok(Operation::protect_and_release(Resident::new(BLOCK, Pages::Small)?))
-        })
-    },
     call("timerfd_gettime", "timerfd_gettime", "return the state of a timer", 450.0, || {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
         Ok(Operation::on_file(timer, |timer| Operation::timer_state(timer)))

@@ -42,11 +42,10 @@
 //! - **epoll_wait_ready**: one descriptor of one is ready.
 //! - **poll_1**, **poll_100**, **select_1**: one ready descriptor, in poll_100 after 99 entries of another one.
 //! - **ioctl_fionread**: of a pipe.
-//! - **mmap_munmap**: a page of anonymous memory that nothing is written to. **mprotect_twice**: a written page, to read only and back.
 //! - **getrandom_16**, **uname**, **getrusage**, **sigprocmask**, **timerfd_gettime**: copy a few bytes to the caller.
 //! - **membarrier**: among the threads of the process, of which there is one.
 //!
-//! Results of open_close, dup_close, mmap_munmap and mprotect_twice are the costs of both calls together, in a function.
+//! Results of open_close and dup_close are the costs of both calls together, in a function.
 //!
 //! The metric **time** is the cost of the whole call. The metric **service** is the kernel's work for the call. It is
 //! the whole cost minus the floor of the same launch, both in ordinary work. Kernel entry waits for earlier instructions, so

@@ -39,23 +39,6 @@ pub unsafe fn system_call_of_four(number: i64, arguments: [i64; 4]) -> i64 {
     answer
 }
 
-/// Makes a system call with six arguments; see [`system_call`].
-///
-/// # Safety
-///
-/// As for [`system_call`].
-#[inline(always)]
-pub unsafe fn system_call_of_six(number: i64, arguments: [i64; 6]) -> i64 {
-    let answer: i64;
-    // SAFETY: as above; the kernel takes the last three arguments from X3 to X5.
-    unsafe {
-        asm!(".p2align 6", "svc 0", in("x8") number, inlateout("x0") arguments[0] => answer, in("x1") arguments[1],
-            in("x2") arguments[2], in("x3") arguments[3], in("x4") arguments[4], in("x5") arguments[5],
-            options(nostack));
-    };
-    answer
-}
-
 /// Makes a child process with clone(2) and the given flags; see the x86_64 file.
 ///
 /// # Safety

@@ -40,23 +40,6 @@ pub unsafe fn system_call_of_four(number: i64, arguments: [i64; 4]) -> i64 {
     answer
 }
 
-/// Makes a system call with six arguments; see [`system_call`].
-///
-/// # Safety
-///
-/// As for [`system_call`].
-#[inline(always)]
-pub unsafe fn system_call_of_six(number: i64, arguments: [i64; 6]) -> i64 {
-    let answer: i64;
-    // SAFETY: as above; the kernel takes the last three arguments from R10, R8 and R9.
-    unsafe {
-        asm!(".p2align 6", "syscall", inlateout("rax") number => answer, in("rdi") arguments[0], in("rsi") arguments[1],
-            in("rdx") arguments[2], in("r10") arguments[3], in("r8") arguments[4], in("r9") arguments[5],
-            lateout("rcx") _, lateout("r11") _, options(nostack));
-    };
-    answer
-}
-
 /// Makes a child process with clone(2) and the given flags. The child does what `task` says with nothing but registers and
 /// system calls, and leaves with `task.status`; it never returns here. The parent gets the child's number, or a negative
 /// error number.
