@@ -24,10 +24,18 @@ macro_rules! constants {
 pub(crate) use constants;
 
 constants! {
-    /// One reading of the time-stamp counter, back to back.
+    /// One reading of the time-stamp counter, back to back, where the design of the core is not known.
     COUNTER_READING = 30.0 in 15.0 ..= 60.0 "cycles", "uops.info: RDTSC, Intel 18–42, AMD Zen 35–41 cycles";
     /// The same on AMD Zen.
-    COUNTER_READING_ZEN = 36.0 in 30.0 ..= 45.0 "cycles", "uops.info: RDTSC, AMD Zen 35–41 cycles";
+    COUNTER_READING_ZEN = 36.0 in 30.0 ..= 45.0 "cycles", "InstLatX64, 30 models of Zen to Zen 5: medians of 35–38 cycles";
+    /// The same on AMD Bulldozer to Excavator.
+    COUNTER_READING_BULLDOZER = 62.0 in 40.0 ..= 88.0 "cycles", "InstLatX64, 12 models: 42–44 and 80–86 cycles";
+    /// The same on large Intel cores.
+    COUNTER_READING_CORE = 26.0 in 23.0 ..= 31.0 "cycles",
+        "InstLatX64, 64 models from Nehalem to Lion Cove: medians of 24–28 cycles by design";
+    /// The same on small Intel cores.
+    COUNTER_READING_SMALL = 27.0 in 19.0 ..= 36.0 "cycles",
+        "InstLatX64, 16 models from Silvermont to Skymont: medians of 20–33 cycles by design";
     /// CPUID on the hardware itself.
     CPUID = 120.0 in 70.0 ..= 250.0 "cycles", "Agner Fog, instruction tables: CPUID 100–250 cycles";
     /// Entering and leaving the kernel.
@@ -202,8 +210,26 @@ pub fn page_of_child(by: &PredictionInput<'_>) -> (Constant, Constant) {
 
 /// What a reading of the counter costs on this processor.
 pub fn counter_reading(by: &PredictionInput<'_>) -> Constant {
-    match by.setup.machine.cpu.vendor.as_ref().map(|vendor| vendor.value.as_str()) {
-        Some("AuthenticAMD" | "HygonGenuine") => COUNTER_READING_ZEN,
+    match by.setup.machine.core_class(by.setup.cpu) {
+        CoreClass::AmdZen1 | CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 | CoreClass::AmdZen5 => {
+            COUNTER_READING_ZEN
+        }
+        CoreClass::AmdBulldozer => COUNTER_READING_BULLDOZER,
+        CoreClass::IntelNehalem
+        | CoreClass::IntelSandyBridge
+        | CoreClass::IntelHaswell
+        | CoreClass::IntelSkylake
+        | CoreClass::IntelIceLake
+        | CoreClass::IntelTigerLake
+        | CoreClass::IntelGoldenCove
+        | CoreClass::IntelRedwoodCove
+        | CoreClass::IntelLionCove => COUNTER_READING_CORE,
+        CoreClass::IntelSilvermont
+        | CoreClass::IntelGoldmont
+        | CoreClass::IntelTremont
+        | CoreClass::IntelGracemont
+        | CoreClass::IntelCrestmont
+        | CoreClass::IntelSkymont => COUNTER_READING_SMALL,
         _ => COUNTER_READING,
     }
 }

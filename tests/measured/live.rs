@@ -109,7 +109,8 @@ fn five_per_cent_of_a_system_call_are_found_and_nothing_else() {
             return Judgement::Disturbed(format!("{more} instructions for 5 % add {}", first[0]));
         }
         let conditions = [BASE, BASE + more].map(behind_filter);
-        let measured = ["os.system_call", "cpu.loop", "memory.page_fault", "--time", "20s"];
+        // A launch of forty calls takes a second: half of the time leaves four rounds, which decide little.
+        let measured = ["os.system_call", "cpu.loop", "memory.page_fault", "--time", "40s"];
         let (comparison, output) = live(keep.path(), [&conditions[0], &conditions[1]], &measured);
         // Timings of one filter that disagree are no truth: a call has modes, and the least time of one side can be another's.
         let second = timed();
