@@ -17,7 +17,8 @@ use crate::statistics::summary::mean;
 const SHARE: f64 = 0.95;
 /// Standard deviations between the quantiles of 10 % and 90 %.
 const DEVIATIONS: f64 = 2.563;
-/// How many machines the spread of published measurements counts for, where machines of the catalogue show another spread.
+/// How many machines the spread of published measurements counts for, where machines of the catalogue show another spread. Chosen with
+/// the tests over all stored runs, which are guests of one provider.
 const PRIOR: f64 = 8.0;
 /// Runs of one machine differ by this share at least.
 const BETWEEN_RUNS: f64 = 0.02;
@@ -46,7 +47,7 @@ pub(super) fn spread(decides: Decides) -> f64 {
     }
 }
 
-/// How much wider the spread is where less is alike. Calls differ by 5.3 between all mitigations and kernels, and by 1.75 within one.
+/// How much wider the spread is where less is alike, chosen with the same tests. Calls differ by 5.3 between all mitigations and kernels, and by 1.75 within one.
 fn wider(level: Level) -> f64 {
     match level {
         Level::Alike => 1.0,

@@ -50,7 +50,7 @@ pub(super) enum MachinesVerb {
 }
 
 /// Costs of the list, by their short names.
-const LISTED: [&str; 5] = ["system call", "switch, same CPU", "page fault", "memory load", "memory read"];
+const LISTED: [&str; 4] = ["system call", "switch, same CPU", "memory load", "memory read"];
 
 pub(super) fn machines(options: &MachinesOptions) -> Result<u8, Failure> {
     if let Some(MachinesVerb::Add { runs, source, output }) = &options.verb {
@@ -93,7 +93,7 @@ fn listed(entries: &[Entry]) -> String {
         let costs = LISTED.iter().map(|cost| cell(entry, cost));
         [entry.kind.short_name(), entry.runs.len().to_string()].into_iter().chain(costs).collect()
     };
-    let head = ["machine", "runs", "syscall", "switch", "fault", "memory", "read"];
+    let head = ["machine", "runs", "syscall", "switch", "memory", "read"];
     let table = plain_table(&head, entries.iter().map(row).collect(), terminal_width());
     format!("{table}\n\nAll costs: --all. One page to compare machines: --html FILE. Add yours: machines add RUN.\n")
 }

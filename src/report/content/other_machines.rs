@@ -16,9 +16,9 @@ pub(super) fn part(document: &Document) -> Option<PagePart> {
     part.say(
         "Each cost has up to three expectations, all written before the first sample. The run's own prediction follows from other results \
          of this run. The usual range is that of machines of the nearest kind in the catalogue (`sysdyno machines`). It holds 95 % of \
-         such machines, and it is wide where few are known. The published range is that of the core design.",
+         such machines, and it is wide where few are known. The published range is that of the core design, or of x86-64 machines where it says so.",
     );
-    let heads = ["cost", "measured", "own prediction", "usual", "of", "published of the design", "source"];
+    let heads = ["cost", "measured", "own prediction", "usual", "of", "published", "source"];
     let mut table = Table::new("", &heads);
     for cost in &document.costs {
         let Some(metric) = document.metric(&cost.metric, &cost.labels) else { continue };
@@ -34,7 +34,9 @@ pub(super) fn part(document: &Document) -> Option<PagePart> {
                 format!("{} ({})", found.expectation.machines, found.expectation.basis)
             })),
             Cell::of(range(published)),
-            Cell::of(published.map_or_else(String::new, |found| found.expectation.basis.clone())),
+            Cell::of(published.map_or_else(String::new, |found| {
+                format!("{} ({})", found.expectation.machines, found.expectation.basis.replace("published: ", ""))
+            })),
         ]);
     }
     part.add(Piece::Table(table));
