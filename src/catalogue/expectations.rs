@@ -17,8 +17,8 @@ use crate::statistics::summary::mean;
 const SHARE: f64 = 0.95;
 /// Standard deviations between the quantiles of 10 % and 90 %.
 const DEVIATIONS: f64 = 2.563;
-/// How many machines the spread of published measurements counts for, where machines of the catalogue show another spread. Chosen with
-/// the tests over all stored runs, which are guests of one provider.
+/// How many machines the spread of published measurements counts for, where machines of the catalogue show another spread. The tests
+/// over all stored runs, which are guests of one provider, hold from 4 to 16.
 const PRIOR: f64 = 8.0;
 /// Runs of one machine differ by this share at least.
 const BETWEEN_RUNS: f64 = 0.02;
