@@ -42,7 +42,10 @@ fn on_other_machines(document: &Document) -> String {
         document.expected(ground).into_iter().filter(|found| found.fit != Fit::Open).collect()
     };
     let (kind, design) = (known(Ground::Kind), known(Ground::Design));
-    let mut text = usual(&kind).unwrap_or_else(|| "No machine of this kind is in the catalogue. ".to_owned());
+    let mut text = usual(&kind).unwrap_or_else(|| match document.expected(Ground::Kind).first() {
+        Some(open) => format!("No cost is known well enough to compare with {}. ", open.expectation.machines),
+        None => "No machine of this kind is in the catalogue. ".to_owned(),
+    });
     if !design.is_empty() {
         let within = design.iter().filter(|found| found.fit == Fit::Within).count();
         let far = [named(&design, Fit::Worse, "slow"), named(&design, Fit::Better, "fast")].concat();

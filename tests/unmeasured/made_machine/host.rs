@@ -13,6 +13,7 @@ use sysdyno::testing::conduct::launch::Ended;
 use sysdyno::testing::conduct::{Host, Recording, run_on};
 use sysdyno::testing::experiments;
 use sysdyno::testing::machine::{self, Machine};
+use sysdyno::testing::report::screen;
 use sysdyno::testing::results::document::{Document, Grade, Outcome};
 use sysdyno::testing::results::evidence::Evidence;
 use sysdyno::testing::results::log::{self, Header, Launch, Log, Record};
@@ -305,11 +306,18 @@ fn the_verdict_names_a_cost_that_is_unusual_for_the_kind() {
         let place = place.path().join(name);
         let document = conducted(&place, &described, &mut host, Profile::Default, 4);
         assert!(document.expectations.len() > 20);
-        text(&output(&["report", place.to_str().unwrap(), "--format", "summary"]).stdout).replace('\n', " ")
+        let words =
+            text(&output(&["report", place.to_str().unwrap(), "--format", "summary"]).stdout).replace('\n', " ");
+        (words, document)
     };
-    let usual = verdict("usual", 1.0);
+    let (usual, mut document) = verdict("usual", 1.0);
     assert!(usual.contains("Usual for AMD Zen") && !usual.contains("slower: "), "{usual}");
-    let slow = verdict("slow", 4.0);
+    for metric in document.experiments.iter_mut().flat_map(|section| &mut section.metrics) {
+        metric.grade = Grade::Disturbed;
+    }
+    let disturbed = screen::verdict(&document);
+    assert!(disturbed.starts_with("No cost is known well enough to compare with AMD Zen"), "{disturbed}");
+    let (slow, _) = verdict("slow", 4.0);
     assert!(slow.contains(", slower: signal ") && slow.contains(", slow: signal "), "{slow}");
 }
 
