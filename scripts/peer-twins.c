@@ -423,12 +423,129 @@ static void in_work(void)
     }
 }
 
+/* More kinds of work, for what the two shortest calls add to each. */
+static unsigned numbers[4096];
+static unsigned char table[256];
+
+static long sorted(int i)
+{
+    int own[12];
+    for (int k = 0; k < 12; k++)
+        own[k] = numbers[(i * 13 + k) % 1024] & 255;
+    for (int k = 1; k < 12; k++) {
+        int next = own[k], at = k - 1;
+        for (; at >= 0 && own[at] > next; at--)
+            own[at + 1] = own[at];
+        own[at + 1] = next;
+    }
+    return own[5];
+}
+
+static long encoded(int i)
+{
+    const unsigned char *from = (unsigned char *)&numbers[i * 12 % 2048];
+    unsigned char to[64];
+    for (int k = 0; k < 16; k++) {
+        unsigned three = from[3 * k] << 16 | from[3 * k + 1] << 8 | from[3 * k + 2];
+        for (int part = 0; part < 4; part++)
+            to[4 * k + part] = table[three >> (18 - 6 * part) & 63];
+    }
+    return to[i % 64];
+}
+
+static long printed(int i)
+{
+    char into[40];
+    return snprintf(into, sizeof into, "%u %s %x", numbers[i % 1024], "word", i);
+}
+
+static long chased(int i)
+{
+    unsigned at = i % 1024;
+    for (int k = 0; k < 8; k++)
+        at = numbers[at] % 1024;
+    return at;
+}
+
+static long added(int i)
+{
+    long sum = 0;
+    for (int k = 0; k < 64; k++)
+        sum += numbers[(i * 64 + k) % 4096];
+    return sum;
+}
+
+static long parsed(int i)
+{
+    const char *from = (char *)&numbers[i * 17 % 1024];
+    long value = 0, sum = 0;
+    for (int k = 0; k < 24; k++) {
+        if (from[k] >= '0' && from[k] <= '9')
+            value = value * 10 + from[k] - '0';
+        else if (from[k] == ' ')
+            sum += value, value = 0;
+        else
+            sum += from[k];
+    }
+    return sum + value;
+}
+
+static long drawn(int i) { return rand() + i; }
+
+#define KINDS(X) X(sorted) X(encoded) X(printed) X(chased) X(added) X(parsed) X(drawn)
+#define LOOP_OF(kind) \
+    static double kind##_with(long turns, int calls, long number) \
+    { \
+        long sum = 0; \
+        double start = now(); \
+        for (long i = 0; i < turns; i++) { \
+            sum += kind(i); \
+            if (calls) \
+                sum += in_line(number, 0, 0, 0); \
+            else \
+                __asm__ volatile("" : : : "memory"); \
+            sum += kind(i * 7 + 3); \
+        } \
+        double took = now() - start; \
+        looked_at = sum; \
+        return took; \
+    }
+KINDS(LOOP_OF)
+#define KIND(kind) kind##_with,
+static double (*const kinds[])(long, int, long) = { KINDS(KIND) };
+
+static void in_kinds(void)
+{
+    enum { BATCHES = 61, WARM_UP = 200, TURNS = 400, LETTERS = 26 };
+    double nanoseconds[BATCHES];
+    for (int i = 0; i < 4096; i++)
+        for (int byte = 0; byte < 4; byte++)
+            ((char *)&numbers[i])[byte] = rand() % 3 ? '0' + rand() % 10 : rand() % 2 ? ' ' : 'a' + rand() % LETTERS;
+    for (int i = 0; i < 256; i++)
+        table[i] = rand();
+    for (unsigned kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+        for (int call = 0; call < 2; call++) {
+            long number = call ? SYS_getpid : -1;
+            for (int batch = 0; batch < BATCHES; batch++) {
+                kinds[kind](WARM_UP, 1, number);
+                double with = kinds[kind](TURNS, 1, number);
+                kinds[kind](WARM_UP, 0, number);
+                nanoseconds[batch] = (with - kinds[kind](TURNS, 0, number)) / TURNS;
+            }
+            printf("%s %.2f\n", call ? "getpid" : "enosys", median(nanoseconds, BATCHES));
+        }
+}
+
 int main(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
     double each;
     if (!strcmp(name, "in-work")) {
         in_work();
+        return 0;
+    }
+    if (!strcmp(name, "in-kinds")) {
+        in_kinds();
         return 0;
     }
     if (!strcmp(name, "hop-processes")) {

@@ -57,7 +57,7 @@ pub const TABLE: &[&Experiment] = &[
 ];
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.
-const READ_ALIKE: [(&str, u32); 21] = [
+const READ_ALIKE: [(&str, u32); 25] = [
     ("cpu.timer", 1),
     ("cpu.procedure_call", 1),
     ("cpu.procedure_call", 2),
@@ -65,14 +65,18 @@ const READ_ALIKE: [(&str, u32); 21] = [
     ("os.system_call", 2),
     ("os.system_call", 3),
     ("os.system_call", 4),
+    ("os.system_call", 7),
     ("os.process_creation", 3),
     ("os.process_creation", 4),
     ("os.process_creation", 5),
     ("os.thread_creation", 1),
     ("os.context_switch", 1),
     ("os.context_switch", 2),
+    ("os.context_switch", 4),
     ("os.signal", 1),
+    ("os.signal", 3),
     ("memory.page_fault", 1),
+    ("memory.page_fault", 3),
     ("memory.latency", 1),
     ("memory.bandwidth", 1),
     ("memory.loaded_latency", 2),

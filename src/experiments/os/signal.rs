@@ -53,7 +53,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Signals",
     measures: "installing a signal handler, and handling a signal to oneself",
     words: &["kill", "signals"],
-    method_version: 3,
+    method_version: 4,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("signal.rs"),
     uses: &["cpu.cycle_time", "os.system_call.time"],

@@ -165,15 +165,12 @@ impl Host for ReplayedHost<'_> {
 fn conducted(place: &Path, like: &Log, host: &mut dyn Host, profile: Profile, seed: u64) -> Document {
     let mut setup = Setup::logged(like);
     (setup.profile, setup.seed, setup.room) = (profile, seed, Ok(1 << 40));
-    // A log of an older method has no figures for this build.
     let is_there = |id: &str| like.launches.iter().any(|launch| launch.experiment == id && launch.succeeded());
-    let is_same =
-        |id: &str, version: u32| like.steps.iter().all(|step| step.experiment != id || step.method_version == version);
-    let known: Vec<_> = experiments::TABLE
-        .iter()
-        .copied()
-        .filter(|known| is_there(known.id) && is_same(known.id, known.method_version))
-        .collect();
+    // Not every log of an older method has figures for this build.
+    let is_read = |known: &&experiments::Experiment| {
+        like.steps.iter().all(|step| step.experiment != known.id || known.analyses(step.method_version))
+    };
+    let known: Vec<_> = experiments::TABLE.iter().copied().filter(|known| is_there(known.id)).filter(is_read).collect();
     let plan = plan::plan(&known, &setup, None).unwrap();
     let header = Header { seed, profile: setup.profile.name().to_owned(), ..like.header.clone() };
     let (directory, writer) = RunDirectory::create(place, &header).unwrap();

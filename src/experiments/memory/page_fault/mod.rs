@@ -83,7 +83,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Page faults",
     measures: "time of the first access to a page, by the work that the kernel does for it",
     words: &["fault", "mmap"],
-    method_version: 3,
+    method_version: 4,
     precision: Precision { target: 0.05, between: 0.025, busy: 0.05 },
     source: heading!("mod.rs"),
     uses: &["cpu.cycle_time"],

@@ -87,7 +87,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Context switch",
     measures: "switching processes and threads, waking other CPUs, moving a cache line",
     words: &["ctx", "futex", "pipe", "switch", "wakeup"],
-    method_version: 4,
+    method_version: 5,
     precision: Precision { target: 0.15, between: 0.04, busy: 0.1 },
     source: heading!("mod.rs"),
     uses: &["cpu.cycle_time", "cpu.timer.overhead", "os.system_call.time"],

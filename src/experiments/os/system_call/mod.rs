@@ -6,8 +6,8 @@
 //!
 //! sysdyno makes each call directly with the system-call instruction, and measures it in two surroundings:
 //!
-//! - **after=work**: one call in ordinary work of up to some 100 cycles. This is the cost that a program pays. The work has branches,
-//!   calls and returns, and its data is in the first cache. A batch runs it with the call and then without. The difference divided
+//! - **after=work**: one call in ordinary work of some 40 to 300 cycles. This is the cost that a program pays. The work has branches,
+//!   calls, searches and hashes, and its data is in the first cache. A batch runs it with the call and then without. The difference divided
 //!   by the calls is the cost of one call.
 //! - **after=same_call**: the call again and again.
 //!
@@ -74,7 +74,7 @@
 //! - The code around a call matters. On AMD Zen 4, a loop of getppid takes 565 cycles, and 428 if a return follows it in the same
 //!   line. In ordinary work it takes about 440. A loop that a compiler lays out measures its own layout.
 //! - A call waits until earlier instructions are complete, and later ones begin after it. Work before and after a call overlaps less, which
-//!   is a part of the cost in work. A clock read in user mode overlaps with other work, so it costs less there than repeated.
+//!   is a part of the cost in work. Long chains of instructions, as hashes and searches are, lose most. A clock read in user mode overlaps with other work, so it costs less there than repeated.
 //! - If a call has two costs, its batches contain both. The result is their median, and `modes` has both.
 //! - Where mitigations are active, the kernel clears return predictions. The return of a C library function then waits
 //!   for its address, which may cost more than the whole service of the call. Tools that call a library in their loop
@@ -103,7 +103,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "System calls",
     measures: "kernel entry and exit, and the work of three dozen system calls",
     words: &["syscall", "syscalls", "getpid"],
-    method_version: 7,
+    method_version: 8,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],

@@ -88,6 +88,13 @@ pieces! {
     ThreeLoads:
         "ldr w9, [x23, x21, lsl #2]" "ubfx x9, x9, #8, #10" "ldr w9, [x23, x9, lsl #2]" "ubfx x9, x9, #8, #10"
         "ldr w9, [x23, x9, lsl #2]" "add x22, x22, x9";
+    Hash:
+        "add x9, x23, x21, lsl #2" "mov w10, #0x9dc5" "movk w10, #0x811c, lsl #16" "mov w11, #403" "movk w11, #256, lsl #16"
+        "mov w12, #8" "1:" "ldrb w13, [x9], #1" "eor w10, w10, w13" "mul w10, w10, w11" "subs w12, w12, #1" "b.ne 1b"
+        "add x22, x22, x10";
+    Search:
+        "ldr w9, [x23, x21, lsl #2]" "mov w10, #1" "1:" "ldr w11, [x23, x10, lsl #2]" "cmp w11, w9" "cset w12, lo"
+        "add w10, w12, w10, lsl #1" "cmp w10, #32" "b.lo 1b" "add x22, x22, x10";
 }
 
 /// A branch back to the beginning of a loop, `distance` bytes before it, unless the count before it came to zero.

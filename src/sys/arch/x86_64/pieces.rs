@@ -86,6 +86,12 @@ pieces! {
     ThreeLoads:
         "mov eax, [r15 + r13 * 4]" "shr eax, 8" "and eax, 1023" "mov eax, [r15 + rax * 4]" "shr eax, 8" "and eax, 1023"
         "mov eax, [r15 + rax * 4]" "add r14, rax";
+    Hash:
+        "lea rdi, [r15 + r13 * 4]" "mov eax, 0x811c9dc5" "mov ecx, 8"
+        "1:" "movzx edx, byte ptr [rdi]" "xor eax, edx" "imul eax, eax, 16777619" "inc rdi" "dec ecx" "jnz 1b" "add r14, rax";
+    Search:
+        "mov eax, [r15 + r13 * 4]" "mov ecx, 1"
+        "1:" "xor edx, edx" "cmp [r15 + rcx * 4], eax" "setb dl" "lea ecx, [rdx + rcx * 2]" "cmp ecx, 32" "jb 1b" "add r14, rcx";
 }
 
 /// A branch back to the beginning of a loop, `distance` bytes before it, unless the count before it came to zero.
