@@ -44,7 +44,7 @@ pub fn pair(source: Source) -> Pair {
 }
 
 fn bracket(source: Source) -> Pair {
-    let before = source.stamp();
+    let before = source.opening();
     let nanoseconds = monotonic_raw();
     let after = source.stamp();
     let width = after.ticks - before.ticks;

@@ -12,6 +12,10 @@ use crate::sys::counters::{self, ThreadCounters};
 pub trait Instruments {
     /// Time and CPU.
     fn stamp(&mut self) -> Stamp;
+    /// The same at the beginning of an interval.
+    fn opening(&mut self) -> Stamp {
+        self.stamp()
+    }
     /// Ticks per core cycle right now; none where no chain of known latency validates.
     fn probe(&mut self) -> Option<f64>;
     /// Ticks of a turn of the loop that shows a neighbour ([`arch::core_loop`]) right now, which a neighbour on the other hardware thread of the core lengthens. Zero
@@ -90,7 +94,7 @@ impl Live {
     fn find_bias(&mut self) {
         let differences: Vec<f64> = (0..1000)
             .map(|_| {
-                let start = self.source.stamp();
+                let start = self.source.opening();
                 (self.source.stamp().ticks - start.ticks) as f64
             })
             .collect();
@@ -114,7 +118,7 @@ impl Live {
     }
 
     fn time(&mut self, chain: LoopKernel, iterations: u64) -> f64 {
-        let start = self.source.stamp();
+        let start = self.source.opening();
         chain(iterations);
         let end = self.source.stamp();
         ((end.ticks - start.ticks) as f64 - self.bias) / iterations as f64
@@ -171,6 +175,10 @@ fn whole_latency(multiply_over_add: f64, mixed_over_add: f64) -> Option<f64> {
 impl Instruments for Live {
     fn stamp(&mut self) -> Stamp {
         self.source.stamp()
+    }
+
+    fn opening(&mut self) -> Stamp {
+        self.source.opening()
     }
 
     fn probe(&mut self) -> Option<f64> {

@@ -131,7 +131,7 @@ fn lowest_alone(rig: &mut Rig<'_>, source: Source, steps: usize, mut work: impl 
 fn lowest(source: Source, steps: usize, mut work: impl FnMut()) -> f64 {
     (0..REPETITIONS)
         .map(|_| {
-            let start = source.stamp();
+            let start = source.opening();
             work();
             (source.stamp().ticks - start.ticks) as f64 / steps as f64
         })

@@ -27,7 +27,7 @@ pub fn look(instruments: &mut impl Instruments, partner: &Spinner) -> Look {
         return Look::default();
     }
     let warmed = partner.round_trips(WARMING_TRIPS);
-    let start = instruments.stamp();
+    let start = instruments.opening();
     let answered = warmed.and_then(|()| partner.round_trips(TRIPS));
     let end = instruments.stamp();
     let per_cycle = instruments.probe().filter(|&per_cycle| per_cycle > 0.0);

@@ -282,7 +282,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
     /// are kept, where it is counted.
     fn time(&mut self, workload: &mut Workload<'_>, iterations: u64) -> (f64, bool) {
         let ready = untimed(&mut workload.prepare);
-        let start = self.instruments.stamp();
+        let start = self.instruments.opening();
         let outcome = (workload.work)(iterations);
         let end = self.instruments.stamp();
         let _ = untimed(&mut workload.tidy);
@@ -383,7 +383,7 @@ impl<'r, I: Instruments> Sampler<'r, I> {
             *boundary = self.boundary();
         }
         let width_before = self.instruments.width();
-        let start = self.instruments.stamp();
+        let start = self.instruments.opening();
         let outcome = (workload.work)(iterations);
         let end = self.instruments.stamp();
         let width_after = self.instruments.width();

@@ -186,7 +186,7 @@ impl Rig<'_> {
         if let Some(gap) = interleaved.gap {
             std::thread::sleep(gap);
         }
-        let start = self.instruments.stamp();
+        let start = self.instruments.opening();
         let answer = (kind.fire)();
         let stop = self.instruments.stamp();
         match answer {
@@ -222,7 +222,7 @@ impl Rig<'_> {
 
     /// An interval of the run's clock, in ticks, with the bias of the timing pair removed.
     pub fn timed<T>(&mut self, work: impl FnOnce() -> T) -> (f64, T) {
-        let start = self.instruments.stamp();
+        let start = self.instruments.opening();
         let outcome = work();
         let stop = self.instruments.stamp();
         ((stop.ticks - start.ticks) as f64 - self.instruments.bias(), outcome)

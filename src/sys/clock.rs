@@ -37,6 +37,18 @@ impl Source {
             Source::MonotonicRaw => Stamp { ticks: monotonic_raw(), cpu: super::affinity::current() },
         }
     }
+
+    /// A reading that begins an interval. It reads the clock last.
+    #[inline(always)]
+    pub fn opening(self) -> Stamp {
+        match self {
+            Source::Counter => arch::opening(),
+            Source::MonotonicRaw => {
+                let cpu = super::affinity::current();
+                Stamp { ticks: monotonic_raw(), cpu }
+            }
+        }
+    }
 }
 
 #[inline(always)]

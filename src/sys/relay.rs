@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid};
 
-use super::arch::{multiply_chain, stamp};
+use super::arch::{multiply_chain, opening, stamp};
 use super::counters::{self, ThreadCounters};
 use super::memory::SharedWords;
 use super::placed::{Around, PlacedLoop};
@@ -358,7 +358,7 @@ impl<P: Passage> Relay<P> {
 
     /// One lap's way from the caller to the next member and the rest of the way back, in ticks of the counter.
     pub fn halves(&self) -> Result<(i64, i64), String> {
-        let left = stamp().ticks;
+        let left = opening().ticks;
         self.lap_in(STAMP)?;
         let back = stamp().ticks;
         let arrived = self.control.field(1, STAMPED).load(Ordering::Relaxed);

@@ -91,7 +91,7 @@ impl Bench {
     }
 
     fn ticks(&self, kernel: LoopKernel, iterations: u64) -> f64 {
-        let start = self.source.stamp();
+        let start = self.source.opening();
         kernel(iterations);
         (self.source.stamp().ticks - start.ticks) as f64 - self.live.bias()
     }

@@ -207,7 +207,7 @@ fn attend(
     loop {
         let at = *reader.places.get(next).ok_or("the file is empty")?;
         next = (next + 1) % reader.places.len();
-        let start = source.stamp();
+        let start = source.opening();
         let got = reader.from.read_at(buffer.get(), at).map_err(|error| error.to_string())?;
         let stop = source.stamp();
         if got != block {

@@ -300,14 +300,14 @@ impl ThreadMaker {
         let (before, created, joined);
         match &mut self.way {
             ThreadMethod::Library(attributes) => {
-                before = source.stamp();
+                before = source.opening();
                 let made = thread::create(attributes, self.body).map_err(refused)?;
                 created = source.stamp().ticks;
                 made.join().map_err(|error| format!("a thread could not be joined: {error}"))?;
                 joined = source.stamp().ticks;
             }
             ThreadMethod::Kernel(bare) => {
-                before = source.stamp();
+                before = source.opening();
                 bare.create().map_err(refused)?;
                 created = source.stamp().ticks;
                 bare.join();

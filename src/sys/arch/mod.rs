@@ -64,7 +64,7 @@ pub(super) use native::stream::VECTORS;
 pub use native::system_call::{clone_child, clone_thread, system_call, system_call_of_four};
 pub use native::{
     COUNTER, COUNTER_READERS, ELF_MACHINE, EXIT_CODE, REGISTER_ARGUMENTS, add_chain, chase, counter_permitted, fence,
-    flush_line, memory_loop, mixed_chain, multiply_chain, serialise, stamp,
+    flush_line, memory_loop, mixed_chain, multiply_chain, opening, serialise, stamp,
 };
 use native::{calls, register_loop, self_test_chain};
 
@@ -315,6 +315,11 @@ pub fn own_pairs(differences: &mut [i64]) {
     impl Reading for Own {
         #[inline(always)]
         fn read() -> i64 {
+            opening().ticks
+        }
+
+        #[inline(always)]
+        fn read_end() -> i64 {
             stamp().ticks
         }
     }

@@ -220,7 +220,7 @@ pub(super) fn choose(rig: &mut Rig<'_>, level: &Footprint, arena: &mut Arena) ->
         for _ in 0..TRIALS {
             for (&vectors, rates) in sets.iter().zip(&mut rates) {
                 walk.turn_to(vectors);
-                let began = source.stamp().ticks;
+                let began = source.opening().ticks;
                 let bytes = walk.step(arena) as f64;
                 rates.push(bytes / rig.nanoseconds((source.stamp().ticks - began) as f64) * 1e9);
             }

@@ -176,7 +176,7 @@ impl<'a> ChildShotInputs<'a> {
                 .tidied(move || left.take().map_or(Ok(()), |child| book.reap(child, STATUS)))
             }
             "first_instruction" => Workload::self_timed(name, labels(way, setting), 1, move |_| {
-                let began = arch::stamp().ticks;
+                let began = arch::opening().ticks;
                 let child = book.enter(child::fork(Task { stamp: Some(self.stamp), ..Task::default() }))?;
                 book.reap(child, STATUS)?;
                 Ok(Timed::Ticks(self.stamp.get() - began))

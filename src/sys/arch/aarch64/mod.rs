@@ -4,6 +4,8 @@
 //! the Neoverse and Cortex cores for latencies.
 
 pub mod branches;
+#[cfg(test)]
+mod decoded;
 pub mod pieces;
 pub mod stream;
 pub mod system_call;
@@ -11,6 +13,7 @@ pub mod system_call;
 use std::arch::{asm, naked_asm};
 
 use super::{ClockReader, Reading, Stamp, reader};
+use crate::sys::affinity::current;
 
 /// Name of the counter in logs.
 pub const COUNTER: &str = "cntvct";
@@ -18,14 +21,19 @@ pub const COUNTER: &str = "cntvct";
 /// Integer arguments that the calling convention passes in registers (AAPCS64, section 6.8.2).
 pub const REGISTER_ARGUMENTS: usize = 8;
 
-/// Reads the counter and the CPU number, ordered: earlier instructions have executed, later ones have not begun.
+/// Reads the counter and then the CPU number, ordered: earlier instructions have executed, later ones have not begun.
 #[inline(always)]
 pub fn stamp() -> Stamp {
-    let ticks: i64;
-    // SAFETY: ISB completes earlier instructions and refetches later ones; reading CNTVCT_EL0 from user space is allowed by
-    // Linux and changes nothing.
-    unsafe { asm!("isb", "mrs {ticks}, cntvct_el0", "isb", ticks = out(reg) ticks, options(nostack)) };
-    Stamp { ticks, cpu: super::super::affinity::current() }
+    let ticks = Fenced::read();
+    Stamp { ticks, cpu: current() }
+}
+
+/// A stamp that begins an interval. It reads the CPU number first: that is a call of the C library, and a system call where the kernel
+/// keeps no number for each thread.
+#[inline(always)]
+pub fn opening() -> Stamp {
+    let cpu = current();
+    Stamp { ticks: Fenced::read(), cpu }
 }
 
 /// Linux always lets user space read the virtual counter.
@@ -322,7 +330,8 @@ impl Reading for Fenced {
     #[inline(always)]
     fn read() -> i64 {
         let ticks: i64;
-        // SAFETY: ISB on both sides: earlier instructions have completed, later ones have not begun.
+        // SAFETY: ISB completes earlier instructions and fetches later ones again. Linux allows user space to read CNTVCT_EL0, which
+        // changes nothing.
         unsafe { asm!("isb", "mrs {ticks}, cntvct_el0", "isb", ticks = out(reg) ticks, options(nostack)) };
         ticks
     }

@@ -30,6 +30,9 @@ pub fn stamp() -> Stamp {
     Stamp { ticks: join(low, high), cpu: aux & 0xfff }
 }
 
+/// A stamp that begins an interval: one instruction reads both numbers.
+pub use self::stamp as opening;
+
 #[inline(always)]
 fn join(low: u32, high: u32) -> i64 {
     (u64::from(high) << 32 | u64::from(low)) as i64
