@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::check_options::CheckOptions;
-use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, print};
+use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, print, say};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::interrupt::Interrupt;
@@ -28,7 +28,7 @@ use crate::results::wording::{count, duration, significant};
 use crate::setup::{Profile, Setup};
 use crate::sys::create::{self, Access};
 use crate::sys::file::{open_at_once, read_open};
-use crate::sys::{affinity, process, talk};
+use crate::sys::{affinity, process};
 
 /// Letters of the answer: what engines and pagers show of a message.
 const LONGEST: usize = 80;
@@ -127,7 +127,7 @@ fn without_limits(options: &CheckOptions, problem: Problem) -> Result<u8, Failur
         return Err(problem.into());
     }
     print(&shown(options, &state, state.answer(), 0.0))?;
-    talk::line(format_args!("error: {problem}"));
+    say(format_args!("error: {problem}"));
     Ok(FOUND)
 }
 

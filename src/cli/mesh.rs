@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::mesh_options::MeshOptions;
 use super::paint::painted;
 use super::peer_options::given_secret;
-use super::{DONE, FAILED, FOUND, Failure, INTERRUPTED, WORSE, WRONG_COMMAND, print_painted, terminal_width};
+use super::{DONE, FAILED, FOUND, Failure, INTERRUPTED, WORSE, WRONG_COMMAND, print_painted, say, terminal_width};
 use crate::conduct::mesh::member::{MemberSetting, Rendezvous, take_part};
 use crate::conduct::mesh::seat::Seat;
 use crate::conduct::mesh::{LeadSetting, MeshFailure, keep, keep_with_any_name, lead, meeting_place};
@@ -16,7 +16,6 @@ use crate::peer::resolve;
 use crate::report::mesh_screen;
 use crate::results::mesh::MeshVerdict;
 use crate::results::problem::Problem;
-use crate::sys::talk;
 
 impl From<MeshFailure> for Failure {
     fn from(failure: MeshFailure) -> Self {
@@ -62,7 +61,7 @@ pub(super) fn mesh(options: &MeshOptions) -> Result<u8, Failure> {
                 return Err(Failure::while_working(problem));
             };
             let hint = format!("free some space, then move {} to {}", file.display(), options.directory.display());
-            talk::line(format_args!("error: {}\nhint: {hint}", problem.what));
+            say(format_args!("error: {}\nhint: {hint}", problem.what));
             is_kept = false;
             (file, None)
         }

@@ -42,11 +42,13 @@ mod script;
 mod values;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::fmt::Display;
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::report::screen;
+use crate::report::{screen, terminal};
 use crate::results::problem::Problem;
 use crate::sys::{create, foreign, talk};
 
@@ -104,8 +106,11 @@ pub fn main(words: impl Iterator<Item = OsString>, commit: Option<&str>) -> Exit
     let arguments = match arguments::parse(&typed, commit) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are data and no error; everything else is talk.
-            let _ = error.print();
+            // Help and version are data and no error.
+            match refusal(&error, &typed) {
+                Some(problem) => complain(&problem),
+                None => drop(error.print()),
+            }
             return ExitCode::from(if error.use_stderr() { WRONG_COMMAND } else { DONE });
         }
     };
@@ -142,8 +147,29 @@ fn code(outcome: Result<u8, Failure>) -> ExitCode {
     }))
 }
 
+/// Why the words were refused, in the form of all errors. None where help or the version was asked for.
+fn refusal(error: &clap::Error, typed: &[OsString]) -> Option<Problem> {
+    let text = error.to_string();
+    let parts: Vec<Vec<&str>> = text.split("\n\n").map(|part| part.trim().lines().map(str::trim).collect()).collect();
+    let what = parts.first()?.join(" ").strip_prefix("error: ")?.to_owned();
+    let find = |mark: &str| {
+        let found = parts.iter().find(|part| part.first().is_some_and(|line| line.starts_with(mark)))?;
+        Some(found.iter().map(|line| line.trim_start_matches(mark)).collect::<Vec<_>>())
+    };
+    let tip = find("tip: ").map(|tips| tips.join(", or ") + ". ");
+    let usage = find("Usage: ").map(|usages| format!("type `{}`. ", usages.join("` or `")));
+    let verb = typed[1].to_str().filter(|verb| arguments::command().find_subcommand(verb).is_some());
+    let help = verb.map_or_else(|| "sysdyno --help".to_owned(), |verb| format!("sysdyno {verb} --help"));
+    Some(Problem::new(what).hint(format!("{}`{help}` has more", tip.or(usage).unwrap_or_default())))
+}
+
 fn complain(problem: &Problem) {
-    talk::line(format_args!("error: {problem}"));
+    say(format_args!("error: {problem}"));
+}
+
+/// Says an error, a warning or a hint on standard error, in the width of its terminal.
+fn say(words: impl Display) {
+    talk::text(terminal::folded(&words.to_string(), width_of(&std::io::stderr()).map_or(usize::MAX, usize::from)));
 }
 
 /// Writes data to standard output. A reader that has gone away (`| head`) does not count as an error. Words of others are in nearly everything:
@@ -177,10 +203,14 @@ fn write_file(file: &Path, text: &str, option: &str) -> Result<(), Problem> {
 
 /// Width of the terminal that standard output is, if it is one.
 fn terminal_width() -> Option<u16> {
-    let stdout = std::io::stdout();
+    width_of(&std::io::stdout())
+}
+
+/// Width of the terminal that a stream is, if it is one.
+fn width_of(stream: &impl AsFd) -> Option<u16> {
     // Scripts and pagers say how wide they are in COLUMNS.
     let said = || std::env::var("COLUMNS").ok()?.parse().ok();
-    if stdout.is_terminal() { comfy_table::Table::new().width().or_else(said) } else { said() }
+    terminal_size::terminal_size_of(stream).map(|(width, _)| width.0).or_else(said)
 }
 
 /// A line that fits the terminal, cut at its end where it is longer.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::{Format, ReportOptions};
 use super::paint::painted;
-use super::{DONE, Failure, print, print_painted, runs, terminal_width, write_file};
+use super::{DONE, Failure, print, print_painted, runs, say, terminal_width, write_file};
 use crate::assemble;
 use crate::conduct::directory::{COMPACT, RunDirectory};
 use crate::conduct::figures;
@@ -126,7 +126,7 @@ fn document_of(run: &Path) -> Result<Document, Problem> {
     }
     let document = assemble::document_of(&place(run)?)?;
     if let Some(damage) = &document.run.damage {
-        talk::line(format_args!("warning: {damage}. Everything before it is used"));
+        say(format_args!("warning: {damage}. Everything before it is used"));
     }
     Ok(document)
 }

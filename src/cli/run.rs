@@ -8,7 +8,7 @@ use super::json_target::Target;
 use super::paint::painted;
 use super::{
     DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, print_painted, quietest,
-    remote_options, terminal_width,
+    remote_options, say, terminal_width,
 };
 use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};
@@ -72,7 +72,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
         talk::line(words);
     }
     for warning in &plan.warnings {
-        talk::line(format_args!("warning: {warning}"));
+        say(format_args!("warning: {warning}"));
     }
     // On the nodes of an engine the current directory is often on a file server that all of them share.
     warn(&quiet, options.scratch.is_some() || Engine::here().is_some());
@@ -208,12 +208,12 @@ fn earlier_runs(
     let found = match store.read() {
         Ok(found) => found,
         Err(error) => {
-            talk::line(format_args!("warning: the history {} is not used: {error}", store.place().display()));
+            say(format_args!("warning: the history {} is not used: {error}", store.place().display()));
             return None;
         }
     };
     if let Some(what) = found.left_aside {
-        talk::line(format_args!("warning: in the history {}: {what}", store.place().display()));
+        say(format_args!("warning: in the history {}: {what}", store.place().display()));
     }
     recording.history = begins.then(|| history::look_back(found.runs, setup, plan, identity));
     Some(store)
@@ -227,7 +227,7 @@ fn keep(store: &Store, outcome: &RunOutcome) {
         && document.metrics().next().is_some()
         && let Err(why) = store.keep(document)
     {
-        talk::line(format_args!("warning: this run is not added to the history {}: {why}", store.place().display()));
+        say(format_args!("warning: this run is not added to the history {}: {why}", store.place().display()));
     }
 }
 
@@ -255,21 +255,19 @@ fn warn(quiet: &[Check], scratch_chosen: bool) {
             && (["quota", "affinity"].contains(&check.check.as_str()) || scratch_chosen && check.check == "scratch")
     };
     for check in quiet.iter().filter(told) {
-        talk::line(format_args!("warning: {}", check.detail));
-        talk::line(format_args!("hint: {}", check.remedy.as_deref().unwrap_or("`sysdyno doctor` shows its effect")));
+        say(format_args!("warning: {}", check.detail));
+        say(format_args!("hint: {}", check.remedy.as_deref().unwrap_or("`sysdyno doctor` shows its effect")));
     }
 }
 
 /// Says what filling the whole file cache does to the machine.
 fn warn_of_full_cache(setup: &Setup, plan: &Plan) {
     if setup.full_cache.is_some() {
-        talk::line(
+        say(
             "warning: --full-cache fills the memory of this machine with file data and evicts what other programs have \
              cached",
         );
-        talk::line(
-            "hint: these programs then read it again from the disk. Without --full-cache their cached data stays",
-        );
+        say("hint: these programs then read it again from the disk. Without --full-cache their cached data stays");
     }
     for line in foresee_filling(setup, plan) {
         talk::line(line);
@@ -297,11 +295,11 @@ fn foresee_filling(setup: &Setup, plan: &Plan) -> Vec<String> {
 /// Says that a path to a peer is none.
 fn warn_of_own_peer(setup: &Setup) {
     let Some(peer) = setup.peer.as_ref().filter(|peer| peer.is_here()) else { return };
-    talk::line(format_args!(
+    say(format_args!(
         "warning: the peer at {} is on this machine, so results called remote cross no network",
         peer.address
     ));
-    talk::line("hint: start it on another machine, with --listen and an address that this machine can reach");
+    say("hint: start it on another machine, with --listen and an address that this machine can reach");
 }
 
 fn conclude(
@@ -347,14 +345,14 @@ fn verdict(document: &Document, options: &RunOptions) -> u8 {
         return FAILED;
     }
     if !options.fail_on.is_empty() && document.metrics().all(|metric| !metric.headline) {
-        talk::line("error: the run has no headline result, so --fail-on has nothing to judge");
-        talk::line("hint: the screen names the reason of each missing result");
+        say("error: the run has no headline result, so --fail-on has nothing to judge");
+        say("hint: the screen names the reason of each missing result");
         return FOUND;
     }
     if found > 0 {
         let figures = count(found as u64, "headline result is", "headline results are");
-        talk::line(format_args!("error: {figures} in a state that --fail-on names"));
-        talk::line("hint: list them with --all. Measure again at a quieter time, or with more --time");
+        say(format_args!("error: {figures} in a state that --fail-on names"));
+        say("hint: list them with --all. Measure again at a quieter time, or with more --time");
         return FOUND;
     }
     DONE

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::say;
 use crate::assemble;
 use crate::compare::PlacedRun;
 use crate::conduct::directory::{self, COMPACT, RUNS};
@@ -29,7 +30,7 @@ pub(super) fn named(name: &Path) -> Result<Vec<PlacedRun>, Problem> {
             Ok(run) => runs.push(run),
             Err(problem) => {
                 if places.len() > 1 {
-                    talk::line(format_args!("warning: left aside: {}", problem.what));
+                    say(format_args!("warning: left aside: {}", problem.what));
                 }
                 refused.get_or_insert(problem);
             }

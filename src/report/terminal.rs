@@ -41,10 +41,15 @@ fn violations(document: &Document) -> String {
     text
 }
 
-/// Text folded at spaces.
+/// Text folded at spaces. A line that fits keeps its indentation.
 pub fn folded(text: &str, width: usize) -> String {
     let mut folded = String::new();
     for paragraph in text.split('\n') {
+        if paragraph.chars().count() <= width {
+            folded += paragraph;
+            folded.push('\n');
+            continue;
+        }
         let mut column = 0;
         for word in paragraph.split(' ') {
             let length = word.chars().count();

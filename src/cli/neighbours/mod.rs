@@ -13,7 +13,7 @@ use frame::Frame;
 use nix::poll::poll;
 
 use super::arguments::NeighbourOptions;
-use super::{DONE, FAILED, Failure, print_on, print_painted, terminal_width};
+use super::{DONE, FAILED, Failure, print_on, print_painted, say, terminal_width};
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::prepare::counter_usable;
 use crate::machine::{self, Machine};
@@ -21,9 +21,9 @@ use crate::plan;
 use crate::results::problem::Problem;
 use crate::rig::clock;
 use crate::rig::watch::CoreWatch;
+use crate::sys::affinity;
 use crate::sys::clock::Source;
 use crate::sys::create::{self, Access};
-use crate::sys::{affinity, talk};
 
 /// Time between two looks at a core, on average: at the beginning, and the shortest. Where looks are cheap they come more often,
 /// up to a hundred in a second. In a guest waking up costs several times as much as the look.
@@ -131,7 +131,7 @@ impl<'a> TextFile<'a> {
     fn write(&mut self, text: &str) {
         let outcome = create::whole(self.place, Access::Shared, text);
         if let (Err(error), false) = (&outcome, self.failed) {
-            talk::line(format_args!("warning: cannot write {}: {error}", self.place.display()));
+            say(format_args!("warning: cannot write {}: {error}", self.place.display()));
         }
         self.failed = outcome.is_err();
     }
