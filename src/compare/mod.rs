@@ -28,7 +28,7 @@ use crate::results::comparison::{
 use crate::results::document::Grade;
 use crate::results::machines;
 use crate::results::problem::Problem;
-use crate::results::quantity::{Better, Labels, Unit};
+use crate::results::quantity::{Better, DISTANCE, Labels, Unit};
 use crate::results::verdict::Trust;
 use crate::results::wording::count;
 use crate::statistics::compare::{Conclusion, LEAST_ROUNDS, Needed, Observed, Paired, Shift, Side, needed};
@@ -298,8 +298,8 @@ fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Side
     }
     if rounds.len() < LEAST_ROUNDS {
         let side = match () {
-            () if pair.base.is_empty() => "missing in the base".to_owned(),
-            () if pair.new.is_empty() => "missing in the new runs".to_owned(),
+            () if pair.base.is_empty() => only_in(pair, &pair.new, ["the base", "the new runs"]),
+            () if pair.new.is_empty() => only_in(pair, &pair.base, ["the new runs", "the base"]),
             () => format!(
                 "{} have it on both sides, undisturbed or disturbed on both, and at least {LEAST_ROUNDS} must",
                 count(rounds.len() as u64, "round", "rounds")
@@ -309,6 +309,15 @@ fn in_rounds(pair: &Pair<'_>, threshold: f64, clock: Option<f64>) -> Result<Side
     }
     let paired = Paired::of(&rounds).ok_or(TOO_LARGE)?;
     Ok(Sided { wanted: paired.needed(threshold), base: paired.base, new: paired.new, shift: paired.shift })
+}
+
+/// Why only one side has a result: the CPUs of a pair can be near to each other in one round, and far apart in the others.
+fn only_in(pair: &Pair<'_>, found: &[(usize, &CompactFigure)], [without, with]: [&str; 2]) -> String {
+    let Some(distance) = pair.labels.get(DISTANCE) else { return format!("missing in {without}") };
+    let numbers: Vec<String> = found.iter().map(|(number, _)| (number + 1).to_string()).collect();
+    let rounds = if numbers.len() == 1 { "round" } else { "rounds" };
+    let words = phrases::label("", DISTANCE, distance);
+    format!("missing in {without}, because the two CPUs were {words} only in {rounds} {} of {with}", numbers.join(", "))
 }
 
 /// The result of one run, if it says what it costs on an undisturbed machine. The scatter between runs is what the run says of it, or
@@ -496,6 +505,19 @@ mod tests {
         let found = compared(&rounds, &rounds, Design::Rounds, false);
         let lacks = |left_out: &&NotCompared| left_out.reason.contains("round");
         assert!(found.rows.len() > 100, "{}: {:?}", found.rows.len(), found.not_compared.iter().find(lacks));
+    }
+
+    #[test]
+    fn a_distance_of_one_round_is_a_reason() {
+        let rounds = [(); LEAST_ROUNDS].map(|()| run(|_| true));
+        let mut moved = rounds.clone();
+        let metrics = moved[1].run.experiments.iter_mut().flat_map(|found| &mut found.metrics);
+        for figure in metrics.flat_map(|metric| &mut metric.figures) {
+            figure.labels = figure.labels.replace("distance=near", "distance=core");
+        }
+        let found = compared(&rounds, &moved, Design::Rounds, false).not_compared;
+        let why = "missing in the base, because the two CPUs were on one core only in round 2 of the new runs";
+        assert!(found.iter().any(|left_out| left_out.reason == why), "{found:?}");
     }
 
     #[test]
