@@ -7,7 +7,7 @@ use crate::results::score::{Standing, Standings};
 use crate::results::wording::{count, factor};
 use crate::setup::Profile;
 
-/// A result beyond its range by less than this is not worth a word.
+/// A ratio of less than this is not worth a number.
 const FAR: f64 = 1.1;
 /// Results beyond their ranges that are named.
 const NAMED: usize = 3;
@@ -171,21 +171,18 @@ fn more(document: &Document, open: usize, all: usize) -> String {
     format!(" A run without --quick {longer}{adds}.")
 }
 
-/// The costs that are slower than predicted, each with its ratio.
+/// The results that are slower than predicted, each with its ratio: first those among the costs of the screen.
 fn slower(document: &Document, counts: &Standings) -> String {
-    let slow: Vec<String> = document
-        .costs
-        .iter()
-        .filter_map(|cost| {
-            let metric = document.metric(&cost.metric, &cost.labels)?;
-            let slower = metric.standing() == Standing::Slower;
-            let ratio = metric.ratio().filter(|ratio| slower && ratio.max(1.0 / ratio) >= FAR)?;
-            Some(format!("{} ({})", cost.name, factor(ratio)))
-        })
-        .take(NAMED)
-        .collect();
-    let word = if slow.len() < counts.slower { "Slower, among others" } else { "Slower" };
-    if slow.is_empty() { String::new() } else { format!(" {word}: {}.", slow.join(", ")) }
+    let costs = &document.costs;
+    let is_cost = |metric: &Metric| costs.iter().any(|cost| cost.metric == metric.name && cost.labels == metric.labels);
+    let of_costs = costs.iter().filter_map(|cost| Some((&cost.name, document.metric(&cost.metric, &cost.labels)?)));
+    let others = headlines(document).filter(|metric| !is_cost(metric)).map(|metric| (&metric.phrase, metric));
+    let slow = of_costs.chain(others).filter(|(_, metric)| metric.standing() == Standing::Slower);
+    let by = |ratio: f64| if ratio.max(1.0 / ratio) < FAR { String::new() } else { format!(" ({})", factor(ratio)) };
+    let named: Vec<String> =
+        slow.filter_map(|(name, metric)| Some(format!("{name}{}", by(metric.ratio()?)))).take(NAMED).collect();
+    let word = if named.len() < counts.slower { "Slower, among others" } else { "Slower" };
+    if named.is_empty() { String::new() } else { format!(" {word}: {}.", named.join(", ")) }
 }
 
 /// Names as in a sentence: `cpu`, `cpu and os`, `cpu, os and file`.

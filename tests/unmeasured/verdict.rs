@@ -88,7 +88,7 @@ fn a_quick_run_on_a_busy_host_calls_no_doubtful_result_settled() {
     let document = quick(&[("cpu", few), ("os", vec![without.clone(), result(Grade::Unresolved)])]);
     assert_eq!(
         screen::verdict(&document),
-        "Settled: 1 of 7 headline results (1 good). 1 slower than predicted. A run without --quick measures the \
+        "Settled: 1 of 7 headline results (1 good). 1 slower than predicted. Slower: time-stamp counter. A run without --quick measures the \
          other 6 longer."
     );
     let none = quick(&[("cpu", doubtful.to_vec()), ("os", vec![without])]);
