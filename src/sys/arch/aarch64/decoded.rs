@@ -54,6 +54,11 @@ impl Instruction {
         self.word >> bit & 31
     }
 
+    /// The constant of an addition, or the offset of a load.
+    fn constant(self) -> u32 {
+        self.word >> 10 & 0xfff
+    }
+
     /// Bytes from a branch to where it leads: a field that begins at this bit, and has this number of bits.
     fn distance(self, bit: u32, bits: u32) -> isize {
         (((self.word >> bit) << (32 - bits)) as i32 >> (32 - bits)) as isize * 4
@@ -130,7 +135,7 @@ fn chains_and_loops_contain_what_is_timed() {
     assert_eq!(names(&memory), "1 load, 1 add constant, 1 store, 2 load, 1 subs, 1 branch");
     let walk = turn(chase::<0> as *const ());
     assert_eq!(names(&walk), format!("64 load, {END}"));
-    assert!(is_chain(&walk, &["load"]) && begins_block(&walk, 64) && walk[0].word >> 10 & 0xfff == 0);
+    assert!(is_chain(&walk, &["load"]) && begins_block(&walk, 64) && walk[0].constant() == 0);
 }
 
 #[test]
@@ -190,7 +195,7 @@ fn streams_move_each_byte_of_a_block_once() {
         let (moves, end) = turn.split_at(loads.len() + stores.len());
         assert!(moves.iter().all(|next| [load, store].contains(&next.name())) && begins_block(&turn, 64));
         assert_eq!(names(end), "2 add constant, 1 subs, 1 branch");
-        assert!(end[..2].iter().all(|next| next.word >> 10 & 0xfff == BLOCK));
+        assert!(end[..2].iter().all(|next| next.constant() == BLOCK));
         let barrier = Instruction::at(end[3].place.wrapping_add(1)).name() == "dmb ishst";
         assert_eq!(barrier, store == past, "the end of a pass");
     }

@@ -113,7 +113,7 @@ pub fn see_new_code(code: &[u8]) {
     for line in code.chunks(16) {
         // SAFETY: both instructions work on the line of an address that is valid to read, and change no data.
         unsafe {
-            asm!("dc cvau, {line}", "dsb ish", "ic ivau, {line}", line = in(reg) line.as_ptr(), options(nostack))
+            asm!("dc cvau, {line}", "dsb ish", "ic ivau, {line}", line = in(reg) line.as_ptr(), options(nostack));
         };
     }
     // SAFETY: both only order.
