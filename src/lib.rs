@@ -7,7 +7,7 @@
 //! rank 0  sys                    clocks, processes, assembly: the only unsafe code, no policy
 //! rank 1  machine  statistics    facts about the machine · pure functions on numbers
 //! rank 2  results                what is written down: series, evidence, verdicts, the log, the document
-//! rank 3  setup                  the description of a run, as far as it is known before anything is timed
+//! rank 3  setup  neighbour       the description of a run before anything is timed · what else used a core
 //! rank 4  rig  report  peer      how a sample is taken · document → bytes · the other machine's side
 //! rank 5  evaluate               series → figures with gates and verdicts
 //! rank 6  experiments            one file per experiment; one ordered table
@@ -35,6 +35,7 @@ mod experiments;
 mod fleet;
 mod machine;
 mod mesh;
+mod neighbour;
 mod peer;
 mod plan;
 mod report;

@@ -1,8 +1,8 @@
 //! How the shared methodology was carried out, read from the log: no number of the report's method chapter is a default.
 
-use crate::evaluate::sharing::{shared_at_start, shared_share};
 use crate::evaluate::study::core_frequency_of;
 use crate::experiments::models::coefficients;
+use crate::neighbour::batches::{shared_at_start, shared_share};
 use crate::results::evidence::Evidence;
 use crate::results::log::{Launch, Log};
 use crate::results::practice::{BatchCount, Practice};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::arguments::DoctorOptions;
 use super::{DONE, Failure, json, neighbours, print, terminal_width};
 use crate::conduct::prepare::counter_usable;
-use crate::evaluate::presence::Presence;
 use crate::machine::quiet::Check;
 use crate::machine::{self, CpuList, Machine, quiet};
+use crate::neighbour::presence::Presence;
 use crate::plan;
 use crate::report::terminal::folded;
 use crate::results::quantity::Unit;
@@ -119,7 +119,7 @@ fn neighbour_check(machine: &Machine) -> Check {
     });
     let (ok, known, detail) = match seen {
         Ok(seen) => {
-            let share = |looks: &[_]| Presence::default().add(looks).share();
+            let share = |looks: &[_]| Presence::default().add(looks).share_of_decided();
             let shares: Vec<(u32, f64)> =
                 seen.iter().filter_map(|seen| Some((seen.cpu, share(&seen.looks)?))).collect();
             let worst = shares.iter().map(|(_, share)| *share).fold(0.0, f64::max);

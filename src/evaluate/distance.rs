@@ -10,8 +10,9 @@ use crate::results::series::{Classes, Series};
 use crate::statistics::modes::modes;
 use crate::statistics::summary::logarithms;
 
-use super::sharing::{CoreState, LoopTurn};
 use super::study::Study;
+use crate::neighbour::CoreState;
+use crate::neighbour::batches::LoopTurn;
 
 /// A line takes this many times as long between CPUs that are far apart, at least: within one cache it varies by a fifth.
 const FAR_OVER_NEAR: f64 = 2.0;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::neighbour::Counts;
 use crate::results::document::{ModesOf, Quantiles};
 use crate::results::quantity::Unit;
 use crate::statistics::change::{Steadiness, steady_state};
@@ -14,7 +15,6 @@ use crate::statistics::resampling::resamplings;
 use crate::statistics::summary;
 
 use super::sample::{Account, Sample};
-use super::sharing::Sharing;
 
 /// Confidence that intervals aim at.
 pub const LEVEL: f64 = 0.95;
@@ -291,16 +291,17 @@ impl Estimate {
     /// A figure with one value per launch that was computed from samples: it is as alone on its core as they are.
     #[must_use]
     pub fn made_of<'a>(mut self, samples: impl IntoIterator<Item = &'a Sample>) -> Estimate {
-        let long = &mut self.account.long;
+        let Account { long, few, .. } = &mut self.account;
         let counted = samples.into_iter().filter_map(|sample| {
             *long = long.max(sample.account.long);
             let sharing = sample.account.sharing?;
-            Some(if sample.is_beside_a_neighbour() { Sharing { alone: 0, ..sharing } } else { sharing })
+            *few |= sample.account.few;
+            Some(if sample.is_beside_a_neighbour() { Counts { alone: 0, ..sharing } } else { sharing })
         });
         // One that was never alone makes all of it so.
-        self.account.sharing = counted.reduce(|one, other| Sharing {
-            alone: if one.alone == 0 || other.alone == 0 { 0 } else { one.alone + other.alone },
-            ..one.and(&other)
+        self.account.sharing = counted.reduce(|one, other| {
+            let sum = one + other;
+            Counts { alone: if one.alone == 0 || other.alone == 0 { 0 } else { sum.alone }, ..sum }
         });
         self
     }

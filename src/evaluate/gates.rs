@@ -170,12 +170,12 @@ fn steady_clock(account: &Account) -> Gate {
 /// G16: a figure of batches of which none was alone on its core.
 pub fn alone(estimate: &Estimate) -> Option<Gate> {
     let sharing = estimate.account.sharing?;
-    let few = if sharing.few { ", and few launches have any without" } else { "" };
+    let few = if estimate.account.few { ", and few launches have any without" } else { "" };
     let evidence = format!(
         "of its clean batches {} ran without a neighbour, {} with a neighbour, {} changed between both{few}",
         sharing.alone, sharing.shared, sharing.mixed
     );
-    Some(Gate::holds(&ALONE, sharing.alone > 0 && !sharing.few, evidence))
+    Some(Gate::holds(&ALONE, sharing.alone > 0 && !estimate.account.few, evidence))
 }
 
 /// What is timed under an emulator is translated code. It says nothing about a processor.

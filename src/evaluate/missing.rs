@@ -10,7 +10,6 @@ use crate::results::verdict::Gate;
 use super::findings::Findings;
 use super::gate::rules;
 use super::sample::Account;
-use super::sharing::Sharing;
 use super::study::Study;
 
 rules! {
@@ -52,7 +51,7 @@ fn nothing_told(study: &Study<'_>) -> Option<Gate> {
         .map(|series| (series.name.as_str(), &series.labels))
         .collect();
     let beside = names.iter().filter_map(|(name, labels)| study.only_mixed(name, labels)).collect::<Vec<_>>();
-    let batches: u64 = beside.iter().map(Sharing::known).sum();
+    let batches: u64 = beside.iter().map(|found| found.known()).sum();
     (!beside.is_empty()).then(|| {
         Gate::holds(
             &NONE_TOLD,

@@ -15,8 +15,6 @@ pub mod linearity;
 pub mod missing;
 pub mod others;
 pub mod precision;
-pub mod presence;
 pub mod sample;
-pub mod sharing;
 pub mod study;
 pub mod unavailable;

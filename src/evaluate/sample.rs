@@ -7,12 +7,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::neighbour::batches::LoopTurn;
+use crate::neighbour::{CoreState, Counts};
 use crate::results::quantity::{Labels, Unit};
 use crate::results::series::{Class, Series};
 use crate::statistics::location::{FEWEST_LAUNCHES, launch_estimates};
 use crate::statistics::summary::{median, quantile};
 
-use super::sharing::{CoreState, LoopTurn, Sharing};
 use super::study::Study;
 
 /// Share of the batches that may be shorter than a batch must be (G4): what has two paces meets the fast one now and then.
@@ -48,7 +49,9 @@ pub struct Account {
     /// Ticks that all clean batches but one in twenty last at most. It is 0 where no own batch is known.
     pub long: f64,
     /// Clean batches by what their core was used for during them. None where that does not choose the sample.
-    pub sharing: Option<Sharing>,
+    pub sharing: Option<Counts>,
+    /// Whether too few launches have batches alone for these to stand for all.
+    pub few: bool,
 }
 
 impl Account {
@@ -73,8 +76,9 @@ impl Account {
     /// Batches that the sample holds.
     pub fn used(&self) -> u64 {
         match self.sharing {
-            None | Some(Sharing { few: true, .. }) => self.clean,
-            Some(Sharing { alone: 0, shared, .. }) => shared,
+            _ if self.few => self.clean,
+            None => self.clean,
+            Some(Counts { alone: 0, shared, .. }) => shared,
             Some(sharing) => sharing.alone,
         }
     }
@@ -99,9 +103,10 @@ impl Account {
             brief: self.brief.min(other.brief),
             long: self.long.max(other.long),
             sharing: match (self.sharing, other.sharing) {
-                (Some(one), Some(other)) => Some(one.and(&other)),
+                (Some(one), Some(other)) => Some(one + other),
                 (one, other) => one.or(other),
             },
+            few: self.few || other.few,
         }
     }
 }
@@ -337,7 +342,8 @@ fn sample_of_series(
         found if enough && !stand_for_all(found, whole.len()) => Kept::All,
         _ => Kept::Alone,
     };
-    account.sharing = Some(Sharing { few: kept == Kept::All, ..Sharing::of(states) });
+    account.sharing = Some(states.collect());
+    account.few = kept == Kept::All;
     let (numbers, launches) = match kept {
         Kept::Alone => (alone_numbers, alone),
         Kept::Shared => (shared_numbers.clone(), shared.clone()),
@@ -404,7 +410,7 @@ impl Study<'_> {
     }
 
     /// The clean batches of a series, where none was alone on its core and none had a neighbour all along.
-    pub fn only_mixed(&self, name: &str, labels: &Labels) -> Option<Sharing> {
+    pub fn only_mixed(&self, name: &str, labels: &Labels) -> Option<Counts> {
         let series = self.numbered_series(name, labels);
         let Picking { turn, .. } = self.alone(&series)?;
         let clean = |series: &&Series, index: usize| series.class(index) == Class::Clean;
@@ -412,7 +418,8 @@ impl Study<'_> {
             let looked = (0..series.widths.len()).filter(move |index| clean(series, *index));
             looked.map(move |index| turn.state_of(series, index))
         });
-        Some(Sharing::of(states)).filter(|found| found.alone + found.shared == 0 && found.known() > 0)
+        let found: Counts = states.collect();
+        (found.decided() == 0 && found.known() > 0).then_some(found)
     }
 
     /// The turn of the core and the quantile within a launch, where looks next to the batches show which were alone on it: they

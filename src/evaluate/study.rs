@@ -14,7 +14,7 @@ use crate::setup::Setup;
 use crate::statistics::summary::median;
 
 use super::precision::Precision;
-use super::sharing::{LoopTurn, shared_share};
+use crate::neighbour::batches::{LoopTurn, shared_share};
 
 /// Batches that were alone on their core scatter to both sides alike where they stay in user code: the median.
 const WITHIN_CPU: f64 = 0.5;

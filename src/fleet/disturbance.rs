@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::evaluate::others::TAKEN_SHARE;
-use crate::evaluate::sharing::shared_share;
+use crate::neighbour::batches::shared_share;
 use crate::results::evidence::Evidence;
 use crate::results::log::Launch;
 use crate::results::series::Series;

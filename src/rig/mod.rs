@@ -16,11 +16,11 @@ pub mod request;
 pub mod sampler;
 pub mod shots;
 pub mod watch;
-pub mod width;
 pub mod workload;
 
 use std::io::Write;
 
+use crate::neighbour::width::may_be_alone;
 use crate::results::evidence::{Evidence, Remark};
 use crate::results::log::Record;
 use crate::results::problem::Problem;
@@ -232,7 +232,7 @@ impl<'a> Rig<'a> {
 
     fn may_be_alone(&mut self) -> bool {
         let width = self.width();
-        width <= 0.0 || width::may_be_alone(width)
+        width <= 0.0 || may_be_alone(width)
     }
 
     /// Takes nanoseconds off the run delay of this launch: those for which the launch kept itself waiting, woken by one of

@@ -3,7 +3,7 @@
 
 use super::instruments::{Instruments, Live};
 use super::request::Request;
-use super::width;
+use crate::neighbour::width::may_be_alone;
 use crate::sys::{affinity, arch, counters};
 
 /// Looks at each CPU, of some 12 µs each: a neighbour that comes and goes leaves the core alone for half a millisecond.
@@ -73,7 +73,7 @@ fn looks_alone(instruments: &mut impl Instruments) -> usize {
     let (mut alone, mut others) = (0, 0);
     while others <= FEW && alone + others < LOOKS {
         let per_cycle = instruments.probe().filter(|per_cycle| *per_cycle > 0.0);
-        let is_alone = per_cycle.is_some_and(|per_cycle| width::may_be_alone(instruments.width() / per_cycle));
+        let is_alone = per_cycle.is_some_and(|per_cycle| may_be_alone(instruments.width() / per_cycle));
         alone += usize::from(is_alone);
         others += usize::from(!is_alone);
     }

@@ -9,20 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::clock;
 use super::instruments::{Instruments, Live};
+use crate::neighbour::width::WidthLook;
 use crate::results::problem::Problem;
 use crate::sys::clock::Source;
 use crate::sys::{arch, counters, system_call};
-
-/// One look at a core.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WidthLook {
-    /// Seconds since the watch began.
-    pub at: f64,
-    /// Core cycles of a turn of the shortest loop. Zero where the thread was moved to another CPU.
-    pub width: f64,
-    /// Frequency of the core in hertz.
-    pub hertz: f64,
-}
 
 /// What was seen of a CPU since it was asked last.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use jiff::Zoned;
 
-use crate::evaluate::presence::{LookCount, Presence};
 use crate::machine::quiet::{CpuTicks, StatSample};
+use crate::neighbour::Counts;
+use crate::neighbour::presence::Presence;
 use crate::rig::watch::SeenOfCpu;
 use crate::statistics::summary::median;
 use crate::sys::clock::process_cpu_time;
@@ -56,7 +57,7 @@ pub(super) struct Core {
 /// What was seen of a CPU in one interval. None is what no source reports.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WatchedSpan {
-    pub count: LookCount,
+    pub count: Counts,
     /// Share of the time that the hypervisor took.
     pub steal: Option<f64>,
     /// Nanoseconds that the thread waited for the CPU before a look, on average.
@@ -152,7 +153,7 @@ impl Core {
     /// Nanoseconds that the thread waited before a look, on average over all the time.
     pub fn delay(&self) -> Option<f64> {
         let total = self.presence.total();
-        self.times.map(|[_, waited]| waited / (total.told() + total.untold).max(1) as f64)
+        self.times.map(|[_, waited]| waited / (total.decided() + total.open()).max(1) as f64)
     }
 
     /// Share of all the time that the thread ran.
@@ -170,7 +171,7 @@ fn stolen(before: CpuTicks, now: CpuTicks) -> Option<f64> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::rig::watch::WidthLook;
+    use crate::neighbour::width::WidthLook;
 
     /// Two CPUs: the first with a neighbour for a third of the looks, the second asleep.
     pub fn scripted() -> CpuAccount {
@@ -193,12 +194,12 @@ pub(super) mod tests {
     fn an_account_adds_intervals() {
         let account = scripted();
         let [first, second] = &account.cores[..] else { panic!("two CPUs") };
-        assert_eq!(first.last.count, LookCount { alone: 40, shared: 20, untold: 0 });
+        assert_eq!(first.last.count, Counts { alone: 40, shared: 20, ..Counts::default() });
         assert_eq!(first.presence.total().shared, 120);
         assert_eq!((first.last.delay, first.delay()), (Some(3000.0), Some(3000.0)));
         assert_eq!(first.hertz, Some([3e9, 3.005e9]));
         assert_eq!(first.own(6.0), Some(1e-3));
-        assert_eq!((second.last.count.share(), second.delay(), second.hertz), (None, None, None));
+        assert_eq!((second.last.count.share_of_decided(), second.delay(), second.hertz), (None, None, None));
         assert_eq!(first.last.own, Some(1e-3));
         assert!((account.span - 6.0).abs() < 1e-9 && (account.cost - 1e-3).abs() < 1e-9);
         assert!((account.worst_cost - 1e-3).abs() < 1e-9);

@@ -43,7 +43,7 @@ impl Frame {
         let mut text = if self.drawn { format!("\x1b[{}A", self.last.len()) } else { String::new() };
         self.drawn = true;
         for (core, last) in account.cores.iter().zip(&mut self.last) {
-            let share = core.last.count.share();
+            let share = core.last.count.share_of_decided();
             last.push_back(share);
             if last.len() > SHOWN {
                 last.pop_front();

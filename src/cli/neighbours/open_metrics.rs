@@ -13,7 +13,7 @@ const GAUGES: [Gauge; 5] = [
         "sysdyno_neighbour_ratio",
         "ratio",
         "Share of the looks of the last interval with a neighbour on the core of the CPU.",
-        |core| core.last.count.share(),
+        |core| core.last.count.share_of_decided(),
     ),
     (
         "sysdyno_steal_ratio",
@@ -51,7 +51,7 @@ pub(super) fn text(account: &CpuAccount) -> String {
     text += "# TYPE sysdyno_looks counter\n# HELP sysdyno_looks Looks at the core since the start, by their outcome.\n";
     for core in &account.cores {
         let total = core.presence.total();
-        for (saw, count) in [("alone", total.alone), ("neighbour", total.shared), ("unknown", total.untold)] {
+        for (saw, count) in [("alone", total.alone), ("neighbour", total.shared), ("unknown", total.open())] {
             text += &format!("sysdyno_looks_total{{cpu=\"{}\",saw=\"{saw}\"}} {count}\n", core.cpu);
         }
     }

@@ -35,9 +35,9 @@ pub(super) fn lines(account: &CpuAccount) -> String {
         let last = &core.last;
         let cells = [
             core.cpu.to_string(),
-            share(last.count.share()),
-            (last.count.told() + last.count.untold).to_string(),
-            last.count.untold.to_string(),
+            share(last.count.share_of_decided()),
+            (last.count.decided() + last.count.open()).to_string(),
+            last.count.open().to_string(),
             share(last.steal),
             delay(last.delay),
             known(last.hertz, |hertz| quantity(hertz, Unit::Hertz)),
@@ -94,12 +94,12 @@ fn row(core: &Core, span: f64) -> [String; COLUMNS.len()] {
     let seconds = |seconds: f64| quantity(seconds * 1e9, Unit::Nanoseconds);
     [
         core.cpu.to_string(),
-        share(total.share()),
+        share(total.share_of_decided()),
         known(core.presence.interval(), |[low, high]| format!("{:.1} … {:.1} %", low * 100.0, high * 100.0)),
         known(longest.shared, seconds),
         known(longest.alone, seconds),
-        (total.told() + total.untold).to_string(),
-        total.untold.to_string(),
+        (total.decided() + total.open()).to_string(),
+        total.open().to_string(),
         share(core.steal),
         delay(core.delay()),
         known(core.hertz, |ends| interval(ends, Unit::Hertz)),

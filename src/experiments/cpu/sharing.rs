@@ -103,9 +103,10 @@ use std::time::{Duration, Instant};
 use crate::evaluate::estimate::LEVEL;
 use crate::experiments::prelude::*;
 use crate::machine::placement::Place;
+use crate::neighbour::width::Branches;
+use crate::neighbour::{CoreState, Counts};
 use crate::results::wording::{count, significant};
 use crate::rig::companion::{Companion, Order};
-use crate::rig::width::{Branches, State};
 use crate::statistics::distribution::student_factor;
 use crate::statistics::summary::{mean, quantile, standard_deviation};
 use crate::sys::{affinity, arch};
@@ -165,7 +166,7 @@ const ON_CORE: f64 = 0.5;
 /// Pairs of looks of a launch below which they give no share.
 const FEWEST_PAIRS: f64 = 4.0;
 
-const STATES: [(&str, State); 2] = [("alone", State::Alone), ("shared", State::Shared)];
+const STATES: [(&str, CoreState); 2] = [("alone", CoreState::Alone), ("shared", CoreState::Shared)];
 /// Without a spinner of our own.
 const OTHERS: &str = "others";
 const OWN: &str = "own_spinner";
@@ -265,10 +266,10 @@ fn watch(rig: &mut Rig<'_>, beside: &str) -> Result<(), Problem> {
         looks.push((began.elapsed().as_secs_f64() * 1e9, turn / per_cycle.unwrap_or(f64::NAN)));
     }
     let branches = Branches::of(looks.iter().map(|(_, width)| *width));
-    let mut said: Vec<(f64, State)> = looks.iter().map(|(at, width)| (*at, branches.state(*width))).collect();
+    let mut said: Vec<(f64, CoreState)> = looks.iter().map(|(at, width)| (*at, branches.state(*width))).collect();
     doubt_single_looks(&mut said);
-    let count = |wanted: State| said.iter().filter(|(_, state)| *state == wanted).count() as f64;
-    let counts = [State::Alone, State::Shared, State::Untold].map(count).to_vec();
+    let counts: Counts = said.iter().map(|(_, state)| *state).collect();
+    let counts = [counts.alone, counts.shared, counts.open()].map(|count| count as f64).to_vec();
     rig.record("looks", Labels::of([("beside", beside)]), Unit::One, counts)?;
     for (name, state) in STATES {
         let mut found = stretches(&said, state);
@@ -309,7 +310,7 @@ fn watch_own(rig: &mut Rig<'_>, place: &Place) -> Result<(), Problem> {
         return Ok(());
     }
     let branches = Branches::of(pairs.iter().flatten().copied());
-    let said: Vec<[State; 2]> = pairs.iter().map(|pair| pair.map(|width| branches.state(width))).collect();
+    let said: Vec<[CoreState; 2]> = pairs.iter().map(|pair| pair.map(|width| branches.state(width))).collect();
     rig.record("pairs", own_labels(&place.placement), Unit::One, Pairs::of(&said).counts())
 }
 
@@ -327,13 +328,13 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn of(said: &[[State; 2]]) -> Pairs {
+    fn of(said: &[[CoreState; 2]]) -> Pairs {
         let mut pairs = Pairs::default();
         for states in said {
             *match states {
-                [State::Shared, State::Alone] => &mut pairs.computing,
-                [State::Alone, State::Shared] => &mut pairs.sleeping,
-                [State::Alone, State::Alone] | [State::Shared, State::Shared] => &mut pairs.neither,
+                [CoreState::Shared, CoreState::Alone] => &mut pairs.computing,
+                [CoreState::Alone, CoreState::Shared] => &mut pairs.sleeping,
+                [CoreState::Alone, CoreState::Alone] | [CoreState::Shared, CoreState::Shared] => &mut pairs.neither,
                 _ => &mut pairs.untold,
             } += 1.0;
         }
@@ -365,20 +366,20 @@ fn own_labels(placement: &str) -> Labels {
 }
 
 /// A look that differs from those with an answer before and after it has none: an interrupt of this CPU lies in one look.
-fn doubt_single_looks(said: &mut [(f64, State)]) {
-    let told: Vec<usize> = (0..said.len()).filter(|&index| said[index].1 != State::Untold).collect();
+fn doubt_single_looks(said: &mut [(f64, CoreState)]) {
+    let told: Vec<usize> = (0..said.len()).filter(|&index| said[index].1.is_decided()).collect();
     let runs = told.chunk_by(|&one, &other| said[one].1 == said[other].1);
     let single: Vec<usize> = runs.filter(|run| run.len() == 1).map(|run| run[0]).collect();
     for index in single {
-        said[index].1 = State::Untold;
+        said[index].1 = CoreState::Mixed;
     }
 }
 
 /// Lengths of the stretches of a state in nanoseconds: from its first look to the first of the other, or to the last look of all.
-fn stretches(said: &[(f64, State)], wanted: State) -> Vec<f64> {
-    let told: Vec<(f64, State)> = said.iter().copied().filter(|(_, state)| *state != State::Untold).collect();
+fn stretches(said: &[(f64, CoreState)], wanted: CoreState) -> Vec<f64> {
+    let told: Vec<(f64, CoreState)> = said.iter().copied().filter(|(_, state)| state.is_decided()).collect();
     let runs = told.chunk_by(|one, other| one.1 == other.1);
-    let begins: Vec<(f64, State)> = runs.map(|run| run[0]).collect();
+    let begins: Vec<(f64, CoreState)> = runs.map(|run| run[0]).collect();
     let end = told.last().map_or(0.0, |(at, _)| *at);
     let ends = begins.iter().skip(1).map(|(at, _)| *at).chain([end]);
     begins
@@ -528,8 +529,8 @@ mod tests {
 
     #[test]
     fn a_cpu_is_on_the_core_if_looks_differ_with_what_it_does() {
-        use State::{Alone, Shared, Untold};
-        let share = |said: &[[State; 2]]| Pairs::of(said).share();
+        use CoreState::{Alone, Mixed, Shared};
+        let share = |said: &[[CoreState; 2]]| Pairs::of(said).share();
         assert_eq!(share(&[[Shared, Alone]; 4]), Some(1.0));
         assert_eq!(
             share(&[[Alone, Alone], [Alone, Alone], [Shared, Shared], [Shared, Shared]]),
@@ -538,27 +539,27 @@ mod tests {
         );
         assert_eq!(share(&[[Shared, Alone]; 3]), None, "too few");
         // A neighbour that comes and leaves is seen in both orders.
-        let visits = [[Shared, Alone], [Alone, Shared], [Alone, Alone], [Shared, Shared], [Untold, Alone]];
+        let visits = [[Shared, Alone], [Alone, Shared], [Alone, Alone], [Shared, Shared], [Mixed, Alone]];
         assert_eq!(share(&visits), Some(0.0));
         assert_eq!(share(&[[Shared, Alone], [Shared, Alone], [Shared, Alone], [Alone, Shared]]), Some(0.5));
-        assert_eq!(share(&[[Untold, Shared]]), None);
+        assert_eq!(share(&[[Mixed, Shared]]), None);
         let pairs = Pairs::of(&visits);
         assert_eq!(Pairs::from_counts(&pairs.counts()), Some(pairs));
     }
 
     #[test]
     fn timer_interrupts_are_not_a_neighbour() {
-        use State::{Alone, Shared, Untold};
+        use CoreState::{Alone, Mixed, Shared};
         // Looks of a microsecond, one of which is long every four milliseconds.
         let ticks = |index: usize| if index % 4000 == 7 { Shared } else { Alone };
-        let mut said: Vec<(f64, State)> = (0..25_000).map(|index| (index as f64 * 1e3, ticks(index))).collect();
+        let mut said: Vec<(f64, CoreState)> = (0..25_000).map(|index| (index as f64 * 1e3, ticks(index))).collect();
         doubt_single_looks(&mut said);
         assert!(stretches(&said, Shared).is_empty());
         assert_eq!(stretches(&said, Alone), [24_999e3], "an interrupt ends no stretch");
-        assert_eq!(said.iter().filter(|(_, state)| *state == Untold).count(), 7);
+        assert_eq!(said.iter().filter(|(_, state)| *state == Mixed).count(), 7);
         // A neighbour is there for two looks, also where one between them has no answer.
         let mut said =
-            [(0.0, Alone), (1.0, Alone), (2.0, Shared), (3.0, Untold), (4.0, Shared), (5.0, Alone), (6.0, Alone)];
+            [(0.0, Alone), (1.0, Alone), (2.0, Shared), (3.0, Mixed), (4.0, Shared), (5.0, Alone), (6.0, Alone)];
         doubt_single_looks(&mut said);
         assert_eq!(stretches(&said, Shared), [3.0]);
     }
@@ -566,16 +567,16 @@ mod tests {
     #[test]
     fn looks_in_a_row_are_stretches() {
         let said = [
-            (1.0, State::Alone),
-            (2.0, State::Alone),
-            (3.0, State::Untold),
-            (4.0, State::Shared),
-            (5.0, State::Shared),
-            (7.0, State::Alone),
-            (9.0, State::Alone),
+            (1.0, CoreState::Alone),
+            (2.0, CoreState::Alone),
+            (3.0, CoreState::Mixed),
+            (4.0, CoreState::Shared),
+            (5.0, CoreState::Shared),
+            (7.0, CoreState::Alone),
+            (9.0, CoreState::Alone),
         ];
-        assert_eq!(stretches(&said, State::Alone), [3.0, 2.0]);
-        assert_eq!(stretches(&said, State::Shared), [3.0]);
-        assert!(stretches(&[], State::Alone).is_empty());
+        assert_eq!(stretches(&said, CoreState::Alone), [3.0, 2.0]);
+        assert_eq!(stretches(&said, CoreState::Shared), [3.0]);
+        assert!(stretches(&[], CoreState::Alone).is_empty());
     }
 }

@@ -403,14 +403,14 @@ mod tests {
     use super::*;
     use crate::evaluate::gates;
     use crate::evaluate::sample::{Account, Kept, Picked};
-    use crate::evaluate::sharing::Sharing;
+    use crate::neighbour::Counts;
 
     /// Six launches of shots that take 10 alone and 14 with a neighbour.
     fn sample(alone: usize, shared: usize) -> Sample {
         let launches = |value: f64, count: usize| vec![vec![value; count]; 6];
         let shots = [vec![10.0; alone], vec![14.0; shared]].concat();
         let used = if alone > 0 { launches(10.0, alone) } else { launches(14.0, shared) };
-        let sharing = Sharing { alone: 6 * alone as u64, shared: 6 * shared as u64, ..Sharing::default() };
+        let sharing = Counts { alone: 6 * alone as u64, shared: 6 * shared as u64, ..Counts::default() };
         Sample {
             unit: Unit::Nanoseconds,
             launches: used,

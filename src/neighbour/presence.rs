@@ -1,8 +1,8 @@
 //! How much of the time a neighbour was on a core, from single looks at it. Looks that follow each other see the same neighbour,
 //! so its scatter between blocks of time shows how far it can be trusted.
 
-use crate::rig::watch::WidthLook;
-use crate::rig::width::{Branches, State};
+use super::width::{Branches, WidthLook};
+use super::{CoreState, Counts};
 use crate::statistics::distribution::{normal_factor, student_factor};
 
 /// Level of the interval of a share.
@@ -16,43 +16,12 @@ const LONGEST_GAP: f64 = 0.25;
 /// Looks of a stretch, at least: what two looks in a row see may have gone and come back.
 const LEAST_LOOKS: u64 = 3;
 
-/// What looks came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LookCount {
-    /// No neighbour was on the core.
-    pub alone: u64,
-    /// A neighbour was.
-    pub shared: u64,
-    /// They do not show it.
-    pub untold: u64,
-}
-
-impl LookCount {
-    /// Looks with an answer.
-    pub fn told(self) -> u64 {
-        self.alone + self.shared
-    }
-
-    /// Share of the looks with an answer in which a neighbour was there.
-    pub fn share(self) -> Option<f64> {
-        (self.told() > 0).then(|| self.shared as f64 / self.told() as f64)
-    }
-
-    fn and(self, other: LookCount) -> LookCount {
-        LookCount {
-            alone: self.alone + other.alone,
-            shared: self.shared + other.shared,
-            untold: self.untold + other.untold,
-        }
-    }
-}
-
 /// All looks at one core.
 #[derive(Debug, Clone)]
 pub struct Presence {
-    total: LookCount,
+    total: Counts,
     branches: Branches,
-    blocks: Vec<LookCount>,
+    blocks: Vec<Counts>,
     /// Spans in a block, and those that the last block has.
     spans: u32,
     filled: u32,
@@ -63,7 +32,7 @@ pub struct Presence {
 /// Looks that all saw the same.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
-    state: State,
+    state: CoreState,
     from: f64,
     to: f64,
     looks: u64,
@@ -79,7 +48,7 @@ pub struct Longest {
 impl Default for Presence {
     fn default() -> Self {
         Presence {
-            total: LookCount::default(),
+            total: Counts::default(),
             branches: Branches::default(),
             blocks: Vec::new(),
             spans: 1,
@@ -92,27 +61,22 @@ impl Default for Presence {
 
 impl Presence {
     /// Adds the looks of a span of time, and returns what they came to.
-    pub fn add(&mut self, looks: &[WidthLook]) -> LookCount {
+    pub fn add(&mut self, looks: &[WidthLook]) -> Counts {
         for look in looks {
             self.branches.see(look.width);
         }
-        let mut count = LookCount::default();
-        for look in looks {
-            let state = self.branches.state(look.width);
-            match state {
-                State::Alone => count.alone += 1,
-                State::Shared => count.shared += 1,
-                State::Untold => count.untold += 1,
-            }
-            self.lengthen(look.at, state);
+        let states: Vec<CoreState> = looks.iter().map(|look| self.branches.state(look.width)).collect();
+        for (look, state) in looks.iter().zip(&states) {
+            self.lengthen(look.at, *state);
         }
-        self.total = self.total.and(count);
-        self.fill(count);
-        count
+        let counts: Counts = states.into_iter().collect();
+        self.total = self.total + counts;
+        self.fill(counts);
+        counts
     }
 
     /// All looks so far.
-    pub fn total(&self) -> LookCount {
+    pub fn total(&self) -> Counts {
         self.total
     }
 
@@ -124,13 +88,14 @@ impl Presence {
     /// Interval of the share at 95 %, by the scatter of blocks of time, and never narrower than that of as many looks that had
     /// nothing to do with each other. None where there are too few blocks.
     pub fn interval(&self) -> Option<[f64; 2]> {
-        let share = self.total.share()?;
-        let blocks: Vec<&LookCount> = self.blocks.iter().filter(|block| block.told() > 0).collect();
+        let share = self.total.share_of_decided()?;
+        let blocks: Vec<&Counts> = self.blocks.iter().filter(|block| block.decided() > 0).collect();
         if blocks.len() < LEAST_BLOCKS {
             return None;
         }
-        let (number, looks) = (blocks.len() as f64, self.total.told() as f64);
-        let squares: f64 = blocks.iter().map(|block| (block.shared as f64 - share * block.told() as f64).powi(2)).sum();
+        let (number, looks) = (blocks.len() as f64, self.total.decided() as f64);
+        let squares: f64 =
+            blocks.iter().map(|block| (block.shared as f64 - share * block.decided() as f64).powi(2)).sum();
         let scatter = (number / (number - 1.0) * squares).sqrt() / looks;
         // Agresti and Coull: two looks more of each kind, so that none of a kind does not mean never.
         let adjusted = (self.total.shared as f64 + 2.0) / (looks + 4.0);
@@ -140,8 +105,8 @@ impl Presence {
     }
 
     /// Looks without an answer neither end a stretch nor belong to it.
-    fn lengthen(&mut self, at: f64, state: State) {
-        if state == State::Untold {
+    fn lengthen(&mut self, at: f64, state: CoreState) {
+        if !state.is_decided() {
             return;
         }
         let stretch = match self.stretch {
@@ -152,23 +117,19 @@ impl Presence {
         };
         self.stretch = Some(stretch);
         if stretch.looks >= LEAST_LOOKS {
-            let longest = if state == State::Shared { &mut self.longest.shared } else { &mut self.longest.alone };
+            let longest = if state == CoreState::Shared { &mut self.longest.shared } else { &mut self.longest.alone };
             *longest = Some(longest.unwrap_or(0.0).max(stretch.to - stretch.from));
         }
     }
 
-    fn fill(&mut self, count: LookCount) {
+    fn fill(&mut self, counts: Counts) {
         if self.filled == 0 && self.blocks.len() == MOST_BLOCKS {
-            self.blocks = self
-                .blocks
-                .chunks(2)
-                .map(|pair| pair.iter().fold(LookCount::default(), |sum, next| sum.and(*next)))
-                .collect();
+            self.blocks = self.blocks.chunks(2).map(|pair| pair.iter().copied().sum()).collect();
             self.spans *= 2;
         }
         match self.blocks.last_mut().filter(|_| self.filled > 0) {
-            Some(last) => *last = last.and(count),
-            None => self.blocks.push(count),
+            Some(last) => *last = *last + counts,
+            None => self.blocks.push(counts),
         }
         self.filled = (self.filled + 1) % self.spans;
     }
@@ -197,17 +158,20 @@ mod tests {
     fn looks_are_alone_shared_or_do_not_tell() {
         let mut presence = Presence::default();
         let count = presence.add(&looks(0.0, &[1.01, 1.0, 1.7, 0.0, 0.4, 1.1, 1.02, 1.01, 1.01, 1.0, 1.0]));
-        assert_eq!(count, LookCount { alone: 7, shared: 1, untold: 3 });
-        assert_eq!((count.share(), presence.total()), (Some(0.125), count));
-        assert_eq!(presence.add(&[]), LookCount::default());
-        assert_eq!(LookCount::default().share(), None);
+        assert_eq!(count, Counts { alone: 7, shared: 1, mixed: 2, unknown: 1 });
+        assert_eq!((count.share_of_decided(), presence.total()), (Some(0.125), count));
+        assert_eq!(presence.add(&[]), Counts::default());
+        assert_eq!(Counts::default().share_of_decided(), None);
         assert_eq!(Presence::default().interval(), None);
     }
 
     #[test]
     fn two_branches_in_a_cycle_are_known_after_the_first_looks() {
         let mut presence = Presence::default();
-        assert_eq!(presence.add(&looks(0.0, &[0.51, 0.5, 0.9, 0.51])), LookCount { alone: 3, shared: 1, untold: 0 });
+        assert_eq!(
+            presence.add(&looks(0.0, &[0.51, 0.5, 0.9, 0.51])),
+            Counts { alone: 3, shared: 1, ..Counts::default() }
+        );
         // A neighbour that stays does not make the core another one.
         assert_eq!(presence.add(&looks(1.0, &[0.9, 1.0, 1.0, 0.95])).shared, 4);
     }
@@ -223,8 +187,8 @@ mod tests {
         let width = |presence: &Presence| presence.interval().map(|[low, high]| high - low).unwrap();
         assert!(width(&restless) > 5.0 * width(&steady), "{} and {}", width(&restless), width(&steady));
         assert!((MOST_BLOCKS / 2..=MOST_BLOCKS).contains(&steady.blocks.len()));
-        let looks: u64 = steady.blocks.iter().map(|block| block.told()).sum();
-        assert_eq!(looks, steady.total().told(), "no look is lost where blocks are joined");
+        let looks: u64 = steady.blocks.iter().map(|block| block.decided()).sum();
+        assert_eq!(looks, steady.total().decided(), "no look is lost where blocks are joined");
     }
 
     #[test]

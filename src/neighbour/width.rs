@@ -6,6 +6,8 @@
 //! turns, and the beat changes from moment to moment. There the widths of a core alone are a few sharp values, with nothing
 //! between them. A loop of instructions without branches has its full speed at each of them.
 
+use super::CoreState;
+
 /// Cycles of a turn while nothing else uses the core. Below, the chain that gives the cycles was disturbed. The upper end may be
 /// anything from 1.02 to 1.2.
 const ALONE: [f64; 2] = [0.9, 1.04];
@@ -25,15 +27,15 @@ const AT_BEAT_SHARE: f64 = 0.8;
 /// Cycles of a turn with a neighbour, at least, on a core whose branches have a beat: the rarest of them has 5/3.
 const SHARED_WITH_BEATS: f64 = 1.69;
 
-/// Who was on the core during one look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// No neighbour.
-    Alone,
-    /// A neighbour.
-    Shared,
-    /// The look has no answer: it was disturbed, or a neighbour came or went.
-    Untold,
+/// One look at a core.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WidthLook {
+    /// Seconds since the watch began.
+    pub at: f64,
+    /// Core cycles of a turn of the shortest loop. Zero where the thread was moved to another CPU.
+    pub width: f64,
+    /// Frequency of the core in hertz.
+    pub hertz: f64,
 }
 
 /// How a core takes its branches, as far as looks at it show.
@@ -72,17 +74,20 @@ impl Branches {
     }
 
     /// What a turn of `width` cycles says.
-    pub fn state(&self, width: f64) -> State {
+    pub fn state(&self, width: f64) -> CoreState {
+        if width <= 0.0 {
+            return CoreState::Unknown;
+        }
         let two_a_cycle = self.narrow > self.known / 10;
         let width = if two_a_cycle { 2.0 * width } else { width };
         let beats = !two_a_cycle && self.have_beats();
         let shared = if beats { SHARED_WITH_BEATS } else { SHARED };
         if (ALONE[0]..ALONE[1]).contains(&width) || beats && is_at_beat(width) {
-            State::Alone
+            CoreState::Alone
         } else if width > shared {
-            State::Shared
+            CoreState::Shared
         } else {
-            State::Untold
+            CoreState::Mixed
         }
     }
 
@@ -110,7 +115,7 @@ mod tests {
         1.72, 1.85, 1.96, 2.0, 2.1, 2.25, 2.31, 2.4,
     ];
 
-    fn said(branches: &Branches, width: f64) -> State {
+    fn said(branches: &Branches, width: f64) -> CoreState {
         branches.state(width)
     }
 
@@ -118,13 +123,13 @@ mod tests {
     fn a_turn_says_who_is_there() {
         let branches = Branches::of([1.01; 10]);
         for (width, state) in [
-            (1.01, State::Alone),
-            (0.9, State::Alone),
-            (1.7, State::Shared),
-            (1.1, State::Untold),
-            (0.5, State::Untold),
-            (0.0, State::Untold),
-            (f64::NAN, State::Untold),
+            (1.01, CoreState::Alone),
+            (0.9, CoreState::Alone),
+            (1.7, CoreState::Shared),
+            (1.1, CoreState::Mixed),
+            (0.5, CoreState::Mixed),
+            (0.0, CoreState::Unknown),
+            (f64::NAN, CoreState::Mixed),
         ] {
             assert_eq!(said(&branches, width), state, "{width}");
         }
@@ -133,28 +138,31 @@ mod tests {
     #[test]
     fn more_than_a_tenth_of_narrow_turns_shows_two_in_a_cycle() {
         let ten = |narrow: usize| Branches::of((0..10).map(|look| if look < narrow { 0.51 } else { 1.01 }));
-        assert_eq!((said(&ten(1), 1.01), said(&ten(1), 0.51)), (State::Alone, State::Untold));
-        assert_eq!((said(&ten(2), 1.01), said(&ten(2), 0.51)), (State::Shared, State::Alone));
-        assert_eq!(said(&Branches::default(), 1.0), State::Alone, "until a look says something else");
+        assert_eq!((said(&ten(1), 1.01), said(&ten(1), 0.51)), (CoreState::Alone, CoreState::Mixed));
+        assert_eq!((said(&ten(2), 1.01), said(&ten(2), 0.51)), (CoreState::Shared, CoreState::Alone));
+        assert_eq!(said(&Branches::default(), 1.0), CoreState::Alone, "until a look says something else");
     }
 
     #[test]
     fn a_core_whose_branches_have_a_beat_is_alone_at_each() {
         let branches = Branches::of(ZEN_3);
         for (index, width) in ZEN_3.iter().enumerate() {
-            let wanted = if index < 16 { State::Alone } else { State::Shared };
+            let wanted = if index < 16 { CoreState::Alone } else { CoreState::Shared };
             assert_eq!(said(&branches, *width), wanted, "{width}");
         }
         // Between the beats a neighbour came or went.
-        assert_eq!([1.09, 1.2, 1.35, 1.55].map(|width| said(&branches, width)), [State::Untold; 4]);
+        assert_eq!([1.09, 1.2, 1.35, 1.55].map(|width| said(&branches, width)), [CoreState::Mixed; 4]);
     }
 
     #[test]
     fn neighbours_of_every_weight_make_no_beat() {
         let smooth = Branches::of((0..1000).map(|look| 1.0 + f64::from(look) * 0.001));
-        assert_eq!([1.13, 1.25, 1.43].map(|width| said(&smooth, width)), [State::Untold, State::Shared, State::Shared]);
+        assert_eq!(
+            [1.13, 1.25, 1.43].map(|width| said(&smooth, width)),
+            [CoreState::Mixed, CoreState::Shared, CoreState::Shared]
+        );
         let few = Branches::of([1.01, 1.25, 1.25, 1.43, 1.7]);
-        assert_eq!(said(&few, 1.25), State::Shared, "a few looks show no beat");
+        assert_eq!(said(&few, 1.25), CoreState::Shared, "a few looks show no beat");
     }
 
     #[test]

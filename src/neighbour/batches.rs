@@ -1,21 +1,9 @@
 //! Who shared the core with a batch, by its width right before and right after (see [`Branches`]).
 
+use super::width::Branches;
+use super::{CoreState, Counts};
 use crate::results::log::Launch;
 use crate::results::series::Series;
-use crate::rig::width::{Branches, State};
-
-/// What the core was used for around a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CoreState {
-    /// No neighbour was on it, before and after.
-    Alone,
-    /// A neighbour was on it before and after.
-    Shared,
-    /// A neighbour came or went, or a look was disturbed.
-    Mixed,
-    /// Nothing looked.
-    Unknown,
-}
 
 /// What shows the state of a batch: how the core takes its branches, a property of its design.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,76 +24,10 @@ impl LoopTurn {
 
     /// What the looks before and after a batch say.
     pub fn state(self, widths: [f64; 2]) -> CoreState {
-        if widths.iter().any(|width| *width <= 0.0) {
-            return CoreState::Unknown;
-        }
         match widths.map(|width| self.0.state(width)) {
-            [State::Alone, State::Alone] => CoreState::Alone,
-            [State::Shared, State::Shared] => CoreState::Shared,
+            [CoreState::Unknown, _] | [_, CoreState::Unknown] => CoreState::Unknown,
+            [before, after] if before == after => before,
             _ => CoreState::Mixed,
-        }
-    }
-}
-
-impl CoreState {
-    /// The state of a batch on two cores: alone where both are, shared where a neighbour was on one of them all along.
-    #[must_use]
-    pub fn and(self, other: CoreState) -> CoreState {
-        match (self, other) {
-            (CoreState::Unknown, known) | (known, CoreState::Unknown) => known,
-            (CoreState::Mixed, _) | (_, CoreState::Mixed) => CoreState::Mixed,
-            (CoreState::Alone, CoreState::Alone) => CoreState::Alone,
-            _ => CoreState::Shared,
-        }
-    }
-}
-
-/// How many batches had the core for themselves.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sharing {
-    /// No neighbour was on the core before and after them.
-    pub alone: u64,
-    /// A neighbour was there before and after them.
-    pub shared: u64,
-    /// A neighbour came or went, or a look was disturbed.
-    pub mixed: u64,
-    /// Whether too few launches have batches alone for these to stand for all.
-    pub few: bool,
-}
-
-impl Sharing {
-    /// Counts batches by their state.
-    pub fn of(states: impl Iterator<Item = CoreState>) -> Sharing {
-        let mut sharing = Sharing::default();
-        for state in states {
-            match state {
-                CoreState::Alone => sharing.alone += 1,
-                CoreState::Shared => sharing.shared += 1,
-                CoreState::Mixed => sharing.mixed += 1,
-                CoreState::Unknown => {}
-            }
-        }
-        sharing
-    }
-
-    /// Batches whose state is known.
-    pub fn known(&self) -> u64 {
-        self.alone + self.shared + self.mixed
-    }
-
-    /// Share of the batches during which a neighbour used the core: those with one at one end count half.
-    pub fn share(&self) -> f64 {
-        (self.shared as f64 + self.mixed as f64 / 2.0) / self.known().max(1) as f64
-    }
-
-    /// Both together.
-    #[must_use]
-    pub fn and(&self, other: &Sharing) -> Sharing {
-        Sharing {
-            alone: self.alone + other.alone,
-            shared: self.shared + other.shared,
-            mixed: self.mixed + other.mixed,
-            few: self.few || other.few,
         }
     }
 }
@@ -115,7 +37,7 @@ pub fn shared_share(launches: &[&Launch]) -> Option<f64> {
     let series = || launches.iter().flat_map(|launch| &launch.series);
     let turn = LoopTurn::of(series())?;
     let states = series().flat_map(|series| &series.widths).map(|widths| turn.state(*widths));
-    Some(Sharing::of(states).share())
+    Some(states.collect::<Counts>().share())
 }
 
 /// Share of the launches at whose start a neighbour used the core of the run's CPU. None where they measure there in any case.
@@ -130,17 +52,17 @@ mod tests {
     use super::*;
     use crate::results::quantity::{Labels, Unit};
 
-    fn found(widths: &[[f64; 2]]) -> Option<Sharing> {
+    fn found(widths: &[[f64; 2]]) -> Option<Counts> {
         let mut series = Series::plain("load", Labels::none(), Unit::Ticks, vec![1.0; widths.len()]);
         series.widths = widths.to_vec();
         let turn = LoopTurn::of(std::iter::once(&series))?;
-        Some(Sharing::of(widths.iter().map(|pair| turn.state(*pair))))
+        Some(widths.iter().map(|pair| turn.state(*pair)).collect())
     }
 
     #[test]
     fn batches_are_alone_shared_or_between() {
         let found = found(&[[1.01, 1.02], [1.6, 1.9], [1.01, 1.7], [0.0, 0.0], [1.01, 1.01], [0.8, 1.01]]).unwrap();
-        assert_eq!(found, Sharing { alone: 2, shared: 1, mixed: 2, few: false });
+        assert_eq!(found, Counts { alone: 2, shared: 1, mixed: 2, unknown: 1 });
         assert!((found.share() - 0.4).abs() < 1e-12);
     }
 
@@ -162,7 +84,7 @@ mod tests {
     #[test]
     fn two_branches_in_a_cycle_are_alone_at_half_a_cycle() {
         let found = found(&[[0.51, 0.51], [0.5, 0.505], [0.9, 0.95]]);
-        assert_eq!(found, Some(Sharing { alone: 2, shared: 1, ..Sharing::default() }));
+        assert_eq!(found, Some(Counts { alone: 2, shared: 1, ..Counts::default() }));
     }
 
     #[test]
@@ -176,7 +98,7 @@ mod tests {
             [1.255, 1.9],
             [2.0, 1.9],
         ]);
-        assert_eq!(found, Some(Sharing { alone: 5, shared: 1, mixed: 1, few: false }));
+        assert_eq!(found, Some(Counts { alone: 5, shared: 1, mixed: 1, unknown: 0 }));
     }
 
     #[test]
