@@ -80,11 +80,8 @@ fn apart(what: &str, [short, long]: [Found; 2], [away_short, away_long]: [f64; 2
     let said = format!("{what}: {short:?} ms, {away_short} of it beyond the device; {long:?}, {away_long} of it");
     println!("{said}");
     // Reads whose server had to fetch the block are among those that the tap saw.
-    if other.agrees(rest, 0.03 * (away_long - away_short)) && rest.high > -0.01 * away_short {
-        Ok(())
-    } else {
-        Err(wrong(said))
-    }
+    let possible = rest.high > -0.01 * away_short && rest.low < 0.25 * away_short;
+    if other.agrees(rest, 0.03 * (away_long - away_short)) && possible { Ok(()) } else { Err(wrong(said)) }
 }
 
 #[test]
