@@ -164,7 +164,7 @@ fn the_experiment_on_reads_finds_the_time_of_the_device() {
         let own = times_of(&stamped, &stamped.direct().unwrap(), &random_places(MIB, 60, 3));
         let rest = beside(&own, &slow.take_log());
         stamped.warm().unwrap();
-        let warm = median(&times_of(&stamped, &stamped.buffered().unwrap(), &random_places(MIB, 60, 4))).unwrap();
+        let warm = median(&times_of(&stamped, &stamped.buffered().unwrap(), &random_places(MIB, 4000, 4))).unwrap();
         std::fs::remove_file(place.path().join("own")).unwrap();
         let output = output.path().join(format!("run-{tries}"));
         let ran = run(&["file.read"], place.path(), &output);
