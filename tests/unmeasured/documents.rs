@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use sysdyno::testing::experiments;
 
 use crate::support::runs::{output, text};
 use crate::support::trees::files;
@@ -184,4 +185,15 @@ fn commands_of_the_documents_exist() {
     let missing: Vec<_> =
         verbs.iter().copied().chain(flags).filter(|name| *name != "help" && !has(&page, name)).collect();
     assert!(missing.is_empty(), "docs/commands.md lacks {missing:?}");
+}
+
+#[test]
+fn the_changelog_has_the_version_of_each_method() {
+    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let missing: Vec<_> = experiments::TABLE
+        .iter()
+        .map(|found| format!("| `{}` | {} |", found.id, found.method_version))
+        .filter(|row| !changelog.contains(row))
+        .collect();
+    assert!(missing.is_empty(), "CHANGELOG.md has no rows with {missing:?}");
 }
