@@ -226,7 +226,7 @@ fn an_interrupt_at_any_moment_leaves_a_log_that_can_be_read() {
 #[test]
 fn a_launch_that_is_killed_fails_and_the_run_goes_on() {
     let _alone = measuring();
-    let going = Going::start(&["cpu.procedure_call", "--quick", "--time=3s"]);
+    let going = Going::start(&["cpu.procedure_call", "--quick", "--time=10s"]);
     going.wait_for_rounds(1);
     wait_until("a launch to kill", PATIENCE, || {
         if let Some(launch) = going.launch() {
