@@ -75,8 +75,7 @@ impl Account {
 
     /// Batches that the sample holds.
     pub fn used(&self) -> u64 {
-        match self.sharing {
-            _ if self.few => self.clean,
+        match self.sharing.filter(|_| !self.few) {
             None => self.clean,
             Some(Counts { alone: 0, shared, .. }) => shared,
             Some(sharing) => sharing.alone,

@@ -174,7 +174,7 @@ fn the_experiment_on_reads_finds_the_time_of_the_device() {
             slow.take_log().into_iter().partition(|asked| asked.size == BLOCK as u32);
         let [least, most] = spread(&log);
         // Blocks that the server gave at once to a reader ahead of its reads, by all workers.
-        let largest = ahead.iter().map(|asked| asked.size).max().unwrap_or(0);
+        let largest = ahead.iter().map(|asked| asked.size).max().unwrap_or(BLOCK as u32);
         let given = f64::from(largest) / BLOCK as f64 * WORKERS as f64;
         let longest = (most + 2.0 * rest).max(most * 1.05);
         let result = result(&output);
