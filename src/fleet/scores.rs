@@ -61,6 +61,8 @@ pub struct AxisScores {
     pub keys: Vec<String>,
     /// For each node, for each run.
     pub scores: Vec<Vec<Score>>,
+    /// Standard deviation of a run, by the intervals of the key results: within the run, and between runs of one machine.
+    pub error: f64,
 }
 
 /// A key result of the group over all runs.
@@ -88,7 +90,13 @@ impl AxisScores {
         let scores = siblings.iter().map(|node| node.runs.iter().enumerate().map(of_run).collect()).collect();
         let decide = keys.iter().zip(&columns).filter(|(_, column)| column.is_some()).map(|(name, _)| name.text());
         let decide: Vec<String> = decide.collect();
-        Some(AxisScores { axis, keys: if decide.is_empty() { all_names(axis, siblings) } else { decide }, scores })
+        let error = typical_error(&keys, siblings);
+        Some(AxisScores {
+            axis,
+            keys: if decide.is_empty() { all_names(axis, siblings) } else { decide },
+            scores,
+            error,
+        })
     }
 
     /// The decided scores of one round, with the numbers of the nodes.
@@ -161,6 +169,13 @@ fn all_names(axis: Axis, siblings: &[Sibling<'_>]) -> Vec<String> {
     let keys = runs().flat_map(|run| &run.keys).filter(|key| key.name.axis == Some(axis)).map(|key| key.name.text());
     let refused = runs().flat_map(|run| &run.refused).filter(|(of, _)| *of == axis).map(|(_, name)| name.to_string());
     keys.chain(refused).collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// Median of the standard errors of all usable key results.
+fn typical_error(keys: &[Arc<ResultName>], siblings: &[Sibling<'_>]) -> f64 {
+    let runs = || siblings.iter().flat_map(|node| &node.runs);
+    let usable = keys.iter().flat_map(|name| runs().filter_map(|run| find(run, name))).filter(|key| !key.contaminated);
+    median(&usable.map(|key| key.error).collect::<Vec<f64>>()).unwrap_or(0.0)
 }
 
 fn find<'a>(run: &'a Reading, name: &Arc<ResultName>) -> Option<&'a KeyResult> {

@@ -16,6 +16,10 @@ const EACH: f64 = 2.0;
 /// A round with fewer decided nodes takes the scatter of the round with most.
 const FEWEST: usize = 30;
 
+/// The intervals of the runs count as much as the scatter between this number of siblings. Few siblings agree closely by
+/// chance, and differ no less than two runs of one machine do.
+const WEIGHT_OF_INTERVALS: f64 = 10.0;
+
 /// The scatter of an axis between siblings.
 struct Scatter {
     /// Centre and standard deviation, for each round.
@@ -30,10 +34,15 @@ fn scatter(scores: &AxisScores, rounds: usize) -> Scatter {
     let values: Vec<Vec<f64>> =
         (0..rounds).map(|round| scores.round(round).into_iter().map(|(_, value)| value).collect()).collect();
     let most = values.iter().max_by_key(|values| values.len());
-    let single = most.map_or(1.0, |values| scale(values));
+    let scatter_of = |values: &Vec<f64>| {
+        let siblings = values.len() as f64;
+        let variance = siblings * scale(values).powi(2) + WEIGHT_OF_INTERVALS * scores.error.powi(2);
+        (variance / (siblings + WEIGHT_OF_INTERVALS)).sqrt()
+    };
+    let single = most.map_or(1.0, scatter_of);
     let of_all = most.and_then(|values| median(values)).unwrap_or(0.0);
     let of_round = |values: &Vec<f64>| {
-        if values.len() >= FEWEST { (median(values).unwrap_or(of_all), scale(values)) } else { (of_all, single) }
+        if values.len() >= FEWEST { (median(values).unwrap_or(of_all), scatter_of(values)) } else { (of_all, single) }
     };
     let rounds: Vec<(f64, f64)> = values.iter().map(of_round).collect();
     let centred = |runs: &Vec<Score>| -> Vec<f64> {
